@@ -22,7 +22,7 @@ from streamfrom.sqlparse_ext.statements import OPAQUE
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from streamfrom.sqlparse_ext.statements import Opaque, Value
 
@@ -137,22 +137,6 @@ def read_value(cursor: PacketReader, kind: int, flags: int) -> Parameter:
     else:
         data = cursor.lenenc_bytes()
     return Parameter(kind, bool(flags & _UNSIGNED), data)
-
-
-def write_parameters(parameters: Sequence[Parameter]) -> bytes:
-    """Return the body that says these parameters, types included."""
-    if not parameters:
-        return b""
-    bitmap = bytearray((len(parameters) + 7) // 8)
-    types = bytearray()
-    values = []
-    for place, (kind, unsigned, data) in enumerate(parameters):
-        types += bytes((kind, _UNSIGNED if unsigned else 0))
-        if data is None:
-            bitmap[place // 8] |= 1 << place % 8
-        else:
-            values.append(write_value(kind, data))
-    return b"".join((bitmap, b"\x01", types, *values))
 
 
 def write_value(kind: int, data: bytes) -> bytes:

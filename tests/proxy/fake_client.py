@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from streamfrom.proxy.passwords.scramble import sha2_proof
-from streamfrom.proxy.wire.binary_parameters import Parameter, write_parameters
+from streamfrom.proxy.wire.binary_parameters import Parameter
 from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW
 from streamfrom.proxy.wire.commands import (
     stmt_bulk_execute,
@@ -41,7 +41,7 @@ from streamfrom.proxy.wire.resultset import (
     parse_text_row,
 )
 from tests.proxy.fake_answers import HANG_S
-from tests.proxy.wire.peers import bulk_body, encode_change_user
+from tests.proxy.wire.peers import bulk_body, encode_change_user, write_parameters
 
 
 MODERN = PROXY_OFFER

@@ -73,11 +73,6 @@ class Connection(ServerSession, asyncio.Protocol):
         self._worker: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport
 
-    @property
-    def waiting_bytes(self) -> int:
-        """What the client has not taken yet."""
-        return self._transport.get_write_buffer_size()
-
     def abort(self) -> None:
         self._transport.abort()
 

@@ -56,13 +56,37 @@ def test_what_only_some_commands_need_is_not_loaded_for_all():
     assert not loaded & {"aiohttp", "grpc", "rich", "shtab", "sqlglot"}
 
 
+@pytest.fixture
+def manager(tmp_path, monkeypatch):
+    """Returns all that a service manager was told, in turn."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(tmp_path / "notify"))
+        listening.setblocking(False)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+
+        def heard():
+            news = []
+            with suppress(BlockingIOError):
+                while True:
+                    news.append(listening.recv(4096).decode().partition("\n")[0])
+            return news
+
+        yield heard
+
+
 @pytest.mark.parametrize(
-    "argv",
-    [[], ["serve"], ["check"], ["sing"], ["demo", "--shards", "many"], ["serve", "--config"]],
+    "line",
+    [
+        *("", "serve", "check", "sing", "demo --shards many", "serve --config"),
+        # An option before the command must be one of the command.
+        *("--data check demo", "--data demo", "--json serve --config CONFIG"),
+        *("--shards 2 check --config CONFIG", "--config CONFIG sing"),
+        "serve check --config CONFIG",
+    ],
 )
-def test_a_wrong_command_line_is_explained(argv, capsys):
+def test_a_wrong_command_line_is_explained(config, line, capsys):
     with pytest.raises(SystemExit) as ended:
-        main(argv)
+        main([word.replace("CONFIG", config) for word in line.split()])
     assert ended.value.code == EXIT_USAGE
     assert "usage: streamfrom" in capsys.readouterr().err
 
@@ -115,17 +139,28 @@ def test_a_fault_that_check_finds_is_the_exit_code_and_the_report_says_it(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_serve_runs_until_it_is_told_to_stop(config, monkeypatch, unconfigured, number):
+def test_serve_runs_until_it_is_told_to_stop_and_a_second_signal_has_it_hurry(
+    config, monkeypatch, unconfigured, manager, number
+):
     told = []
 
-    async def run(configuration, stop, hangup, hurry, read_again, seat, manager):
+    async def run(configuration, stop, hangup, hurry, read_again, seat, to_manager):
         told.append([keyspace.name for keyspace in configuration.keyspaces])
-        os.kill(os.getpid(), number)
-        await stop.wait()
+        assert "NOTIFY_SOCKET" not in os.environ
+        to_manager.ready()
+        for sent, event, later in (
+            (signal.SIGHUP, hangup, stop),
+            (number, stop, hurry),
+            (signal.SIGINT, hurry, None),
+        ):
+            os.kill(os.getpid(), sent)
+            await event.wait()
+            assert later is None or not later.is_set()
 
     monkeypatch.setattr("streamfrom.proxy.app.application.run", run)
     assert main(["serve", "--config", config]) == 0
     assert told == [["shop"]]
+    assert manager() == ["READY=1", *["STOPPING=1"] * 2]
     assert unconfigured == [
         {"verbose": False, "quiet": False},
         {"level": logging.INFO, "worker": None, "as_json": None},
@@ -184,24 +219,6 @@ def test_every_option_may_stand_before_the_command_and_after_it(
     assert [one for one in unconfigured if "quiet" in one] == [first] * len(calls)
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ["--data", "check", "demo"],
-        ["--data", "demo"],
-        ["--json", "serve", "--config", "CONFIG"],
-        ["--shards", "2", "check", "--config", "CONFIG"],
-        ["--config", "CONFIG", "sing"],
-        ["serve", "check", "--config", "CONFIG"],
-    ],
-)
-def test_an_option_before_the_command_must_be_one_of_the_command(config, argv, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main([word.replace("CONFIG", config) for word in argv])
-    assert ended.value.code == EXIT_USAGE
-    assert "usage: streamfrom" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("command", cli.COMMANDS)
 def test_help_of_a_command_names_its_options_wherever_it_is_asked_for(command, capsys):
     for argv in ([command, "--help"], ["--help", command]):
@@ -219,31 +236,21 @@ def test_help_of_a_command_names_its_options_wherever_it_is_asked_for(command, c
         (["--watch", "0.5", "queues", "mysql://app@proxy:7"], ("app@proxy:7", 0.5)),
         (["queues", "--watch", "mysql://app@proxy:7"], ("app@proxy:7", 2.0)),
         (["queues", "mysql://app@proxy:7", "--watch"], ("app@proxy:7", 2.0)),
+        (["top"], ("root@127.0.0.1:15306", 2.0)),
+        (["top", "--every", "0.5", "mysql://app@proxy:7"], ("app@proxy:7", 0.5)),
     ],
 )
-def test_queues_are_shown_of_the_proxy_that_is_named(argv, told, monkeypatch, unconfigured):
+def test_figures_are_shown_of_the_proxy_that_is_named(argv, told, monkeypatch, unconfigured):
     asked = []
 
-    async def watch(address, every_s, out):
+    async def shown(address, every_s, out=None):
         asked.append((f"{address.user}@{address.server}", every_s))
 
-    monkeypatch.setattr("streamfrom.proxy.commands.queue_watch.watch", watch)
+    monkeypatch.setattr("streamfrom.proxy.commands.queue_watch.watch", shown)
+    monkeypatch.setattr("streamfrom.proxy.commands.top.top", shown)
     assert main(argv) == 0
     assert asked == [told]
     assert unconfigured == [{"verbose": False, "quiet": True}]
-
-
-def test_top_asks_the_proxy_that_is_named(monkeypatch, unconfigured):
-    asked = []
-
-    async def top(address, every_s):
-        asked.append((f"{address.user}@{address.server}", every_s))
-
-    monkeypatch.setattr("streamfrom.proxy.commands.top.top", top)
-    assert main(["top"]) == 0
-    assert main(["top", "--every", "0.5", "mysql://app@proxy:7"]) == 0
-    assert asked == [("root@127.0.0.1:15306", 2.0), ("app@proxy:7", 0.5)]
-    assert unconfigured == [{"verbose": False, "quiet": True}] * 2
 
 
 @pytest.mark.parametrize("pause", ["0", "-1", "nan", "inf", "soon"])
@@ -266,18 +273,6 @@ def test_queues_of_nobody_are_a_failure_and_of_no_address_a_wrong_command_line(c
     assert "hunter2" not in err
 
 
-def test_a_second_signal_has_the_stop_hurry(config, monkeypatch):
-    async def run(configuration, stop, hangup, hurry, read_again, seat, manager):
-        os.kill(os.getpid(), signal.SIGTERM)
-        await stop.wait()
-        assert not hurry.is_set()
-        os.kill(os.getpid(), signal.SIGINT)
-        await hurry.wait()
-
-    monkeypatch.setattr("streamfrom.proxy.app.application.run", run)
-    assert main(["serve", "--config", config]) == 0
-
-
 @pytest.mark.parametrize(
     "argv", [["--version"], ["serve", "--version"], ["--version", "check"]]
 )
@@ -296,16 +291,6 @@ def test_shells_are_told_how_to_complete_commands_and_options(shell, capsys):
     script = capsys.readouterr().out
     assert all(word in script for word in ("serve", "queues", "top", "config", "workers"))
     assert "worker-seat" not in script, "what is not for people"
-
-
-def test_a_hangup_asks_for_the_vschemas_and_ends_nothing(config, monkeypatch, unconfigured):
-    async def run(configuration, stop, hangup, hurry, read_again, seat, manager):
-        os.kill(os.getpid(), signal.SIGHUP)
-        await hangup.wait()
-        assert not stop.is_set()
-
-    monkeypatch.setattr("streamfrom.proxy.app.application.run", run)
-    assert main(["serve", "--config", config]) == 0
 
 
 def test_a_proxy_that_cannot_listen_says_why(config, monkeypatch, capsys):
@@ -381,36 +366,6 @@ def test_workers_are_started_as_many_as_told(config, monkeypatch):
     assert main(["serve", "--config", config, "--workers", "2"]) == 0
     assert main(["serve", "--config", config, "--workers", "auto"]) == 0
     assert told == [("shop", config, 2), ("shop", config, 5)]
-
-
-@pytest.fixture
-def manager(tmp_path, monkeypatch):
-    """Returns all that a service manager was told, in turn."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
-        listening.bind(str(tmp_path / "notify"))
-        listening.setblocking(False)
-        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
-
-        def heard():
-            news = []
-            with suppress(BlockingIOError):
-                while True:
-                    news.append(listening.recv(4096).decode().partition("\n")[0])
-            return news
-
-        yield heard
-
-
-def test_the_service_manager_is_told_of_a_start_and_a_stop(config, monkeypatch, manager):
-    async def run(configuration, stop, hangup, hurry, read_again, seat, told):
-        assert "NOTIFY_SOCKET" not in os.environ
-        told.ready()
-        os.kill(os.getpid(), signal.SIGTERM)
-        await stop.wait()
-
-    monkeypatch.setattr("streamfrom.proxy.app.application.run", run)
-    assert main(["serve", "--config", config]) == 0
-    assert manager() == ["READY=1", "STOPPING=1"]
 
 
 def test_the_service_manager_is_told_by_the_parent_of_workers(config, monkeypatch, manager):

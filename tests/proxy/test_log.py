@@ -46,23 +46,14 @@ def configured(*, is_terminal=False, **options):
 
 
 def test_a_piped_line_is_json_with_time_level_and_who_is_concerned():
-    with configured() as stderr:
-        structlog.get_logger().bind(connection=7).warning("login refused", user="app")
-    (line,) = map(json.loads, stderr.lines)
-    assert line.pop("timestamp").endswith("Z")
-    assert line == {
-        "event": "login refused",
-        "level": "warning",
-        "connection": 7,
-        "user": "app",
-    }
-
-
-def test_the_engines_lines_have_keys_too():
     named = loaded(raw_table("msg")).named
     with configured() as stderr:
+        structlog.get_logger().bind(connection=7).warning("login refused", user="app")
         logging.getLogger("streamfrom.engine").warning("late", extra={**named, "shard": "-80"})
-    (line,) = map(json.loads, stderr.lines)
+    own, line = map(json.loads, stderr.lines)
+    assert own.pop("timestamp").endswith("Z")
+    who = {"connection": 7, "user": "app"}
+    assert own == {"event": "login refused", "level": "warning"} | who
     assert line.pop("timestamp")
     assert line == {
         "event": "late",

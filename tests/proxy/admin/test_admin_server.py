@@ -5,7 +5,6 @@ import asyncio
 import json
 
 import aiohttp
-import pytest
 
 from streamfrom.proxy.admin import admin_server
 from streamfrom.proxy.admin.admin_server import AT_ONCE_MAX, AdminServer
@@ -84,12 +83,6 @@ async def test_of_many_requests_at_once_some_are_refused_and_it_lives(served):
     served.status.gate.set()
     assert {(await task)[0] for task in pending} == {200}
     assert (await served.ask("/metrics"))[0] == 200
-
-
-async def test_an_address_in_use_is_an_error(served):
-    other = AdminServer(served.services, served.acting)
-    with pytest.raises(OSError, match="in use"):
-        await other.start("127.0.0.1", served.server.port)
 
 
 async def test_the_overview_has_all_that_the_page_shows(served):

@@ -1,7 +1,5 @@
 import asyncio
 import gc
-import os
-import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,13 +12,12 @@ from streamfrom.proxy.app.application import (
     Application,
     run,
 )
-from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.errors import BackendUnavailable
 from streamfrom.proxy.service_manager import ServiceManager
-from streamfrom.proxy.wire.constants import Capability, Status
-from tests.proxy.fake_answers import Silence, rows_of, until
+from streamfrom.proxy.wire.constants import Capability
+from tests.proxy.fake_answers import Silence, until
 from tests.proxy.fake_client import Client
-from tests.proxy.fake_server import MARIADB, FakeServer
+from tests.proxy.fake_server import FakeServer
 from tests.proxy.rigs import add_message_table, config_of, running_proxy
 
 
@@ -115,21 +112,6 @@ async def test_a_server_that_is_down_at_the_start_is_found_later(server):
         assert later.greeting.server_version == server.version
 
 
-async def test_the_greeting_says_whether_backslashes_escape(server):
-    server.on("@@global.sql_mode", rows_of("NO_BACKSLASH_ESCAPES"))
-    async with running_proxy(server) as proxy:
-        await until(lambda: "sql_mode" in proxy.app.services.charset_settings(8).values)
-        greeting = (await proxy.greeted()).greeting
-        assert greeting.status == Status.AUTOCOMMIT | Status.NO_BACKSLASH_ESCAPES
-
-
-async def test_a_greeting_tells_the_collation_of_the_server(server):
-    server.collation = "latin1_swedish_ci"
-    async with running_proxy(server) as proxy:
-        await until(lambda: proxy.app.services.collation_id() == 8)
-        assert (await proxy.greeted()).greeting.charset == 8
-
-
 async def test_extended_metadata_is_offered_where_all_servers_have_it(server):
     server.version = "10.11.6-MariaDB"
     async with FakeServer("10.4.1-MariaDB") as older, running_proxy(server, older) as proxy:
@@ -150,19 +132,6 @@ async def test_a_port_that_is_taken_ends_the_start_and_what_had_begun(server):
                 pass
         assert (await (await proxy.client()).query("SELECT 1")).values == [b"1"]
     await until(lambda: not server.connections)
-
-
-@pytest.mark.parametrize("mode", [0o777, 0o640])
-async def test_the_file_of_a_unix_socket_has_its_mode_whatever_the_umask(
-    server, tmp_path, mode
-):
-    path = tmp_path / "proxy.sock"
-    before = os.umask(0o027)
-    try:
-        async with running_proxy(server, unix_socket=str(path), unix_socket_mode=mode):
-            assert stat.S_IMODE(path.stat().st_mode) == mode
-    finally:
-        os.umask(before)
 
 
 async def test_what_does_not_end_in_time_is_ended(server):
@@ -190,20 +159,6 @@ async def test_background_work_that_fails_is_logged_and_a_fault_of_ours_with_its
 
 
 # --- what a login brings ---------------------------------------------------------------
-
-
-async def test_the_character_set_of_a_login_is_one_that_the_servers_know(calm):
-    async with FakeServer(MARIADB) as server, running_proxy(server) as proxy:
-        await until(
-            lambda: (
-                proxy.app.services.charset_settings(8) is names("latin1", "latin1_swedish_ci")
-            )
-        )
-        for charset, collation in ((8, "latin1_swedish_ci"), (255, "utf8mb4_general_ci")):
-            client = await proxy.client(charset=charset)
-            await client.query("SELECT 1")
-            assert server.relays[-1].variables["collation_connection"] == collation
-            await client.close()
 
 
 async def test_a_shard_that_comes_back_is_asked_for_its_collations_again(server):

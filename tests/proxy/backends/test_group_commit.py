@@ -134,17 +134,6 @@ async def together(server, *acks, committed=lambda acks: None):
 # --- what goes together -------------------------------------------------------------------
 
 
-def test_of_two_acks_of_one_message_the_second_comes_later():
-    first, second, other = FakeAck(1), FakeAck(1, 2), FakeAck(2)
-    assert gathered([first, second, other]) == ([first, other], [second])
-
-
-def test_who_has_left_is_forgotten():
-    gone, here = FakeAck(1), FakeAck(1)
-    gone.is_left = True
-    assert gathered([gone, here]) == ([here], [])
-
-
 def test_a_transaction_has_so_many_acks_and_the_others_keep_their_order():
     acks = [FakeAck(each) for each in range(ACKS_MAX + 2)]
     assert gathered(acks) == (acks[:ACKS_MAX], acks[ACKS_MAX:])
@@ -216,14 +205,6 @@ async def test_whoever_does_not_have_all_its_messages_free_goes_by_itself():
     assert [ack.told for ack in acks] == [["acknowledged"], ["alone"], ["alone"]]
     assert committed == acks[:1]
     assert server.heard[1].endswith(b"IN (1)"), "of the second nothing is written here"
-
-
-async def test_where_nothing_is_free_nothing_is_written():
-    server, acks = FakeServer(), [FakeAck(1), FakeAck(2)]
-    await together(server, *acks)
-    assert [ack.told for ack in acks] == [["alone"]] * 2
-    assert server.heard[1:] == [b"COMMIT"]
-    assert server.released == 1
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """How a session sends and reads; what its locks mean is in tests/integration/test_elections.py."""
 
 import asyncio
-import contextlib
 
 import pytest
 
@@ -29,28 +28,6 @@ def asks(first, *others):
     for text in others:
         answers += [(yield StoreQuery(text.encode(), 1))]
     return answers
-
-
-async def test_rows_are_decoded_as_far_as_asked_and_changes_are_counted(server, session):
-    server.on("FROM t", rows_of("a"))
-    server.on("DELETE", Ok(affected_rows=5))
-    (rows, deleted), asked_ns = await session.converse(asks("SELECT n FROM t", "DELETE t"))
-    assert rows.rows == [((b"a",), b"")]
-    assert deleted.affected == 5
-    assert (await session.ping()) >= asked_ns
-
-
-async def test_a_refusal_is_thrown_into_the_conversation_which_may_go_on(server, session):
-    server.on("FROM t", Error(1146, "no such table", "42S02"))
-
-    def talk():
-        try:
-            yield StoreQuery(b"SELECT n FROM t", 1)
-        except ServerRefused as refused:
-            yield StoreQuery(b"DO 1")
-            return refused.code
-
-    assert (await session.converse(talk()))[0] == 1146
 
 
 async def test_a_transaction_begins_with_its_first_statement_and_is_undone_when_refused(
@@ -133,12 +110,3 @@ async def test_a_server_that_hangs_up_is_told_of(server, session, lost):
     await lost.wait()
     with pytest.raises(BackendLost):
         await session.ping()
-
-
-async def test_closing_ends_what_waits(server, session):
-    server.on("SLEEP", Silence(asyncio.Event(), rows_of(0)))
-    waiting = asyncio.ensure_future(session.converse(asks("SELECT SLEEP(1)")))
-    await asyncio.sleep(0.01)
-    session.close()
-    with contextlib.suppress(asyncio.CancelledError), pytest.raises(BackendLost):
-        await waiting

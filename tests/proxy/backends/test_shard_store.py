@@ -181,16 +181,6 @@ async def test_a_wait_for_a_lock_is_killed_when_its_patience_ends(server, shard,
     assert shard.pool.connections == 0
 
 
-async def test_partitions_are_read_on_the_control_connection(server, store, table):
-    server.on("information_schema.partitions", Rows(tuple("abcd")))
-    assert await store.partitions(table, "-", NOW_NS) is None
-    assert "information_schema.partitions" in server.controlled[-1]
-    server.on(
-        "EXPLAIN", Rows(tuple("abcdefghij"), ((b"1", b"SIMPLE", *[None] * 6, b"70", b""),))
-    )
-    assert await store.rows_in(table, "-", "p1") == 70
-
-
 PARTITIONED = (
     (b"p20270114", b"RANGE", b"`id`", b"214601564160000"),
     (b"p20270115", b"RANGE", b"`id`", b"215167795200000"),

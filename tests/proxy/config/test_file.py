@@ -1,6 +1,9 @@
 """The configuration file: what it gives, and every fault with its key."""
 
+from collections import ChainMap
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ from streamfrom.proxy.config.file import (
     Secret,
     Server,
     SessionAccount,
+    TlsSettings,
     TransactionMode,
     User,
     load,
@@ -84,54 +88,34 @@ def test_the_shortest_file_gets_the_documented_defaults(read):
 
 
 def test_every_server_key_is_taken(read, folder):
-    server = read(
-        """
-        [server]
-        listen = "[::1]:3306"
-        unix_socket = "proxy.sock"
-        unix_socket_mode = "0660"
-        max_connections = 5
-        connect_timeout = 1.5
-        max_allowed_packet = 1048576
-        max_statement_tokens = 5000
-        connection_memory = 2097152
-        user_memory = 3145728
-        merge_memory = 2048
-        failover_buffer = 0
-        stream_grace = 1
-        shutdown_grace = 2
-        schema_reload = 3
-        pool_timeout = 4
-        transaction_mode = "single"
-        recovery_grace = 6
-        statement_timeout = 7.5
-        idle_timeout = 8
-        auth_backoff = 0
-        [server.tls]
-        cert = "server.pem"
-        key = "server.key"
-        require = true
-        """
-        + UNSHARDED
-    ).server
-    assert (server.host, server.port) == ("::1", 3306)
-    assert server.unix_socket == str(folder / "proxy.sock")
-    assert server.unix_socket_mode == 0o660
-    assert (server.max_connections, server.max_allowed_packet_bytes) == (5, 1 << 20)
-    assert server.merge_memory_bytes == 2048
-    assert server.max_statement_tokens == 5000
-    assert (server.connection_memory_bytes, server.user_memory_bytes) == (2 << 20, 3 << 20)
-    assert (server.connect_timeout_s, server.failover_buffer_s) == (1.5, 0)
-    assert (server.stream_grace_s, server.shutdown_grace_s) == (1, 2)
-    assert (server.schema_reload_s, server.pool_timeout_s) == (3, 4)
-    assert server.transaction_mode is TransactionMode.SINGLE
-    assert server.recovery_grace_s == 6
-    assert (server.statement_timeout_s, server.idle_timeout_s) == (7.5, 8)
-    assert server.auth_backoff_s == 0
-    assert server.tls is not None
-    assert server.tls.cert == str(folder / "server.pem")
-    assert server.tls.key == str(folder / "server.key")
-    assert server.tls.require
+    keys: dict[str, dict[str, Any]] = {
+        'listen = "[::1]:3306"': {"host": "::1", "port": 3306},
+        'unix_socket = "proxy.sock"': {"unix_socket": str(folder / "proxy.sock")},
+        'unix_socket_mode = "0660"': {"unix_socket_mode": 0o660},
+        "max_connections = 5": {"max_connections": 5},
+        "max_connections_per_address = 4": {"max_connections_per_address": 4},
+        "max_logins_per_address = 2": {"max_logins_per_address": 2},
+        "connect_timeout = 1.5": {"connect_timeout_s": 1.5},
+        "max_allowed_packet = 1048576": {"max_allowed_packet_bytes": 1 << 20},
+        "max_statement_tokens = 5000": {"max_statement_tokens": 5000},
+        "connection_memory = 2097152": {"connection_memory_bytes": 2 << 20},
+        "user_memory = 3145728": {"user_memory_bytes": 3 << 20},
+        "merge_memory = 2048": {"merge_memory_bytes": 2048},
+        "failover_buffer = 0": {"failover_buffer_s": 0},
+        "stream_grace = 1": {"stream_grace_s": 1},
+        "shutdown_grace = 2": {"shutdown_grace_s": 2},
+        "schema_reload = 3": {"schema_reload_s": 3},
+        "pool_timeout = 4": {"pool_timeout_s": 4},
+        'transaction_mode = "single"': {"transaction_mode": TransactionMode.SINGLE},
+        "recovery_grace = 6": {"recovery_grace_s": 6},
+        "statement_timeout = 7.5": {"statement_timeout_s": 7.5},
+        "idle_timeout = 8": {"idle_timeout_s": 8},
+        "auth_backoff = 0": {"auth_backoff_s": 0},
+    }
+    tls = TlsSettings(str(folder / "server.pem"), str(folder / "server.key"), require=True)
+    lines = [*keys, '[server.tls]\ncert = "server.pem"\nkey = "server.key"\nrequire = true']
+    found = read("[server]\n" + "\n".join(lines) + UNSHARDED).server
+    assert found == replace(read(UNSHARDED).server, tls=tls, **ChainMap(*keys.values()))
 
 
 def test_a_connection_may_hold_two_packets_of_whatever_size_and_a_user_four_connections(read):

@@ -7,18 +7,16 @@ from typing import Any
 import grpc
 import pytest
 
-from streamfrom.engine.fleet.directory import Member
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.fleet import fleet_sessions, members_pb2 as pb
 from streamfrom.proxy.fleet.fleet_sessions import FleetSessions, SessionsForMembers
-from streamfrom.proxy.fleet.grpc_links import SERVICE, GrpcDoor, GrpcLinks
-from streamfrom.proxy.fleet.member_certificate import make_certificate
-from streamfrom.proxy.grpc_port import fleet_port
-from streamfrom.proxy.local_statements.show_processlist import Process
+from streamfrom.proxy.fleet.grpc_links import SERVICE
+from streamfrom.proxy.local_statements.show_processlist import Process as Line
 from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.connection_ids import first_of
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
+from tests.proxy.fleet.members import Process, fleet_of
 
 
 EVE, BOSS = Asker("eve", is_admin=False), Asker("boss", is_admin=True)
@@ -29,7 +27,7 @@ class Session:
 
     def __init__(self, number, name):
         self.user = User(name, Secret(""), None, Role.USER)
-        self.line = Process(number, name, "10.0.0.9", "shop", "Sleep", 3, "", None)
+        self.line = Line(number, name, "10.0.0.9", "shop", "Sleep", 3, "", None)
         self.told: list[str] = []
 
     def process(self):
@@ -43,52 +41,24 @@ class Session:
         self.told.append("end")
 
 
-class OneMember:
-    """One process of a fleet: its door, its sessions, and the `Roster` that it has read."""
+class OneMember(Process):
+    """One process of a fleet with two sessions."""
 
     def __init__(self, name, prefix):
+        super().__init__(name, prefix)
         self.sessions: Any = {
             first_of(prefix) + n: Session(first_of(prefix) + n, user)
             for n, user in enumerate(["eve", "root"], 1)
         }
-        self.known: list[Member] = []
-        certificate = make_certificate(name)
-        port = fleet_port("127.0.0.1:0")
-        self.door = GrpcDoor(certificate, port)
         self.door.add(SessionsForMembers(LocalSessions(self.sessions), self).methods)
-        pem = certificate.certificate.decode()
-        self.own = Member(name, "", port.address, pem, prefix, "1", "c")
-        self.links = GrpcLinks(certificate)
         self.others = FleetSessions(self, self.links.channel)
-
-    async def present(self):
-        return self.known
-
-    def connected(self):
-        return self.known
-
-    def members(self):
-        return {member.id: member for member in self.known}
-
-    def trusts(self, certificate):
-        return next((m for m in self.known if m.certificate == certificate), None)
-
-    def look(self):
-        """Nothing is read again here."""
-
-    def accept(self, member, link):
-        raise AssertionError("nobody opens a link")
 
 
 @pytest.fixture
 async def three():
-    fleet = [OneMember(name, prefix) for prefix, name in enumerate(["one", "two", "three"], 1)]
-    for process in fleet:
-        process.known = [other.own for other in fleet if other is not process]
-        await process.door.start(process)
-    yield fleet
-    for process in fleet:
-        await process.door.stop()
+    names = enumerate(["one", "two", "three"], 1)
+    async with fleet_of(*(OneMember(name, prefix) for prefix, name in names)) as fleet:
+        yield fleet
 
 
 @pytest.fixture

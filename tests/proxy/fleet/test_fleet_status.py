@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.messaging.figures.figures import (
     QueueFigures,
     ShardFigures,
@@ -17,13 +16,11 @@ from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.fleet import fleet_status
 from streamfrom.proxy.fleet.fleet_status import FleetStatus, StatusForMembers
-from streamfrom.proxy.fleet.grpc_links import GrpcDoor, GrpcLinks
-from streamfrom.proxy.fleet.member_certificate import make_certificate
-from streamfrom.proxy.grpc_port import fleet_port
-from streamfrom.proxy.local_statements.show_processlist import Process
+from streamfrom.proxy.local_statements.show_processlist import Process as Line
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.status.status_rows import MemberStatus
 from streamfrom.proxy.status.status_source import StatusSource, Viewer
+from tests.proxy.fleet.members import Process, fleet_of
 from tests.sim.memory_store import loaded, raw_table
 from tests.virtual_loop import VirtualClock
 
@@ -34,12 +31,11 @@ EVE = Viewer(User("eve", Secret(""), None, Role.USER), False, [])
 BOSS = Viewer(User("boss", Secret(""), None, Role.ADMIN), True, [])
 
 
-class OneMember:
-    """One process of a fleet: its door, its figures, and the `Roster` that it has read."""
+class OneMember(Process):
+    """One process of a fleet with figures."""
 
     def __init__(self, name, number):
-        self.name = name
-        self.known: list[Member] = []
+        super().__init__(name, number)
         self.looks = 0
         self.gone: set[str] = set()
         self.gate = asyncio.Event()
@@ -54,13 +50,7 @@ class OneMember:
             {("ks", "0"): runtime()},
             lambda: MemberStatus(name, "1", 1.0, 2, 3, 4, is_stopping=False),
         )
-        certificate = make_certificate(name)
-        port = fleet_port("127.0.0.1:0")
-        self.door = GrpcDoor(certificate, port)
         self.door.add(StatusForMembers(source, LocalSessions(sessions), self).methods)
-        pem = certificate.certificate.decode()
-        self.own = Member(name, "", port.address, pem, number, "1", "c")
-        self.links = GrpcLinks(certificate)
         self.others = FleetStatus(self, self.links, VirtualClock())
 
     async def queues(self):
@@ -76,28 +66,13 @@ class OneMember:
         self.looks += 1
         return [member for member in self.known if member.id not in self.gone]
 
-    def connected(self):
-        return self.known
-
-    def members(self):
-        return {member.id: member for member in self.known}
-
-    def trusts(self, certificate):
-        return next((m for m in self.known if m.certificate == certificate), None)
-
-    def look(self):
-        raise AssertionError("nobody knocks")
-
-    def accept(self, member, link):
-        raise AssertionError("nobody opens a link")
-
 
 class Session:
     """One session of a member."""
 
     def __init__(self, number, name):
         self.user = User(name, Secret(""), None, Role.USER)
-        self.line = Process(number, name, "10.0.0.9", "shop", "Query", 3, "", None)
+        self.line = Line(number, name, "10.0.0.9", "shop", "Query", 3, "", None)
 
     def process(self):
         return self.line
@@ -114,14 +89,11 @@ def runtime():
 @pytest.fixture
 async def three(monkeypatch):
     monkeypatch.setattr(fleet_status, "STATUS_TIMEOUT_S", 60.0)
-    fleet = [OneMember(name, number) for number, name in enumerate(["one", "two", "three"], 1)]
-    for process in fleet:
-        process.known = [other.own for other in fleet if other is not process]
-        await process.door.start(process)
-    yield fleet
-    for process in fleet:
-        process.gate.set()
-        await process.door.stop()
+    names = enumerate(["one", "two", "three"], 1)
+    async with fleet_of(*(OneMember(name, number) for number, name in names)) as fleet:
+        yield fleet
+        for process in fleet:
+            process.gate.set()
 
 
 async def test_all_members_tell_what_they_are_asked_for(three):

@@ -25,6 +25,7 @@ from streamfrom.proxy.fleet.member_certificate import make_certificate
 from streamfrom.proxy.fleet.members_pb2 import FromDispatcher, ToDispatcher
 from streamfrom.proxy.fleet.peer_codec import encode_to_dispatcher
 from streamfrom.proxy.grpc_port import fleet_port
+from tests.proxy.fleet.members import Process, fleet_of
 
 
 @dataclass
@@ -41,25 +42,13 @@ class Hearer:
         self.reasons.put_nowait(reason)
 
 
-class Process:
-    """One member: `Fleet`, as far as its door asks."""
+class Caller(Process):
+    """One member that is visited, and notes when it has its directory read again."""
 
     def __init__(self, name):
-        self.certificate = make_certificate(name)
-        port = fleet_port("127.0.0.1:0")
-        self.door = GrpcDoor(self.certificate, port)
-        pem = self.certificate.certificate.decode()
-        self.own = Member(name, "", port.address, pem, 0, "1", "c")
-        self.links = GrpcLinks(self.certificate)
-        self.known: list[Member] = []
+        super().__init__(name)
         self.visits: asyncio.Queue[tuple[Member, object, Hearer]] = asyncio.Queue()
         self.knocked = asyncio.Event()
-
-    def members(self):
-        return {member.id: member for member in self.known}
-
-    def trusts(self, certificate):
-        return next((m for m in self.known if m.certificate == certificate), None)
 
     def look(self):
         self.knocked.set()
@@ -73,14 +62,8 @@ class Process:
 @pytest.fixture
 async def pair(monkeypatch):
     monkeypatch.setattr(grpc_links, "STOP_S", 0.05)  # of links that a test leaves open
-    one, two = Process("one"), Process("two")
-    one.known, two.known = [two.own], [one.own]
-    for process in (one, two):
-        await process.door.start(process)
-    yield one, two
-    for process in (one, two):
-        await process.links.stop()
-        await process.door.stop()
+    async with fleet_of(Caller("one"), Caller("two")) as two:
+        yield two
 
 
 @pytest.fixture
@@ -365,7 +348,7 @@ async def test_a_caller_without_a_certificate_is_refused(pair):
 
 
 async def test_a_door_serves_what_is_added_before_it_opens():
-    process = Process("one")
+    process = Caller("one")
 
     async def echo(request, _context):
         return request

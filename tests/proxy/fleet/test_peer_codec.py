@@ -78,7 +78,6 @@ def any_of(union):
 
 
 to_dispatcher = any_of(ToDispatcher)
-from_dispatcher = any_of(FromDispatcher)
 
 
 @pytest.mark.parametrize("made", get_args(ToDispatcher))

@@ -3,7 +3,6 @@ import pytest
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.local_statements.show_processlist import Process
-from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import rows_of
 from tests.proxy.rigs import running_proxy
 
@@ -74,28 +73,6 @@ async def test_ones_own_user_is_killed_last_and_told_so(three):
     assert (await eve.query("KILL USER eve")).code == 1317
     assert await eve.is_closed()
     assert (await boss.query("SELECT 1")).values == [b"1"]
-
-
-async def test_statistics_are_in_a_servers_words(proxy):
-    client = await proxy.client()
-    await client.query("SELECT 1")
-    for payload in (b"\x0e", b"\x02plain"):
-        await client.command(payload)
-    client.write(frame(b"\x09", 0))
-    said = (await client.packet(1)).decode()
-    assert said.startswith("Uptime: ")
-    figures = dict(part.split(": ") for part in said.split("  "))
-    assert float(figures.pop("Queries per second avg")) >= 0
-    assert int(figures.pop("Uptime")) < 60
-    # COM_PING and COM_STATISTICS are no questions.
-    assert figures == {
-        "Threads": "1",
-        "Questions": "2",
-        "Slow queries": "0",
-        "Opens": "0",
-        "Flush tables": "0",
-        "Open tables": "0",
-    }
 
 
 class OtherMember:

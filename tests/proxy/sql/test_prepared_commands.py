@@ -4,7 +4,6 @@ import ast
 
 import pytest
 
-from streamfrom.proxy.wire.binary_parameters import write_parameters
 from streamfrom.proxy.wire.commands import stmt_close, stmt_send_long_data
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import frame
@@ -13,6 +12,7 @@ from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused, parameter
 from tests.proxy.rigs import running_proxy
 from tests.proxy.sql.binary import stmt_reset, told, value
+from tests.proxy.wire.peers import write_parameters
 
 
 LAST = 0xFFFFFFFF

@@ -17,10 +17,10 @@ from streamfrom.proxy.sql.prepared_statements import (
     PreparedStatement,
     PreparedStatements,
 )
-from streamfrom.proxy.wire.binary_parameters import write_parameters
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.statements import OPAQUE
 from tests.proxy.fake_client import parameter
+from tests.proxy.wire.peers import write_parameters
 
 
 def prepared(sql: str = "SELECT ?") -> PreparedStatement:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from streamfrom.proxy.wire.binary_parameters import Parameter, write_value
 from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes
 from streamfrom.proxy.wire.constants import (
     NATIVE_PASSWORD,
@@ -47,6 +48,22 @@ def bulk_body(rows: Iterable[Sequence[int | bytes | str | None]]) -> bytes:
             else:
                 body += bytes((_INDICATORS[value],))
     return body
+
+
+def write_parameters(parameters: Sequence[Parameter]) -> bytes:
+    """Return the body that says these parameters, types included."""
+    if not parameters:
+        return b""
+    bitmap = bytearray((len(parameters) + 7) // 8)
+    types = bytearray()
+    values = []
+    for place, (kind, unsigned, data) in enumerate(parameters):
+        types += bytes((kind, 0x80 if unsigned else 0))
+        if data is None:
+            bitmap[place // 8] |= 1 << place % 8
+        else:
+            values.append(write_value(kind, data))
+    return b"".join((bitmap, b"\x01", types, *values))
 
 
 def encode_change_user(login: LoginRequest) -> bytes:

@@ -10,9 +10,10 @@ from streamfrom.proxy.wire.attribute_encoding import (
     into_execute,
     into_query,
 )
-from streamfrom.proxy.wire.binary_parameters import Parameter, write_parameters
+from streamfrom.proxy.wire.binary_parameters import Parameter
 from streamfrom.proxy.wire.commands import init_db, query, stmt_execute
 from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, FieldType
+from tests.proxy.wire.peers import write_parameters
 from tests.proxy.wire.test_binary_parameters import parameters
 
 

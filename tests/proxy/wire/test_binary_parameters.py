@@ -11,11 +11,11 @@ from streamfrom.proxy.wire.binary_parameters import (
     types_of,
     value_of,
     with_types,
-    write_parameters,
 )
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.literal_values import Number, decode_literal
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
+from tests.proxy.wire.peers import write_parameters
 
 
 INTEGERS = {

@@ -13,7 +13,6 @@ from streamfrom.proxy.wire.login.handshake import Greeting, LoginRequest, encode
 from streamfrom.proxy.wire.server_connection import (
     Closed,
     CommandReceived,
-    InfileData,
     Limits,
     LoginAttempt,
     ServerConnection,
@@ -214,13 +213,6 @@ class Client:
         return self.server.compression.pack(self.server.data_to_send())
 
 
-def test_commands_are_unpacked_and_each_begins_to_count_anew():
-    client = Client()
-    large = b"select '" + b"x" * 1000 + b"'"
-    for sql in (b"select 1", large, b"select 2"):
-        assert client.send(commands.query(sql)) == [CommandReceived(b"\x03" + sql, 1, 1)]
-
-
 def test_the_answer_to_a_command_in_several_pieces_goes_on_counting():
     client = Client()
     packet = commands.query(b"select 1")
@@ -240,21 +232,6 @@ def test_a_command_that_came_with_the_login_is_packed_already():
     assert events == [LoginAttempt(login, is_change=False), Authenticated("empty")]
     server.accept()
     assert server.receive_data(b"") == [CommandReceived(b"\x03" + sql, 1, 1)]
-
-
-def test_a_file_goes_on_counting_from_the_request():
-    client = Client()
-    client.send(commands.query(b"load data local infile 'x' into table t"))
-    assert client.server.compression is not None
-    client.server.compression.sequence = 1
-    client.server.compression.pack(frame(b"\xfbx", 1))
-    client.server.expect_infile(2)
-    lines = b"one line\n" * 100
-    assert client.send(frame(lines, 2), 2) == [InfileData(lines)]
-    # The numbers inside are the client's own business.
-    assert client.send(frame(b"", 77), 3) == [InfileData(b"")]
-    assert client.server.compression.sequence == 4
-    assert client.send(commands.query(b"do 1")) == [CommandReceived(b"\x03do 1", 1, 1)]
 
 
 def test_a_change_of_user_stays_packed():

@@ -5,7 +5,6 @@ from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.pass_through import PassThrough
-from streamfrom.proxy.wire.response import AnswerKind
 from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
     Tracker,
@@ -134,37 +133,6 @@ def test_session_state_of_the_proxys_own_asking_does_not_leak():
     assert PassThrough(MODERN_WITHOUT_TRACK, shown=bytes).feed(stream) == plain
 
 
-def test_a_file_is_asked_for_only_when_the_statement_allows_it():
-    request = frame(b"\xfb/etc/passwd", 1)
-    relay = PassThrough(MODERN, allows_local_infile=True)
-    assert relay.feed(request) == request
-    asked_for = relay.wants_local_infile
-    assert asked_for == b"/etc/passwd"
-    assert relay.next_sequence == relay.infile_sequence == 2
-    answer = frame(ok_packet(7, status=2, capabilities=BACKEND), 4)
-    assert relay.feed(answer) == answer
-    assert relay.wants_local_infile is None
-    assert ok_of(relay).affected_rows == 7
-    with pytest.raises(WireError):
-        PassThrough(MODERN).feed(request)
-
-
-def test_answers_without_a_column_count_are_read_too():
-    end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
-    fields = frames([DEFINITION, DEFINITION, end], 1)[0]
-    relay = PassThrough(MODERN, answer=AnswerKind.ROWS)
-    assert relay.feed(fields) == fields
-    assert relay.done
-    text = frame(b"Uptime: 5", 1)
-    relay = PassThrough(MODERN, answer=AnswerKind.TEXT)
-    assert relay.feed(text) == text
-    assert relay.done
-    option = frame(end, 1)
-    relay = PassThrough(MODERN)
-    assert relay.feed(option) == option
-    assert relay.done
-
-
 @given(part=result_sets(), data=st.data())
 def test_a_damaged_answer_raises_nothing_but_wire_errors(part, data):
     stream = bytearray(frames(backend_payloads([part]), 1)[0])
@@ -176,21 +144,6 @@ def test_a_damaged_answer_raises_nothing_but_wire_errors(part, data):
         _ = relay.ok, relay.trackers
     except WireError:
         pass
-
-
-@pytest.mark.parametrize(
-    "stream",
-    [
-        frames([b"", b"\x00"], 1)[0],
-        frame(b"\x00", 1),
-        frame(b"\xff", 1),
-        frame(b"\x01\x01", 1),
-        frames([column_count(2), DEFINITION, b"\xfe\x00\x00\x02\x00\x00\x00"], 1)[0],
-    ],
-)
-def test_broken_answers_are_refused(stream):
-    with pytest.raises(WireError):
-        PassThrough(MODERN).feed(stream)
 
 
 @given(parts=answers(), end=st.integers(0, 1 << 16))

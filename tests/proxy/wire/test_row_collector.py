@@ -67,13 +67,6 @@ def test_rows_come_as_soon_as_they_are_whole():
     assert not reader.done
 
 
-def test_an_answer_without_rows_has_an_ok():
-    reader = RowCollector()
-    assert reader.feed(backend_stream([Done(affected_rows=2)]) + b"rest") == []
-    assert ok_of(reader).affected_rows == 2
-    assert reader.rest == b"rest"
-
-
 def test_a_second_result_set_is_refused():
     with pytest.raises(WireError):
         RowCollector().feed(backend_stream([ONE, ONE]))

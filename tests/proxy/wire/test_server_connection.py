@@ -98,15 +98,6 @@ def test_a_login_is_reported_proven_and_answered():
     assert server.phase is ConnectionPhase.COMMAND
 
 
-def test_a_login_may_be_proven_and_still_refused():
-    server = connection()
-    server.receive_data(frame(encode_login(login(database="nowhere")), 1))
-    server.refuse(UnknownDatabase("nowhere"))
-    (error,) = payloads(server.data_to_send(), 2)
-    assert parse_err(error).code == 1049
-    assert server.receive_data(commands.query(b"select 1")) == []
-
-
 def test_flags_in_force_are_those_of_both_sides():
     server = connection()
     server.receive_data(

@@ -9,7 +9,7 @@ from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.wire.commands import query
 from tests.proxy.backends.pools import Sink, Tenant, pool_on
-from tests.proxy.fake_answers import Error, Rows, Silence, until
+from tests.proxy.fake_answers import Error, Silence, until
 from tests.proxy.fake_server import PASSWORD
 
 
@@ -136,18 +136,6 @@ async def test_an_idle_connection_that_goes_away_is_not_handed_out(server):
         await until(lambda: backend.is_closed)
         assert not pool.acquire_own(backend, ann, "db")
         assert await pool.acquire(ann, "db") is not backend
-
-
-async def test_dropping_the_idle_ones_leaves_those_in_use(server):
-    async with pool_on(server) as pool:
-        ann = Tenant()
-        idle, lent = await pool.acquire(ann, "db"), await pool.acquire(Tenant(), "db")
-        pool.release(idle)
-        pool.close_idle()
-        assert idle.is_closed
-        assert not lent.is_closed
-        server.on("SELECT x", Rows(("x",)))
-        assert (await lent.query(b"SELECT x")).rows == []
 
 
 async def test_statements_of_idle_connections_make_room_for_those_of_others(server):

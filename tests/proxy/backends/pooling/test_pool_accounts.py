@@ -92,18 +92,6 @@ async def test_a_crowd_of_one_account_keeps_nobody_elses_client_waiting():
 
 
 @running
-async def test_two_crowds_share_and_seldom_log_in():
-    server = Server(size=8)
-    until_s = asyncio.get_running_loop().time() + RUN_S
-    ann, bob = await asyncio.gather(
-        crowd(server, ANN, 60, until_s), crowd(server, BOB, 30, until_s)
-    )
-    assert max(ann + bob) < 1
-    assert 0.2 < len(bob) / len(ann) < 5
-    assert sum(server.logins.values()) < (len(ann) + len(bob)) / 10
-
-
-@running
 async def test_a_hundred_accounts_open_no_more_than_they_need():
     server = Server(size=32)
     accounts = [Account(f"u{number}", Secret("")) for number in range(100)]
