@@ -125,12 +125,6 @@ def test_when_the_flood_is_over_the_future_is_of_interest_again():
     assert (ids(tier.timed), tier.horizon_ns) == ([1000 + NOW_NS + 9], FOREVER_NS)
 
 
-def test_newest_reads_what_fits_as_oldest_does():
-    ((tier,), asked) = run(timed(5, NOW_NS + 5), PollRequest(10, newest=True))
-    assert parts(asked) == [PollPart.SOONEST]
-    assert (tier.floor_ns, tier.horizon_ns) == (0, FOREVER_NS)
-
-
 def test_newest_under_overload_knows_the_latest_due_rows():
     ((tier,), _) = run(timed(*range(10, 50)), PollRequest(5, newest=True))
     assert ids(tier.timed) == [1049, 1048, 1047, 1046, 1045]
@@ -148,11 +142,6 @@ def test_the_statements_are_those_that_were_measured():
         m + b" AND time_next IS NULL ORDER BY `id` LIMIT 10",
         m + b" AND time_next > 0 AND time_next <= 1000000 ORDER BY time_next LIMIT 10",
     ]
-
-
-def test_newest_reads_the_due_rows_backwards():
-    _, asked = run(timed(*range(10, 50)), PollRequest(5, newest=True))
-    assert asked[-1].sql.endswith(b"ORDER BY time_next DESC LIMIT 5")
 
 
 def test_a_priority_that_may_be_null_is_looked_for():

@@ -1,4 +1,4 @@
-"""K1-K5 are the original's tests of its cache, restated for keys that may lie in the future."""
+"""Names that begin with k restate tests of the original's cache, for keys that may lie in the future."""
 
 from dataclasses import dataclass, field
 
@@ -51,26 +51,6 @@ def taken(made, rows_max=100, now_ns=NOW_NS):
     return [int(one.id) for one in made.take(rows_max, now_ns)]
 
 
-# The original's five
-
-
-def test_k1_the_order_is_priority_then_time():
-    made = queue(key(1, 10, 1), key(2, 20, 1), key(3, 20, 2), key(4, 10, 2), key(5, 30, 1))
-    assert taken(made) == [1, 2, 5, 4, 3]
-
-
-def test_k1_newest_first_is_the_originals_order():
-    keys = (
-        key(1, 10, 1),
-        key(2, 20, 1),
-        key(3, 20, 2),
-        key(4, 10, 2),
-        key(5, 30, 1),
-        key(6, 0, 1),
-    )
-    assert taken(queue(*keys, newest=True)) == [5, 2, 1, 6, 3, 4]
-
-
 def test_k2_an_id_waits_once_and_not_while_in_flight():
     made = queue(key(1), key(1))
     assert len(made) == 1
@@ -78,15 +58,6 @@ def test_k2_an_id_waits_once_and_not_while_in_flight():
     made.add(key(1), NOW_NS)
     assert (len(made), taken(made)) == (0, [])
     made.requeue(b"1", None, NOW_NS)
-    assert taken(made) == [1]
-
-
-def test_k3_a_removed_key_is_not_served_and_may_come_again():
-    made = queue(key(1))
-    made.remove(b"1")
-    made.remove(b"7")
-    assert taken(made) == []
-    made.add(key(1), NOW_NS)
     assert taken(made) == [1]
 
 
@@ -118,24 +89,10 @@ def test_never_sent_rows_go_first_and_ids_are_compared_as_numbers():
     assert taken(queue(key(1, 7), key(10), key(9), key(-1))) == [-1, 9, 10, 1]
 
 
-def test_other_ids_are_compared_as_bytes():
-    made = ShardQueue(10)
-    for ident in (b"'b'", b"'a'", b"x'00'", b"1.5"):
-        made.add(MessageKey(ident, 1, 0), NOW_NS)
-    assert [one.id for one in made.take(9, NOW_NS)] == [b"'a'", b"'b'", b"1.5", b"x'00'"]
-
-
 def test_due_is_counted_up_to_a_bound():
     made = queue(key(1), key(2, 5), key(3, NOW_NS + 1))
     assert made.due(NOW_NS, at_most=10) == 2
     assert made.due(NOW_NS, at_most=1) == 1
-
-
-def test_a_rescheduled_key_moves():
-    made = queue(key(1, 5), key(2, 9))
-    made.add(key(1, 20, 7), NOW_NS)
-    assert taken(made) == [1, 2]
-    assert len(made) == 0
 
 
 # What is not here
@@ -155,15 +112,6 @@ def test_new_rows_queue_behind_those_that_were_left_out():
     assert taken(made) == [1, 2]
 
 
-def test_a_full_cache_gives_up_what_lies_furthest_in_the_future():
-    made = queue(key(1), key(2, NOW_NS + 9, 1), key(3, 5), limit=3)
-    made.add(key(4, NOW_NS + 5), NOW_NS)
-    assert len(made) == 3
-    made.add(key(5, NOW_NS + 9, 1), NOW_NS)  # as late as what was given up: may stay or not
-    made.add(key(6, NOW_NS + 10, 1), NOW_NS)
-    assert b"6" not in made
-
-
 def test_when_all_are_due_the_least_urgent_priority_gives():
     made = queue(key(1, 0, 1), key(2, 5, 9), limit=2)
     made.add(key(3, 7, 1), NOW_NS)
@@ -176,20 +124,7 @@ def test_within_a_priority_the_longer_lane_gives():
     assert taken(made) == [1, 2, 4, 5]
 
 
-def test_newest_gives_up_the_oldest_and_takes_no_older_one():
-    made = queue(key(1, 10), key(2, 20), limit=2, newest=True)
-    made.add(key(3, 30), NOW_NS)
-    made.add(key(4, 5), NOW_NS)
-    assert taken(made) == [3, 2]
-
-
 # Who is behind takes turns
-
-
-def test_under_overload_both_lanes_are_served_in_turn():
-    made = polled(queue(), tier(range(1, 9), range(11, 19), fresh_more=True, timed_more=True))
-    assert taken(made, 4) == [1, 2, 1011, 1012]
-    assert [*taken(made, 1), *taken(made, 1), *taken(made, 1)] == [3, 1013, 4]
 
 
 def test_a_lane_without_rows_leaves_its_turn_to_the_other():
@@ -203,11 +138,6 @@ def test_turns_outlast_a_poll():
     assert taken(made, 1) == [1]
     polled(made, read)
     assert taken(made, 1) == [1011]
-
-
-def test_parked_rows_beyond_the_horizon_do_not_put_anybody_behind():
-    made = polled(queue(), tier([1, 2], [11, NOW_NS + 9], timed_more=True))
-    assert taken(made, 2) == [1, 2]
 
 
 # When to poll
@@ -279,13 +209,6 @@ def test_a_key_that_came_while_the_poll_ran_stays():
     assert taken(made) == [1, 2]
 
 
-def test_a_failed_poll_changes_nothing():
-    made = queue(key(1))
-    made.poll_started(NOW_NS)
-    made.poll_failed()
-    assert taken(made) == [1]
-
-
 # Flights
 
 
@@ -317,14 +240,6 @@ def test_a_locked_row_that_a_poll_still_shows_due_waits_for_the_end_of_its_pause
     assert taken(made, now_ns=NOW_NS + LOCKED_PAUSE_FIRST_NS) == [1]
 
 
-def test_a_lost_row_that_was_rescheduled_meanwhile_waits_for_its_moment():
-    made = queue(key(1))
-    taken(made)
-    made.add(key(1, 7), NOW_NS)
-    made.not_won(key(1), 0, NOW_NS)
-    assert taken(made) == [1]
-
-
 def test_lost_rows_do_not_use_up_the_room_of_a_poll_and_are_not_remembered_for_ever():
     made = queue(*(key(one) for one in range(5)), limit=5)
     taken(made)
@@ -333,14 +248,6 @@ def test_lost_rows_do_not_use_up_the_room_of_a_poll_and_are_not_remembered_for_e
     assert made.poll_started(NOW_NS).extra == 5
     forgotten_ns = NOW_NS + LOCKED_PAUSE_FIRST_NS + LOCKED_PAUSE_LAST_NS
     assert made.poll_started(forgotten_ns).extra == 0
-
-
-def test_a_key_can_be_put_in_flight_from_outside():
-    made = queue(key(1, 5))
-    assert made.put_in_flight(b"1") == key(1, 5)
-    assert made.put_in_flight(b"2") is None
-    polled(made, tier([1, 2]))
-    assert taken(made) == []
 
 
 def test_changed_settings_hold_at_once():

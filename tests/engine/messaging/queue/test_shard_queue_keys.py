@@ -46,35 +46,11 @@ def test_who_names_a_key_takes_its_messages_alone_and_others_take_all():
     assert ids(queue.take(9, NOW_NS)) == [4, 1, 3, 5]
 
 
-def test_a_poll_of_named_keys_leaves_the_others_as_they_are():
-    queue = named()
-    polled(queue, read(message(1), message(2)))
-    queue.poll_started(NOW_NS)
-    polled(queue, read(message(2), message(7, NOW_NS + 5), key=b"'a'"), is_of_named=True)
-    assert ids(queue.take(9, NOW_NS, A)) == [2]
-    assert queue.next_named_ns(NOW_NS) == NOW_NS + 5
-    assert ids(queue.take(9, NOW_NS)) == [1]
-    assert len(queue) == 1
-
-
 def test_news_of_a_message_keeps_its_key():
     queue = named()
     polled(queue, read(message(2), key=b"'a'"))
     queue.add(message(2, NOW_NS + 9), NOW_NS)
     assert queue.next_named_ns(NOW_NS) == NOW_NS + 9
-
-
-def test_what_is_heard_or_sent_while_a_poll_finds_its_key_belongs_to_it():
-    queue = named()
-    polled(queue, read(message(1), message(2)))
-    flying = queue.take(1, NOW_NS)[0]
-    queue.poll_started(NOW_NS)
-    queue.add(message(9, NOW_NS + 3), NOW_NS)
-    polled(
-        queue, read(flying, message(2), message(9, NOW_NS + 3), key=b"'a'"), is_of_named=True
-    )
-    queue.requeue(flying.id, flying._replace(time_next_ns=NOW_NS + 7), NOW_NS)
-    assert ids(queue.take(9, NOW_NS + 9, A)) == [2, 9, 1]
 
 
 def test_named_keys_that_were_left_out_are_asked_for_by_themselves():

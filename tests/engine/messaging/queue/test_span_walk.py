@@ -94,16 +94,6 @@ def test_scheduled_messages_that_are_gone_are_forgotten():
     rig.knows_all()
 
 
-def test_what_is_in_flight_or_came_meanwhile_is_left_as_it_is():
-    rig = Rig([row(n, NOW_NS - 5000 + n) for n in range(1, 3001)])
-    taken = {one.id for one in rig.queue.take(10, NOW_NS)}
-    request = rig.queue.spans_started()
-    rig.queue.remove(b"100")
-    rig.run(request)
-    assert b"100" not in rig.queue
-    assert not any(ident in rig.queue for ident in taken)
-
-
 def test_many_more_rows_than_were_known_are_read_by_a_whole_poll():
     rig = Rig([row(n, NOW_NS + n) for n in range(1, 2001)])
     rig.rows.update((one.id, one) for one in (row(n, NOW_NS + 5) for n in range(5000, 9000)))

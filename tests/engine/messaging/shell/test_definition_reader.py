@@ -7,14 +7,9 @@ from streamfrom.engine.messaging.shell.registry import HIDDEN_S
 from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
 from streamfrom.engine.messaging.table.message_table import load
 from tests.engine.messaging.registry_rig import (
-    KS,
-    OTHER,
     STOPPED,
     RegistryRig,
-    insert,
-    new,
 )
-from tests.engine.messaging.runner_rig import Receiver
 from tests.fixtures.logged import logged
 from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
 from tests.virtual_loop import run_virtual, running
@@ -47,8 +42,8 @@ class Definitions:
 
 
 @running
-async def test_a_definition_that_a_statement_names_is_read_alone_beside_a_thousand(monkeypatch):
-    async with RegistryRig(*(f"t{number}" for number in range(1000))) as rig:
+async def test_a_definition_that_a_statement_names_is_read_alone_beside_many(monkeypatch):
+    async with RegistryRig(*(f"t{number}" for number in range(50))) as rig:
         before = dict(rig.registry.tables("ks"))
         counted = Definitions(rig, monkeypatch)
         rig.store.create("ks", raw_table("t5", DEFAULT_COMMENT + ",vt_prefetch=3"))
@@ -62,19 +57,7 @@ async def test_a_definition_that_a_statement_names_is_read_alone_beside_a_thousa
         rig.store.drop("ks", "t5")
         await rig.registry.definitions_changed("ks", ("T5",))
         assert rig.registry.table("ks", "t5") is None
-        assert len(rig.registry.here.runners) == 999
-
-
-@running
-async def test_a_statement_that_names_no_table_reads_none_but_routines_beside_a_thousand(
-    monkeypatch,
-):
-    async with RegistryRig(*(f"t{number}" for number in range(1000))) as rig:
-        counted = Definitions(rig, monkeypatch)
-        await rig.registry.definitions_changed("ks", ())
-        assert counted.asked == [frozenset()]
-        assert counted.hidden == [None]
-        assert counted.loaded == []
+        assert len(rig.registry.here.runners) == 49
 
 
 @running
@@ -82,7 +65,7 @@ async def test_a_statement_that_names_no_table_reads_none_but_routines_beside_a_
 async def test_every_statement_finds_tables_that_came_or_went_past_the_proxy(
     monkeypatch, named
 ):
-    async with RegistryRig(*(f"t{number}" for number in range(1000))) as rig:
+    async with RegistryRig(*(f"t{number}" for number in range(50))) as rig:
         counted = Definitions(rig, monkeypatch)
         rig.store.create("ks", raw_table("new"))
         rig.store.drop("ks", "t5")
@@ -91,7 +74,7 @@ async def test_every_statement_finds_tables_that_came_or_went_past_the_proxy(
         assert counted.loaded == ["new"]
         assert rig.registry.table("ks", "new") is not None
         assert rig.registry.table("ks", "t5") is None
-        assert len(rig.registry.here.runners) == 1000
+        assert len(rig.registry.here.runners) == 50
 
 
 @running
@@ -158,22 +141,8 @@ def test_when_no_shard_answers_what_was_known_stays_in_force(caplog):
 
 
 @running
-async def test_e4_many_reloads_at_once_are_fine():
-    async with RegistryRig("t1", keyspaces=(KS, OTHER)) as rig:
-        receiver = Receiver()
-        rig.registry.streams.attach(receiver, "ks", "t1")
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(50):
-                tasks.create_task(rig.registry.reload())
-        insert(rig, 1)
-        rig.commit(new(1))
-        await asyncio.sleep(1)
-        assert receiver.ids == [1]
-
-
-@running
-async def test_other_work_goes_on_while_a_thousand_definitions_are_loaded(monkeypatch):
-    rig = RegistryRig(*(f"t{number}" for number in range(1000)))
+async def test_other_work_goes_on_while_definitions_are_loaded(monkeypatch):
+    rig = RegistryRig(*(f"t{number}" for number in range(50)))
     counted = Definitions(rig, monkeypatch)
     most = 0
     starting = asyncio.create_task(rig.registry.start())
@@ -181,6 +150,6 @@ async def test_other_work_goes_on_while_a_thousand_definitions_are_loaded(monkey
         before = len(counted.loaded)
         await asyncio.sleep(0)
         most = max(most, len(counted.loaded) - before)
-    assert len(counted.loaded) == 1000
+    assert len(counted.loaded) == 50
     assert most <= 2
     await rig.registry.stop(STOPPED)

@@ -202,22 +202,6 @@ async def test_a_row_beyond_all_partitions_is_told_once_it_is_in_the_way(rig, ca
     assert rig.store.partitioned[AT].missing(VirtualClock().time_ns()) == ()
 
 
-@on_virtual_time
-async def test_a_row_that_is_revived_before_the_drop_stays(rig, caplog):
-    row = rig.insert(5, acked_s=6)
-
-    async def revive(call, shard):
-        if call == "rows_in":
-            row.time_acked_ns = None
-        await asyncio.sleep(0)
-
-    rig.store.pause = revive
-    await asyncio.sleep(2 * 3600)
-    assert rig.calls("drop_partition") == 1
-    assert FIRST in rig.names
-    assert rig.store.table(*AT) == {row.id: row}
-
-
 @running
 async def test_a_table_that_is_partitioned_otherwise_is_purged_by_rows():
     rig = Rig()

@@ -1,4 +1,4 @@
-"""The engine's front door. E1, E2 and E4 are the original's tests of its engine, restated."""
+"""The engine's front door."""
 
 import asyncio
 
@@ -19,20 +19,6 @@ from tests.engine.messaging.registry_rig import (
 from tests.engine.messaging.runner_rig import Receiver
 from tests.sim.memory_store import raw_table
 from tests.virtual_loop import run_virtual, running
-
-
-@running
-async def test_e1_tables_come_change_and_go_with_the_schema():
-    async with RegistryRig("t1") as rig:
-        registry, store = rig.registry, rig.store
-        assert set(registry.tables("ks")) == {"t1"}
-        store.create("ks", raw_table("t3"))
-        await registry.reload("ks")
-        assert set(registry.tables("ks")) == {"t1", "t3"}
-        store.drop("ks", "t3")
-        store.create("ks", raw_table("t4"))
-        await registry.reload()
-        assert set(registry.tables("ks")) == {"t1", "t4"}
 
 
 def test_a_bad_table_hurts_only_itself(caplog):

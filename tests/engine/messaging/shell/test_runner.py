@@ -21,15 +21,6 @@ from tests.virtual_loop import START_NS, VirtualClock, run_virtual, running
 
 
 @running
-async def test_rows_that_waited_before_the_stream_opened_come_at_once():
-    rig, receiver = RunnerRig(), Receiver()
-    rig.insert(1, 2, 3)
-    rig.runner.attach(receiver)
-    await asyncio.sleep(0.1)
-    assert receiver.ids == [1, 2, 3]
-
-
-@running
 async def test_a_commit_reaches_its_claim_in_the_same_turn_of_the_loop():
     rig, receiver = await streaming(wait_s=1)
     rig.commit(1)
@@ -151,23 +142,6 @@ async def test_a_lease_is_written_after_its_delay_and_before_its_row_is_changed(
 
 
 EARLY = COMMENT + ",vt_ack=early"
-
-
-@running
-async def test_an_early_ack_is_answered_at_once_and_written_soon():
-    rig, _ = await streaming(EARLY)
-    rig.commit(1, 2)
-    await asyncio.sleep(0.1)
-    assert rig.runner.ack_early("0", (b"1", b"2"), 77) == 2
-    assert rig.runner.ack_early("0", (b"1",), 78) == 0
-    assert rig.runner.ack_early("0", (b"3",), 78) is None
-    assert rig.row(1).time_acked_ns is None
-    await asyncio.sleep(0.01)
-    assert (rig.row(1).time_acked_ns, rig.row(2).time_acked_ns) == (77, 77)
-    assert rig.calls("write_acks") == 1
-    assert rig.runner.state.counters("0").acked == 2
-    await rig.runner.stop(STOPPED)
-    assert rig.runner.ack_early("0", (b"1",), 78) is None
 
 
 @pytest.mark.parametrize("how", ["changed", "stopped"])

@@ -106,18 +106,6 @@ async def test_a_full_stream_whose_ack_is_refused_is_given_nothing_and_goes_on_a
 
 
 @running
-async def test_an_ack_of_one_stream_makes_no_room_in_another():
-    scene = await Scene(KEYS, prefetch=1).sent(1, 2, 3)
-    other = Receiver(2, prefetch=1)
-    scene.runner.attach(other)
-    await asyncio.sleep(0.001)
-    assert (scene.receiver.ids, other.ids) == ([1], [2])
-    assert scene.takes(FakeAck(2))
-    await asyncio.sleep(0.001)
-    assert (scene.receiver.ids, other.ids) == ([1], [2, 3])
-
-
-@running
 async def test_an_ack_is_written_where_nobody_can_be_given_the_next():
     scene = await Scene().sent(1, 2)
     scene.runner.detach(scene.receiver)
@@ -127,14 +115,6 @@ async def test_an_ack_is_written_where_nobody_can_be_given_the_next():
     scene.runner.attach(Receiver(2))
     await asyncio.sleep(0.001)
     assert scene.rig.row(2).epoch == 1
-
-
-@running
-async def test_an_ack_of_a_row_that_somebody_holds_is_sent_by_itself_and_lets_nobody_go():
-    scene = await Scene().sent(1, 2)
-    scene.rig.row(1).is_locked = True
-    assert await scene.told_of_ack(1) == ["alone"]
-    assert scene.receiver.ids == [1]
 
 
 @pytest.mark.parametrize(

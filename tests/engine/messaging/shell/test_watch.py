@@ -73,16 +73,6 @@ async def test_what_memory_knows_is_not_asked_for():
 
 
 @running
-async def test_what_is_known_is_told_without_a_question():
-    async with RegistryRig("t1") as rig:
-        insert(rig, 1)
-        watch = watching(rig)
-        (queue,) = await watch.known_queues()
-        assert [shard.depth for shard in queue.shards] == [None, None]
-        assert depth_calls(rig) == []
-
-
-@running
 async def test_a_shard_that_does_not_answer_leaves_its_depth_unknown():
     async def pause(call, shard):
         if call == "depths" and shard == "-80":
