@@ -14,9 +14,8 @@ from streamfrom.engine.messaging.leases.lease_reads import look
 from streamfrom.engine.messaging.leases.leases import Lease
 from streamfrom.engine.messaging.leases.returns import release, shorten
 from streamfrom.engine.messaging.queue.poll import KeySpan, PollPart, PollRequest, poll
-from streamfrom.engine.messaging.table.discovery import come_or_gone, discover
+from streamfrom.engine.messaging.table.discovery import discover
 from streamfrom.engine.messaging.table.message import MessageKey
-from streamfrom.engine.messaging.table.sql_names import columns_query
 from streamfrom.engine.messaging.upkeep.purge import purge
 from tests.cases import cases
 from tests.engine.messaging.conversations import from_memory
@@ -61,54 +60,6 @@ def request(*ids):
     return ClaimRequest(ids, ("id", "message"), lambda: 0)
 
 
-def test_a_table_is_discovered_as_it_was_created(client, database):
-    table = create(client, database)
-    assert table.columns == ("id", "priority", "epoch", "time_next", "time_acked", "message")
-    assert table.streamed == ("id", "message")
-    assert (table.default_priority, table.default_time_next_ns) == (50, 0)
-    assert (table.id_index, table.advice) == ("PRIMARY", ())
-    assert not table.priority_nullable
-
-
-def test_other_tables_are_not_discovered(client, database):
-    client.execute(b"CREATE TABLE plain (id int)")
-    client.execute(b"CREATE TABLE seq (id int) COMMENT 'vitess_sequence,vitess_message'")
-    client.execute(b"CREATE TABLE loud (id int) COMMENT 'VITESS_MESSAGE'")
-    client.execute(b"CREATE TABLE likely (id int) COMMENT 'vitess-message'")
-    assert client.run(discover(database)) == ()
-
-
-def test_tables_that_have_come_or_gone_are_found_by_name(client, database):
-    create(client, database)
-    client.execute(b"CREATE TABLE plain (id int)")
-    assert client.run(come_or_gone(database, ("msg",))) == frozenset()
-    assert client.run(come_or_gone(database, ("plain", "old"))) == {"msg", "plain", "old"}
-
-
-def test_the_first_layout_is_discovered(client, database):
-    table = create(client, database, FIRST)
-    assert table.first_layout
-    assert table.streamed == ("id", "time_scheduled", "message")
-    assert (table.poll_index, table.id_index) == ("next_idx", "id_idx")
-    assert table.purge_by_schedule
-    assert table.advice == ()
-
-
-def test_a_poll_gives_each_priority_in_order(client, database):
-    table = create(client, database)
-    insert(
-        client,
-        (b"7", 50, 0), (b"3", 50, None), (b"9", 50, NOW_NS + 5), (b"2", 50, NOW_NS - 5),
-        (b"1", -128, 0), (b"4", 127, 10),
-    )  # fmt: skip
-    client.execute(b"INSERT INTO msg (id, time_acked) VALUES (99, 0)")
-    tiers = client.run(poll(table, PollRequest(100), NOW_NS)).tiers
-    assert [tier.priority for tier in tiers] == [-128, 50, 127]
-    assert [key.id for key in tiers[1].fresh] == [b"3", b"7"]
-    assert [key.id for key in tiers[1].timed] == [b"2", b"9"]
-    assert not any(tier.fresh_more or tier.timed_more for tier in tiers)
-
-
 def test_a_null_priority_is_0(client, database):
     client.execute(b"ALTER DATABASE COLLATE utf8mb4_bin")
     create(client, database)
@@ -121,38 +72,6 @@ def test_a_null_priority_is_0(client, database):
         (0, MessageKey(b"1", 0, 0)),
         (0, MessageKey(b"2", 0, 0)),
     ]
-
-
-def test_under_overload_both_lanes_get_their_share(client, database):
-    table = create(client, database)
-    insert(client, *((b"%d" % n, 50, 0) for n in range(1, 31)))
-    insert(client, *((b"%d" % n, 50, NOW_NS - n) for n in range(31, 61)))
-    insert(client, (b"70", 50, None))
-    (tier,) = client.run(poll(table, PollRequest(10), NOW_NS)).tiers
-    assert [key.id for key in tier.fresh] == [b"70", b"1", b"2", b"3", b"4"]
-    assert [key.id for key in tier.timed] == [b"60", b"59", b"58", b"57", b"56"]
-    assert tier.fresh_more
-    assert tier.timed_more
-    assert tier.horizon_ns == NOW_NS - 56
-
-
-def test_newest_reads_what_became_due_last(client, database):
-    table = create(client, database)
-    insert(client, *((b"%d" % n, 50, NOW_NS - n) for n in range(1, 31)))
-    insert(client, (b"40", 50, NOW_NS + 1))
-    (tier,) = client.run(poll(table, PollRequest(5, newest=True), NOW_NS)).tiers
-    assert [key.id for key in tier.timed] == [b"1", b"2", b"3", b"4", b"5"]
-    assert (tier.floor_ns, tier.horizon_ns) == (NOW_NS - 5, NOW_NS)
-
-
-def test_the_first_layout_is_polled_by_time(client, database):
-    table = create(client, database, FIRST)
-    client.execute(
-        b"INSERT INTO msg (time_scheduled, id, time_next, epoch, time_acked) VALUES"
-        b" (1, 5, 20, 0, NULL), (1, 4, 30, 0, NULL), (1, 3, 0, 0, NULL), (1, 2, NULL, 1, 77)"
-    )
-    (tier,) = client.run(poll(table, PollRequest(10), NOW_NS)).tiers
-    assert [key.id for key in (*tier.fresh, *tier.timed)] == [b"3", b"5", b"4"]
 
 
 def test_a_poll_of_parked_rows_reads_the_index_only(client, database):
@@ -171,22 +90,6 @@ def test_a_poll_of_parked_rows_reads_the_index_only(client, database):
         assert re.search("optimized away|No matching min/max|Rows fetched before|Zero", plan)
 
 
-def test_a_claim_wins_what_is_due_and_gives_the_rows_as_they_are(client, claimer, database):
-    table = create(client, database)
-    insert(client, (b"1", 50, 0), (b"2", 50, NOW_NS + 1), (b"3", 50, None), (b"4", 50, NOW_NS))
-    client.execute(b"UPDATE msg SET epoch = 3 WHERE id = 4")
-    client.execute(b"UPDATE msg SET time_acked = 5 WHERE id = 3")
-    won = claimer.run(claim(table, "0", request(b"4", b"1", b"2", b"3", b"77"), NOW_NS)).rows
-    assert {row.id: (row.epoch, row.time_next_ns, row.payload) for row in won} == {
-        b"1": (0, 0, b"1|hello"),
-        b"4": (3, NOW_NS, b"4|hello"),
-    }
-    stored = client.rows(b"SELECT id, epoch, time_next FROM msg ORDER BY id")
-    assert stored[0] == (b"1", b"1", b"%d" % (NOW_NS + 30 * SECOND_NS))
-    assert stored[3] == (b"4", b"4", b"%d" % (NOW_NS + 240 * SECOND_NS))
-    assert [row.due_next_ns for row in sorted(won)] == [int(stored[0][2]), int(stored[3][2])]
-
-
 def test_a_claim_passes_over_rows_that_somebody_holds(client, claimer, other, database):
     table = create(client, database)
     insert(client, (b"1", 50, 0), (b"2", 50, 0))
@@ -198,31 +101,6 @@ def test_a_claim_passes_over_rows_that_somebody_holds(client, claimer, other, da
     other.rollback()
     won = claimer.run(claim(table, "0", request(b"1", b"2"), NOW_NS)).rows
     assert [row.id for row in won] == [b"1"]
-
-
-def test_a_claim_tells_when_the_rows_are_due_that_it_did_not_win(client, claimer, database):
-    table = create(client, database)
-    insert(client, (b"1", 50, 0), (b"2", 50, NOW_NS + 1), (b"3", 50, None))
-    client.execute(b"UPDATE msg SET time_acked = 5 WHERE id = 3")
-    result = claimer.run(claim(table, "0", request(b"1", b"2", b"3", b"77"), NOW_NS))
-    assert [row.id for row in result.rows] == [b"1"]
-    assert result.passed_over == {b"2": NOW_NS + 1}
-
-
-def test_an_id_that_was_won_under_another_spelling_was_not_passed_over(
-    client, claimer, database
-):
-    table = create(client, database, id_type="varchar(40)")
-    insert(client, (b"'a'", 50, 0))
-    result = claimer.run(claim(table, "0", request(b"'A'"), NOW_NS))
-    assert [row.id for row in result.rows] == [b"'a'"]
-    assert result.passed_over == {}
-
-
-def test_a_claim_that_wins_nothing_leaves_no_transaction(client, claimer, database):
-    table = create(client, database)
-    assert claimer.run(claim(table, "0", request(b"1"), NOW_NS)).rows == ()
-    assert claimer.sent[-1] == b"COMMIT"
 
 
 def test_many_ids_lock_no_row_but_their_own(client, claimer, other, database):
@@ -284,18 +162,6 @@ def test_shortening_passes_over_rows_that_somebody_holds_or_has_changed(
     ]  # fmt: skip
 
 
-def test_a_release_undoes_a_claim(client, claimer, database):
-    table = create(client, database)
-    insert(client, (b"1", 50, 0), (b"2", 50, NOW_NS - 7), (b"3", 50, None))
-    won = claimer.run(claim(table, "0", request(b"1", b"2", b"3"), NOW_NS)).rows
-    claimer.run(release(table, won))
-    assert client.rows(b"SELECT id, epoch, time_next FROM msg ORDER BY id") == [
-        (b"1", b"0", b"0"),
-        (b"2", b"0", b"%d" % (NOW_NS - 7)),
-        (b"3", b"0", b"0"),
-    ]
-
-
 def test_a_release_touches_nothing_that_has_moved_on(client, claimer, database):
     table = create(client, database)
     insert(client, (b"1", 50, 0), (b"2", 50, 0), (b"3", 50, 0))
@@ -306,15 +172,6 @@ def test_a_release_touches_nothing_that_has_moved_on(client, claimer, database):
     before = client.rows(b"SELECT * FROM msg")
     claimer.run(release(table, won))
     assert client.rows(b"SELECT * FROM msg") == before
-
-
-def test_a_purge_deletes_what_was_acked_before_the_cutoff(client, claimer, database):
-    table = create(client, database)
-    client.execute(
-        b"INSERT INTO msg (id, time_acked) VALUES (1, NULL), (2, 10), (3, 20), (4, 0)"
-    )
-    assert claimer.run(purge(table, 20)).deleted == 2
-    assert client.rows(b"SELECT id FROM msg ORDER BY id") == [(b"1",), (b"3",)]
 
 
 @pytest.mark.parametrize("sql", [CURRENT, FIRST])
@@ -361,13 +218,6 @@ def test_the_first_layout_lives_a_whole_life(client, claimer, database):
     client.execute(b"UPDATE msg SET time_acked = 30, time_next = NULL")
     assert claimer.run(purge(table, 25)).deleted == 0
     assert claimer.run(purge(table, 31)).deleted == 1
-
-
-def test_the_columns_of_a_stream_come_without_rows(client, database):
-    table = create(client, database)
-    insert(client, (b"1", 50, 0))
-    answer = client.execute(columns_query(table, table.project(["MESSAGE", "id"])))
-    assert answer.rows == []
 
 
 @pytest.mark.parametrize("newest", [False, True])

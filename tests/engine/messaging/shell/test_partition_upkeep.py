@@ -95,28 +95,6 @@ async def test_two_days_of_hours(rig, caplog):
 
 
 @on_virtual_time
-async def test_a_straggler_keeps_its_partition_and_is_told_once(rig, caplog):
-    rig.insert(5, acked_s=6)
-    straggler = rig.insert(7)
-    await asyncio.sleep(3600 + 600 + 20)
-    assert FIRST in rig.names
-    assert not overdue(caplog), "it is late by a few seconds only"
-    assert rig.held_back == 0
-    await asyncio.sleep(3600)
-    assert FIRST in rig.names
-    assert overdue(caplog) == [(FIRST, "1 message not acknowledged")]
-    assert rig.held_back == 1
-    assert len(rig.store.table(*AT)) == 1, "what is acked and old goes by itself in the end"
-    straggler.time_acked_ns = VirtualClock().time_ns()
-    await asyncio.sleep(590)
-    assert FIRST in rig.names
-    await asyncio.sleep(70)
-    assert FIRST not in rig.names
-    assert not rig.store.table(*AT)
-    assert rig.held_back == 0
-
-
-@on_virtual_time
 async def test_a_transaction_that_holds_the_table_is_waited_for_in_longer_pauses(rig, caplog):
     rig.insert(5, acked_s=6)
     other = rig.insert(4000, is_locked=True)

@@ -35,21 +35,6 @@ def left(store):
 
 
 @running
-async def test_m15_rows_go_when_they_were_acked_long_enough_ago():
-    store = filled(3, acked_s=-50)
-    store.insert("ks", "0", "msg", StoredRow(b"99"))
-    purger = Purger(table(), ["0"], store, VirtualClock())
-    await asyncio.sleep(29)
-    assert store.calls == [], "polls have an interval of their own"
-    await asyncio.sleep(2)
-    assert left(store) == 4
-    await asyncio.sleep(30)
-    assert left(store) == 1
-    await purger.stop()
-    await purger.stop()
-
-
-@running
 async def test_m16_rows_go_in_batches_until_one_is_short_and_are_counted():
     store = filled(2 * PURGE_ROWS_MAX + 1, acked_s=-1000)
     counters = Counters()
@@ -87,24 +72,6 @@ def test_a_failure_is_logged_once_and_tried_again_and_other_shards_go_on(caplog)
     run_virtual(main())
     told = logged(caplog, "keyspace", "queue", "shard", "reason")
     assert told == [("purge failed", "ks", "msg", "80-", "gone")]
-
-
-def test_a_fault_of_our_own_does_not_end_the_purge(caplog):
-    async def main():
-        async def pause(_call, _shard):
-            if asyncio.get_running_loop().time() < 45:
-                raise ZeroDivisionError
-
-        store = filled(3, acked_s=-1000, pause=pause)
-        counters = Counters()
-        purger = Purger(table(), ["0"], store, VirtualClock(), counters_of=lambda _: counters)
-        await asyncio.sleep(65)
-        assert left(store) == 0
-        assert counters.purge_failures == 1
-        await purger.stop()
-
-    run_virtual(main())
-    assert caplog.records[0].exc_info
 
 
 @running

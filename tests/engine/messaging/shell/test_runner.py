@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.dispatch.events import Acked, Changed
 from streamfrom.engine.messaging.shell.runner import SLEEP_MAX_S
 from tests.engine.messaging.runner_rig import (
     COMMENT,
@@ -121,26 +120,6 @@ async def test_a_wall_clock_that_jumps_is_noticed():
     assert receiver.ids == [1]
 
 
-@running
-async def test_a_lease_is_written_after_its_delay_and_before_its_row_is_changed():
-    rig, receiver = await streaming(COMMENT + ",vt_lease_delay=2")
-    rig.commit(1, 2, 3)
-    await asyncio.sleep(1.5)
-    assert len(receiver.rows) == 3
-    assert [rig.row(one).epoch for one in (1, 2, 3)] == [0, 0, 0]
-    await rig.runner.write_leases("0", (b"2", b"99"))
-    assert [rig.row(one).epoch for one in (1, 2, 3)] == [0, 1, 0]
-    assert rig.row(2).time_next_ns == receiver.rows[1].due_next_ns
-    rig.store.ack("ks", "0", "msg", [b"3"])
-    rig.runner.post(Acked("0", (b"3",)))
-    await asyncio.sleep(1)
-    assert [rig.row(one).epoch for one in (1, 2, 3)] == [1, 1, 0]
-    assert rig.row(1).time_next_ns == receiver.rows[0].due_next_ns
-    await rig.runner.write_leases("0", None)
-    await rig.runner.stop(STOPPED)
-    assert rig.calls("write_leases") == 2
-
-
 EARLY = COMMENT + ",vt_ack=early"
 
 
@@ -183,22 +162,6 @@ def test_early_acks_that_cannot_be_written_are_written_in_the_end(caplog):
 
     run_virtual(main())
     assert ("work on a queue failed", "writing of acks") in logged(caplog, "task")
-
-
-@running
-async def test_who_reschedules_a_row_that_somebody_holds_waits_for_nobody():
-    rig, receiver = await streaming()
-    rig.commit(1)
-    await asyncio.sleep(0.1)
-    rig.row(1).is_locked = True
-    await rig.runner.write_leases("0", (b"1",))
-    assert rig.row(1).epoch == 0
-    # Its own transaction has made it due at once, which the row does not show: it was due.
-    rig.row(1).is_locked = False
-    rig.runner.post(Changed("0", (b"1",)))
-    await asyncio.sleep(0.1)
-    assert [row.epoch for row in receiver.rows] == [0, 1]
-    assert rig.row(1).epoch == 2
 
 
 @running

@@ -195,21 +195,6 @@ async def test_an_ack_whose_client_has_left_before_it_was_written_is_not_written
 
 
 @running
-async def test_acks_of_a_dispatcher_that_is_deposed_meanwhile_are_written_or_sent_by_themselves():
-    scene = await Scene().sent(1, 2)
-    scene.calls.pause_s = 0.01
-    first, second = FakeAck(1), FakeAck(2)
-    assert scene.takes(first)
-    assert scene.takes(second)
-    await asyncio.sleep(0.001)
-    scene.runner.post(Deposed("0", "somebody else dispatches"))
-    scene.calls.error = StoreError("not dispatched from here")
-    await asyncio.sleep(1)
-    assert [first.told, second.told] == [["alone"], ["alone"]]
-    assert scene.receiver.ids == [1]
-
-
-@running
 async def test_who_stops_leaves_no_ack_without_an_answer():
     scene = await Scene().sent(1, 2)
     scene.calls.pause_s = 100
