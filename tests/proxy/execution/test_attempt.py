@@ -6,12 +6,11 @@ from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.errors import BackendLost, StatementTimedOut
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.reply import Reply
-from streamfrom.proxy.execution.retry_rules import Ending
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.wire.framing import frames
 from streamfrom.proxy.wire.response import DEPRECATE_EOF, PassThrough, Resequencer
 from streamfrom.proxy.wire.resultset import ColumnDefinition, err_packet
-from tests.proxy.fake_client import MODERN, OLD, read_result
+from tests.proxy.fake_client import MODERN, read_result
 from tests.proxy.rigs import RecordingLink
 from tests.proxy.wire.peers import text_resultset
 from tests.sqlparse_ext.facts import shape
@@ -72,17 +71,6 @@ def test_bytes_go_to_the_client_as_they_come_and_the_last_piece_waits(scene):
     assert scene.client.written == written
 
 
-def test_a_whole_answer_in_one_piece_is_not_written_before_it_was_judged(scene):
-    assert scene.attempt.data_received(ANSWER) == b""
-    assert not scene.client.written
-    assert not scene.attempt.has_written
-    assert scene.attempt.held == ANSWER
-
-
-def test_what_came_behind_the_answer_belongs_to_the_next(scene):
-    assert scene.attempt.data_received(ANSWER + b"next") == b"next"
-
-
 def test_a_slow_client_stops_the_server_until_it_caught_up(scene):
     scene.client.blocked = True
     scene.attempt.data_received(ANSWER[:50])
@@ -115,22 +103,6 @@ def test_a_lost_server_is_reported_once(scene):
     assert scene.attempt.failure is error
 
 
-def test_the_end_is_told_once_it_is_asked_for(scene):
-    scene.attempt.data_received(ANSWER)
-    scene.attempt.tell()
-    assert scene.client.written == ANSWER
-    assert scene.attempt.reply.sequence == scene.attempt.scanner.next_sequence
-
-
-def test_an_answer_that_broke_off_is_an_error_and_may_be_followed_by_one(scene):
-    scene.attempt.data_received(ANSWER[:5])
-    scene.attempt.connection_lost(BackendLost("ks", "-"))
-    assert scene.attempt.ending is Ending.BROKE_OFF
-    with pytest.raises(BackendLost):
-        scene.attempt.tell()
-    assert (scene.attempt.reply.sequence, scene.client.closed) == (2, False)
-
-
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -145,23 +117,6 @@ def test_what_the_proxy_has_stopped_says_why(scene, answer, said):
     scene.attempt.data_received(answer)
     scene.attempt.tell()
     assert read_result(bytes(scene.client.written), MODERN).code == said
-
-
-@pytest.mark.parametrize("capabilities", [MODERN, OLD])
-@pytest.mark.parametrize("end", range(0, len(ANSWER), 7))
-def test_what_may_follow_a_broken_answer_is_known_wherever_it_broke(capabilities, end):
-    scene = Scene(capabilities)
-    scene.attempt.data_received(ANSWER[:end])
-    written = bytes(scene.client.written)
-    whole = 0
-    at = 0
-    while at < len(written):
-        at += 4 + int.from_bytes(written[at : at + 3], "little")
-        whole += 1
-    scanner = scene.attempt.scanner
-    assert scanner.is_mid_packet == (at > len(written))
-    if not scanner.is_mid_packet:
-        assert scanner.next_sequence == 1 + whole
 
 
 async def test_a_file_goes_to_the_server_under_its_own_numbers_and_at_its_pace():

@@ -43,12 +43,6 @@ def state():
     return SessionState(0, Settings())
 
 
-async def test_where_the_last_statement_ran_the_server_answers(state):
-    state.answered_at = HERE
-    statement = parse("SELECT FOUND_ROWS()")
-    assert DiagnosticsQueries(state, statement).packet_for(HERE) == query(statement.sql)
-
-
 async def test_elsewhere_the_numbers_are_in_the_text(state):
     state.diagnostics = diagnostics(found_rows=5, row_count=-1, rows=ROWS)
     sql = "SELECT FOUND_ROWS() f, ROW_COUNT() r, @@warning_count w, @@error_count e"
@@ -57,13 +51,6 @@ async def test_elsewhere_the_numbers_are_in_the_text(state):
         b" IF(TRUE, CAST(2 AS UNSIGNED), @@warning_count) w,"
         b" IF(TRUE, CAST(1 AS UNSIGNED), @@error_count) e"
     )
-
-
-async def test_a_session_that_ran_nothing_has_found_nothing(state):
-    packet = DiagnosticsQueries(
-        state, parse("SELECT FOUND_ROWS() f, ROW_COUNT() r")
-    ).packet_for(HERE)
-    assert packet == query(b"SELECT IF(TRUE, 0, FOUND_ROWS()) f, IF(TRUE, 0, ROW_COUNT()) r")
 
 
 async def test_the_connection_of_the_last_statement_is_asked_when_another_is_used(
@@ -81,12 +68,6 @@ async def test_the_connection_of_the_last_statement_is_asked_when_another_is_use
     assert queries.packet_for(HERE) is None
     await queries.prepare_on(HERE)
     assert queries.packet_for(HERE) == query(b"SELECT IF(TRUE, 9, FOUND_ROWS()) f")
-
-
-async def test_only_the_last_statement_leaves_something(state):
-    state.answered_at = HERE
-    assert not state.keeps_diagnostics(THERE, diagnostics())
-    assert state.diagnostics is None
 
 
 async def test_show_warnings_is_answered_from_what_is_left(state):

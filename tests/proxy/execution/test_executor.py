@@ -13,44 +13,12 @@ from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query
-from streamfrom.proxy.wire.constants import TrackerKind
-from streamfrom.proxy.wire.resultset import Tracker
-from tests.proxy.fake_answers import Error, Ok, Rows, Several, Silence, rows_of, until
+from tests.proxy.fake_answers import Error, Ok, Rows, Silence, rows_of, until
 from tests.proxy.rigs import SessionRig, running_shard, said
 from tests.sqlparse_ext.facts import shape
 
 
 BIG = Rows(("a",), ((b"x" * 1_000_000,),) * 16)
-
-
-async def test_an_answer_is_relayed_and_its_connection_given_back(server, shard, session):
-    server.on("FROM t", rows_of(1, 2))
-    assert (await session.run("SELECT id FROM t")).values == [b"1", b"2"]
-    assert shard.pool.lent == 0
-    assert session.executor.current is None
-
-
-async def test_a_connection_has_the_sessions_variables_and_its_shards_database(server, session):
-    await session.run("SELECT 1", database="beside")
-    (connection,) = server.relays
-    assert connection.database == "beside"
-    async with running_shard(server, "-80") as shard:
-        await SessionRig(shard).run("SELECT 1", database="named otherwise on another shard")
-        assert server.relays[-1].database == shard.database
-    assert connection.variables["collation_connection"] == "utf8mb4_general_ci"
-
-
-async def test_several_results_of_one_statement_are_one_answer(server, session):
-    server.on("CALL", Several((rows_of(1), rows_of(2), Ok())))
-    at = len(session.link.written)
-    found = shape("CALL p()")
-    reply = Reply(session.link.link, session.state, 1)
-    scanner = await session.executor.relay(
-        Attempt(session.shards[0], "db", query(b"CALL p()"), found, reply)
-    )
-    assert scanner.rows == 2
-    assert reply.sequence == scanner.next_sequence
-    assert len(session.link.written) > at
 
 
 def send_now(session, sql, on_done, database="db"):
@@ -65,24 +33,6 @@ async def ended(session, done, sql="SELECT 1"):
     """Settle what *done* was called with, as its session does."""
     await until(lambda: done)
     session.executor.settle(done[0], shape(sql))
-
-
-@pytest.mark.parametrize("database", ["db", None])
-async def test_the_hot_path_opens_a_connection_where_there_is_none(server, session, database):
-    done: list[Attempt] = []
-    assert send_now(session, "SELECT 1", done.append, database)
-    await ended(session, done)
-    assert done[0].scanner.rows == 1
-    assert session.shards[0].pool.lent == 0
-
-
-async def test_ones_own_connection_is_used_in_the_same_turn_of_the_loop(server, session):
-    await session.run("SELECT 1")
-    done: list[Attempt] = []
-    assert send_now(session, "SELECT 1", done.append)
-    assert session.executor.current is not None
-    await ended(session, done)
-    assert server.logins == 1
 
 
 async def test_a_statement_waits_for_a_connection_and_goes_out_when_one_comes_back(server):
@@ -100,18 +50,6 @@ async def test_a_statement_waits_for_a_connection_and_goes_out_when_one_comes_ba
         assert (server.logins, shard.pool.lent) == (1, 0)
         for session in sessions:
             await session.leave()
-
-
-async def test_a_waiting_statement_is_not_interrupted_as_if_it_ran(server):
-    async with running_shard(server, pool_size=1) as shard:
-        session, other = SessionRig(shard), SessionRig(shard)
-        await other.run("BEGIN")
-        done: list[Attempt] = []
-        assert send_now(session, "SELECT 1", done.append)
-        assert not session.executor.interrupt()
-        await other.run("COMMIT")
-        await ended(session, done)
-        await other.leave()
 
 
 async def test_a_prepare_in_text_finds_room_where_the_server_has_too_many(
@@ -139,17 +77,6 @@ async def test_an_execution_that_cannot_be_prepared_is_told_so(server, shard, se
     assert isinstance(done[0], BackendError)
     assert shard.pool.lent == 0
     assert not session.executor.interrupt()
-
-
-async def test_the_hot_path_leaves_it_to_others_to_open_a_transaction(server, session):
-    await session.run("SELECT 1")
-    await session.begin()
-    assert not send_now(session, "SELECT 1", lambda _: None)
-    await session.run("SELECT 1")
-    done: list[Attempt] = []
-    assert send_now(session, "SELECT 1", done.append)
-    await until(lambda: done)
-    session.executor.settle(done[0], shape("SELECT 1"))
 
 
 async def test_the_hot_path_does_not_use_a_connection_that_is_gone(server, session):
@@ -213,11 +140,3 @@ async def test_a_blocked_client_is_let_go_on(server, shard, session):
     assert len(rows) == 16
     assert not any(backend.is_busy for backend in shard.pool.idle)
     assert shard.pool.lent == 0
-
-
-async def test_trackers_stay_between_the_proxy_and_the_server(server, session):
-    server.on("SET x", Ok(trackers=(Tracker(TrackerKind.SYSVAR, "sql_mode", "ANSI"),)))
-    result = await session.run("SET x = 1")
-    assert result.ok is not None
-    assert result.ok.trackers == ()
-    assert session.state.settings.sql_mode == "ANSI"

@@ -7,13 +7,10 @@ import asyncio
 import pytest
 
 from streamfrom.proxy.errors import (
-    BackendError,
     BackendLost,
     BackendUnavailable,
     SessionLost,
 )
-from streamfrom.proxy.execution.attempt import Attempt
-from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query
 from tests.cases import cases
 from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, rows_of, until
@@ -42,13 +39,6 @@ async def test_the_wait_for_a_shard_has_an_end(server, shard):
     server.stop()
     with pytest.raises(BackendUnavailable, match="nothing was executed there"):
         await session.run("SELECT 1")
-
-
-async def test_a_connection_that_cannot_be_set_up_is_the_servers_error(server, shard, session):
-    server.on("collation_connection", Error(1273, "Unknown collation"))
-    with pytest.raises(BackendError, match="Unknown collation"):
-        await session.run("SELECT 1")
-    assert shard.pool.connections == 0
 
 
 async def test_a_read_that_broke_before_its_first_byte_is_repeated(server, session):
@@ -82,27 +72,6 @@ async def test_a_read_is_not_repeated_once_the_client_has_seen_some_of_it(server
     assert session.link.closed  # in the middle of a packet, where no error can be told
 
 
-async def test_behind_whole_packets_an_error_can_be_told(server, session):
-    # The count takes 5 bytes, the definition of `a` 27, each row 4 and what is in it.
-    server.once("FROM t", HangUp(Rows(("a",), ((b"x" * 95,),) * 1000), 5 + 27 + 3 * 100))
-    sql = "SELECT a FROM t"
-    reply = Reply(session.link.link, session.state, 1)
-    with pytest.raises(BackendLost):
-        await session.executor.relay(
-            Attempt(session.shards[0], "db", query(sql.encode()), shape(sql), reply)
-        )
-    assert reply.sequence == 1 + 5
-    assert not session.link.closed
-
-
-async def test_a_session_whose_own_state_was_lost_is_over(server, shard, session):
-    await session.run("SET @a = 1")
-    server.once("SELECT", HangUp())
-    with pytest.raises(SessionLost, match="held state"):
-        await session.run("SELECT @a")
-    assert shard.pool.connections == 0
-
-
 async def test_a_session_whose_own_state_was_lost_while_idle_is_over_too(
     server, shard, session
 ):
@@ -119,26 +88,11 @@ async def test_a_write_that_was_refused_undone_waits_and_is_tried_again(server, 
     assert server.heard.count("INSERT INTO t VALUES (1)") == 2
 
 
-async def test_the_wait_for_a_read_only_server_ends_with_its_own_words(server, shard):
-    session = SessionRig(shard, failover_buffer_s=0.2)
-    server.on("INSERT INTO", READ_ONLY)
-    server.read_only = True
-    result = await session.run("INSERT INTO t VALUES (1)")
-    assert (result.code, result.message) == (1290, READ_ONLY.message)
-
-
 # --- what is asked and not relayed: text behind a prepared SELECT, a second stage ------------
 
 
 async def ask(session, sql):
     return await session.executor.ask(session.shards[0], "db", query(sql.encode()), shape(sql))
-
-
-async def test_a_question_that_broke_off_is_asked_again(server, session):
-    server.on("FROM t", rows_of(5))
-    server.once("FROM t", HangUp(), HangUp())
-    assert len((await ask(session, "SELECT id FROM t")).rows) == 1
-    assert server.heard.count("SELECT id FROM t") == 3
 
 
 async def test_a_write_that_is_asked_is_sent_once(server, session):

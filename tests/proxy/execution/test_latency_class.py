@@ -4,7 +4,6 @@ import pytest
 
 from streamfrom.proxy.execution.latency_class import (
     FIRST_TRIAL,
-    LAST_TRIAL,
     QUICK_S,
     LatencyClass,
 )
@@ -48,20 +47,4 @@ def test_a_shape_that_was_slow_once_must_show_more_the_next_time():
     answered(latency, WAY_S, FIRST_TRIAL)
     assert not latency.is_quick
     answered(latency, WAY_S, 3 * FIRST_TRIAL)
-    assert latency.is_quick
-
-
-def test_a_slow_answer_spoils_the_trial_it_falls_into():
-    latency = LatencyClass()
-    answered(latency, WAY_S, FIRST_TRIAL - 1)
-    latency.was_slow()
-    answered(latency, WAY_S, 1)
-    assert not latency.is_quick
-
-
-def test_however_often_a_shape_was_slow_it_can_become_quick_again():
-    latency = LatencyClass()
-    for _ in range(50):
-        latency.was_slow()
-    answered(latency, WAY_S, LAST_TRIAL)
     assert latency.is_quick

@@ -9,7 +9,6 @@ from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execu
 from streamfrom.proxy.wire.attribute_encoding import COUNT_FOLLOWS, Attribute, into_execute
 from streamfrom.proxy.wire.binary_parameters import Parameter
 from streamfrom.proxy.wire.commands import (
-    stmt_close,
     stmt_execute,
     stmt_fetch,
     stmt_send_long_data,
@@ -50,15 +49,6 @@ def backend():
     return Connection()
 
 
-async def test_each_connection_gets_its_own_id(backend):
-    execution = Execution(KEY, b"body", 1)
-    assert execution.packet_for(backend) is None
-    backend.last_id = 41
-    await execution.prepare_on(backend)
-    assert execution.packet_for(backend) == stmt_execute(42, 0, b"body")
-    assert execution.packet_for(Connection()) is None
-
-
 async def test_a_statement_that_the_server_lost_is_prepared_anew(backend):
     execution = Execution(KEY, b"", 0)
     await execution.prepare_on(backend)
@@ -93,16 +83,6 @@ async def test_long_data_goes_ahead_of_the_execution_in_pieces(backend):
             stmt_execute(1, 0, b"body"),
         )
     )
-
-
-async def test_a_cursor_is_on_a_statement_of_its_own(backend):
-    execution = CursorExecution(KEY.text, b"body", 1)
-    await execution.prepare_on(backend)
-    assert backend.statements.get(KEY) is None
-    assert execution.packet_for(backend) == stmt_execute(1, 1, b"body")
-    assert execution.packet_for(Connection()) is None
-    execution.close()
-    assert backend.client.written == stmt_close(1)
 
 
 async def test_only_the_connection_of_a_cursor_has_its_rows(backend):

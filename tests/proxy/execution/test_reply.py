@@ -7,11 +7,8 @@ from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.errors import UnknownDatabase
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.execution.session_state import SessionState, Transaction
-from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import Framer, frame, frames
 from streamfrom.proxy.wire.prepare_response import PARAMETER
-from streamfrom.proxy.wire.resequencer import Resequencer
-from streamfrom.proxy.wire.response import PassThrough
 from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
     column_definition,
@@ -60,66 +57,12 @@ def test_everything_is_numbered_behind_what_the_client_has(capabilities, sequenc
     assert parse_err(packets[-1]).code == 1049
 
 
-def test_an_ok_says_what_it_was_told_and_the_sessions_flags():
-    scene = Scene()
-    scene.state.transaction = Transaction(b"BEGIN")
-    scene.reply.ok(affected_rows=3, last_insert_id=7, warnings=2, info=b"Records: 3")
-    (packet,) = scene.packets()
-    ok = parse_ok(packet)
-    assert (ok.affected_rows, ok.last_insert_id, ok.warnings, ok.info) == (
-        3,
-        7,
-        2,
-        b"Records: 3",
-    )
-    assert ok.status == Status.AUTOCOMMIT | Status.IN_TRANS
-
-
-def test_every_answer_but_the_last_says_that_more_follow():
-    scene = Scene()
-    scene.reply.more = True
-    scene.reply.ok()
-    scene.reply.rows([ColumnDefinition("a")], [])
-    scene.reply.more = False
-    scene.reply.ok()
-    first, *_, rows_end, last = scene.packets()
-    for packet, more in ((first, True), (rows_end, True), (last, False)):
-        assert bool(parse_ok(packet).status & Status.MORE_RESULTS_EXISTS) is more
-
-
-@pytest.mark.parametrize(("capabilities", "packets"), [(MODERN, 3), (OLD, 4)])
-def test_an_endless_answer_begins_with_its_columns(capabilities, packets):
-    scene = Scene(capabilities)
-    scene.reply.head(
-        [column_definition(ColumnDefinition("a")), column_definition(ColumnDefinition("b"))]
-    )
-    assert len(scene.packets()) == packets
-
-
-def test_the_end_of_rows_and_bare_text():
-    scene = Scene(OLD)
-    scene.reply.end_of_rows()
-    scene.reply.packet(b"Uptime: 5")
-    assert scene.packets() == [b"\xfe\0\0\x02\0", b"Uptime: 5"]
-
-
 def test_an_old_client_is_told_before_the_rows_that_it_switched_autocommit_off():
     scene = Scene(OLD)
     scene.state.use(Settings([("autocommit", "OFF")]))
     answer, _ = frames([b"\1", column_definition(ColumnDefinition("a")), b"\1x"], 1)
     written = scene.reply.scanner().feed(answer)
     assert frame(b"\xfe\0\0\0\0", 3) in written
-
-
-def test_the_cheap_reader_serves_a_lone_first_answer_and_nothing_else():
-    assert isinstance(Scene().reply.scanner(), PassThrough)
-    assert isinstance(Scene(OLD).reply.scanner(), Resequencer)
-    assert isinstance(Scene(sequence=2).reply.scanner(), Resequencer)
-    assert isinstance(Scene().reply.scanner(columns=False), Resequencer)
-    assert isinstance(Scene().reply.scanner(final=False), Resequencer)
-    several = Scene().reply
-    several.more = True
-    assert isinstance(several.scanner(), Resequencer)
 
 
 def test_behind_a_broken_answer_only_a_whole_packet_may_be_followed():

@@ -49,36 +49,11 @@ async def test_without_a_buffer_nothing_waits():
     assert shard.deadlines == []
 
 
-async def test_what_is_sent_again_at_once_waits_for_nobody_and_does_so_once():
-    shard, retries = Shard(), Case().retries
-    assert await retries.again(Ending.STALE, shard)
-    assert not await retries.again(Ending.STALE, shard)
-    assert shard.deadlines == []
-
-
-@pytest.mark.parametrize("is_read", [True, False])
-async def test_only_a_read_that_broke_off_is_sent_again(is_read):
-    assert await Case(is_read=is_read).retries.again(Ending.BROKE_OFF, Shard()) is is_read
-
-
-async def test_what_the_client_has_seen_or_somebody_stopped_is_over():
-    case = Case(is_read=True)
-    assert not await case.retries.again(Ending.BROKE_OFF, Shard(), is_final=True)
-    case.state.is_stopped = True
-    assert not await case.retries.again(Ending.BROKE_OFF, Shard())
-
-
 async def test_a_transaction_that_an_attempt_began_waits_no_more():
     case = Case()
     case.branches.has_begun = True
     assert await case.retries.again(Ending.READ_ONLY, Shard())
     assert not await case.retries.again(Ending.READ_ONLY, Shard())
-
-
-async def test_a_transaction_that_the_attempt_broke_is_not_gone_on_with():
-    case = Case(is_read=True)
-    case.branches.is_broken = True
-    assert not await case.retries.again(Ending.BROKE_OFF, Shard())
 
 
 @pytest.mark.parametrize("autocommit", [True, False])

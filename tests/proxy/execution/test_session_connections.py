@@ -5,9 +5,8 @@ import pytest
 
 from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
 from streamfrom.proxy.execution.session_connections import named
-from tests.proxy.fake_answers import Ok, until
+from tests.proxy.fake_answers import until
 from tests.proxy.rigs import SessionRig, running_shard
-from tests.sqlparse_ext.facts import shape
 
 
 class Wish:
@@ -18,27 +17,6 @@ class Wish:
         session.executor.acquire_soon(
             session.shards[0], database, self.got.append, self.got.append
         )
-
-
-async def test_a_connection_at_hand_is_used_at_once(shard, session):
-    await session.run("SELECT 1")
-    other = SessionRig(shard)
-    await other.run("SELECT 1")
-    assert shard.pool.connections == 2
-    third = SessionRig(shard)
-    (backend,) = Wish(third).got
-    assert backend.owner is third.state
-    shard.pool.release(backend)
-
-
-async def test_one_that_must_be_set_up_first_is_used_when_it_is(server, shard, session):
-    wish = Wish(session)
-    assert wish.got == []
-    await until(lambda: wish.got)
-    (backend,) = wish.got
-    assert (backend.owner, backend.database) == (session.state, "db")
-    assert server.relays[0].variables["collation_connection"] == "utf8mb4_general_ci"
-    shard.pool.release(backend)
 
 
 async def test_who_waits_in_vain_is_told_why(server):
@@ -77,20 +55,6 @@ async def test_a_session_that_departs_while_one_is_opened_leaves_it_to_others(se
     (backend,) = shard.pool.idle
     assert wish.got == []
     assert backend.owner is None
-
-
-async def test_an_insert_id_is_waited_for_that_the_next_user_takes_away(server):
-    async with running_shard(server, pool_size=1) as shard:
-        session, other = SessionRig(shard), SessionRig(shard)
-        server.once("INSERT", Ok(last_insert_id=7))
-        await session.run("INSERT INTO t VALUES ()")
-        await other.run("SELECT 1")
-        assert session.state.last_insert_id == 7
-        backend = await session.executor.acquire(shard, "db", shape("SELECT LAST_INSERT_ID()"))
-        assert "SET last_insert_id = 7" in server.heard
-        shard.pool.release(backend)
-        await other.leave()
-        await session.leave()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.execution.session_state import (
     SessionState,
     Transaction,
-    footprint_of,
     leaves_residue,
     must_stay,
     sets_collation,
@@ -86,11 +85,6 @@ def test_residue_is_what_another_session_could_notice(sql, answer, expected):
     assert leaves_residue(shape(sql), answer) is expected
 
 
-def test_a_shape_is_judged_once():
-    one = shape("SELECT 1")
-    assert footprint_of(one) is footprint_of(one)
-
-
 def state(capabilities=PROXY_OFFER, settings=None):
     return SessionState(int(capabilities), settings or names("utf8mb4", "utf8mb4_general_ci"))
 
@@ -103,15 +97,6 @@ def test_variables_are_followed_by_the_tracker_and_nothing_else():
     assert not session.settings.autocommit
     assert session.mode == SqlMode.ANSI_QUOTES
     assert session.settings.values["character_set_client"] == "utf8mb4"
-
-
-def test_the_flags_of_our_own_answers_say_what_a_server_would():
-    session = state()
-    assert session.status == Status.AUTOCOMMIT
-    session.transaction = Transaction(b"BEGIN")
-    assert session.status == Status.AUTOCOMMIT | Status.IN_TRANS
-    session.note([sysvar("autocommit", "OFF")])
-    assert session.status == Status.IN_TRANS
 
 
 def test_drivers_are_told_how_strings_are_written():
@@ -150,16 +135,6 @@ def test_ignore_space_of_a_login_stands_beside_the_mode_that_it_begins_with():
     assert ignores.settings.sql_mode == "ANSI_QUOTES,IGNORE_SPACE"
     assert SessionState(0, begins).settings is begins
     assert SessionState(int(Capability.IGNORE_SPACE), Settings()).settings is Settings()
-
-
-def test_multi_statements_are_for_clients_that_asked_for_them():
-    assert not state(PROXY_OFFER & ~Capability.MULTI_STATEMENTS).multi_statements
-
-
-def test_settings_of_a_session_start_from_the_login():
-    latin = names("latin1", "latin1_bin")
-    assert state(settings=latin).settings is latin
-    assert state(settings=Settings()).settings is Settings()
 
 
 @cases(sql=str, untracked=ast.literal_eval, collation=ast.literal_eval)

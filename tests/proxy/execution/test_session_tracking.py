@@ -22,15 +22,6 @@ async def pair(server):
             await each.leave()
 
 
-@pytest.mark.parametrize("sql", ["SET @a = 1", "SELECT GET_LOCK('a', 1)", "LOCK TABLES t READ"])
-async def test_state_that_cannot_be_rebuilt_keeps_the_connection(server, shard, session, sql):
-    await session.run(sql)
-    assert shard in session.branches.held
-    assert shard.pool.lent == 1
-    await session.run("SELECT 1")
-    assert server.logins == 1
-
-
 async def test_what_a_departed_session_left_is_undone_before_the_connection_changes_hands(
     server, shard, session
 ):
@@ -57,17 +48,6 @@ async def test_nobody_else_gets_a_connection_that_shows_what_was_run_on_it(
     assert shard.pool.lent == 0
 
 
-async def test_a_transaction_keeps_its_connection_until_it_ends(server, shard, session):
-    await session.run("BEGIN")
-    assert shard.pool.lent == 1
-    assert session.branches.in_transaction
-    await session.run("INSERT INTO t VALUES (1)")
-    await session.run("COMMIT")
-    assert shard.pool.lent == 0
-    assert not session.branches.in_transaction
-    assert session.state.transaction is None
-
-
 async def test_without_autocommit_a_savepoint_keeps_its_connection(server, shard, session):
     await session.run("SET autocommit = 0")
     await session.run("SAVEPOINT a")
@@ -76,14 +56,6 @@ async def test_without_autocommit_a_savepoint_keeps_its_connection(server, shard
     assert shard.pool.lent == 1
     await session.run("COMMIT")
     assert shard.pool.lent == 0
-
-
-async def test_without_autocommit_any_statement_opens_one(server, shard, session):
-    await session.run("SET autocommit = 0")
-    assert not session.branches.in_transaction
-    await session.run("SELECT * FROM t")
-    assert session.branches.in_transaction
-    assert shard.pool.lent == 1
 
 
 async def test_without_autocommit_a_refused_statement_may_have_opened_one(
@@ -126,32 +98,6 @@ async def test_a_deadlock_ends_the_transaction_as_on_one_server(server, shard, s
     assert (await session.run("UPDATE t SET a = 1")).code == 1213
     assert session.state.transaction is None
     assert shard.pool.lent == 0
-
-
-@pytest.mark.parametrize(
-    ("answer", "has_residue"),
-    [
-        (Ok(), False),
-        (Ok(warnings=1), True),
-        (Ok(last_insert_id=7), False),
-        (Error(1062, "Duplicate"), True),
-    ],
-)
-async def test_what_another_session_could_notice_is_remembered(
-    server, shard, session, answer, has_residue
-):
-    server.on("INSERT INTO", answer)
-    await session.run("INSERT INTO t VALUES (1)")
-    (backend,) = shard.pool.idle
-    assert backend.has_residue is has_residue
-
-
-async def test_the_last_insert_id_goes_where_it_is_asked_for(server, other_server, both):
-    server.on("INSERT INTO", Ok(last_insert_id=41))
-    await both.run("INSERT INTO t VALUES ()", shard=0)
-    assert (await both.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
-    assert (await both.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
-    assert other_server.heard.count("SET last_insert_id = 41") == 1
 
 
 async def test_a_statement_on_several_shards_finds_the_last_insert_id_on_each(
@@ -258,30 +204,6 @@ async def test_what_sets_the_insert_id_to_0_finds_the_one_before(server, sql, on
     assert (session.state.id_before, server.relays[0].last_insert_id) == (0, on_server)
 
 
-async def test_a_connection_that_breaks_does_not_take_the_last_insert_id_along(
-    server, shard, session
-):
-    server.once("INSERT INTO", Ok(last_insert_id=41))
-    await session.run("INSERT INTO t (a) VALUES (1)")
-    (backend,) = shard.pool.idle
-    backend.abort()
-    await until(lambda: not shard.pool.connections)
-    other = await shard.pool.acquire(session.state, "db")
-    await bring_insert_id(session.state, other, shape("SELECT LAST_INSERT_ID()"))
-    assert "SET last_insert_id = 41" in server.heard
-    shard.pool.release(other)
-
-
-async def test_the_last_insert_id_outlives_the_connection_it_was_made_on(server, pair):
-    session, other = pair
-    server.once("INSERT INTO", Ok(last_insert_id=41))
-    await session.run("INSERT INTO t VALUES ()")
-    await other.run("SELECT 1")
-    assert (await other.run("SELECT LAST_INSERT_ID()")).values == [b"0"]
-    assert (await session.run("SELECT LAST_INSERT_ID()")).values == [b"41"]
-    assert "RESET" not in server.heard
-
-
 @pytest.mark.parametrize(
     ("sql", "answer", "counts", "asks"),
     [
@@ -305,30 +227,6 @@ async def test_who_loses_a_connection_takes_the_counts_along(
     assert diagnostics is not None
     assert (diagnostics.found_rows, diagnostics.row_count) == counts
     assert server.heard.count(WHAT_IS_LEFT) == asks
-
-
-async def test_a_write_on_another_connection_leaves_the_count_of_the_session(
-    server, other_server
-):
-    async with (
-        running_shard(server, pool_size=1) as one,
-        running_shard(other_server) as two,
-    ):
-        session, other = SessionRig(one, two), SessionRig(one)
-        server.once("SELECT a", Rows(("a",), ((b"1",), (b"2",))))
-        await session.run("SELECT a FROM t")
-        await other.run("SELECT 1")
-        await session.run("DELETE FROM t", shard=1)
-        (connection,) = two.pool.idle
-        assert isinstance(connection.found_rows, CarriedFoundRows)
-        assert connection.found_rows.told == 2
-        assert session.state.answered_at is connection
-        await session.run("DELETE FROM t")
-        (connection,) = one.pool.idle
-        assert isinstance(connection.found_rows, CarriedFoundRows)
-        assert connection.found_rows.told == 2
-        await session.leave()
-        await other.leave()
 
 
 async def test_a_count_that_its_server_alone_knows_is_asked_for_behind_a_write_elsewhere(

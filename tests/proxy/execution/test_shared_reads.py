@@ -94,14 +94,6 @@ async def reader(company):
     await made.leave()
 
 
-async def test_a_quick_read_is_answered_on_the_shared_connection(server, company, reader):
-    server.on("FROM t", rows_of(1))
-    logins, lent = server.logins, company.pool.lent
-    assert (await reader.read()).values == [b"1"]
-    assert (server.logins, company.pool.lent) == (logins, lent)
-    assert reader.session.executor.current is None
-
-
 async def test_the_reads_of_several_sessions_are_answered_each_with_its_own(
     server, company, reader
 ):
@@ -115,18 +107,6 @@ async def test_the_reads_of_several_sessions_are_answered_each_with_its_own(
     assert len({each.outcome.backend for each in readers}) == 1
     for each in readers[1:]:
         await each.leave()
-
-
-async def test_found_rows_and_row_count_are_known_behind_it(server, company, reader):
-    server.on("FROM t", rows_of(1, 2, 3))
-    await reader.read()
-    state = reader.session.state
-    assert state.answered_at is None
-    assert (state.diagnostics.found_rows, state.diagnostics.row_count) == (3, -1)
-    before = state.diagnostics
-    server.once("FROM t", rows_of(1))
-    await reader.read()
-    assert (before.found_rows, state.diagnostics.found_rows) == (3, 1)
 
 
 @pytest.mark.parametrize(
@@ -268,9 +248,4 @@ async def test_a_session_with_other_variables_is_not_on_the_shared_connection(
     server, company, reader
 ):
     await reader.session.run("SET sql_mode = 'ANSI'")
-    await reader.read_apart()
-
-
-async def test_nothing_of_a_transaction_goes_on_the_shared_connection(server, company, reader):
-    await reader.session.run("BEGIN")
     await reader.read_apart()

@@ -6,11 +6,9 @@ from streamfrom.proxy.errors import (
     BackendError,
     BackendLost,
     PartialCommit,
-    SessionLost,
     TransactionBroken,
     TransactionSpansShards,
 )
-from streamfrom.proxy.execution.session_state import Transaction
 from streamfrom.proxy.execution.transaction import PendingEffects
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.proxy.fake_answers import Error, HangUp, until
@@ -70,16 +68,6 @@ def test_behind_a_savepoint_only_the_tables_are_known(told, effects):
     assert told == [("low", "a", [Effect(EffectKind.UNKNOWN, None)])]
 
 
-async def test_outside_of_a_transaction_an_effect_is_told_at_once(session, low):
-    session.branches.happened(low, "msg", ACK)
-    assert session.published == [("-80", "msg", [ACK])]
-    await session.begin()
-    session.branches.happened(low, "msg", NEW)
-    assert len(session.published) == 1
-    await session.branches.commit()
-    assert session.published[1:] == [("-80", "msg", [NEW])]
-
-
 # --- branches --------------------------------------------------------------------------
 
 
@@ -100,26 +88,6 @@ async def test_a_late_branch_repeats_the_savepoints(server, other_server, sessio
     await session.run("SELECT 1", shard=1)
     expected = ["BEGIN", "SAVEPOINT a", "SAVEPOINT b", "ROLLBACK TO a"]
     assert transactions(server, other_server) == [expected, expected]
-
-
-async def test_a_savepoint_that_was_refused_is_not_repeated(server, other_server, session):
-    await session.begin()
-    await session.run("SELECT 1", shard=0)
-    server.once("ROLLBACK TO x", Error(1305, "SAVEPOINT x does not exist", "42000"))
-    with pytest.raises(BackendError, match="does not exist"):
-        await session.branches.savepoint(b"ROLLBACK TO x")
-    await session.run("SELECT 1", shard=1)
-    assert transactions(other_server) == [["BEGIN"]]
-
-
-async def test_a_connection_that_joined_half_way_is_nobody_elses(server, low, session):
-    await session.begin()
-    await session.branches.savepoint(b"SAVEPOINT a")
-    server.once("SAVEPOINT a", Error(1064, "no"))
-    with pytest.raises(BackendError):
-        await session.run("SELECT 1", shard=0)
-    await until(lambda: low.pool.connections == 0)
-    await until(lambda: not server.relays)
 
 
 async def test_one_shard_is_the_limit_where_the_configuration_says_so(low, high, other_server):
@@ -168,18 +136,6 @@ async def test_a_later_commit_that_fails_is_a_partial_commit_and_named_so(
     assert str(partial.value).startswith("partial commit: committed on ks/-80; not on ks/80- (")
     assert session.published == [("-80", "msg", [ACK])]
     assert (low.pool.lent, high.pool.lent) == (0, 0)
-
-
-async def test_a_rollback_reaches_every_branch_and_no_engine(
-    server, other_server, session, low
-):
-    await session.begin()
-    await on_both(session)
-    session.branches.happened(low, "msg", ACK)
-    await session.branches.rollback()
-    assert transactions(server, other_server) == [["BEGIN", "ROLLBACK"]] * 2
-    assert session.published == []
-    assert low.pool.lent == 0
 
 
 async def test_a_branch_that_cannot_be_told_to_roll_back_is_closed(server, session, low):
@@ -232,16 +188,6 @@ async def test_a_branch_that_was_lost_while_idle_is_noticed_before_anything_is_s
     assert "INSERT INTO t VALUES (2)" not in server.heard
 
 
-async def test_without_autocommit_a_lost_transaction_is_broken_too(server, session):
-    await session.run("SET autocommit = 0", shard=0)
-    await session.run("INSERT INTO t VALUES (1)", shard=0)
-    server.once("UPDATE", HangUp())
-    with pytest.raises(BackendLost):
-        await session.run("UPDATE t SET a = 1", shard=0)
-    with pytest.raises(TransactionBroken):
-        await session.run("INSERT INTO t VALUES (2)", shard=0)
-
-
 async def test_a_deadlock_on_one_shard_undoes_the_others(server, other_server, session):
     await session.begin()
     await on_both(session)
@@ -286,36 +232,7 @@ async def test_after_a_deadlock_elsewhere_session_state_waits_for_rollback(serve
     assert not server.relays[0].in_transaction
 
 
-async def test_session_state_that_went_with_a_rollback_is_told_and_no_connection_leaks(
-    server, session, low
-):
-    await session.run("SET @a = 1", shard=0)
-    await session.begin()
-    await session.run("INSERT INTO t VALUES (1)", shard=0)
-    server.once("ROLLBACK", HangUp())
-    await session.branches.rollback()
-    with pytest.raises(SessionLost):
-        await session.run("SELECT @a", shard=0)
-    assert low.pool.lent == 0
-
-
 # --- the end ---------------------------------------------------------------------------
-
-
-async def test_a_session_that_leaves_is_rolled_back_and_its_connections_are_used_again(
-    server, session, low
-):
-    await session.begin()
-    await session.run("INSERT INTO t VALUES (1)", shard=0)
-    session.branches.happened(low, "msg", ACK)
-    await session.leave()
-    (connection,) = server.relays
-    assert not connection.in_transaction
-    assert session.published == []
-    other = SessionRig(low)
-    await other.run("SELECT 1")
-    assert server.logins == 1
-    await other.leave()
 
 
 async def test_a_session_that_leaves_during_its_commit_closes_the_connection(
@@ -331,14 +248,6 @@ async def test_a_session_that_leaves_during_its_commit_closes_the_connection(
     with pytest.raises(asyncio.CancelledError):
         await committing
     await until(lambda: low.pool.connections == 0)
-
-
-async def test_entering_keeps_the_transaction_that_is_there(session):
-    session.branches.entered()
-    assert session.state.transaction == Transaction(b"START TRANSACTION", is_implicit=True)
-    await session.begin("BEGIN WORK")
-    session.branches.entered()
-    assert session.state.transaction == Transaction(b"BEGIN WORK")
 
 
 async def test_a_transaction_has_begun_with_its_begin_or_else_with_its_first_shard(
@@ -359,13 +268,3 @@ async def test_a_transaction_has_begun_with_its_begin_or_else_with_its_first_sha
     assert not branches.has_begun
     await branches.savepoint(b"SAVEPOINT a")
     assert branches.has_begun
-
-
-async def test_a_transaction_that_lost_a_branch_is_broken(server, session):
-    await session.begin()
-    await session.run("SELECT id FROM t")
-    assert not session.branches.is_broken
-    server.once("FROM t", HangUp())
-    with pytest.raises(BackendLost):
-        await session.run("SELECT id FROM t")
-    assert session.branches.is_broken

@@ -74,24 +74,6 @@ async def test_what_changes_there_comes_back(server, other_server, shards, sessi
     await session.leave()
 
 
-async def test_a_session_without_variables_asks_nothing(server, other_server, session):
-    await session.run("CREATE TEMPORARY TABLE t (a INT)")
-    await session.run("SELECT 1", shard=1)
-    assert said(server) == said(other_server) == []
-    await session.leave()
-
-
-async def test_equal_ones_are_not_set_and_hold_nothing(server, other_server, shards, session):
-    server.on("SELECT @`a`", UNSET)
-    other_server.on("SELECT @`a`", UNSET)
-    await session.run("SELECT @a := NULL")
-    await session.run("SELECT 1", shard=1)
-    await session.run("SELECT 1", shard=1)
-    assert shards[1] not in session.branches.held
-    assert len(said(other_server)) == 1
-    await session.leave()
-
-
 @pytest.mark.parametrize("sql", ["CALL p()", "INSERT INTO t VALUES (1)", "SELECT f()"])
 async def test_what_a_stored_program_set_is_asked_for(server, other_server, session, sql):
     server.once(sql, CHANGED)
@@ -161,26 +143,4 @@ async def test_a_lost_connection_has_lost_the_variables(server, other_server, sh
     with pytest.raises(SessionLost):
         await session.run("SELECT 1", shard=1)
     assert shards[1].pool.lent == 0
-    await session.leave()
-
-
-async def test_a_statement_that_failed_may_have_set_one(server, other_server, shards, session):
-    server.once("nowhere", Error(1054, "Unknown column", "42S22"))
-    server.on("SELECT @`a`", number(5))
-    other_server.once("SELECT @`a`", UNSET, number(5))
-    await session.run("SELECT @a := 5, nowhere FROM t")
-    await session.run("SELECT 1", shard=1)
-    assert "SET @`a` = CAST('5' AS SIGNED)" in said(other_server)
-    await session.leave()
-
-
-async def test_warnings_are_those_of_the_clients_own_statement(server, other_server, session):
-    server.on("SELECT @`a`", number(5))
-    other_server.on("SELECT @`a`", number(5))
-    server.on("SHOW WARNINGS", Rows(("Level", "Code", "Message")))
-    server.once("SET @a", Ok(warnings=1))
-    await session.run("SET @a = '1x' + 4")
-    await session.run("SELECT 1", shard=1)
-    heard = [sql for sql in server.heard if sql == "SHOW WARNINGS" or NAMES in sql]
-    assert heard[0] == "SHOW WARNINGS"
     await session.leave()

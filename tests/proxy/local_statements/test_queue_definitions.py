@@ -50,13 +50,6 @@ def test_a_queue_is_an_ordinary_message_table():
     assert show_create_table(queue.table) == b"SHOW CREATE TABLE `ks`.`q`"
 
 
-def test_an_id_may_be_ones_own():
-    queue = read("CREATE QUEUE q (`ID` VARCHAR(36) NOT NULL)")
-    text = create_table(queue, "", NOW_NS).decode()
-    assert "`id` BIGINT" not in text
-    assert "`ID` VARCHAR(36) NOT NULL" in text
-
-
 def test_the_comment_has_a_default_for_each_key_that_a_message_table_needs():
     comment = new_comment(read("CREATE QUEUE q ()"))
     assert parse_comment(comment).ack_wait_ns == 30 * 10**9
@@ -92,13 +85,6 @@ def test_a_setting_that_cannot_be(settings, words):
 def test_a_comment_with_a_backslash_is_left_alone():
     with pytest.raises(BadQueue, match="backslash"):
         altered("ack_wait = 1", "a\\b," + new_comment(read("CREATE QUEUE q ()")))
-
-
-def test_ids_are_made_unless_there_is_one():
-    assert parse_comment(new_comment(read("CREATE QUEUE q (a INT)"))).auto_id
-    assert not parse_comment(new_comment(read("CREATE QUEUE q (ID CHAR(9))"))).auto_id
-    off = new_comment(read("CREATE QUEUE q (a INT) WITH (auto_id = off)"))
-    assert not parse_comment(off).auto_id
 
 
 def test_pause_and_resume():
@@ -139,13 +125,6 @@ def test_a_queue_is_partitioned_by_the_time_in_its_ids():
 def test_a_queue_that_cannot_be_partitioned(columns, more, words):
     with pytest.raises(BadQueue, match=words):
         partitioned("HOUR", more, columns)
-
-
-def test_a_column_for_errors_of_ones_own_takes_the_place_of_the_queues():
-    queue = read("CREATE QUEUE q (Last_Error TEXT)")
-    text = create_table(queue, new_comment(queue), NOW_NS).decode()
-    assert text.lower().count("last_error") == 1
-    assert "Last_Error TEXT" in text
 
 
 def test_a_unique_index_may_contain_the_id():

@@ -19,21 +19,6 @@ def test_clients_come_in_order_of_their_ids():
     assert len(idle) == len(columns(on_mariadb=False))
 
 
-def test_mariadb_has_a_column_of_progress():
-    (row,) = rows(shape("SHOW PROCESSLIST"), [IDLE], on_mariadb=True)
-    assert row[-1] == b"0.000"
-    assert [column.name for column in columns(on_mariadb=True)][7:] == ["Info", "Progress"]
-    assert len(row) == 9
-
-
-def test_only_full_shows_the_whole_text():
-    assert (
-        rows(shape("SHOW PROCESSLIST"), [BUSY], on_mariadb=False)[0][7]
-        == b"SELECT " + b"x" * 93
-    )
-    assert rows(shape("SHOW FULL PROCESSLIST"), [BUSY], on_mariadb=False)[0][7] == BUSY.info
-
-
 def test_bytes_that_are_no_text_are_shown_as_such():
     odd = Process(1, "a", "h", None, "Query", 0, "executing", b"SELECT '\xff'")
     assert (

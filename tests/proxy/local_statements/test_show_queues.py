@@ -49,16 +49,6 @@ def test_a_queue_that_is_made_again(definition):
 
 
 @pytest.mark.parametrize("definition", [MYSQL, MARIADB])
-def test_an_id_that_a_client_wrote_is_written_again(definition):
-    first, ident, *columns = definition.split("\n")
-    columns.insert(5, ident)
-    own = "\n".join((first, *columns)).replace("vt_auto_id=on,", "")
-    assert create_queue("q", own) == AGAIN.replace("(\n", f"(\n{ident}\n", 1).replace(
-        "auto_id = on, ", ""
-    )
-
-
-@pytest.mark.parametrize("definition", [MYSQL, MARIADB])
 def test_a_queue_without_ids_of_the_proxy_is_made_without_them(definition):
     assert create_queue("q", definition.replace("vt_auto_id=on,", "")) == AGAIN.replace(
         "auto_id = on, message_cols = 'id|a'", "message_cols = 'id|a', auto_id = off"
@@ -93,11 +83,6 @@ def test_the_index_that_its_settings_make_is_not_named(definition):
     assert "key = a, max_per_key = 1" in made
     # Where the settings do not make it, it is an index like any other.
     assert "order_idx" in create_queue("q", ordered.replace("vt_key=a,vt_max_per_key=1", "x=1"))
-
-
-def test_an_id_of_ones_own_stays():
-    definition = MYSQL.replace("`id` bigint NOT NULL", "`id` varchar(36) NOT NULL")
-    assert "(\n  `id` varchar(36) NOT NULL,\n  `a`" in create_queue("q", definition)
 
 
 @cases(old=str, new=str)

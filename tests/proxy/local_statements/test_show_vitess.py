@@ -36,15 +36,6 @@ def test_like_chooses_tablets_by_host_and_where_chooses_none_as_in_vitess():
     assert len(told("SHOW vitess_tablets WHERE keyspace = 'x'")[1]) == 3
 
 
-def test_shards_are_named_as_vitess_names_them():
-    assert told("SHOW VITESS_SHARDS") == (
-        ["Shards"],
-        [(b"commerce/-80",), (b"commerce/80-",), (b"plain/-",)],
-    )
-    assert told("SHOW VITESS_SHARDS LIKE '%/-80'")[1] == [(b"commerce/-80",)]
-    assert len(told("SHOW VITESS_SHARDS WHERE shards = 'x'")[1]) == 3
-
-
 @pytest.mark.parametrize("what", ["KEYSPACES", "VITESS_KEYSPACES"])
 def test_keyspaces_come_in_the_order_of_their_names(what):
     assert told(f"SHOW {what}") == (["Database"], [(b"commerce",), (b"plain",)])

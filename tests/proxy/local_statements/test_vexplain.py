@@ -51,32 +51,6 @@ def test_what_has_no_plan_is_an_error_of_syntax(sql):
         check_form(shape(sql))
 
 
-@pytest.mark.parametrize(
-    "sql", ["VEXPLAIN (SELECT 1)", "VEXPLAIN PLAN WITH a AS (SELECT 1) SELECT 1"]
-)
-def test_parentheses_and_with_begin_a_query(sql):
-    check_form(shape(sql))
-
-
-def test_a_plan_is_written_in_vitess_order_with_tabs():
-    sql = "SELECT * FROM t WHERE id = 5"
-    found = statement(sql)
-    route = Planner(SHARDED, SHARDED.shards, lambda _: None).plan(found.shape).route(found)
-    text = explain_plan(found, SHARDED, SHARDED.shards, route).decode()
-    assert list(json.loads(text)) == [
-        "OperatorType",
-        "Variant",
-        "Keyspace",
-        "Query",
-        "Shards",
-        "Table",
-        "Values",
-        "Vindex",
-    ]
-    assert text.startswith('{\n\t"OperatorType": "Route",\n\t"Variant": "EqualUnique",\n')
-    assert json.loads(text)["Query"] == sql
-
-
 @cases(sql=str, variant=str, shards=ast.literal_eval)
 def test_the_variant_tells_how_shards_are_found(sql, variant, shards):
     found = plan(sql)

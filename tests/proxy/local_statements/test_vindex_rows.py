@@ -77,10 +77,3 @@ def test_a_vindex_of_several_columns_is_refused_by_its_name():
 def test_other_forms_are_refused_with_the_form_that_there_is(sql):
     with pytest.raises(Unsupported, match=r"WHERE id = value or id IN \(values\)"):
         asked(sql)
-
-
-def test_a_table_of_the_name_comes_before_the_vindex():
-    assert KEYSPACE.vindex_read("hash") is not None
-    assert KEYSPACE.vindex_read("t") is None
-    assert KEYSPACE.vindex_read("other") is None
-    assert Keyspace("plain", (Shard.named("-"),)).vindex_read("hash") is None

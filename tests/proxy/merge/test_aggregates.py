@@ -5,9 +5,7 @@ from hypothesis import given, strategies as st
 
 from streamfrom.proxy.merge.aggregates import (
     Average,
-    CountDistinct,
     Extreme,
-    First,
     Folded,
     Sum,
 )
@@ -27,19 +25,6 @@ def run(accumulator, *rows, is_new=True):
     return accumulator.finish()
 
 
-def test_counts_add_up():
-    assert run(Folded(1, "COUNT"), [None, b"3"], [None, b"4"]) == b"7"
-    assert run(Folded(0, "COUNT")) == b"0"
-
-
-def test_distinct_values_count_once_each():
-    count = CountDistinct()
-    count.add([], is_new=True)
-    count.add([], is_new=False)
-    assert count.finish() == b"1"
-    assert count.finish() == b"0"
-
-
 @cases(function=str, expected=str.encode, nothing=str.encode)
 def test_bits_are_combined_and_begin_anew_with_each_group(function, expected, nothing):
     bits = Folded(0, function)
@@ -55,13 +40,6 @@ def test_a_sum_is_exact_and_null_without_values():
 
 def test_a_sum_of_doubles_is_a_double():
     assert run(Sum(0, DOUBLE), [b"0.5"], [b"1e20"]) == b"1e20"
-
-
-def test_a_distinct_sum_takes_each_value_once():
-    total = Sum(0, DECIMAL, distinct=True)
-    total.add([b"1.50"], is_new=True)
-    total.add([b"1.50"], is_new=False)
-    assert total.finish() == b"1.50"
 
 
 @given(st.lists(st.decimals(-999, 999, places=2), min_size=1, max_size=6), st.integers(1, 7))
@@ -96,11 +74,6 @@ def test_an_average_of_floats_has_the_digits_it_shows():
     assert run(average, [b"1", b"4"]) == average.cut() == b"0.25"
 
 
-def test_an_average_of_nothing_is_null():
-    assert run(Average(Sum(0, DECIMAL), Folded(1, "COUNT"), 6), [None, b"0"]) is None
-    assert run(Average(Sum(0, DOUBLE), Folded(1, "COUNT"), 31), [b"1", b"4"]) == b"0.25"
-
-
 def test_extremes_compare_by_their_key_and_skip_null():
     decode = ColumnKey(Comparison.STRING, b"0020").decoder()
     rows = [[b"a", b"0041"], [None, None], [b"B", b"0042"]]
@@ -113,9 +86,3 @@ def test_extremes_compare_by_their_key_and_skip_null():
     assert smallest.key < largest.key
     assert run(smallest, [None, None]) is None
     assert smallest.key == (0,)
-
-
-def test_the_first_of_equal_values_stands_for_all():
-    first = First(0)
-    assert run(first, [b"a"], [b"A"]) == b"a"
-    assert run(first, [None], [b"A"]) is None

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import DistinctTooLarge
-from streamfrom.proxy.merge.distinct import NO_LIST, Distinct
+from streamfrom.proxy.merge.distinct import Distinct
 
 
 NULL = (0,)
@@ -12,28 +12,11 @@ def key(*values):
     return tuple(NULL if value is None else (1, value) for value in values)
 
 
-def test_a_list_that_leads_the_order_remembers_nothing():
-    distinct = Distinct(1, [(0,), (0, 1), (1, 0)], memory_bytes=0)
-    assert list(distinct.news(key(1, 5, 5), None))[:3] == [True, True, True]
-    assert list(distinct.news(key(1, 5, 6), key(1, 5, 5)))[:3] == [False, True, True]
-    assert list(distinct.news(key(1, 5, 6), key(1, 5, 6)))[:3] == [False, False, False]
-
-
 def test_a_value_that_comes_again_behind_others_is_not_new_until_the_next_group():
     distinct = Distinct(1, [(0,), (1,)], memory_bytes=10_000)
     assert distinct.news(key(1, 5, "x"), None)[1]
     assert not distinct.news(key(1, 6, "x"), key(1, 5, "x"))[1]
     assert distinct.news(key(2, 6, "x"), None)[1]
-
-
-def test_null_is_never_new():
-    distinct = Distinct(0, [(0,), (1,), (0, 1)], memory_bytes=10_000)
-    assert list(distinct.news(key(None, 5), None))[:3] == [False, True, False]
-    assert list(distinct.news(key(4, None), key(None, 5)))[:3] == [True, False, False]
-
-
-def test_an_aggregate_without_a_list_meets_nothing_new():
-    assert not Distinct(0).news((), None)[NO_LIST]
 
 
 def test_what_is_remembered_of_a_group_is_bounded():
@@ -60,8 +43,3 @@ def test_each_list_meets_each_set_of_values_once_in_a_group(rows):
             assert news[number] == (NULL not in values and values not in found[number])
             found[number].add(values)
         before = row
-
-
-def test_an_output_value_without_distinct_has_no_list():
-    distinct = Distinct(1, [(0,)], {2: 0})
-    assert [distinct.list_of(place) for place in range(3)] == [NO_LIST, NO_LIST, 0]

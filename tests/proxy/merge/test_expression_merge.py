@@ -43,13 +43,6 @@ def negated(place, of):
     return lambda values: {place: Computed(b"-" + values[of])}
 
 
-def test_rows_leave_when_they_are_computed_without_what_they_were_made_of():
-    plan, found = merge("SELECT a, -COUNT(*) FROM t GROUP BY a", width=2)
-    assert plan.sql() == b"SELECT a, a, COUNT(*) FROM t GROUP BY a ORDER BY a"
-    feed(found, [(1, 1, 5), (2, 2, 7)])
-    assert answers(plan, found, negated(1, 2)) == [("1", "-5"), ("2", "-7")]
-
-
 def test_with_a_limit_only_what_it_lets_through_is_computed():
     plan, found = merge("SELECT a, -COUNT(*) FROM t GROUP BY a LIMIT 1, 1", width=2)
     assert plan.sql().endswith(b"LIMIT 2")

@@ -17,13 +17,6 @@ def test_groups_are_columns_aliases_positions_or_all_that_is_distinct(sql, group
     assert [each.text for each in group(sql).groups] == groups
 
 
-def test_an_output_is_a_group_an_aggregate_or_made_of_groups():
-    outputs = group("SELECT UPPER(a), a, SUM(b), 5 FROM t GROUP BY a").outputs
-    assert [output.group for output in outputs] == [None, 0, None, None]
-    assert [output.call is not None for output in outputs] == [False, False, True, False]
-    assert outputs[3].is_constant
-
-
 @pytest.mark.parametrize(
     "item", ["5 + 5", "CONCAT('a', 'b')", "NOW()", "-7", "CAST(5 AS UNSIGNED)"]
 )
@@ -45,14 +38,6 @@ def test_the_shards_order_the_groups_as_the_client_wants_them():
     found = group("SELECT a, b, COUNT(*) FROM t GROUP BY a, b, c ORDER BY b DESC")
     assert found.order == [(1, True), (0, False), (2, False)]
     assert found.final_order == []
-
-
-def test_an_order_by_aggregates_comes_last():
-    found = group("SELECT a, COUNT(*) c FROM t GROUP BY a ORDER BY c DESC, a, MAX(b)")
-    assert found.order == [(0, False)]
-    assert found.final_order == [(1, True), (0, False), (2, False)]
-    assert found.width == 2
-    assert found.outputs[2].text == b"MAX(b)"
 
 
 def test_having_on_groups_goes_to_the_shards_and_on_aggregates_is_tested_here():
@@ -97,28 +82,6 @@ def test_a_condition_of_another_form_is_computed_whole(having, operands, tail):
     assert [operand for _, operand in found.outputs[place].operands] == operands
     assert found.outputs[place].tail == tail
     assert found.outputs[place].is_condition
-
-
-def test_a_number_that_is_computed_is_compared_here():
-    found = group("SELECT a FROM t GROUP BY a HAVING SUM(b) / COUNT(*) >= 1.5")
-    assert found.tests == [(3, ">=", "1.5")]
-    assert not found.outputs[3].is_condition
-
-
-def test_aggregates_share_a_list_of_distinct_arguments():
-    found = group("SELECT COUNT(DISTINCT a), SUM(DISTINCT A), MIN(DISTINCT b) FROM t")
-    assert [argument.column for argument in found.distinct] == ["a"]
-    assert found.lists == [(0,)]
-    assert found.list_of == {0: 0, 1: 0}
-
-
-def test_lists_of_distinct_arguments_have_the_arguments_in_common():
-    found = group(
-        "SELECT COUNT(DISTINCT b), COUNT(*), COUNT(DISTINCT a, b), SUM(DISTINCT a) FROM t"
-    )
-    assert [argument.column for argument in found.distinct] == ["b", "a"]
-    assert found.lists == [(0,), (1, 0), (1,)]
-    assert found.list_of == {0: 0, 2: 1, 3: 2}
 
 
 @cases(sql=str, sentence=str)

@@ -85,24 +85,6 @@ def test_where_rounding_an_average_decides_nothing_is_said(total, count, symbol,
         condition.passes([average.finish()], [average])
 
 
-def test_a_group_leaves_when_the_next_one_begins():
-    found = merge(1)
-    found.feed(0, [b"\x011\x011\x015", b"\x011\x011\x011", b"\x012\x012\x011"])
-    assert found.next_rows() == [b"\x011\x016"]
-    found.end(0)
-    assert found.next_rows() == [b"\x012\x011"]
-    assert found.is_complete
-
-
-def test_with_a_limit_only_the_first_groups_of_an_order_are_kept(monkeypatch):
-    monkeypatch.setattr(group_merge, "_SLACK_GROUPS", 0)
-    found = merge(1, LimitWindow(0, 2))
-    found.sort_by_value(1, NUMBER.decoder(), descending=True)
-    rows = answer(found, [(n, n, n % 50) for n in range(100)])
-    assert rows == [("49", "49"), ("99", "49")]
-    assert len(found.take_kept()) <= 5
-
-
 def test_more_groups_than_may_be_sorted_are_an_error():
     found = merge(1, memory_bytes=1000)
     found.sort_by_group(0, descending=True)

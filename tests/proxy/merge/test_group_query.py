@@ -10,9 +10,6 @@ from tests.cases import cases
 from tests.proxy.merge.answers import answer, definitions, number, planned, texts
 
 
-INT = FieldType.LONGLONG
-
-
 def plan(sql, columns=(), strings=(), table=("a", "b")):
     return planned(GroupsQuery(texts(sql), 1 << 20), columns, table, strings)
 
@@ -63,33 +60,6 @@ def test_strings_are_grouped_by_any_weight_of_the_group():
 def run(sql, parts, *shards, columns=None):
     columns = columns or [number(str(index)) for index in range(9)]
     return answer(plan(sql, columns).merger(len(shards), parts), *shards)
-
-
-def test_parts_of_one_group_become_one_row():
-    parts = [number("a"), number("a"), number("COUNT(*)", kind=INT), number("SUM(b)", 2)]
-    rows = run(
-        "SELECT a, COUNT(*), SUM(b) FROM t GROUP BY a",
-        parts,
-        [(None, None, 1, None), (1, 1, 2, "0.10"), (3, 3, 1, "1.00")],
-        [(None, None, 2, "5.00"), (1, 1, 5, "0.20"), (2, 2, 1, None)],
-    )
-    assert rows == [
-        (None, "3", "5.00"),
-        ("1", "7", "0.30"),
-        ("2", "1", None),
-        ("3", "1", "1.00"),
-    ]
-
-
-def test_distinct_values_of_several_shards_count_once():
-    sql = "SELECT a, COUNT(DISTINCT b), COUNT(*) FROM t GROUP BY a"
-    rows = run(
-        sql,
-        [number("")] * 4,
-        [(1, None, 1, 4), (1, 7, 1, 1), (2, 7, 2, 1)],
-        [(1, 7, 1, 2), (1, 8, 1, 1)],
-    )
-    assert rows == [("1", "2", "8"), ("2", "1", "1")]
 
 
 def test_group_concat_is_put_together_beside_other_aggregates():

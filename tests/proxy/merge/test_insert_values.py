@@ -42,10 +42,6 @@ def test_bytes_are_hexadecimal_and_a_double_is_no_decimal():
     assert spelled(FieldType.DOUBLE, b"0.1", decimals=31) == "0.1e0"
 
 
-def test_without_backslash_escapes_a_backslash_stays():
-    assert spelled(FieldType.VAR_STRING, b"a\\'", backslash_escapes=False) == "'a\\'''"
-
-
 @pytest.mark.parametrize(
     "options",
     [

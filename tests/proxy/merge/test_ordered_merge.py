@@ -23,14 +23,6 @@ def values(rows):
     return [parse_text_row(each)[0] for each in rows]
 
 
-def test_the_key_is_cut_off_and_the_rest_of_the_row_stays():
-    read = key_reader([NUMBER.decoder(), NUMBER.decoder()])
-    payload = text_row([b"5", None, b"x" * 300, None])
-    key, pos = read(payload)
-    assert key == ((1, 5), (0,))
-    assert parse_text_row(payload[pos:]) == [b"x" * 300, None]
-
-
 def test_a_long_key_is_read_whole():
     read = key_reader([ColumnKey(Comparison.BYTES).decoder()])
     key, _ = read(text_row([b"k" * 70_000, b"v"]))
@@ -96,12 +88,6 @@ def test_nothing_leaves_before_every_source_has_spoken():
     assert values(merge.next_rows()[1]) == [b"a", b"c"]
     assert merge.waiting_bytes[1] == 0
     assert merge.waiting_bytes[0] > 0
-
-
-def test_without_an_order_rows_leave_as_they_come():
-    merge = OrderedMerge(2, [])
-    merge.add_rows(1, [text_row([b"b"])])
-    assert values(merge.next_rows()[1]) == [b"b"]
 
 
 def test_a_source_out_of_order_is_an_error_and_no_wrong_answer():

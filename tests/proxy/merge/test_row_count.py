@@ -4,13 +4,6 @@ from streamfrom.proxy.merge.row_merge import RowsQuery
 from tests.proxy.merge.answers import answer, definitions, number, planned, texts
 
 
-def test_rows_are_counted_inside_of_their_limit():
-    plan = planned(CountedQuery(RowsQuery(texts("SELECT a FROM t LIMIT 2, 5"))), [number("a")])
-    assert plan.sql() == b"SELECT a FROM t LIMIT 7"
-    merge = plan.merger(2, [number("a")])
-    assert answer(merge, [[n] for n in range(4)], [[n] for n in range(2)]) == [("4",)]
-
-
 def test_groups_of_several_shards_are_counted_once():
     query = GroupsQuery(texts("SELECT DISTINCT a FROM t"), 1 << 20)
     plan = planned(CountedQuery(query), [number("a")], ["a"])

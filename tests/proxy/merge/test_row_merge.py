@@ -5,7 +5,7 @@ from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.cases import cases
-from tests.proxy.merge.answers import answer, definitions, number, planned, texts
+from tests.proxy.merge.answers import answer, number, planned, texts
 
 
 def plan(sql, columns=(), strings=()):
@@ -31,35 +31,12 @@ def test_exact_floats_come_in_front_and_take_their_places():
     assert rows == [("1", "3.3333332538604736", "2", None)]
 
 
-def test_a_text_answer_has_the_floats_as_the_server_writes_them():
-    columns = [number("f", kind=FieldType.FLOAT)]
-    assert plan("SELECT f FROM t", columns).sql() == b"SELECT f FROM t"
-
-
 def test_strings_are_compared_by_their_weight():
     found = plan("SELECT a FROM t ORDER BY a", strings=("a",))
     assert found.sql().startswith(b"SELECT HEX(WEIGHT_STRING(a)) AS `streamfrom:1`, a FROM t")
     merge = found.merger(2, ())
     rows = answer(merge, [("0041", "a"), ("0043", "C")], [("00410020", "A "), ("0042", "b")])
     assert rows == [("a",), ("A ",), ("b",), ("C",)]
-
-
-def test_rows_interleave_and_the_window_is_cut_from_all_of_them():
-    merge = plan("SELECT a FROM t ORDER BY a DESC LIMIT 1, 2").merger(2, ())
-    assert answer(merge, [(9, "x"), (1, "y")], [(5, "z"), (3, "w")]) == [("z",), ("w",)]
-
-
-def test_a_full_window_needs_no_more_rows():
-    merge = plan("SELECT a FROM t LIMIT 1").merger(2, ())
-    merge.feed(0, [b"\x01x", b"\x01y"])
-    assert merge.next_rows() == [b"\x01x"]
-    assert merge.is_complete
-
-
-def test_the_definitions_are_those_of_a_shard_without_the_keys():
-    found = plan("SELECT a FROM t ORDER BY b")
-    shard = definitions(number("streamfrom:1"), number("a"))
-    assert found.definitions([], shard) == shard[1:]
 
 
 @cases(sql=str)

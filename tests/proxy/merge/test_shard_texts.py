@@ -7,13 +7,6 @@ from tests.cases import cases
 from tests.proxy.merge.answers import texts
 
 
-def test_pieces_are_the_clients_own_bytes():
-    found = texts("SELECT /* a */ `A`  AS x, 'é' FROM t /* here */ WHERE b IN (1, 2,  3)")
-    assert found.of(found.select.items[0].expression) == b"`A`"
-    assert found.of(found.select.items[1].expression) == "'é'".encode()
-    assert found.at(found.select.where) == b"WHERE b IN (1, 2,  3)"
-
-
 @cases(limit=str, offset=ast.literal_eval, count=ast.literal_eval, reach=ast.literal_eval)
 def test_a_shard_owes_as_many_rows_as_offset_and_limit(limit, offset, count, reach):
     found = texts(f"SELECT a FROM t{limit}")
@@ -49,12 +42,6 @@ def test_a_star_behind_other_items_names_its_table(source, star):
 def test_options_keep_all_but_distinct():
     assert texts("SELECT DISTINCT SQL_NO_CACHE a FROM t").options() == b"SQL_NO_CACHE"
     assert texts("SELECT a FROM t").options() == b""
-
-
-def test_literals_are_part_of_what_makes_expressions_the_same():
-    found = texts("SELECT a + 1, A+1, a + 2 FROM t")
-    first, second, third = (found.words(item.expression) for item in found.select.items)
-    assert first == second != third
 
 
 @pytest.mark.parametrize("order", ["RAND()", "a + UUID_SHORT()", "@x", "x + 1"])

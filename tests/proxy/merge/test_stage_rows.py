@@ -4,7 +4,7 @@ import pytest
 
 from streamfrom.proxy.merge.stage_rows import AnsweredPart, Combination
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.proxy.wire.resultset import ColumnDefinition, text_row
+from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.inner_selects import read_inner_selects
 from tests.cases import cases
@@ -33,18 +33,6 @@ def union(
     )
     found.learn(columns)
     return found
-
-
-def rows(*values):
-    return [text_row(list(each)) for each in values]
-
-
-def test_rows_stand_in_the_place_of_the_part():
-    found = part(number("a", 2), TEXT)
-    assert found.ask_columns() == b"SELECT * FROM (SELECT a FROM t LIMIT 0) AS `streamfrom`"
-    found.give(rows([b"1.50", b"x"]))
-    assert found.text.startswith(b"SELECT `a`, `s` FROM JSON_TABLE(")
-    assert b'[["1.50","x"]]'.hex().encode() in found.text
 
 
 @pytest.mark.parametrize(
@@ -98,22 +86,6 @@ def test_parts_of_a_union_may_have_types_that_read_alike(own, whole):
 def test_parts_of_a_union_of_other_types_are_refused(own, whole):
     with pytest.raises(Unsupported, match="a UNION of other types"):
         union(whole, p0=part(own)).check_parts()
-
-
-def test_the_rest_is_asked_with_the_parts_in_their_places():
-    own = part(number("b"), sql="SELECT b FROM u LIMIT 2")
-    found, given = union(TEXT, p1=own), own.text.decode()
-    assert "x'5b5d'" in given
-    assert found.described() == (
-        b"SELECT a FROM t UNION ALL (SELECT b FROM u LIMIT 2) ORDER BY 1 LIMIT 0"
-    )
-    assert found.sql().decode() == f"SELECT a FROM t UNION ALL ({given}) ORDER BY 1"
-    theirs, other = found.ask_collations()
-    assert theirs == (
-        b"SELECT COLLATION(MAX(`s`)) FROM"
-        b" (SELECT a FROM t UNION ALL (SELECT b FROM u LIMIT 2) LIMIT 0) AS `streamfrom`"
-    )
-    assert given.encode() in other
 
 
 @cases(sql=str, is_compared=ast.literal_eval)

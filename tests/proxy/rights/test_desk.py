@@ -41,16 +41,6 @@ def questions(server):
     return [sql for sql in server.heard if "msg" in sql]
 
 
-async def test_a_right_is_asked_for_once_in_one_round_trip(server, shard, app, desk):
-    key = Question(app, None, shard, TAKE)
-    await asyncio.gather(desk.check(key), desk.check(key))
-    await desk.check(key)
-    assert questions(server) == [SELECT, UPDATE]
-    # The rights on a database are those of the moment at which it became the current one.
-    at = server.heard.index(SELECT)
-    assert server.heard[at - 1].startswith("INIT_DB")
-
-
 async def test_a_refusal_names_the_shard_and_what_to_grant(server, shard, app, desk):
     server.on("UPDATE `msg`", DENIED)
     for _ in range(2):
@@ -97,17 +87,6 @@ async def test_a_failure_that_is_no_refusal_takes_no_right_away_and_gives_none(
     with pytest.raises((BackendUnavailable, BackendError)) as caught:
         await desk.check(key)
     assert failure.message in str(caught.value), "a refusal does not stand in"
-
-
-async def test_each_later_question_comes_from_a_new_login(server, shard, app, desk):
-    key = Question(app, None, shard, TAKE)
-    await desk.check(key)
-    before = server.logins
-    for count in (1, 2):
-        desk.changed()
-        await desk.check(key)
-        assert server.logins == before + count
-    assert shard.pool.connections == 1
 
 
 async def test_roles_that_were_set_are_set_for_the_question_and_left_with_it(

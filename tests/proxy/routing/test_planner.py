@@ -41,10 +41,6 @@ def test_everything_goes_to_the_only_shard(sql):
     assert route(sql, keyspace=PLAIN) == OneShard(PLAIN.shards[0])
 
 
-def test_a_target_of_one_shard_takes_everything_too():
-    assert route("SELECT COUNT(*) FROM a JOIN b", shards=(HIGH_SHARD,)) == OneShard(HIGH_SHARD)
-
-
 @pytest.mark.parametrize(
     ("sql", "shard"),
     [
@@ -102,11 +98,6 @@ def test_a_pinned_table_is_out_of_reach_of_another_shards_target():
         route("SELECT * FROM pin_high", keyspace=QUARTERS, shards=first_half)
 
 
-def test_strings_are_mapped_by_their_bytes():
-    shards = {route(f"SELECT * FROM named WHERE name = 'user{i}'").shard for i in range(20)}
-    assert shards == set(BOTH)
-
-
 # --- several shards --------------------------------------------------------------------
 
 
@@ -118,16 +109,6 @@ def test_what_names_no_shard_concatenates_the_rows_of_all(sql):
 @cases(sql=str)
 def test_a_write_that_names_no_shard_runs_on_all_as_it_is(sql):
     assert route(sql) == WriteParts(tuple((shard, None) for shard in BOTH))
-
-
-def test_a_write_by_ids_names_to_each_shard_its_own():
-    sql = f"UPDATE t SET a = 1 WHERE id IN ({HIGH}, 1, 2) AND b = 3"
-    assert route(sql) == WriteParts(
-        (
-            (BOTH[0], b"UPDATE t SET a = 1 WHERE id IN (1, 2) AND b = 3"),
-            (BOTH[1], b"UPDATE t SET a = 1 WHERE id IN (%d) AND b = 3" % HIGH),
-        )
-    )
 
 
 @pytest.mark.parametrize("sql", ["CREATE TABLE x (id INT)", "DROP TABLE t", "TRUNCATE t"])
@@ -145,39 +126,12 @@ def test_rows_of_several_shards_are_merged_in_groups_only_where_a_group_may_span
     assert found.in_groups is in_groups
 
 
-def test_with_returning_the_parts_tell_the_places_of_their_rows():
-    found = route(f"INSERT INTO t (id) VALUES ({HIGH}), (1), (2) RETURNING id")
-    assert found == WriteParts(
-        (
-            (LOW_SHARD, b"INSERT INTO t (id) VALUES (1),(2) RETURNING id"),
-            (HIGH_SHARD, b"INSERT INTO t (id) VALUES (%d) RETURNING id" % HIGH),
-        ),
-        places=([1, 2], [0]),
-    )
-    assert route("DELETE FROM t RETURNING id") == WriteParts(
-        ((LOW_SHARD, None), (HIGH_SHARD, None))
-    )
-
-
 def test_a_subquery_of_a_reference_table_is_the_same_on_every_shard():
     sql = "INSERT INTO t (id, a) VALUES (1, (SELECT MAX(a) FROM ref)) RETURNING (SELECT 1)"
     assert route(sql) == OneShard(LOW_SHARD)
 
 
 # --- refusals --------------------------------------------------------------------------
-
-
-def test_a_delete_with_a_limit_is_shared_by_its_shards():
-    found = route("DELETE FROM t WHERE a = 1 LIMIT 5")
-    assert found == WriteParts(((LOW_SHARD, None), (HIGH_SHARD, None)), rows_max=5)
-    found = route(f"DELETE FROM t WHERE id IN (1, {HIGH}, 2) LIMIT 2")
-    assert isinstance(found, WriteParts)
-    assert found.rows_max == 2
-    assert [text for _, text in found.parts] == [
-        b"DELETE FROM t WHERE id IN (1, 2) LIMIT 2",
-        b"DELETE FROM t WHERE id IN (%d) LIMIT 2" % HIGH,
-    ]
-    assert route("DELETE FROM t WHERE id = 5 LIMIT 2") == OneShard(LOW_SHARD)
 
 
 @cases(sql=str, sentence=str)
@@ -214,22 +168,7 @@ def test_rows_of_a_merge_are_read_where_the_values_say():
     assert found.otherwise(statement(sql)).shards == SHARDED.shards
 
 
-def test_a_narrowed_target_shows_its_own_rows_only():
-    mine = QUARTERS.shards[:2]
-    assert route("SELECT * FROM t", keyspace=QUARTERS, shards=mine) == Concatenate(mine)
-    outside = route(f"SELECT * FROM t WHERE id = {HIGH}", keyspace=QUARTERS, shards=mine)
-    assert outside == OneShard(mine[0])  # where no such row is
-
-
 # --- plans -----------------------------------------------------------------------------
-
-
-def test_a_plan_is_made_once_for_a_shape():
-    one = planner()
-    known = shape("SELECT * FROM t WHERE id = 5")
-    assert one.plan(known) is one.plan(known)
-    assert one.plan(known).always is None
-    assert one.plan(shape("SELECT 1")).always == OneShard(LOW_SHARD)
 
 
 def test_plans_are_dropped_before_they_fill_the_memory(monkeypatch):

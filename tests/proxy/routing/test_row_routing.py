@@ -4,7 +4,6 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.errors import VschemaError
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.errors import BadVindexValue, MissingVindexColumn
@@ -65,17 +64,6 @@ def test_too_many_combinations_go_everywhere():
     assert shards(f"SELECT * FROM t WHERE region = 1 AND id IN ({ids})") == list(NAMES)
 
 
-def test_rows_go_where_all_their_columns_place_them():
-    assert route("INSERT INTO t (id, region) VALUES (1, 1), (4, 128), (1, 128)") == WriteParts(
-        (
-            (KEYSPACE.shards[0], b"INSERT INTO t (id, region) VALUES (1, 1)"),
-            (KEYSPACE.shards[2], b"INSERT INTO t (id, region) VALUES (1, 128)"),
-            (KEYSPACE.shards[3], b"INSERT INTO t (id, region) VALUES (4, 128)"),
-        )
-    )
-    assert shards("REPLACE INTO t SET region = 64, id = '7'") == ["40-80"]
-
-
 @pytest.mark.parametrize(
     ("sql", "error", "reason"),
     [
@@ -95,11 +83,6 @@ def test_rows_go_where_all_their_columns_place_them():
 def test_what_cannot_be_placed_is_refused(sql, error, reason):
     with pytest.raises(error, match=reason):
         route(sql)
-
-
-def test_the_number_of_columns_must_be_that_of_the_vindex():
-    with pytest.raises(VschemaError, match="vindex region of table t takes 2 columns, not 1"):
-        parse_vschema(json.dumps(vschema(["region"])), "world")
 
 
 @given(st.integers(0, 2**63), st.integers(0, 2**63))

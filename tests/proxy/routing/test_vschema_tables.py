@@ -13,12 +13,6 @@ ALL = VschemaTables(SHARDED, SHARDED.shards)
 LOW_ONLY = VschemaTables(SHARDED, (LOW_SHARD,))
 
 
-def test_each_value_has_its_shard_and_null_has_none():
-    rows = ALL.rows("t")
-    assert rows.shares([[1, None, HIGH, 2]]) == {LOW_SHARD: [0, 3], HIGH_SHARD: [2]}
-    assert rows.shares([[None]]) == {}
-
-
 @pytest.mark.parametrize("values", [None, [Number("1.5")], [b"5abc"]])
 def test_values_that_no_vindex_knows_may_be_on_any_shard(values):
     assert ALL.rows("t").shares([values]) is None
@@ -27,10 +21,6 @@ def test_values_that_no_vindex_knows_may_be_on_any_shard(values):
 def test_numbers_may_equal_strings_of_any_shard():
     assert ALL.rows("named").shares([[b"5", 5]]) is None
     assert ALL.rows("named").shares([[b"5"]]) is not None
-
-
-def test_shards_out_of_the_targets_reach_have_no_share():
-    assert LOW_ONLY.rows("t").shares([[1, HIGH]]) == {LOW_SHARD: [0]}
 
 
 def test_a_new_row_has_one_owner():

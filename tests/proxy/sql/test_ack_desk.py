@@ -125,12 +125,6 @@ def test_one_that_may_have_taken_effect_is_told_so():
     assert scene.executor.gathered is None
 
 
-def test_one_that_comes_alone_is_left_to_be_sent():
-    scene = Scene(has_another=False)
-    assert not scene.joins()
-    assert scene.executor.gathered is None
-
-
 @cases(sql=str)
 def test_other_statements_do_not(sql):
     scene = Scene()
@@ -139,37 +133,31 @@ def test_other_statements_do_not(sql):
 
 
 @pytest.mark.parametrize(
-    "variable",
+    ("part", "value"),
     [
-        ("time_zone", "+02:00"),
-        ("sql_mode", "ANSI"),
-        ("autocommit", "OFF"),
-        ("transaction_isolation", "SERIALIZABLE"),
-        ("innodb_lock_wait_timeout", "1"),
-        ("character_set_client", "latin1"),
+        ("settings", Settings([("time_zone", "+02:00")])),
+        ("settings", Settings([("sql_mode", "ANSI")])),
+        ("settings", Settings([("autocommit", "OFF")])),
+        ("settings", Settings([("transaction_isolation", "SERIALIZABLE")])),
+        ("settings", Settings([("innodb_lock_wait_timeout", "1")])),
+        ("settings", Settings([("character_set_client", "latin1")])),
+        ("variables", object()),
+        ("attributes", (("trace", "1"),)),
     ],
 )
-def test_a_session_with_variables_of_its_own_sends_its_acks_itself(variable):
+def test_a_session_with_variables_or_query_attributes_sends_its_acks_itself(part, value):
     scene = Scene()
-    scene.state.settings = Settings([variable])
+    setattr(scene.state, part, value)
     assert not scene.joins()
 
 
-def test_so_does_one_with_user_variables_or_query_attributes():
-    scene = Scene()
-    scene.state.variables = object()
+@pytest.mark.parametrize(
+    "facts", [{"may_write": False}, {"table": None}, {"has_another": False}]
+)
+def test_so_does_one_in_a_transaction_without_a_usable_table_or_alone(facts):
+    scene = Scene(**facts)
     assert not scene.joins()
-    scene = Scene()
-    scene.state.attributes = (("trace", "1"),)
-    assert not scene.joins()
-
-
-def test_so_does_one_that_does_not_commit_by_itself():
-    assert not Scene(may_write=False).joins()
-
-
-def test_a_table_that_cannot_be_used_has_no_group():
-    assert not Scene(table=None).joins()
+    assert scene.executor.gathered is None
 
 
 async def test_the_client_is_told_of_its_own_rows():

@@ -58,13 +58,6 @@ async def test_names_that_are_not_known_need_all_to_be_released(proxy):
     assert await refused(client, "SELECT IS_FREE_LOCK('ab')") is None
 
 
-async def test_a_definition_asks_for_none(proxy):
-    client = await proxy.client("plain")
-    await client.query("CREATE PROCEDURE p() SELECT GET_LOCK(@a, 1)")
-    await client.query("USE commerce")
-    assert await refused(client, "SELECT IS_FREE_LOCK('a')") is None
-
-
 async def test_a_reset_gives_them_up(proxy):
     client = await proxy.client("plain")
     await client.query("SELECT GET_LOCK(@a, 1)")

@@ -56,18 +56,6 @@ async def test_rows_are_dealt_out_to_the_shards_in_one_transaction(servers, clie
     assert batches(servers[1]) == [f"BULK {INSERT} [[{HIGH}, b'y']]", "COMMIT"]
 
 
-async def test_rows_of_one_shard_need_no_transaction(servers, client):
-    statement, _, _ = await client.prepare(INSERT)
-    assert (await client.bulk(statement, (1, b"x"), (2, b"y"))).ok
-    # The types are those that were told before.
-    assert (await client.bulk(statement, (3, b"z"), flags=0)).ok
-    assert batches(servers[0]) == [
-        f"BULK {INSERT} [[1, b'x'], [2, b'y']]",
-        f"BULK {INSERT} [[3, b'z']]",
-    ]
-    assert batches(servers[1]) == []
-
-
 async def test_a_row_that_concerns_all_shards_goes_to_all(servers, client):
     update = "UPDATE t SET a = ? WHERE b = ?"
     statement, _, _ = await client.prepare(update)
@@ -92,14 +80,6 @@ async def test_what_cannot_be_a_batch_is_refused_and_the_session_goes_on(
     assert (await client.bulk(statement, *rows)).code == code
     assert (await client.query("SELECT 1")).rows
     assert not batches(servers[0])
-
-
-async def test_a_statement_that_is_not_there_is_named_as_a_server_does(servers):
-    async with running_proxy(*servers) as proxy:
-        client = await proxy.client(capabilities=MARIADB)
-        assert (await client.bulk(9, (1,))).message == (
-            "Unknown prepared statement handler (9) given to mysqld_stmt_execute"
-        )
 
 
 async def test_a_server_that_takes_no_batches_is_told_of(server):

@@ -19,7 +19,6 @@ from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
 from tests.cases import cases
 from tests.proxy.fake_answers import Error, HangUp, rows_of, until
 from tests.proxy.fake_client import read_result
-from tests.proxy.keyspaces import HIGH, SHARDED
 from tests.proxy.rigs import FixedClock, SessionRig, context_of, running_shard
 from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
 
@@ -106,26 +105,12 @@ async def scene(server):
         await session.leave()
 
 
-async def test_a_plain_statement_is_sent_in_the_turn_it_came_in(server, scene):
-    server.on("FROM t", rows_of(5))
-    result = await scene.send("SELECT id FROM t")
-    assert result.values == [b"5"]
-    assert (await scene.send("UPDATE t SET a = 1")).ok.affected_rows == 1
-    assert scene.session.shards[0].pool.lent == 0
-    assert server.logins == 1
-
-
 @cases(sql=str)
 async def test_what_is_not_plain_takes_the_long_way(server, scene, sql):
     heard = len(server.heard)
     for _ in range(2):
         assert await scene.send(sql) is None
     assert server.heard[heard:] == []
-
-
-async def test_without_a_target_nothing_is_sent(scene):
-    scene.compiler.view = None
-    assert await scene.send("SELECT 1") is None
 
 
 async def test_an_ack_is_completed_and_told_when_it_is_done(server, scene):
@@ -191,19 +176,6 @@ async def test_whoever_may_only_read_is_refused_by_the_server(server, scene, why
     assert scene.registry.asked == []
 
 
-async def test_a_table_that_commits_its_acks_asks_nobody(scene):
-    scene.registry.know("msg", load("plain", raw_table("msg")))
-    await scene.send(ACK)
-    assert scene.registry.asked == []
-
-
-async def test_a_refused_statement_tells_nobody(server, scene):
-    scene.registry.know("msg", load("plain", raw_table("msg")))
-    server.on("UPDATE", Error(1205, "Lock wait timeout exceeded"))
-    await scene.send("UPDATE msg SET time_acked = 1800000000000000005 WHERE id = 1")
-    assert scene.session.published == []
-
-
 async def test_a_table_that_becomes_a_message_table_is_noticed(server, scene):
     sql = "UPDATE msg SET time_acked = 1800000000000000005 WHERE id = 1"
     await scene.send(sql)
@@ -253,13 +225,6 @@ async def test_a_write_that_broke_is_an_error(server, scene):
         await scene.send("INSERT INTO t VALUES (1)")
 
 
-async def test_a_write_that_was_refused_undone_is_left_to_the_long_way(server, scene):
-    server.once("INSERT", Error(1290, "running with the --read-only option"))
-    before = bytes(scene.session.link.written)
-    assert await scene.send("INSERT INTO t VALUES (1)") == "again"
-    assert scene.session.link.written == before
-
-
 async def test_inside_a_transaction_nothing_is_left_to_a_second_attempt(server, scene):
     await scene.session.begin()
     await scene.session.run("SELECT 1")
@@ -271,31 +236,6 @@ async def test_inside_a_transaction_nothing_is_left_to_a_second_attempt(server, 
 
 
 # --- several shards --------------------------------------------------------------------
-
-
-async def test_only_what_one_shard_answers_is_sent(server, other_server):
-    async with (
-        running_shard(server, "-80", keyspace="commerce") as low,
-        running_shard(other_server, "80-", keyspace="commerce") as high,
-    ):
-        session = SessionRig(low, high)
-        scene = Scene(session, SHARDED)
-        scene.compiler.use("commerce")
-        await session.run("SELECT 1", shard=0)
-        await session.run("SELECT 1", shard=1)
-        for sql in (
-            "SELECT * FROM t",
-            "SELECT COUNT(*) FROM t",
-            f"INSERT INTO t (id) VALUES (1), ({HIGH})",
-            "INSERT INTO t (id) VALUES (NULL)",
-            f"INSERT INTO t (id) VALUES (1{' ' * (16 << 10)})",
-        ):
-            assert await scene.send(sql) is None
-        await scene.send("SELECT * FROM t WHERE id = 1")
-        await scene.send(f"SELECT * FROM t WHERE id = {HIGH}")
-        assert server.heard[-1] == "SELECT * FROM t WHERE id = 1"
-        assert other_server.heard[-1] == f"SELECT * FROM t WHERE id = {HIGH}"
-        await session.leave()
 
 
 # --- quick reads -------------------------------------------------------------------------
@@ -320,13 +260,6 @@ async def test_a_plain_read_that_is_answered_at_once_becomes_quick(server, scene
     await earn(scene)
     await scene.send("SELECT COUNT(*) FROM t")
     assert pace_of(scene, "SELECT COUNT(*) FROM t") is None
-
-
-async def test_a_long_answer_is_not_quick(server, scene):
-    server.on("FROM t", rows_of("x" * 20_000))
-    for _ in range(2 * FIRST_TRIAL):
-        await scene.send(QUICK)
-    assert not pace_of(scene, QUICK).is_quick
 
 
 async def test_a_read_of_a_message_table_is_never_shared(server, scene):

@@ -1,7 +1,5 @@
 from types import SimpleNamespace
 
-import pytest
-
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.sql.insert_columns import InsertColumns
 from tests.cases import cases
@@ -68,22 +66,8 @@ async def test_nobody_is_asked_where_no_vindex_needs_names(sql, use):
     assert session.asked == []
 
 
-async def test_a_shard_that_is_there_is_asked_rather_than_one_that_is_not():
-    session = InsertColumnsRig()
-    session.runtimes[0].trouble = "away"
-    await session.named("INSERT INTO t VALUES (1, 2)")
-    assert [name for name, _ in session.asked] == ["high"]
-
-
 async def test_one_that_goes_away_is_waited_for():
     session = InsertColumnsRig()
     session.failures = 1
     assert "`id`" in await session.named("INSERT INTO t VALUES (1, 2)")
     assert session.waits == 1
-
-
-async def test_a_table_that_is_not_there_is_what_the_server_says():
-    session = InsertColumnsRig()
-    with pytest.raises(BackendError) as raised:
-        await session.named("INSERT INTO named VALUES (1)")
-    assert raised.value.code == 1146

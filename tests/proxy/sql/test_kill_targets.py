@@ -21,13 +21,6 @@ async def test_who_kills_itself_is_told_so(server, proxy, sql):
     assert await client.is_closed()
 
 
-async def test_who_interrupts_itself_goes_on(server, proxy):
-    client = await proxy.client()
-    server.once("SELECT (", rows_of(client.greeting.connection_id))
-    assert (await client.query("KILL QUERY CONNECTION_ID()")).code == 1317
-    assert (await client.query("SELECT 1")).values == [b"1"]
-
-
 async def test_a_user_variable_may_name_the_victim(server, proxy):
     victim, killer = await proxy.client(), await proxy.client()
     server.once("SELECT (@victim", rows_of(victim.greeting.connection_id))

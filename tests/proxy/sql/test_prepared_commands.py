@@ -8,7 +8,7 @@ from streamfrom.proxy.wire.commands import stmt_close, stmt_send_long_data
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import frame
 from tests.cases import cases
-from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
+from tests.proxy.fake_answers import Error, HangUp, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused, parameter
 from tests.proxy.rigs import running_proxy
 from tests.proxy.sql.binary import stmt_reset, told, value
@@ -27,22 +27,6 @@ async def client(server):
 @pytest.fixture(params=[MODERN, OLD], ids=["modern", "old"])
 def capabilities(request):
     return request.param
-
-
-async def test_a_statement_is_prepared_and_executed(server, capabilities):
-    async with running_proxy(server) as proxy:
-        client = await proxy.client(capabilities=capabilities)
-        statement, parameters, columns = await client.prepare("SELECT a FROM t WHERE id = ?")
-        assert (statement, parameters, columns) == (1, 1, 1)
-        server.on("SELECT a", rows_of("x", "y"))
-        for _ in range(2):
-            result = await client.execute(statement, 5)
-            assert [value(row) for row in result.rows] == [b"x", b"y"]
-    assert told(server, "PREPARE", "EXECUTE") == [
-        "PREPARE SELECT a FROM t WHERE id = ?",
-        "EXECUTE SELECT a FROM t WHERE id = ? [5]",
-        "EXECUTE SELECT a FROM t WHERE id = ? [5]",
-    ]
 
 
 async def test_types_may_be_left_out_the_second_time(server, client):
@@ -82,27 +66,6 @@ async def test_a_connection_that_changed_hands_is_prepared_on_where_need_be(serv
     assert len(told(server, "PREPARE")) == 2
 
 
-async def test_a_reset_makes_statements_be_prepared_again(server):
-    async with running_proxy(server, pool_size=1) as proxy:
-        first, second = await proxy.client(), await proxy.client()
-        await first.prepare("SELECT ?")
-        await second.query("INSERT INTO t VALUES (1)")
-        server.once("INSERT", Ok(warnings=1))
-        await second.query("INSERT INTO t VALUES (1)")
-        assert (await first.execute(1, 5)).rows
-    assert "RESET" in server.heard
-    assert len(told(server, "PREPARE")) == 2
-
-
-async def test_a_lost_connection_is_replaced_outside_a_transaction(server, client):
-    await client.prepare("SELECT ?")
-    server.break_connections()
-    await until(lambda: not server.relays)
-    assert (await client.execute(1, 5)).rows
-    server.once("SELECT ?", HangUp())
-    assert (await client.execute(1, 6)).rows
-
-
 async def test_a_write_that_broke_off_is_not_sent_again(server, client):
     await client.prepare("UPDATE t SET a = ?")
     server.once("UPDATE t", HangUp())
@@ -136,19 +99,6 @@ async def test_the_proxys_own_rows_are_binary(server, capabilities):
         ((row,),) = (await client.execute(statement)).rows
         assert row is not None
         assert len(row) == 2 + 8
-
-
-async def test_who_the_client_is_stands_in_what_is_prepared(server, capabilities):
-    async with running_proxy(server) as proxy:
-        client = await proxy.client(capabilities=capabilities)
-        ((ident,),) = (await client.query("SELECT CONNECTION_ID()")).rows
-        assert ident is not None
-        statement, _, _ = await client.prepare("SELECT a, CONNECTION_ID() FROM t")
-        server.on("SELECT a", rows_of("x"))
-        assert [value(row) for row in (await client.execute(statement)).rows] == [b"x"]
-    assert told(server, "EXECUTE") == [
-        f"EXECUTE SELECT a, {ident.decode()} AS `CONNECTION_ID()` FROM t"
-    ]
 
 
 @pytest.mark.parametrize("sql", ["SELECT FOUND_ROWS(), @@warning_count", "SHOW WARNINGS"])
@@ -212,11 +162,6 @@ async def test_an_unknown_id_is_an_error(command, client):
     client.write(command)
     assert (await client.answer())[-1].code == 1243
     assert (await client.execute(9)).code == 1243
-
-
-async def test_closing_what_is_not_there_has_no_answer(client):
-    client.write(stmt_close(9) * 2000 + stmt_send_long_data(9, 0, b"x"))
-    assert (await client.query("SELECT 1")).rows
 
 
 async def test_long_data_pins_no_connection_and_is_used_once(server):
@@ -303,16 +248,3 @@ async def test_the_rows_of_a_cursor_die_with_their_connection(server, client):
     await until(lambda: not server.relays)
     assert (await client.fetch(1, 1)).code == 1421
     assert (await client.execute(1)).rows
-
-
-@pytest.mark.parametrize("change", ["reset", "user"])
-async def test_a_new_session_has_no_statements(server, change, client):
-    server.on("SELECT a", rows_of(1, 2, column="a"))
-    await client.prepare("SELECT a FROM t")
-    await client.execute(1, flags=1)
-    if change == "reset":
-        await client.command(b"\x1f")
-    else:
-        await client.change_user("root", database="plain")
-    assert (await client.execute(1)).code == 1243
-    assert (await client.prepare("SELECT 1"))[0] in {1, 2}

@@ -32,35 +32,6 @@ def table():
     return PreparedStatements(statements_max=3)
 
 
-def test_ids_are_the_sessions_own_and_begin_with_one(table):
-    first, second = prepared(), prepared()
-    for each in (first, second):
-        table.begin()
-        table.add(each)
-    assert (first.id, second.id) == (1, 2)
-    assert table.find(2, "x") is second
-
-
-def test_what_cannot_be_prepared_takes_an_id_as_well(table):
-    table.begin()
-    table.begin()
-    second = prepared()
-    table.add(second)
-    assert second.id == 2
-
-
-def test_the_last_one_has_an_id_that_is_always_the_same(table):
-    first, second = prepared(), prepared()
-    with pytest.raises(UnknownStatement):
-        table.find(LAST_PREPARED, "x")
-    for each in (first, second):
-        table.begin()
-        table.add(each)
-    assert table.get(LAST_PREPARED) is second
-    table.remove(second)
-    assert table.get(LAST_PREPARED) is None
-
-
 def test_while_one_is_prepared_there_is_no_last_one(table):
     table.begin()
     table.add(prepared())
@@ -86,16 +57,6 @@ def test_a_session_has_a_limit(table):
     assert table.get(1) is None
 
 
-def test_an_execution_binds_values_and_their_text():
-    statement = prepared("SELECT * FROM t WHERE id = ? AND a = ?")
-    body = write_parameters([parameter(5), parameter(b"it's")])
-    statement.take_types(body)
-    bound = statement.bind(statement.original, body, Settings())
-    assert bound.arguments == (5, b"it's")
-    assert bound.spell is not None
-    assert [bound.spell(0), bound.spell(1)] == [b"5", b"'it''s'"]
-
-
 def test_what_the_server_converts_routes_nothing():
     statement = prepared("SELECT * FROM t WHERE id = ? AND a = ? AND b = ?")
     body = write_parameters([parameter(5), parameter(b"th\xe9"), parameter(b"tea")])
@@ -115,11 +76,6 @@ def test_a_count_that_the_text_does_not_show_leaves_everything_unbound():
     assert statement.bind(statement.original, body, Settings()).arguments is None
 
 
-def test_parameters_without_types_are_refused():
-    with pytest.raises(WireError):
-        prepared().take_types(b"\0\0")
-
-
 def test_long_data_is_gathered_until_it_is_too_much():
     statement = prepared("SELECT ?, ?")
     statement.add_long_data(0, b"ab", 5)
@@ -137,19 +93,6 @@ def test_long_data_of_a_parameter_that_there_is_not_is_a_fault():
     statement = prepared()
     statement.add_long_data(1, b"x", 5)
     assert isinstance(statement.fault, WireError)
-
-
-def test_a_statement_that_is_too_much_is_not_kept_and_the_others_are():
-    table = PreparedStatements(Memory(lambda: 10_000, ConnectionMemoryExceeded))
-    table.begin()
-    table.add(first := prepared())
-    table.begin()
-    with pytest.raises(ConnectionMemoryExceeded):
-        table.add(prepared(f"SELECT '{'x' * 5000}'"))
-    assert table.get(2) is None
-    table.begin()
-    table.add(prepared())
-    assert table.get(first.id) is first
 
 
 def test_long_data_of_all_statements_together_is_bounded_and_told_at_the_execution():

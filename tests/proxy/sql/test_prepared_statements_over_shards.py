@@ -7,22 +7,12 @@ from tests.proxy.fake_answers import Rows, rows_of
 from tests.proxy.fake_client import MODERN, OLD, Refused
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import running_proxy
-from tests.proxy.sql.binary import told, value
+from tests.proxy.sql.binary import told
 
 
 @pytest.fixture(params=[MODERN, OLD], ids=["modern", "old"])
 def capabilities(request):
     return request.param
-
-
-async def test_a_statement_runs_where_it_was_prepared(server, other_server):
-    async with running_proxy(server, other_server) as proxy:
-        client = await proxy.client("plain")
-        await client.prepare("SELECT a FROM t")
-        await client.query("USE commerce")
-        assert (await client.execute(1)).rows
-    assert "EXECUTE SELECT a FROM t" in server.heard
-    assert not told(other_server, "EXECUTE")
 
 
 async def test_the_values_bound_decide_the_shard(server, other_server, client):
@@ -36,17 +26,6 @@ async def test_the_values_bound_decide_the_shard(server, other_server, client):
     assert told(other_server, "EXECUTE") == [
         f"EXECUTE SELECT a FROM t WHERE id = ? [{HIGH + 5}]"
     ]
-
-
-async def test_a_query_over_shards_gives_the_rows_of_all(server, other_server, capabilities):
-    server.on("SELECT a", rows_of("low", column="a"))
-    other_server.on("SELECT a", rows_of("high", column="a"))
-    async with running_proxy(server, other_server) as proxy:
-        client = await proxy.client("commerce", capabilities=capabilities)
-        await client.prepare("SELECT a FROM t WHERE id IN (?, ?)")
-        for flags in (0, 1):
-            result = await client.execute(1, 5, HIGH, flags=flags)
-            assert [value(row) for row in result.rows] == [b"low", b"high"]
 
 
 async def test_rows_of_several_shards_are_split_with_their_parameters(

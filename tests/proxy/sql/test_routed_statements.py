@@ -1,19 +1,9 @@
 import pytest
 
-from tests.proxy.fake_answers import Error, HangUp, rows_of
+from tests.proxy.fake_answers import Error, rows_of
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import said
-
-
-async def test_a_multi_row_insert_is_split_and_counted_as_one(server, other_server, client):
-    result = await client.query(
-        f"INSERT INTO t (id, a) VALUES (1, 'x'), ({HIGH}, 'y'), (2, 'z')"
-    )
-    assert result.ok is not None
-    assert result.ok.affected_rows == 2  # one for each part, says the fake
-    assert said(server)[1] == "INSERT INTO t (id, a) VALUES (1, 'x'),(2, 'z')"
-    assert said(other_server)[1] == f"INSERT INTO t (id, a) VALUES ({HIGH}, 'y')"
 
 
 async def test_a_delete_with_a_limit_asks_each_shard_for_what_is_left(
@@ -47,25 +37,9 @@ async def test_a_scattered_select_that_one_shard_refuses_ends_in_its_error(
     assert (await client.query("SELECT 1")).values == [b"1"]
 
 
-async def test_a_scattered_select_whose_later_shard_is_lost_is_finished_all_the_same(
-    server, other_server, client
-):
-    server.on("FROM t", rows_of(1))
-    other_server.once("FROM t", HangUp())
-    other_server.on("FROM t", rows_of(9))
-    assert (await client.query("SELECT id FROM t")).values == [b"1", b"9"]
-
-
 async def test_what_cannot_be_answered_exactly_is_refused(client):
     result = await client.query("SELECT GROUP_CONCAT(a), @x FROM t")
     assert (result.code, result.message) == (
         1235,
         "unsupported: an aggregate over several shards",
     )
-
-
-async def test_a_narrowed_target_is_one_server(server, other_server, client):
-    assert (await client.query("USE `commerce:80-`")).error is None
-    assert (await client.query("SELECT COUNT(*) FROM t")).values == [b"1"]
-    assert said(server) == []
-    assert said(other_server) == ["SELECT COUNT(*) FROM t"]

@@ -59,10 +59,3 @@ async def test_the_current_database_has_the_name_that_the_rows_have(session):
 @cases(sql=str)
 async def test_what_needs_no_other_names_stays_as_it_is(session, sql):
     assert await session.named(sql) == sql
-
-
-async def test_a_show_needs_no_columns(session):
-    sql = "SHOW FUNCTION STATUS WHERE Db = 'plain'"
-    expected = "SHOW FUNCTION STATUS WHERE (CASE Db WHEN 'db_plain' THEN 'plain' ELSE Db END) = 'plain'"
-    assert await session.named(sql) == expected
-    assert not session.control.asked

@@ -83,14 +83,6 @@ def asked(sql, account=SHARDS_ACCOUNT, desk=None, **parts):
     return rights_of(account, desk or Desk(), **parts).ack_for_others(step, SHARD)
 
 
-def test_an_ack_by_ids_is_told_with_its_moment():
-    assert asked(ACK) == ((7, 8), 5)
-
-
-def test_it_is_none_where_the_session_may_not_write_by_itself():
-    assert asked(ACK, may_write=False) is None
-
-
 @cases(sql=str)
 def test_other_statements_are_none(sql):
     assert asked(sql) is None

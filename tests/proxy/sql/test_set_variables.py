@@ -15,13 +15,6 @@ async def test_switching_autocommit_on_commits_everywhere(server, other_server, 
     assert not any(c.in_transaction for c in (*server.relays, *other_server.relays))
 
 
-async def test_a_variable_follows_the_session_from_shard_to_shard(server, other_server, client):
-    await client.query("SET time_zone = '+01:00'")
-    await client.query(f"SELECT * FROM t WHERE id = {HIGH}")
-    (connection,) = other_server.relays
-    assert connection.variables["time_zone"] == "+01:00"
-
-
 async def test_names_follow_with_their_collation(server, other_server, client):
     assert (await client.query("SET NAMES latin1 COLLATE latin1_bin")).error is None
     await client.query(f"SELECT * FROM t WHERE id = {HIGH}")
@@ -36,15 +29,6 @@ async def test_what_every_shard_must_have_is_set_everywhere(server, other_server
     assert said(server) == said(other_server) == [sql]
 
 
-async def test_a_user_variable_is_set_once_and_carried(server, other_server, client):
-    assert (await client.query("SET @a = RAND()")).error is None
-    assert said(server) == ["SET @a = RAND()"]
-    assert said(other_server) == []
-    question = "SELECT @`a`, CHARSET(@`a`), COLLATION(@`a`), HEX(@`a`) LIMIT 1"
-    await client.query(f"SELECT * FROM t WHERE id = {HIGH}")
-    assert question in other_server.heard
-
-
 @cases(sql=str, reason=str)
 async def test_a_value_that_each_shard_would_make_otherwise_is_refused(client, sql, reason):
     error = (await client.query(sql)).error
@@ -57,16 +41,6 @@ async def test_vitesss_own_variables_are_kept_here(server, other_server, client,
     assert (await client.query(sql)).error is None
     assert (await client.query("SET workload = 'nonsense'")).code == 1231
     assert said(server) == said(other_server) == []
-
-
-async def test_a_shard_that_is_down_is_not_asked_to_set_a_variable(server, other_server, proxy):
-    server.stop()
-    shard = proxy.app.shards["commerce", "-80"]
-    shard.suspect()
-    await until(lambda: shard.trouble is not None)
-    client = await proxy.client("commerce")
-    assert (await client.query("SET time_zone = '+01:00'")).error is None
-    assert said(other_server) == ["SET time_zone = '+01:00'"]
 
 
 async def test_a_shard_that_went_down_unnoticed_holds_no_login_up(server, other_server, proxy):

@@ -32,14 +32,6 @@ async def test_a_database_beside_an_unsharded_keyspace_can_be_used(server, plain
     assert server.relays[0].database == name
 
 
-async def test_from_there_the_servers_own_schemas_can_be_used(server, plain):
-    client = await plain.client("beside")
-    for name in ("MySQL", "beside", "Information_Schema", "plain"):
-        assert (await client.query(f"USE {name}")).ok is not None
-        assert (await client.query("SELECT 1")).values == [b"1"]
-        assert server.relays[0].database == ("db" if name == "plain" else name.lower())
-
-
 async def test_from_there_the_schema_of_the_proxy_can_be_used(server, plain):
     client = await plain.client("beside")
     for name in ("streamfrom", "streamfrom", "information_schema", "streamfrom", "plain"):
@@ -54,12 +46,6 @@ async def test_what_no_server_has_is_unknown(plain, name):
     assert (await client.query(f"USE `{name}`" if name else "USE ``")).code in (1049, 1064)
     assert (await client.command(b"\x02" + name.encode())).code == 1049
     assert (await client.query("SELECT 1")).values == [b"1"]
-
-
-async def test_beside_a_sharded_keyspace_there_is_nothing(server, proxy):
-    has_databases(server, "beside")
-    client = await proxy.client("commerce")
-    assert (await client.query("USE beside")).code == 1049
 
 
 async def test_a_transaction_survives_a_use_that_fails(server, plain):

@@ -1,23 +1,11 @@
-import asyncio
-
 import pytest
 
-from tests.proxy.fake_answers import Error, Ok, Rows
+from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import add_message_table, claimed, claims, running_proxy, said
 
 
 DEADLOCK = Error(1213, "Deadlock found when trying to get lock")
-
-
-async def test_a_qualified_statement_runs_under_the_real_name_in_its_own_database(
-    server, proxy
-):
-    for database in (None, "commerce"):
-        client = await proxy.client(database)
-        assert (await client.query("SELECT * FROM plain.t")).values == [b"1"]
-    assert said(server) == ["SELECT * FROM `db`.t"] * 2
-    assert {connection.database for connection in server.relays} == {"db"}
 
 
 async def test_an_empty_statement_is_an_error_as_on_a_server(client):
@@ -114,15 +102,6 @@ async def test_show_and_kill_are_answered_here(server, client):
 # --- messages --------------------------------------------------------------------------
 
 
-async def test_an_ack_is_completed_on_the_hot_path_and_the_long_one(server, messages):
-    client = await messages.client("commerce")
-    for number in (1, 2, 3):
-        sql = f"UPDATE msg SET time_acked = NOW() WHERE id = {number}"
-        assert (await client.query(sql)).error is None
-        assert "time_next = NULL" in said(server)[-1]
-        assert "time_acked IS NULL" in said(server)[-1]
-
-
 @pytest.mark.parametrize("ids", ["5", f"5, {HIGH}"], ids=["one shard", "two shards"])
 async def test_an_ack_that_a_deadlock_undid_is_sent_again_on_both_ways(server, messages, ids):
     client = await messages.client("commerce")
@@ -167,18 +146,6 @@ async def test_a_broken_message_table_hurts_only_itself(server):
                 result = await client.query(sql)
                 assert result.message.startswith("message table 'msg' failed to load: ")
         assert (await client.query("SELECT * FROM t")).values == [b"1"]
-
-
-async def test_a_generated_id_is_claimed_without_a_poll(server, messages):
-    reader = await messages.client()
-    reader.send("STREAM * FROM msg")
-    await reader.head()
-    server.once("INSERT", Ok(affected_rows=1, last_insert_id=77))
-    server.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(77, b"m"),)))
-    writer = await messages.client()
-    asking = asyncio.ensure_future(reader.row())
-    await writer.query("INSERT INTO msg (id, message) VALUES (77, 'a')")
-    assert (await asking)[0] == b"77"
 
 
 async def test_an_open_comment_behind_many_is_refused_at_once(client):

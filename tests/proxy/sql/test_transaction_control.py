@@ -23,15 +23,6 @@ async def test_a_transaction_reaches_a_shard_when_a_statement_does(
     assert said(other_server) == []
 
 
-async def test_begin_commits_what_came_before(server, other_server, client):
-    await client.query("BEGIN")
-    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
-    await client.query("BEGIN")
-    assert (said(server)[-1], said(other_server)[-1]) == ("COMMIT", "COMMIT")
-    await client.query("ROLLBACK")
-    assert "ROLLBACK" not in server.heard
-
-
 async def test_begin_in_another_keyspace_commits_what_came_before_elsewhere(
     server, other_server, client
 ):
@@ -44,30 +35,6 @@ async def test_begin_in_another_keyspace_commits_what_came_before_elsewhere(
     await client.query("ROLLBACK")
     assert said(server)[-1] == "ROLLBACK"
     assert "ROLLBACK" not in other_server.heard
-
-
-async def test_a_transaction_is_ended_where_it_was_opened_whatever_the_current_target(
-    server, other_server, client
-):
-    await client.query("BEGIN")
-    await client.query(f"INSERT INTO t (id) VALUES ({HIGH})")
-    await client.query("USE plain")
-    assert (await client.query("COMMIT")).error is None
-    assert other_server.heard[-1] == "COMMIT"
-    assert not any(text.startswith("INIT_DB db") for text in other_server.heard)
-
-
-async def test_the_begin_of_an_unsharded_keyspace_is_the_servers(server, client):
-    await client.query("USE plain")
-    result = await client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    assert result.error is None
-    await client.query("INSERT INTO u VALUES (1)")
-    assert (await client.query("COMMIT AND CHAIN")).error is None
-    assert said(server) == [
-        "START TRANSACTION WITH CONSISTENT SNAPSHOT",
-        "INSERT INTO u VALUES (1)",
-        "COMMIT AND CHAIN",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -127,12 +94,6 @@ async def test_release_disconnects_the_client_behind_its_answer(
         await client.query("SELECT 1")
     heard = [text for text in said(server) if text.startswith(end)]
     assert len(heard) == ("BEGIN" in before)
-
-
-async def test_no_release_keeps_a_client_that_completion_type_would_disconnect(client):
-    await client.query("SET completion_type = 'RELEASE'")
-    assert (await client.query("COMMIT NO RELEASE")).error is None
-    assert (await client.query("SELECT 1")).error is None
 
 
 async def test_a_snapshot_without_a_database_is_of_the_shard_that_is_read(

@@ -168,55 +168,43 @@ async def test_a_deadlock_closes_a_branch_that_would_refuse_everything(
     await until(lambda: not server.relays)
 
 
-async def test_rollback_reaches_branches_of_both_kinds(
-    server, other_server, session, low, high
-):
-    await on_both(session)
-    await session.branches.rollback()
-    assert steps(server) == ["BEGIN", "ROLLBACK"]
-    assert steps(other_server) == [*BEGUN, "XA END", "XA ROLLBACK"]
-    assert (low.pool.connections, high.pool.connections) == (1, 1)
-    assert session.published == []
-
-
 # --- before the decision -------------------------------------------------------------------
 
 
-async def test_a_refused_prepare_rolls_back_everything_and_keeps_the_code(
-    server, other_server, session
+INSERT = "INSERT INTO streamfrom.decisions"
+UNDONE = ["XA END", "XA ROLLBACK"]
+REFUSED_PREPARE = r"^shard 'ks/80-' refused to commit, and the transaction was rolled back on every shard: XA_R"
+
+
+@pytest.mark.parametrize(
+    ("at", "text", "answer", "error", "words", "first", "other"),
+    [
+        (1, "XA PREPARE", Error(1402, "XA_RBROLLBACK: was rolled back", "XA100"), CommitRefused,
+         REFUSED_PREPARE, [], [*PREPARE, *UNDONE]),
+        (0, INSERT, Error(1142, "INSERT command denied", "42000"), CommitRefused, "command denied", [], UNDONE),
+        # The table was replaced.
+        (0, INSERT, Ok(affected_rows=0), CommitRefused, "is not the one that it was", [], UNDONE),
+        (1, "XA PREPARE", HangUp(), TransactionBroken, r"'ks/80-' lost .*; nothing was committed", [], PREPARE),
+        # The first shard reads only; the other one, which is tried in turn, writes.
+        (0, INSERT, Error(1792, "in a READ ONLY transaction"), TransactionBroken,
+         "READ ONLY transaction; nothing was committed", [], ["DECIDE", *UNDONE]),
+        (0, "COMMIT", Error(1180, "Got error 5 during COMMIT"), CommitRefused, "during COMMIT",
+         ["COMMIT"], [*PREPARE, *UNDONE]),
+    ],
+)  # fmt: skip
+async def test_what_fails_before_the_decision_stands_is_rolled_back_on_every_shard(
+    server, other_server, session, high, at, text, answer, error, words, first, other
 ):
     await on_both(session)
-    other_server.once("XA PREPARE", Error(1402, "XA_RBROLLBACK: was rolled back", "XA100"))
-    with pytest.raises(CommitRefused) as refused:
+    (server, other_server)[at].once(text, answer)
+    server.on("FOR UPDATE NOWAIT", UNDECIDED)
+    with pytest.raises(error, match=words) as failed:
         await session.branches.commit()
-    assert refused.value.wire_code() == (1402, "XA100")
-    assert str(refused.value).startswith(
-        "shard 'ks/80-' refused to commit, and the transaction was rolled back on every shard: XA_"
-    )
-    assert steps(server) == ["BEGIN", "DECIDE", "ROLLBACK"]
-    assert steps(other_server) == [*BEGUN, *PREPARE, "XA END", "XA ROLLBACK"]
-    assert session.published == []
-
-
-async def test_a_decision_that_cannot_be_written_prepares_nothing(
-    server, other_server, session
-):
-    await on_both(session)
-    server.once(
-        "INSERT INTO streamfrom.decisions", Error(1142, "INSERT command denied", "42000")
-    )
-    with pytest.raises(CommitRefused, match="INSERT command denied"):
-        await session.branches.commit()
-    assert steps(server) == ["BEGIN", "DECIDE", "ROLLBACK"]
-    assert steps(other_server) == [*BEGUN, "XA END", "XA ROLLBACK"]
-
-
-async def test_a_decision_in_a_table_that_was_replaced_is_none(server, other_server, session):
-    await on_both(session)
-    server.once("INSERT INTO streamfrom.decisions", Ok(affected_rows=0))
-    with pytest.raises(CommitRefused, match="is not the one that it was"):
-        await session.branches.commit()
-    assert "XA PREPARE" not in steps(other_server)
+    if error is CommitRefused and isinstance(answer, Error):
+        assert failed.value.wire_code() == (answer.code, answer.sqlstate)
+    assert steps(server) == ["BEGIN", "DECIDE", *first, "ROLLBACK"]
+    assert steps(other_server) == [*BEGUN, *other]
+    assert (high.pool.lent, session.published) == (0, [])
 
 
 async def test_a_decision_outside_of_the_transaction_is_none(server, other_server, session):
@@ -226,18 +214,6 @@ async def test_a_decision_outside_of_the_transaction_is_none(server, other_serve
     with pytest.raises(CommitRefused):
         await session.branches.commit()
     assert "XA PREPARE" not in steps(other_server)
-
-
-async def test_a_shard_lost_while_preparing_rolls_back_the_rest(
-    server, other_server, session, high
-):
-    await on_both(session)
-    other_server.once("XA PREPARE", HangUp())
-    with pytest.raises(TransactionBroken, match=r"'ks/80-' lost .*; nothing was committed"):
-        await session.branches.commit()
-    assert steps(server) == ["BEGIN", "DECIDE", "ROLLBACK"]
-    assert high.pool.lent == 0
-    assert session.published == []
 
 
 async def test_a_session_that_reads_only_commits_without_a_decision(
@@ -250,28 +226,7 @@ async def test_a_session_that_reads_only_commits_without_a_decision(
     assert steps(server) == ["BEGIN", "DECIDE", "ROLLBACK"]
 
 
-async def test_a_first_shard_that_reads_only_beside_one_that_writes_cannot_decide(
-    server, other_server, session
-):
-    await on_both(session)
-    server.on("INSERT INTO streamfrom.decisions", Error(1792, "in a READ ONLY transaction"))
-    with pytest.raises(TransactionBroken, match="READ ONLY transaction; nothing was committed"):
-        await session.branches.commit()
-    assert "XA ROLLBACK" in steps(other_server)
-
-
 # --- the decision --------------------------------------------------------------------------
-
-
-async def test_a_refused_decision_that_left_no_row_is_a_rollback(server, other_server, session):
-    await on_both(session)
-    server.once("COMMIT", Error(1180, "Got error 5 during COMMIT"))
-    server.on("FOR UPDATE NOWAIT", UNDECIDED)
-    with pytest.raises(CommitRefused, match="during COMMIT"):
-        await session.branches.commit()
-    assert steps(server) == ["BEGIN", "DECIDE", "COMMIT", "ROLLBACK"]
-    assert steps(other_server) == [*BEGUN, *PREPARE, "XA END", "XA ROLLBACK"]
-    assert session.published == []
 
 
 async def test_a_decision_whose_answer_was_lost_stands_if_the_row_is_there(
@@ -326,12 +281,6 @@ async def test_a_shard_that_did_not_follow_is_told_again(server, other_server, s
         f"XA COMMIT {XID}"
     ] * 2
     assert len(session.published) == 2
-
-
-async def test_a_branch_that_recovery_was_faster_with_has_followed(other_server, session):
-    await on_both(session)
-    other_server.on("XA COMMIT", Error(1397, "XAER_NOTA: Unknown XID", "XAE04"))
-    await session.branches.commit()
 
 
 async def test_a_shard_that_does_not_follow_in_time_is_named(server, other_server, session):

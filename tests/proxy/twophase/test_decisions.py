@@ -43,14 +43,6 @@ def about_decisions(server):
     return [text for text in server.controlled if "streamfrom.decisions" in text]
 
 
-async def test_a_table_is_asked_for_its_id_once(server, shard, decisions):
-    add_decisions(server, OWN)
-    assert await decisions.table_of(shard) == OWN
-    assert await decisions.table_of(shard) == OWN
-    assert about_decisions(server) == [READ_SELF]
-    assert decisions.known() == {OWN: shard}
-
-
 async def test_a_missing_table_is_made_and_given_an_id(server, shard, decisions):
     server.once(READ_SELF, NONE, row(f"{1:016x} db"))
     server.once("INSERT INTO streamfrom.decisions", NONE)
@@ -59,11 +51,6 @@ async def test_a_missing_table_is_made_and_given_an_id(server, shard, decisions)
     assert create == CREATE[-1]
     assert refused == write
     assert f"{1:016x} db".encode().hex() in write
-
-
-async def test_of_two_proxies_that_make_it_the_first_one_names_it(server, shard, decisions):
-    server.once(READ_SELF, Rows(("branches",)), row(f"{OWN} db"))
-    assert await decisions.table_of(shard) == OWN
 
 
 async def test_a_copy_from_another_database_gets_an_id_of_its_own(server, shard, decisions):
@@ -117,11 +104,6 @@ async def test_the_row_says_what_became_of_a_transaction(
 async def test_another_table_says_nothing(server, shard, decisions):
     add_decisions(server, "f" * 16)
     server.on("FOR UPDATE NOWAIT", Rows(("id",)))
-    assert await decisions.outcome(shard, WHOLE) is TransactionOutcome.UNKNOWN
-
-
-async def test_a_server_that_is_down_says_nothing(server, shard, decisions):
-    server.stop()
     assert await decisions.outcome(shard, WHOLE) is TransactionOutcome.UNKNOWN
 
 

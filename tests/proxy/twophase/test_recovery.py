@@ -111,15 +111,6 @@ async def test_a_shard_that_does_not_let_us_look_is_told_of_once(other_server, w
     assert events == ["cannot look for unfinished transactions"]
 
 
-async def test_a_shard_that_is_away_is_not_asked(server, other_server, watch):
-    low, _ = watch.shards
-    server.stop()
-    await low.probe()
-    asked = len(server.controlled)
-    assert await watch.looks() == []
-    assert len(server.controlled) == asked
-
-
 async def test_it_goes_on_in_the_background_until_it_is_stopped(server, other_server, watch):
     await watch.recovery.start()
     other_server.on("XA RECOVER", prepared(XID))

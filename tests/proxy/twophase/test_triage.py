@@ -36,16 +36,6 @@ def test_a_branch_is_resolved_once_it_has_been_prepared_for_the_grace():
     assert look(triage, 6, b=seen(branch)).resolve == ((B, branch),)
 
 
-def test_one_that_was_gone_in_between_waits_anew():
-    triage = made()
-    branch = FIRST.branch(B)
-    look(triage, 0, b=seen(branch))
-    look(triage, 3, b=seen())
-    look(triage, 4, b=seen(branch))
-    assert look(triage, 8, b=seen(branch)).resolve == ()
-    assert look(triage, 9, b=seen(branch)).resolve == ((B, branch),)
-
-
 def test_what_this_proxy_is_committing_is_left_alone():
     triage = made()
     branch = FIRST.branch(B)
@@ -70,14 +60,6 @@ def test_a_branch_whose_decision_is_kept_elsewhere_is_told_once_and_left_alone()
     found = look(triage, 5, b=seen(branch))
     assert (found.resolve, found.strangers) == ((), (branch,))
     assert look(triage, 6, b=seen(branch)).strangers == ()
-
-
-def test_a_deciding_shard_that_is_away_does_not_make_a_stranger():
-    triage = made()
-    branch = FIRST.branch(B)
-    look(triage, 0, b=seen(branch))
-    found = look(triage, 5, b=seen(branch), known=(A, B))
-    assert (found.resolve, found.strangers) == (((B, branch),), ())
 
 
 def test_a_decision_is_forgotten_after_long_quiet():

@@ -19,11 +19,6 @@ def test_a_branch_is_named_after_its_transaction_and_its_shard():
     assert XID.rollback.decode() == f"XA ROLLBACK {name}"
 
 
-def test_both_halves_fit_into_what_servers_take():
-    assert len(str(WHOLE)) <= 64
-    assert len(XID.branch) <= 64
-
-
 @pytest.mark.parametrize("data", [TEXT, TEXT.encode(), bytearray(TEXT.encode())])
 def test_a_row_of_xa_recover_gives_the_branch_again_from_either_server(data):
     assert recovered((FORMAT_ID, len(str(WHOLE)), 16, data)) == XID

@@ -26,16 +26,6 @@ async def client_of(proxy, host="127.0.0.1", user="root", password="", database=
     )
 
 
-async def test_rows_come_behind_their_columns(server, proxy):
-    client = await client_of(proxy)
-    server.on("SELECT a", Rows(("a", "b"), ((b"1", None), (b"2", b"x"))))
-    found = [rows async for rows in client.rows(b"SELECT a FROM t")]
-    assert found[0] == []
-    assert [row for rows in found for row in rows] == [b"\x011\xfb", b"\x012\x01x"]
-    assert len(client.columns) == 2
-    client.close()
-
-
 async def test_a_statement_without_rows_tells_how_many_it_changed(server, proxy):
     client = await client_of(proxy)
     server.on("UPDATE t", Ok(affected_rows=3))

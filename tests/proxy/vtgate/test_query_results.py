@@ -38,22 +38,6 @@ def test_every_type_of_the_wire_has_one_of_vitess():
         assert field_of(column_definition(ColumnDefinition("c", type=kind))).name == "c"
 
 
-def test_a_field_says_what_the_definition_says():
-    column = ColumnDefinition("a", "t", "s", "o", "n", 45, 80, FieldType.VAR_STRING, 1, 31)
-    assert field_of(column_definition(column)) == pb.Field(
-        name="a",
-        type=pb.VARCHAR,
-        table="t",
-        org_table="o",
-        database="s",
-        org_name="n",
-        column_length=80,
-        charset=45,
-        decimals=31,
-        flags=1,
-    )
-
-
 @given(st.lists(st.lists(st.none() | st.binary(max_size=300), min_size=3, max_size=3)))
 def test_rows_hold_what_they_held(rows):
     found = []

@@ -3,7 +3,7 @@
 import ast
 
 from tests.cases import cases
-from tests.proxy.fake_answers import Error, rows_of
+from tests.proxy.fake_answers import Error
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import said
 
@@ -11,16 +11,6 @@ from tests.proxy.rigs import said
 def listed(result):
     assert result.error is None, result.error
     return [tuple((value or b"").decode() for value in row) for row in result.rows]
-
-
-async def test_each_query_of_a_select_is_listed_with_its_shard(server, other_server, client):
-    server.on("FROM t", rows_of(1, 2))
-    other_server.on("FROM t", rows_of(8))
-    result = await client.query("VEXPLAIN QUERIES SELECT id FROM t WHERE a = 1")
-    assert listed(result) == [
-        ("0", "commerce", "-80", "SELECT id FROM t WHERE a = 1"),
-        ("1", "commerce", "80-", "SELECT id FROM t WHERE a = 1"),
-    ]
 
 
 async def test_a_write_takes_effect_and_each_part_is_listed(server, other_server, client):

@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,8 +7,8 @@ from streamfrom.engine.errors import KeyspaceError, TargetError
 from streamfrom.engine.messaging.table.message_table import load
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.errors import NoHealthyReplica, UnknownDatabase
-from streamfrom.proxy.routing.routes import OneShard, Plan
-from streamfrom.proxy.sql.compile.catalog import Catalog, FastRoute
+from streamfrom.proxy.routing.routes import OneShard
+from streamfrom.proxy.sql.compile.catalog import Catalog
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.keyspaces import (
     HIGH,
@@ -80,13 +79,6 @@ def test_a_target_names_shards(target, shards):
     assert view.database == f"db_of_{view.keyspace.name}"
 
 
-def test_sessions_on_the_same_shards_share_a_view():
-    made = catalog()
-    assert made.view("commerce") is made.view("commerce@primary")
-    assert made.view("commerce:-80") is made.view("commerce[-80]")
-    assert made.view("commerce:-80") is not made.view("commerce")
-
-
 @pytest.mark.parametrize(
     ("target", "error", "sentence"),
     [
@@ -112,32 +104,6 @@ def test_the_columns_of_message_tables_are_known_to_the_planner():
     other = statement("INSERT INTO t VALUES (1)")
     with pytest.raises(Unsupported, match="without a column list"):
         view.planner.plan(other.shape)
-
-
-def test_the_hot_path_knows_whether_messages_are_concerned():
-    plan = Plan(OneShard(LOW_SHARD))
-    direct = FastRoute(plan, touches_messages=True)
-    assert (direct.plan, direct.touches_messages) == (plan, True)
-
-
-def test_a_new_vschema_is_in_force_for_every_view_of_its_keyspace():
-    known = catalog()
-    whole, half, other = known.view("commerce"), known.view("commerce:-80"), known.view("plain")
-    insert = statement(f"INSERT INTO t (id, name) VALUES ({HIGH}, 'a')")
-    before = whole.planner.plan(insert.shape).route(insert)
-    whole.direct[insert.shape] = None
-    vschema = json.loads(VSCHEMA)
-    vschema["tables"]["t"] = {"column_vindexes": [{"column": "name", "name": "md5"}]}
-    known.replace(replace(SHARDED, vschema=parse_vschema(json.dumps(vschema), "commerce")))
-    after = whole.planner.plan(insert.shape).route(insert)
-    assert (before, after) == (OneShard(HIGH_SHARD), OneShard(LOW_SHARD))
-    assert not whole.direct
-    assert whole.generation == -1
-    assert half.keyspace is whole.keyspace
-    assert other.keyspace is PLAIN
-    assert known.view("commerce") is whole
-    assert known.keyspaces[0] is whole.keyspace
-    assert known.anywhere() is whole
 
 
 # --- replicas ----------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import pytest
 
 from streamfrom.proxy.errors import QueryInterrupted
 from streamfrom.proxy.sql.compile.large_texts import AT_ONCE, LargeTexts, readers
-from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
 
 
@@ -42,21 +41,6 @@ class Reading:
 
 async def until(event):
     assert await asyncio.to_thread(event.wait, 10)
-
-
-async def test_a_small_text_is_read_at_once_and_a_large_one_in_a_thread(threads):
-    large_texts = LargeTexts(threads)
-    assert await large_texts.read(LARGE - 1, threading.get_ident) == threading.get_ident()
-    assert await large_texts.read(LARGE, threading.get_ident) != threading.get_ident()
-
-
-async def test_what_it_raises_reaches_the_session(threads):
-    def refuse(text, *, number):
-        raise SqlError(f"{text} {number}")
-
-    for size in (1, LARGE):
-        with pytest.raises(SqlError, match="no 5"):
-            await LargeTexts(threads).read(size, refuse, "no", number=5)
 
 
 async def test_an_interrupt_ends_the_wait_with_its_error_and_the_reading_at_its_next_chunk(

@@ -32,29 +32,6 @@ def place(sql, use=None, keyspaces=(PLAIN, SHARDED)):
 # --- where -----------------------------------------------------------------------------
 
 
-def test_a_statement_runs_in_the_current_target_as_it_is():
-    sql = "SELECT * FROM t"
-    assert place(sql, "plain") == ("plain", "db_plain", sql)
-    assert place(sql, "commerce:-80") == ("commerce", "db_commerce", sql)
-
-
-def test_without_a_target_any_keyspace_answers_but_no_name_means_anything_there():
-    assert place("SELECT 1") == ("commerce", None, "SELECT 1")
-
-
-def test_a_qualified_statement_runs_in_its_keyspace_whose_database_may_have_another_name():
-    sql = "SELECT t.id FROM plain.t WHERE plain.t.id = 5"
-    expected = "SELECT t.id FROM `db_plain`.t WHERE `db_plain`.t.id = 5"
-    for use in (None, "commerce"):
-        assert place(sql, use) == ("plain", "db_plain", expected)
-    assert place("SELECT * FROM `commerce:-80`.t", "plain")[:2] == ("commerce", "db_commerce")
-
-
-def test_schemas_that_describe_the_server_are_left_alone():
-    sql = "SELECT * FROM information_schema.tables"
-    assert place(sql, "plain") == ("plain", "db_plain", sql)
-
-
 def test_a_keyspace_is_described_by_its_own_server():
     sql = "SELECT 1 FROM information_schema.tables WHERE LOWER(table_schema) = '{}'"
     for use in (None, "plain", "commerce"):
@@ -141,14 +118,6 @@ def test_two_keyspaces_in_one_statement_are_refused():
             place(sql, "plain")
 
 
-def test_names_of_the_statement_itself_are_of_no_keyspace():
-    for sql in (
-        "WITH c AS (SELECT * FROM commerce.t) SELECT * FROM c",
-        "DELETE a FROM commerce.t AS a",
-    ):
-        assert place(sql, "plain")[0] == "commerce"
-
-
 @cases(sql=str, sent=str)
 def test_a_target_in_show_is_the_real_database_to_the_server(sql, sent):
     assert place(sql, "plain")[2] == sent
@@ -160,11 +129,6 @@ def test_a_target_in_show_is_the_real_database_to_the_server(sql, sent):
 def test_the_name_that_select_database_tells_is_the_current_target(sql):
     view, database, _ = place(sql, "commerce")
     assert (view, database) == ("commerce", "db_commerce")
-
-
-def test_a_system_schema_in_show_stays_as_it_is():
-    sql = "SHOW TABLES FROM information_schema"
-    assert place(sql, "plain")[2] == sql
 
 
 # --- what a stream reads ---------------------------------------------------------------
@@ -307,17 +271,3 @@ def test_two_spellings_of_one_target_are_each_their_sessions_own():
     assert (one.target, other.target) == ("commerce/-80", "commerce:-80")
     one.leave()
     assert one.target == ""
-
-
-def test_a_session_knows_statements_that_name_only_its_own_database():
-    made = compiler("plain")
-    for sql, is_own in (
-        ("SELECT * FROM t", True),
-        ("SELECT * FROM db_plain.t", False),  # the keyspace has another name
-        ("SELECT * FROM plain.t", False),
-    ):
-        assert made.names_only_itself(made.here(), made.parse(sql.encode()).shape) is is_own
-    beside = made.here().neighbour("other")
-    shape = made.parse(b"SELECT * FROM other.t WHERE other.f(1)").shape
-    assert made.names_only_itself(beside, shape)
-    assert not made.names_only_itself(made.here(), shape)

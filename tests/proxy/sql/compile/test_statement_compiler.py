@@ -25,11 +25,6 @@ def test_an_ack_is_completed_and_its_effect_known():
     assert b"time_next = NULL" in found.statement.sql
 
 
-def test_completing_twice_changes_nothing_more():
-    once = step("UPDATE msg SET time_acked = NOW() WHERE id = 1").statement.sql.decode()
-    assert step(once).statement.sql.decode() == once
-
-
 @cases(sql=str)
 def test_what_writes_no_message_is_left_as_it_is(sql):
     found = step(sql)
@@ -46,15 +41,3 @@ def test_a_table_that_failed_to_load_says_so_to_everybody_anew(sql):
             step(sql)
         errors.append(failed.value)
     assert errors[0] is not errors[1]
-
-
-def test_which_statements_concern_messages():
-    made = compiler("plain")
-    assert made.view is not None
-    for sql, expected in (
-        (b"SELECT * FROM msg", True),
-        (b"SELECT * FROM t JOIN broken", True),
-        (b"SELECT * FROM t", False),
-    ):
-        shape = made.parse(sql).shape
-        assert made.touches_messages(made.view, shape) is expected

@@ -33,25 +33,6 @@ def test_what_sets_nothing_but_them(sql, expected):
     assert sets_vitess_variables(statement(sql)) is expected
 
 
-def test_they_are_told_in_vitesss_capitals():
-    made = variables()
-    assert told(made) == (b"'OLTP'", b"'MULTI'")
-    made.set(statement("SET @@workload = 'olap', SESSION transaction_mode = 'Single'"))
-    assert told(made) == (b"'OLAP'", b"'SINGLE'")
-    made.set(statement("SET workload = DEFAULT, transaction_mode = DEFAULT, query_timeout = 5"))
-    assert told(made) == (b"'OLTP'", b"'MULTI'")
-
-
-@pytest.mark.parametrize(
-    ("mode", "value"),
-    [(MULTI, "multi"), (TWOPC, "twopc"), (TWOPC, "single"), (SINGLE, "single")],
-)
-def test_a_session_has_the_proxys_transaction_mode_or_narrows_it(mode, value):
-    made = variables(mode)
-    made.set(statement(f"SET transaction_mode = '{value}'"))
-    assert told(made)[1].lower() == f"'{value}'".encode()
-
-
 @pytest.mark.parametrize(
     ("mode", "sql", "sentence"),
     [

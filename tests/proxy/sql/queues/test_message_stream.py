@@ -3,7 +3,6 @@ import pytest
 from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.messaging.table.message import ClaimedRow
 from streamfrom.proxy import net
-from streamfrom.proxy.errors import QueryInterrupted, ServerShutdown
 from streamfrom.proxy.sql.queues.message_stream import MessageStream
 from streamfrom.proxy.wire.framing import frames
 from tests.proxy.rigs import RecordingLink
@@ -53,26 +52,10 @@ async def narrow():
     return Scene(NarrowLink())
 
 
-async def test_a_batch_of_small_rows_is_one_write_of_numbered_rows(narrow):
-    assert not narrow.stream.deliver(ROWS)
-    assert narrow.link.written == frames([r.payload for r in ROWS], 4)[0]
-    assert narrow.stream.sequence == 7
-
-
 async def test_numbers_go_on_for_ever():
     scene = Scene(sequence=254)
     assert scene.stream.deliver(ROWS)
     assert scene.stream.sequence == 1
-
-
-async def test_streams_are_told_apart():
-    assert Scene().stream.id != Scene().stream.id
-
-
-async def test_a_stream_wants_to_know_at_once_that_its_socket_is_full(scene):
-    assert scene.link.high_water_bytes == 0
-    assert scene.stream.deliver(LARGE)
-    assert scene.rows_written == 3
 
 
 async def test_large_rows_go_out_as_the_socket_takes_them(narrow):
@@ -115,9 +98,3 @@ async def test_a_client_that_leaves_while_it_is_written_to_gives_the_rest_back(s
     scene.link.close()
     assert not scene.stream.resume()
     assert [int(r.id) for r in scene.stream.close()] == [2, 3]
-
-
-async def test_the_first_end_counts(scene):
-    scene.stream.end(ServerShutdown())
-    scene.stream.end(QueryInterrupted())
-    assert isinstance(await scene.stream.ended, ServerShutdown)

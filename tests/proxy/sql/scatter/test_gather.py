@@ -211,19 +211,6 @@ def ordered(*numbers):
     return result([INT, INT], [[b"%d" % n, b"%d" % n] for n in numbers])
 
 
-async def test_both_shards_get_the_text_and_their_rows_come_in_order():
-    stage = Stage("SELECT a FROM t ORDER BY a")
-    await stage.until_asked()
-    assert stage.backends[1].sent == [b"SELECT a AS `streamfrom:1`, a FROM t ORDER BY a"]
-    stage.backends[0].answer(ordered(1, 4))
-    stage.backends[1].answer(ordered(2, 3))
-    assert await stage.task
-    assert stage.reply.rows == [b"\x011", b"\x012", b"\x013", b"\x014"]
-    assert stage.reply.ended == (0, 0)
-    assert sorted(stage.executor.given) == [0, 1]
-    assert stage.executor.current is None
-
-
 async def test_the_warnings_of_all_shards_are_left_in_the_order_of_the_shards():
     def ask(text):
         if text == b"SHOW WARNINGS":
@@ -343,16 +330,6 @@ async def test_an_error_of_one_shard_ends_the_answer_and_the_other_shards_query(
     assert stage.executor.current is None
 
 
-async def test_a_shard_that_is_lost_ends_the_answer():
-    stage = Stage("SELECT a FROM t ORDER BY a")
-    stage.executor.branches.has_begun = True
-    await stage.until_asked()
-    stage.backends[0].reader.connection_lost(BackendLost("ks", "-80"))
-    with pytest.raises(BackendLost):
-        await stage.task
-    assert stage.executor.abandoned == [1]
-
-
 async def again(stage):
     """Have both shards answer the second attempt of *stage*, and return the rows."""
     for backend in stage.backends:
@@ -393,34 +370,11 @@ async def test_rows_that_no_client_has_seen_are_taken_back(can_take_back):
             await stage.task
 
 
-async def test_a_read_that_somebody_stopped_is_not_asked_again():
-    stage = Stage("SELECT a FROM t ORDER BY a")
-    await stage.until_asked()
-    stage.executor.state.is_stopped = True
-    stage.backends[1].reader.connection_lost(BackendLost("ks", "80-"))
-    with pytest.raises(BackendLost):
-        await stage.task
-
-
 async def test_the_servers_own_words_about_a_wrong_statement_reach_the_client():
     stage = Stage("SELECT nope FROM t ORDER BY 1", lambda text: refusal())
     with pytest.raises(BackendError, match="Unknown column"):
         await stage.task
     assert stage.executor.given == [0]
-
-
-async def test_a_short_answer_that_has_enough_is_read_to_its_end_and_its_connection_kept():
-    stage = Stage("SELECT a FROM t LIMIT 1")
-    await stage.until_asked()
-    rows = result([INT], [[b"1"]])
-    stage.backends[0].answer(rows)
-    stage.backends[1].answer(rows[:20])
-    await stage.settle()
-    assert not stage.task.done()
-    stage.backends[1].answer(rows[20:])
-    assert await stage.task
-    assert stage.reply.rows == [b"\x011"]
-    assert sorted(stage.executor.given) == [0, 1]
 
 
 async def test_the_open_transaction_of_a_shard_shows_in_the_answers_status():

@@ -1,23 +1,9 @@
 """INSERT … SELECT whose rows are read first, before fake servers; real ones have it in test_routing.py and test_write_property.py."""
 
 from tests.cases import cases
-from tests.proxy.fake_answers import Error, Rows, rows_of
+from tests.proxy.fake_answers import Rows, rows_of
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import said
-
-
-async def test_rows_are_read_everywhere_and_inserted_where_they_belong(
-    server, other_server, client
-):
-    server.on("SELECT a FROM t", rows_of(1, HIGH))
-    other_server.on("SELECT a FROM t", rows_of(2))
-    result = await client.query("INSERT INTO t (id) SELECT a FROM t")
-    assert result.ok is not None
-    assert result.ok.affected_rows == 2  # one for each part, says the fake
-    read = "SELECT a FROM t LIMIT 5001"
-    insert = "INSERT INTO t (id) VALUES "
-    assert said(server) == [read, "START TRANSACTION", f"{insert}('1'),('2')", "COMMIT"]
-    assert said(other_server) == [read, "START TRANSACTION", f"{insert}('{HIGH}')", "COMMIT"]
 
 
 async def test_no_rows_are_no_insert(server, other_server, client):
@@ -55,14 +41,6 @@ async def test_no_rows_are_returned_with_the_columns_that_they_would_have(
         "INSERT INTO t (id, c) SELECT NULL, NULL FROM DUAL WHERE FALSE RETURNING told, twice"
     )
     assert len(said(other_server)) == 1
-
-
-async def test_an_error_of_the_query_is_the_answer_and_nothing_is_inserted(
-    server, other_server, client
-):
-    other_server.on("SELECT a FROM t", Error(1054, "Unknown column 'a'", "42S22"))
-    assert (await client.query("INSERT INTO t (id) SELECT a FROM t")).code == 1054
-    assert not any("INSERT" in each for each in said(server) + said(other_server))
 
 
 async def test_in_a_transaction_the_rows_are_locked(server, client):

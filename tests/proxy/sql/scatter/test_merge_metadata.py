@@ -58,13 +58,6 @@ async def asked(sql, says):
     return shard, await ask_first(shard, texts, RowsQuery(texts, exact=False), found, None)
 
 
-async def test_rows_in_any_order_are_asked_for_their_columns_alone():
-    shard, (sql, described) = await asked("SELECT a FROM t", lambda _: rows([INT]))
-    assert len(shard.trips) == len(shard.trips[0]) == 1
-    assert sql == b"SELECT a FROM t"
-    assert len(described) == 1
-
-
 async def test_what_an_order_compares_is_asked_in_one_more_trip():
     def says(question):
         return (

@@ -4,13 +4,12 @@ import pytest
 
 from streamfrom.proxy.errors import (
     BackendError,
-    BackendLost,
     ReturningTooLarge,
 )
 from streamfrom.proxy.sql.scatter.scattered_writes import MergedOk, run_everywhere, write_parts
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import Ok as OkPacket, parse_text_row
-from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, rows_of, until
+from tests.proxy.fake_answers import Error, Ok, Rows, rows_of, until
 from tests.proxy.rigs import said
 from tests.sqlparse_ext.facts import shape, statement
 
@@ -84,19 +83,6 @@ async def returned(session, kept_bytes=KEPT_BYTES):
     )
 
 
-async def test_rows_that_a_write_returns_are_kept_until_all_have_written(
-    server, other_server, session
-):
-    server.on("RETURNING", rows_of(1, 2))
-    other_server.on("RETURNING", rows_of(9))
-    done = await returned(session)
-    assert [list(map(parse_text_row, answer.rows)) for answer in done.returned] == [
-        [[b"1"], [b"2"]],
-        [[b"9"]],
-    ]
-    assert (done.affected, done.affected_rows) == ((2, 1), 3)
-
-
 async def test_more_rows_than_may_be_kept_undo_the_write(server, other_server, session, low):
     server.on("RETURNING", rows_of("x" * 600))
     other_server.on("RETURNING", rows_of("x" * 600))
@@ -120,29 +106,6 @@ async def test_parts_run_in_a_transaction_of_their_own(server, other_server, ses
     assert said(other_server) == ["START TRANSACTION", HIGH, "COMMIT"]
     assert session.state.transaction is None
     assert low.pool.lent == 0
-
-
-async def test_a_part_that_is_refused_undoes_the_others(server, other_server, session, low):
-    other_server.once(HIGH, Error(1062, "Duplicate entry '9'", "23000"))
-    with pytest.raises(BackendError, match="Duplicate entry") as refused:
-        await write(session)
-    assert refused.value.wire_code() == (1062, "23000")
-    assert said(server) == ["START TRANSACTION", LOW, "ROLLBACK"]
-    assert said(other_server) == ["START TRANSACTION", HIGH, "SHOW WARNINGS", "ROLLBACK"]
-    assert not session.branches.in_transaction
-    assert low.pool.lent == 0
-
-
-async def test_a_part_whose_shard_is_lost_undoes_the_others_and_is_not_repeated(
-    server, other_server, session, low, high
-):
-    other_server.once(HIGH, HangUp())
-    with pytest.raises(BackendLost, match="unknown"):
-        await write(session)
-    assert said(server) == ["START TRANSACTION", LOW, "ROLLBACK"]
-    assert said(other_server).count(HIGH) == 1
-    assert (low.pool.lent, high.pool.lent) == (0, 0)
-    assert not session.branches.in_transaction
 
 
 async def test_the_warnings_of_all_parts_are_left(server, other_server, session):
@@ -173,17 +136,6 @@ async def test_parts_wait_for_a_shard_that_is_away(server, other_server, session
     assert (await running).affected_rows == 2
     assert said(other_server) == ["START TRANSACTION", HIGH, "COMMIT"]
     assert said(server)[-3:] == ["START TRANSACTION", LOW, "COMMIT"]
-
-
-async def test_parts_that_a_read_only_server_refused_are_tried_again(
-    server, other_server, session
-):
-    other_server.once(HIGH, READ_ONLY)
-    assert (await write(session)).affected_rows == 2
-    assert said(server) == [
-        *["START TRANSACTION", LOW, "ROLLBACK"],
-        *["START TRANSACTION", LOW, "COMMIT"],
-    ]
 
 
 async def test_what_another_session_could_notice_of_a_part_is_remembered(server, session, low):
@@ -225,27 +177,6 @@ async def test_inside_a_transaction_parts_are_undone_to_a_savepoint(
     assert said(server)[-2:] == [LOW, "COMMIT"]
 
 
-async def test_without_autocommit_parts_open_the_clients_transaction(
-    server, other_server, session
-):
-    await session.run("SET autocommit = 0", shard=0)
-    await write(session)
-    assert session.branches.in_transaction
-    assert "COMMIT" not in server.heard + other_server.heard
-    await session.branches.rollback()
-    assert said(other_server)[-1] == "ROLLBACK"
-
-
-async def test_a_deadlock_in_a_part_ends_the_whole_transaction(server, other_server, session):
-    await session.begin()
-    await session.run("UPDATE t SET a = 1", shard=0)
-    other_server.once(HIGH, Error(1213, "Deadlock found", "40001"))
-    with pytest.raises(BackendError, match="Deadlock"):
-        await write(session)
-    assert not session.branches.in_transaction
-    assert said(server)[-1] == "ROLLBACK"
-
-
 # --- everywhere ------------------------------------------------------------------------
 
 
@@ -256,13 +187,6 @@ async def everywhere(session, sql=DDL):
     return await run_everywhere(
         session.executor, session.state, "db", session.shards, statement(sql)
     )
-
-
-async def test_ddl_runs_on_one_shard_after_another(server, other_server, session, low):
-    merged = await everywhere(session)
-    assert len(merged.answers) == 2
-    assert said(server) == said(other_server) == [DDL]
-    assert low.pool.lent == 0
 
 
 def warned(*messages):
@@ -312,19 +236,3 @@ async def test_ddl_waits_for_a_shard_that_refuses_it_undone(server, other_server
     other_server.once(DDL, READ_ONLY)
     assert len((await everywhere(session)).answers) == 2
     assert [said(each).count(DDL) for each in (server, other_server)] == [1, 2]
-
-
-async def test_ddl_that_the_first_shard_refuses_reads_as_on_one_server(
-    server, other_server, session
-):
-    server.once(DDL, Error(1060, "Duplicate column name 'b'"))
-    with pytest.raises(BackendError, match=r"^Duplicate column name 'b'$"):
-        await everywhere(session)
-    assert said(other_server) == []
-
-
-async def test_a_variable_set_everywhere_keeps_every_connection(server, other_server, session):
-    await everywhere(session, "SET sort_buffer_size = 5")
-    for connection in (*server.relays, *other_server.relays):
-        assert connection.variables["sort_buffer_size"] == "5"
-    assert len(session.branches.held) == 2

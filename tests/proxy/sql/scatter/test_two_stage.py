@@ -116,12 +116,6 @@ def test_a_part_with_two_columns_of_one_name_is_refused():
         run(SQL, [(b"LIMIT 0) AS", error), *ANSWERS])
 
 
-def test_a_servers_own_error_comes_through():
-    error = BackendError(1054, "42S22", "Unknown column")
-    with pytest.raises(BackendError, match="Unknown column"):
-        run(SQL, [(b" LIMIT 0", error), *ANSWERS])
-
-
 def test_a_text_that_the_server_would_not_take_is_not_sent(monkeypatch):
     monkeypatch.setattr(module, "TEXT_BYTES_MAX", 100)
     limit = b"SELECT @@max_allowed_packet"
