@@ -2,7 +2,7 @@
 
 from streamfrom.engine.messaging.dispatch.events import Acked
 from streamfrom.engine.messaging.streams.attached_receiver import GATHER_NS
-from streamfrom.engine.messaging.streams.lost_messages import APART_NS, LostMessages
+from streamfrom.engine.messaging.streams.lost_messages import APART_NS
 from tests.engine.messaging.table_rig import SECOND_NS, TableRig
 
 
@@ -11,12 +11,6 @@ WAIT_S = 30
 
 def streams(*numbers, prefetch=1):
     return TableRig(more=f",vt_prefetch={prefetch}").attach(*numbers)
-
-
-def test_it_goes_to_the_stream_that_has_not_lost_it():
-    rig = streams(1, 2)
-    assert rig.run(rig.due(7)) == {1: [7]}
-    assert rig.run(rig.later(WAIT_S)) == {2: [7]}
 
 
 def test_it_waits_a_second_for_another_stream_to_have_room():
@@ -44,33 +38,11 @@ def test_it_waits_for_nobody_where_there_is_no_other_stream():
     assert rig.run(rig.later(WAIT_S)) == {1: [7]}
 
 
-def test_it_is_forgotten_when_it_is_acked_meanwhile():
-    rig = streams(1, 2)
-    rig.run(rig.due(7))
-    rig.run(rig.later(20))
-    rig.run(rig.due(8))
-    rig.run(rig.later(10))
-    rig.post(Acked("0", (b"7",)))
-    assert rig.run(rig.later(5)) == {}
-    assert rig.state.waiting == 1, "the timer of the other"
-
-
 def test_of_two_that_lose_each_gets_what_the_other_has_lost():
     rig = streams(1, 2)
     first = rig.run(rig.due(7, 8))
     second = rig.run(rig.later(WAIT_S))
     assert {**first} == {1: second[2], 2: second[1]}
-
-
-def test_no_batch_becomes_larger_than_a_batch_may_be():
-    lost = LostMessages()
-    rig = streams(1, 2, prefetch=9)
-    first, second = rig.state.attached.values()
-    rows = [rig.row(ident) for ident in (1, 2, 3)]
-    lost.lost(rows[2].id, second.id, rig.now_ns)
-    batches = [rows[:2], rows[2:]]
-    lost.part(batches, [first, second], batch_size=2)
-    assert batches == [[rows[0], rows[2]], [rows[1]]]
 
 
 def test_a_stream_that_lost_one_is_served_after_all_others():

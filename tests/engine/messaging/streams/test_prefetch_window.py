@@ -38,17 +38,6 @@ def test_the_floor_alone_makes_no_message_wait_until_its_lease_is_written():
     assert window.size == FIRST
 
 
-def test_a_lost_lease_makes_it_one_until_the_next_ack():
-    window = PrefetchWindow(0)
-    window.acked(50, 0)
-    window.lost()
-    assert window.size == 1
-    window.passed(10 * SECOND_NS)
-    assert window.size == 1
-    window.acked(1, 20 * SECOND_NS)
-    assert window.size == FIRST
-
-
 def test_it_is_tried_larger_only_while_the_backlog_is_twice_what_all_streams_may_hold():
     for backlog, size in ((3, FIRST), (4, 2 * FIRST)):
         window = PrefetchWindow(0)

@@ -49,22 +49,6 @@ def test_a_quantile_lies_within_its_bucket():
     assert mixed.quantile_s(0.995) == pytest.approx(7.5)
 
 
-def test_what_two_processes_have_counted_adds_up():
-    one, two = (
-        Counters(delivered=1, acked=2, deleted=3),
-        Counters(delivered=10, returned=4, purged=5),
-    )
-    one.delivery_latency.observe(10**6)
-    two.delivery_latency.observe(10**6, 2)
-    two.ack_latency.observe(5, 7)
-    both = Counters.total([one, two])
-    numbers = both.delivered, both.acked, both.deleted, both.returned, both.purged
-    assert numbers == (11, 2, 3, 4, 5)
-    assert both.delivery_latency.total == 3
-    assert both.delivery_latency.sum_ns == 3 * 10**6
-    assert both.ack_latency.total == 7
-
-
 def test_a_message_is_late_from_its_time_or_from_its_commit():
     counters = Counters()
     counters.has_new([key(1), key(2), key(3, 50)], 100)
@@ -73,12 +57,6 @@ def test_a_message_is_late_from_its_time_or_from_its_commit():
     assert counters.delivery_latency.total == 2
     assert counters.delivery_latency.sum_ns == (160 - 100) + (160 - 50)
     assert counters.redelivered == 0
-
-
-def test_a_message_that_was_sent_before_is_a_retry():
-    counters = Counters()
-    counters.has_sent([row(1, epoch=1, time_next_ns=5), row(2, epoch=0, time_next_ns=5)], 10)
-    assert (counters.delivered, counters.redelivered) == (2, 1)
 
 
 def test_a_new_message_that_was_rescheduled_counts_by_its_time_alone():

@@ -71,14 +71,6 @@ def test_ids_are_numbers_that_a_double_keeps_for_forty_years():
     assert max(taken(clock, clock.ids(63), COUNTS)) < 1 << 53
 
 
-def test_ids_of_one_statement_follow_one_another():
-    clock = Moments()
-    ids = clock.ids()
-    taken(clock, ids, 1000)
-    found = taken(clock, ids, COUNTS)
-    assert list(found) == list(range(found[0], found[0] + 1024))
-
-
 def test_a_large_statement_takes_several_steps_and_waits_for_those_to_come():
     clock = Moments()
     found = taken(clock, clock.ids(7), 50 * COUNTS)
@@ -147,7 +139,3 @@ def test_a_clock_that_is_set_back_by_a_day_keeps_nobody_waiting():
 def test_a_clock_before_2026_gives_ids_that_are_above_zero():
     clock = Moments(0)
     assert min(taken(clock, clock.ids(64), 3000)) > 0
-
-
-def test_nothing_is_taken_for_nothing():
-    assert not Moments().ids().take(0)

@@ -135,28 +135,11 @@ def test_missing_indexes_are_advised():
     assert len(loaded(replace(FIRST, indexes=())).advice) == 3
 
 
-def test_unknown_keys_of_the_comment_are_advice_too():
-    assert "vt_cache_seze" in loaded(with_comment("vt_cache_seze=1")).advice[0]
-
-
 def test_an_id_inside_a_longer_unique_index_is_not_unique():
     indexes = (RawIndex("PRIMARY", unique=True, columns=("id", "tenant")),)
     table = loaded(replace(raw_table("t"), indexes=indexes))
     assert table.id_index == "PRIMARY"
     assert "unique index on id" in table.advice[0]
-
-
-def test_the_facts_say_what_statements_are_read_with():
-    raw = raw_table("t")
-    auto = replace(raw.columns[0], name="Id", extra="auto_increment")
-    facts = loaded(replace(raw, columns=(auto, *raw.columns[1:]))).facts
-    assert (facts.name, facts.id_column, facts.id_auto_increment) == ("t", "id", True)
-    assert (facts.has_priority, facts.default_priority, facts.default_time_next_ns) == (
-        True,
-        50,
-        0,
-    )
-    assert "message" in facts.columns
 
 
 @pytest.mark.parametrize(
@@ -286,12 +269,6 @@ def test_without_delays_the_default_of_time_next_must_be_known(default, is_known
     assert not loaded(replace(raw, comment=DEFAULT_COMMENT)).facts.refuses_delays
 
 
-def test_a_limit_that_shards_cannot_share_is_an_error_that_names_it():
-    raw = with_comment("vt_max_in_flight=2")
-    assert not isinstance(load("ks", raw, 2), TableLoadError)
-    assert "vt_max_in_flight must be at least 3" in str(load("ks", raw, 3))
-
-
 def test_groups_are_columns_of_the_table_with_an_index():
     comment = f"{DEFAULT_COMMENT},vt_group=BATCH,vt_after=finishes"
     raw = raw_table("msg", comment, texts=("Batch", "Finishes"))
@@ -315,24 +292,6 @@ def test_groups_of_no_columns_are_a_fault():
         " failed to load: vt_after names no column of the table: 'finishes'"
     )
     assert loaded(raw_table("msg")).groups is None
-
-
-def test_a_table_in_order_has_a_key_and_tells_of_its_missing_index():
-    raw = with_comment("vt_key=MESSAGE", "vt_max_per_key=1")
-    table = loaded(raw)
-    assert (table.key_column, table.key_kind, table.order_index) == (
-        "message", IdKind.TEXT, None,
-    )  # fmt: skip
-    (line,) = table.advice
-    assert line.startswith("no index on message, time_acked, epoch, priority, time_next: ")
-    columns = ("message", "time_acked", "epoch", "priority", "time_next")
-    indexed = replace(
-        raw, indexes=(*raw.indexes, RawIndex("mine", unique=False, columns=columns))
-    )
-    assert (loaded(indexed).order_index, loaded(indexed).advice) == ("mine", ())
-    assert loaded(indexed).key_index == "mine"
-    assert loaded(with_comment("vt_key=priority")).key_kind is IdKind.NUMBER
-    assert loaded(with_comment("vt_order=strict")).key_column is None
 
 
 def test_a_key_alone_is_read_apart_by_an_index_of_its_own():
