@@ -142,6 +142,19 @@ def test_an_id_inside_a_longer_unique_index_is_not_unique():
     assert "unique index on id" in table.advice[0]
 
 
+def test_the_facts_say_what_statements_are_read_with():
+    raw = raw_table("t")
+    auto = replace(raw.columns[0], name="Id", extra="auto_increment")
+    facts = loaded(replace(raw, columns=(auto, *raw.columns[1:]))).facts
+    assert (facts.name, facts.id_column, facts.id_auto_increment) == ("t", "id", True)
+    assert (facts.has_priority, facts.default_priority, facts.default_time_next_ns) == (
+        True,
+        50,
+        0,
+    )
+    assert "message" in facts.columns
+
+
 @pytest.mark.parametrize(
     ("default", "value"), [("7", 7), ("'7'", 7), (None, 0), ("NULL", 0), ("-3", -3)]
 )
