@@ -73,13 +73,6 @@ def test_what_was_sent_often_enough_is_parked_in_the_transaction_of_the_claim():
     assert sent[3:] == [b"COMMIT"]
 
 
-def test_a_claim_that_only_parks_commits_that():
-    answer = StoreAnswer([((b"2", b"7", b"2"), b"y")])
-    result, sent = run(claim(LIMITED, "0", request(b"2"), NOW_NS), answer)
-    assert (result.rows, result.parked) == ((), (b"2",))
-    assert sent[1:] == [PARKING, b"COMMIT"]
-
-
 def test_without_an_index_on_the_id_there_is_no_hint():
     bare = loaded(replace(raw_table("msg"), indexes=()))
     _, sent = run(claim(bare, "0", request(b"1"), NOW_NS))

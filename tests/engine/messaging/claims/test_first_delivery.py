@@ -76,29 +76,3 @@ def test_a_send_that_no_row_shows_is_counted_before_the_row_is_claimed():
     assert b"epoch = LEAST(IFNULL(epoch, 0), " in queries[3].sql
     assert not queries[3].commits, "where it is refused the counting must be undone, too"
     assert [(row.id, row.epoch) for row in result.rows] == [(b"1", 1), (b"2", 3)]
-
-
-def test_a_send_that_its_row_shows_by_now_is_not_counted_twice():
-    queries, result = answered(
-        take(LAZY, "0", request(b"1", uncounted=[b"1"]), NOW_NS),
-        StoreAnswer(),
-        StoreAnswer(rows=[((b"1", b"7", b"1"), b"body")]),
-        StoreAnswer(affected=1),
-    )
-    assert len(queries) == 3
-    assert result.rows[0].epoch == 1
-
-
-def test_what_comes_after_a_group_is_not_read_but_claimed():
-    comment = f"{DEFAULT_COMMENT},vt_group=batch,vt_after=finishes"
-    table = loaded(raw_table("msg", comment, texts=("batch", "finishes")))
-    queries, result = answered(
-        take(table, "0", request(b"1", b"2"), NOW_NS),
-        StoreAnswer(rows=[row(b"1")]),
-        StoreAnswer(rows=[((b"0", b"0", b"2"), b"body")]),
-        StoreAnswer(),
-        StoreAnswer(),
-    )
-    assert queries[0].sql.endswith(b"innodb_read_only) AND IFNULL(`finishes`, '') = ''")
-    assert b" WHERE `id` IN (2) " in queries[1].sql
-    assert [(one.id, one.is_written) for one in result.rows] == [(b"1", False), (b"2", True)]

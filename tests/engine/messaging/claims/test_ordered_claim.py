@@ -63,21 +63,6 @@ def test_where_nobody_may_go_nothing_is_locked():
     assert result.found == {b"'a'": KeyFound(started, (MessageKey(b"1", 50, 0),))}
 
 
-def test_the_keys_of_followers_are_not_asked_for_again():
-    followers = replace(request(b"1"), known_keys={b"1": b"'a'"})
-    queries, result = answered(
-        claim_in_order(KEYED, "0", followers, NOW_NS),
-        StoreAnswer(rows=[told(0, 1, b"8", NOW_NS + 5), told(0, 1, b"9", NOW_NS + 6)]),
-        StoreAnswer(rows=[locked(b"1")]),
-        StoreAnswer(),
-    )
-    assert b"`message` = 'a' AND epoch > 0" in queries[0].sql
-    assert queries[1].ahead == (queries[0],)
-    assert [query.sql for query in queries[2:]] == [b"COMMIT"]
-    assert result.asked_keys == {b"1": b"'a'"}
-    assert result.rows == ()
-
-
 def test_a_follower_that_another_one_goes_before_is_left_as_it_is():
     followers = replace(request(b"1"), known_keys={b"1": b"'a'"})
     queries, result = answered(

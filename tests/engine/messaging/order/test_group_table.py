@@ -132,28 +132,6 @@ def test_a_walk_over_an_empty_table_ends_at_once():
     assert carried_out(fire(TABLE, FireRequest(), NOW_NS), [(None,)])[0] == FireResult()
 
 
-def test_where_the_groups_were_taken_away_all_that_is_held_fires():
-    result, sent = carried_out(
-        fire(PLAIN, FireRequest(), NOW_NS),
-        [(b"50",)],
-        [(b"3", None, None, b"50")],
-        [(None,)],
-        [(b"3",)],
-    )
-    assert result.fired == (MessageKey(b"3", 50, NOW_NS),)
-    assert sent[1].startswith(
-        b"SELECT h.`id`, NULL, NULL, IFNULL(h.priority, 0) FROM `msg` AS h"
-    )
-
-
-def test_members_are_those_with_a_group_that_they_do_not_wait_for():
-    found, sent = carried_out(members(TABLE, [b"1", b"2"]), [(b"2",)])
-    assert found == {b"2"}
-    assert sent[0].endswith(
-        b" WHERE `id` IN (1, 2) AND IFNULL(`batch`, '') <> '' AND NOT (`finishes` <=> `batch`)"
-    )
-
-
 def test_a_walk_begins_with_the_priority_null_where_there_can_be_one():
     columns = tuple(
         replace(column, nullable=True) if column.name == "priority" else column

@@ -73,15 +73,6 @@ def test_an_ack_while_a_claim_holds_is_not_missed():
     assert watch.next(0) == FireRequest((b"3",))
 
 
-def test_a_message_that_may_be_another_than_before_is_asked_about():
-    watch = watching(c3=b"2", c4=b"2")
-    watch.changed([b"3", b"8"])
-    assert watch.next(0) == FireRequest((b"3",))
-    watch.changed([b"3"])
-    answered(watch, waiting={b"3": b"2"})
-    assert watch.next(0) == FireRequest((b"3",))
-
-
 def test_a_statement_that_names_no_messages_causes_a_walk_and_many_do_not_cause_one_each():
     watch = watching()
     watch.changed(None)
@@ -103,19 +94,6 @@ def test_a_walk_forgets_what_is_held_no_more():
     assert len(watch) == 1
     watch.gone([b"4"])
     assert len(watch) == 0
-
-
-def test_walks_and_named_messages_take_turns():
-    watch = watching(c3=b"2")
-    watch.held([b"3"])
-    assert watch.next(INTERVAL_NS) == FireRequest((b"3",))
-    answered(watch, INTERVAL_NS, waiting={b"3": b"2"})
-    watch.held([b"3"])
-    assert watch.next(INTERVAL_NS) == WALK
-    answered(watch, INTERVAL_NS, place=(5, b"3"))
-    assert watch.next(INTERVAL_NS) == FireRequest((b"3",))
-    answered(watch, INTERVAL_NS, waiting={b"3": b"2"})
-    assert watch.next(INTERVAL_NS) == FireRequest(place=(5, b"3"))
 
 
 def test_many_are_asked_about_in_parts():

@@ -160,16 +160,6 @@ def test_one_that_was_acked_before_it_was_sent_leaves_nobody_who_follows():
     assert rig.times() == {}
 
 
-def test_what_is_over_costs_nothing():
-    rig = Rig()
-    rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
-    # Somebody has acked both past this process.
-    assert rig.claimed([2], KeyFound((), ()), missing=[2])
-    rig.claimed([1], KeyFound((), ()), missing=[1])
-    assert not rig.order.freed([b"1", b"2"], NOW_NS)
-    assert rig.times() == {}
-
-
 def test_a_follower_that_is_gone_itself_takes_a_poll():
     rig = Rig()
     rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
@@ -202,16 +192,6 @@ def test_room_that_is_left_is_used_at_once():
     rig = Rig(in_order=3)
     rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
     assert rig.times() == {2: 0}
-
-
-def test_all_may_be_let_go_and_all_forgotten():
-    rig = Rig()
-    rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
-    rig.order.free_all(NOW_NS)
-    assert rig.times() == {2: 0}
-    rig.order.clear()
-    assert rig.queue.following == {}
-    assert not rig.order.freed([b"1", b"2"], NOW_NS)
 
 
 def test_a_poll_passes_over_a_key_as_long_as_its_follower_is_known_and_messages_had_to_wait():
@@ -258,28 +238,6 @@ def test_a_timer_that_is_out_of_date_does_nothing():
     assert len(rig.queue) == 0
 
 
-def test_a_timer_that_is_out_of_date_wakes_nobody():
-    rig = Rig()
-    rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
-    rig.order.freed([b"1"], NOW_NS)
-    assert rig.order.next_ns() == FOREVER_NS
-    rig.claimed([2], KeyFound((), (key(2), key(3))), 2)
-    assert rig.order.next_ns() == ASKED_NS
-    rig.order.freed([b"3"], NOW_NS)
-    assert rig.order.next_ns() == FOREVER_NS
-
-
-def test_a_key_whose_follower_had_no_room_is_read_again():
-    rig = Rig()
-    rig.queue.configure(1, newest=False, now_ns=NOW_NS)
-    rig.claimed(list(range(1, 9)), KeyFound((), (key(1), key(2))), 1)
-    rig.order.freed([b"1"], NOW_NS)
-    assert b"2" in rig.queue
-    rig.queue.add(key(1, 0, 1), NOW_NS)
-    assert b"2" not in rig.queue
-    assert rig.order.passed_over(NOW_NS) == ()
-
-
 def test_few_keys_are_passed_over():
     queue = ShardQueue(10_000)
     order = KeyOrder(1, queue, "tenant")
@@ -292,16 +250,6 @@ def test_few_keys_are_passed_over():
         asked |= {next_one.id: name, b"%d" % (4 * number + 2): name}
     order.claimed(asked, ClaimResult((), asked_keys=asked, found=found), (), NOW_NS)
     assert len(order.passed_over(NOW_NS)) == PASSED_OVER_MAX
-
-
-def test_a_poll_does_not_bring_a_follower_before_its_time():
-    rig = Rig()
-    rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
-    rig.queue.poll_started(NOW_NS)
-    tier = TierRead(50, (key(2), key(3)), False, (), False, 0, 2**63)
-    rig.queue.poll_finished(PollResult((tier,)), NOW_NS)
-    assert rig.times() == {2: ASKED_NS}
-    assert rig.queue.due(NOW_NS, at_most=9) == 1
 
 
 @pytest.mark.parametrize(("column", "closed_ns"), [(None, ASKED_NS), ("tenant", 0)])
