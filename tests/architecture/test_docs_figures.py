@@ -2,24 +2,19 @@
 
 import contextlib
 import io
+import pkgutil
 import re
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from bench.__main__ import ALL as WORKLOADS
-from bench.workloads import drain
-from streamfrom.engine.messaging.gates import trouble
-from streamfrom.engine.messaging.upkeep import purge
 from streamfrom.proxy import cli
-from streamfrom.proxy.backends import control_connection, shard
 from streamfrom.proxy.config.file import ConfigError, load
-from streamfrom.proxy.sessions import login_backoff, login_work
-from streamfrom.proxy.sql.compile import large_texts
-from streamfrom.proxy.sql.scatter import gather
 from streamfrom.proxy.status.status_rows import TABLES
-from streamfrom.sqlparse_ext.text import chunks
+from tests.cases import cases
 from tests.release.reference import made
 
 
@@ -110,68 +105,19 @@ def test_the_manual_has_the_columns_of_the_status_tables_and_no_other():
 NUMBERS = {"three": 3, "two": 2, "four": 4, "a minute": 60, "once a second": 1}
 
 
-@pytest.mark.parametrize(
-    ("document", "sentence", "values"),
-    [
-        (
-            "docs/operations/users.md",
-            r"After (three) wrong passwords from one address the next refusal waits ([\d.]+) s",
-            (login_backoff.FREE_FAILURES, login_backoff.FIRST_S),
-        ),
-        (
-            "docs/operations/users.md",
-            r"waits end after (a minute) without a failure",
-            (login_backoff.FORGOTTEN_S,),
-        ),
-        (
-            "docs/operations/users.md",
-            r"at a time, of (four) addresses at most",
-            (login_work.ADDRESSES_AT_ONCE,),
-        ),
-        (
-            "docs/operations/failover.md",
-            r"primary is asked every (\d+) s whether it is writable",
-            (shard.CHECK_INTERVAL_S,),
-        ),
-        (
-            "docs/operations/failover.md",
-            r"asked again after (\d+) ms, then less often, up to (once a second)",
-            (shard.RETRY_FIRST_S * 1000, shard.RETRY_LAST_S),
-        ),
-        (
-            "docs/operations/sizing.md",
-            r"keeps up to (\d+) control connections",
-            (control_connection.CONNECTIONS_MAX,),
-        ),
-        (
-            "docs/design/messages.md",
-            r"Tries again after (\d+) ms, doubling to (\d+) s",
-            (trouble.RETRY_FIRST_NS / 10**6, trouble.RETRY_LAST_NS / 10**9),
-        ),
-        (
-            "docs/design/statements.md",
-            r"A text above (\d+) KB is read in one of (two) threads",
-            (chunks.LARGE_TEXT_BYTES / 1024, large_texts.AT_ONCE),
-        ),
-        ("docs/design/statements.md", r"chunks of (\d+) KB", (chunks.CHUNK_BYTES / 1024,)),
-        ("docs/sql/messages.md", r"in batches of (\d+)", (purge.PURGE_ROWS_MAX,)),
-        (
-            "docs/sql/routing.md",
-            r"what waits for the others is at most (\d+) KB",
-            (gather.WAITING_BYTES_MAX / 1024,),
-        ),
-        (
-            "docs/benchmarks.md",
-            r"`drain_single`, .* ([\d,]+) by 16 consumers",
-            (drain.SINGLE_MESSAGES[0],),
-        ),
-    ],
-)
+def constant(text: str) -> float:
+    """Return the value of a name of the code, times a factor."""
+    name, _, factor = text.partition(" x ")
+    found = pkgutil.resolve_name(name)
+    return float((found[0] if isinstance(found, tuple) else found) * Fraction(factor or 1))
+
+
+@cases(document=str, sentence=str, values=str)
 def test_a_figure_that_stands_in_a_document_is_that_of_the_code(document, sentence, values):
     found = re.search(sentence.replace(" ", r"\s+"), text_of(document))
     assert found, sentence
     told = [NUMBERS.get(group) or float(group.replace(",", "")) for group in found.groups()]
-    assert told == pytest.approx(values)
+    assert told == pytest.approx([constant(value) for value in values.split(", ")])
 
 
 def test_the_tables_of_the_reference_are_those_of_the_code():
