@@ -4,6 +4,7 @@ import subprocess
 import time
 from typing import Any
 
+import mysql.connector
 import pymysql
 import pytest
 
@@ -25,46 +26,82 @@ from tests.integration.faults.breaking import (
 pytestmark = [pytest.mark.db, pytest.mark.slow]
 
 
-def test_a_read_that_a_restart_cut_off_is_read_again(
+def test_reads_that_a_restart_cut_off_are_read_again(
     start: StartFaulty, breakable_servers: Servers
 ) -> None:
     proxy = start()
     reader = create(proxy)
     insert(reader, LOW)
-    server = breakable_servers[0]
-    answer = in_thread(
-        lambda: rows(reader, "SELECT id, SLEEP(1.5) FROM my_message WHERE id = 1")
-    )
-    eventually(lambda: running(server, "SLEEP"), "the query runs")
-    server.kill()
-    server.start()
-    assert answer() == ((LOW, 0),)
-
-
-def test_a_prepared_read_that_goes_as_text_is_read_again(
-    start: StartFaulty, breakable_servers: Servers
-) -> None:
-    driver = pytest.importorskip("mysql.connector", reason="no mysql-connector-python here")
-    proxy = start()
-    insert(create(proxy), LOW)
-    reader = driver.connect(
+    client = mysql.connector.connect(
         host="127.0.0.1", port=proxy.port, user="root", database="commerce:-80", use_pure=True
     )
-    cursor = reader.cursor(prepared=True)
+    cursor = client.cursor(prepared=True)
 
-    def read() -> Any:
+    def read_prepared() -> Any:
         # With ROW_COUNT() in it a SELECT asks back, and is sent as text.
         sql = "SELECT id, SLEEP(1.5), ROW_COUNT() FROM my_message WHERE id = %s"
         cursor.execute(sql, (LOW,))
         return cursor.fetchall()
 
-    answer = in_thread(read)
+    answers = [
+        in_thread(lambda: rows(reader, "SELECT id, SLEEP(1.5) FROM my_message WHERE id = 1")),
+        in_thread(read_prepared),
+    ]
     server = breakable_servers[0]
-    eventually(lambda: running(server, "SLEEP"), "the query runs")
+    eventually(lambda: len(running(server, "SLEEP")) == 2, "the queries run")
     server.kill()
     server.start()
-    assert answer()[0][:2] == (LOW, 0)
-    reader.close()
+    for answer in answers:
+        assert answer()[0][:2] == (LOW, 0)
+    client.close()
+
+
+def test_what_died_with_a_server_is_an_error_until_its_session_rolls_back(
+    start: StartFaulty, breakable_servers: Servers
+) -> None:
+    proxy = start()
+    setup = create(proxy)
+    # On both shards and on one, begun in either way.
+    committing = []
+    for target, autocommit, idents in (
+        ("commerce", True, (1, 4)),
+        ("commerce", False, (2, 6)),
+        ("commerce:-80", True, (3,)),
+        ("commerce:-80", False, (5,)),
+    ):
+        client = proxy.connect(database=target, autocommit=autocommit)
+        if autocommit:
+            run(client, "BEGIN")
+        for ident in idents:
+            insert(client, ident)
+        committing.append(client)
+    lost = proxy.connect(database="commerce")
+    insert(lost, 9, 8)
+    holding = proxy.connect(database="commerce:-80", autocommit=True)
+    run(holding, "CREATE TEMPORARY TABLE scratch (n INT)")
+    breakable_servers[0].kill()
+    breakable_servers[0].start()
+    for client in committing:
+        code, text = refused(client, "COMMIT")
+        assert (code, "lost" in text) == (1105, True), text
+        client.rollback()
+    # Nothing runs outside the transaction that has lost a shard, whichever shard it is for.
+    for sql in (
+        "INSERT INTO my_message (id) VALUES (2)",
+        "INSERT INTO my_message (id) VALUES (2)",
+        "INSERT INTO my_message (id) VALUES (6)",
+        "SELECT * FROM my_message WHERE id = 4",
+    ):
+        assert "rolled back because shard 'commerce/-80' lost its" in refused(lost, sql)[1]
+    lost.rollback()
+    # State that died with its server ends the session.
+    code, text = refused(holding, "SELECT * FROM scratch")
+    assert (code, "connect again" in text) == (2013, True), text
+    assert not rows(setup, "SELECT id FROM my_message")
+    for ident, client in enumerate(committing, 1):
+        insert(client, ident)
+        run(client, "COMMIT")
+    assert len(rows(setup, "SELECT id FROM my_message")) == len(committing)
 
 
 def test_from_its_begin_on_nothing_of_a_transaction_waits(
@@ -125,67 +162,6 @@ def test_a_result_that_breaks_off_ends_with_an_error_and_the_session_goes_on(
             cursor.fetchall()
     breakable_servers[0].start()
     assert value(reader, "SELECT id FROM my_message") == LOW
-
-
-@pytest.mark.parametrize("way", ["BEGIN", "autocommit off"])
-@pytest.mark.parametrize("target", ["commerce", "commerce:-80"])
-def test_a_transaction_whose_server_restarted_cannot_be_committed(
-    start: StartFaulty, breakable_servers: Servers, target: str, way: str
-) -> None:
-    proxy = start()
-    create(proxy)
-    connection = proxy.connect(database=target, autocommit=way == "BEGIN")
-    if way == "BEGIN":
-        run(connection, "BEGIN")
-    insert(connection, LOW)
-    if target == "commerce":
-        insert(connection, HIGH)
-    breakable_servers[0].kill()
-    breakable_servers[0].start()
-    code, text = refused(connection, "COMMIT")
-    assert code == 1105
-    assert "lost" in text
-    connection.rollback()
-    assert not rows(connection, "SELECT id FROM my_message")
-    insert(connection, 2)
-    connection.commit()
-    assert rows(connection, "SELECT id FROM my_message") == ((2,),)
-
-
-def test_after_a_lost_branch_nothing_runs_outside_the_transaction(
-    start: StartFaulty, breakable_servers: Servers
-) -> None:
-    proxy = start()
-    create(proxy)
-    connection = proxy.connect(database="commerce")
-    insert(connection, LOW, HIGH)
-    breakable_servers[0].kill()
-    breakable_servers[0].start()
-    for sql in (
-        "INSERT INTO my_message (id) VALUES (2)",
-        "INSERT INTO my_message (id) VALUES (2)",
-        "INSERT INTO my_message (id) VALUES (6)",
-        "SELECT * FROM my_message WHERE id = 4",
-    ):
-        assert (
-            "rolled back because shard 'commerce/-80' lost its" in refused(connection, sql)[1]
-        )
-    connection.rollback()
-    assert not rows(connection, "SELECT id FROM my_message")
-
-
-def test_state_that_died_with_its_server_ends_the_session(
-    start: StartFaulty, breakable_servers: Servers
-) -> None:
-    proxy = start()
-    create(proxy)
-    connection = proxy.connect(database="commerce:-80", autocommit=True)
-    run(connection, "CREATE TEMPORARY TABLE scratch (n INT)")
-    breakable_servers[0].kill()
-    breakable_servers[0].start()
-    code, text = refused(connection, "SELECT * FROM scratch")
-    assert code == 2013
-    assert "connect again" in text
 
 
 def test_a_claim_that_hangs_on_a_stopped_server_delivers_once_it_goes_on(

@@ -100,13 +100,3 @@ def test_each_proxy_tells_the_figures_of_both_and_one_that_hangs_holds_nobody_up
     eventually(lambda: hanging(missing) == ((1, 1),))
     for client in clients:
         eventually(lambda: rows(client, "SELECT SUM(acked) FROM streamfrom.queues") == ((2,),))  # noqa: B023
-
-
-def test_a_proxy_that_has_gone_is_no_member(
-    server: DatabaseServer, database: str, start_proxy: StartProxy
-) -> None:
-    one, two = (start_proxy(config(database, server)) for _ in range(2))
-    client = one.connect(database=database, autocommit=True)
-    meets(client)
-    two.kill()
-    says(client, COUNT, (1, 1))

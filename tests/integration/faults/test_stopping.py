@@ -1,7 +1,6 @@
 """The proxy itself is told to stop, is killed under load, or is one of two."""
 
 import signal
-from typing import Any
 
 import pymysql
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from tests.fixtures.database_servers import free_port
 from tests.fixtures.load import Audit
 from tests.fixtures.running_proxy import STOP_S
-from tests.fixtures.streams import WAIT_S, Consume, eventually, rows, run
+from tests.fixtures.streams import Consume, eventually, rows
 from tests.integration.faults.breaking import (
     HIGH,
     LOW,
@@ -50,22 +49,6 @@ def test_sigterm_ends_streams_with_1053_lets_statements_end_and_exits_0(
     assert (
         rows(proxy.connect(database="commerce"), "SELECT id FROM my_message WHERE id = 2") == ()
     )
-
-
-def test_sigterm_waits_for_acks_of_what_was_sent_and_no_longer(
-    start: StartFaulty, consume: Consume
-) -> None:
-    proxy = start(shutdown_grace=600)
-    connection = create(proxy, more=",vt_release_after=never")
-    insert(connection, LOW, HIGH)
-    stream = consume(proxy, database="commerce")
-    stream.take(2)
-    proxy.process.send_signal(signal.SIGTERM)
-    assert stream.error()[0] == 1053
-    for ident in (LOW, HIGH):
-        assert proxy.process.poll() is None, "it waits for this"
-        rows(connection, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
-    assert proxy.process.wait(WAIT_S) == 0
 
 
 def test_sigterm_does_not_wait_longer_than_the_grace(
@@ -122,38 +105,3 @@ def test_two_proxies_on_one_table_deliver_each_attempt_once(
     assert len(attempts) == len(set(attempts))
     assert max(epoch for _, epoch in attempts) >= 1
     assert all(receiver.received for receiver in audit.receivers)
-
-
-def test_acks_through_another_proxy_give_a_full_stream_room(
-    start: StartFaulty, consume: Consume
-) -> None:
-    first, second = start(), start()
-    producer = create(first, ack_wait=600, poller_interval=600)
-    stream = consume(
-        first, "STREAM /*vt+ PREFETCH=2 */ id FROM my_message", database="commerce"
-    )
-    insert(producer, *range(1, 9))
-    acks = second.connect(database="commerce", autocommit=True)
-    for _ in range(4):
-        ids = ", ".join(map(str, stream.ids(2)))
-        run(acks, f"UPDATE my_message SET time_acked = NOW() WHERE id IN ({ids})")
-
-
-def test_a_proxy_that_is_killed_holds_up_its_messages_no_longer_than_their_wait(
-    start: StartFaulty, consume: Consume
-) -> None:
-    first, second = start(), start()
-    producer = create(first, ack_wait=1, poller_interval=0.5)
-    doomed = consume(first, database="commerce")
-    insert(producer, LOW, HIGH)
-    doomed.take(2)
-    first.kill()
-
-    def opened() -> Any:
-        try:
-            return consume(second, database="commerce")
-        except pymysql.MySQLError:
-            return None
-
-    stream = eventually(opened, "the other proxy knows the table")
-    stream.comes(LOW, HIGH)

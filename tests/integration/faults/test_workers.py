@@ -20,21 +20,19 @@ SERVE = "workers serve"
 LISTENING = "listening"
 
 
-def config(database: str, server: DatabaseServer, workers: int = 2) -> str:
-    return keyspace_toml(database, [server]) + f"[fleet]\nworkers = {workers}\n"
+def config(database: str, server: DatabaseServer) -> str:
+    return keyspace_toml(database, [server]) + "[fleet]\nworkers = 2\n"
 
 
-def by_worker(
-    proxy: RunningProxy, database: str, workers: int = 2
-) -> "dict[int, Connection[Any]]":
+def by_worker(proxy: RunningProxy, database: str) -> "dict[int, Connection[Any]]":
     """Return a connection to each worker, by the prefix of its connection ids."""
     found: dict[int, Connection[Any]] = {}
     for _ in range(200):
         connection = proxy.connect(database=database, autocommit=True)
         found[connection.thread_id() >> 22] = connection
-        if len(found) == workers:
+        if len(found) == 2:
             return found
-    raise AssertionError(f"200 connections came to {len(found)} of {workers} workers")
+    raise AssertionError("200 connections came to one worker")
 
 
 def pids(proxy: RunningProxy) -> set[int]:
@@ -43,12 +41,21 @@ def pids(proxy: RunningProxy) -> set[int]:
         return set(map(int, children.read().split()))
 
 
-def test_workers_share_a_port_and_a_queue(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
+def test_workers_share_a_port_a_socket_a_queue_and_a_hangup(
+    server: DatabaseServer,
+    database: str,
+    start_proxy: StartProxy,
+    consume: Consume,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     execute(server, message_table(poller_interval=30), database=database)
-    proxy = start_proxy(config(database, server))
+    path = tmp_path_factory.mktemp("s") / "s"
+    head = f'[server]\nlisten = "127.0.0.1:0"\nunix_socket = "{path}"\n'
+    proxy = start_proxy(head + config(database, server))
     proxy.wait_for_log(SERVE)
+    run(proxy.connect(unix_socket=str(path), database=database), "SELECT 1")
+    with pytest.raises(pytest.fail.Exception, match=f"127.0.0.1 port {proxy.port}"):
+        start_proxy(f'[server]\nlisten = "127.0.0.1:{proxy.port}"\n' + config(database, server))
     connections = by_worker(proxy, database)
     streams = [consume(proxy, database=database) for _ in range(8)]
     count = 80
@@ -60,12 +67,15 @@ def test_workers_share_a_port_and_a_queue(
         for number, stream in enumerate(streams):
             seen[number] += stream.poll(0.05) is not None
     assert len(seen) == len(streams), "each stream has its share, whichever worker it is at"
+    proxy.process.send_signal(signal.SIGHUP)
+    proxy.wait_for_log("configuration unchanged", times=2)
     assert proxy.stop() == 0
     lines = [json.loads(line) for line in proxy.log().splitlines() if line.startswith("{")]
     assert {line["worker"] for line in lines if line["event"] == "stopped"} == {1, 2}
+    assert not path.exists()
 
 
-def test_a_worker_that_dies_is_started_anew(
+def test_a_worker_that_dies_is_started_anew_and_all_end_with_their_parent(
     server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
 ) -> None:
     execute(server, message_table(poller_interval=1), database=database)
@@ -83,41 +93,5 @@ def test_a_worker_that_dies_is_started_anew(
     for ident, producer in enumerate(connections.values()):
         run(producer, f"INSERT INTO my_message (id) VALUES ({ident})")
     assert sorted(stream.ids(2)) == [0, 1]
-
-
-def test_workers_end_with_their_parent(
-    server: DatabaseServer, database: str, start_proxy: StartProxy
-) -> None:
-    proxy = start_proxy(config(database, server))
-    proxy.wait_for_log(SERVE)
     proxy.kill()
     proxy.wait_for_log('"stopped"', times=2)
-
-
-def test_a_second_proxy_is_refused_their_port(
-    server: DatabaseServer, database: str, start_proxy: StartProxy
-) -> None:
-    proxy = start_proxy(config(database, server))
-    proxy.wait_for_log(SERVE)
-    again = f'[server]\nlisten = "127.0.0.1:{proxy.port}"\n' + config(database, server)
-    with pytest.raises(
-        pytest.fail.Exception, match=f"cannot listen on 127.0.0.1 port {proxy.port}"
-    ):
-        start_proxy(again)
-
-
-def test_workers_share_a_unix_socket_and_a_hangup(
-    server: DatabaseServer,
-    database: str,
-    start_proxy: StartProxy,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    path = tmp_path_factory.mktemp("s") / "s"
-    head = f'[server]\nlisten = "127.0.0.1:0"\nunix_socket = "{path}"\n'
-    proxy = start_proxy(head + config(database, server))
-    proxy.wait_for_log(SERVE)
-    run(proxy.connect(unix_socket=str(path), database=database), "SELECT 1")
-    proxy.process.send_signal(signal.SIGHUP)
-    proxy.wait_for_log("configuration unchanged", times=2)
-    assert proxy.stop() == 0
-    assert not path.exists()
