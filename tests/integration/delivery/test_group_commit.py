@@ -115,19 +115,6 @@ def test_every_client_is_told_of_its_own_messages(plain: Queue) -> None:
     assert rows(client, acked) == ((last, 0),)
 
 
-def test_an_ack_leaves_nothing_in_its_session_but_what_a_server_leaves(plain: Queue) -> None:
-    client = plain.create(ack_wait=600)
-    insert_all(client, range(1, CLIENTS * EACH + 1))
-    ackers = Ackers(plain)
-    ackers.start(own)
-    ackers.join()
-    for each in ackers.clients:
-        assert rows(each, "SELECT ROW_COUNT(), @@autocommit") == ((1, 1),)
-        run(each, "BEGIN")
-        each.rollback()
-        assert rows(each, "SHOW WARNINGS") == ()
-
-
 def test_a_row_that_somebody_holds_keeps_nobody_else_waiting(plain: Queue) -> None:
     client = plain.create(ack_wait=600)
     insert_all(client, range(1, CLIENTS * EACH + 1))
@@ -202,19 +189,6 @@ def test_one_that_the_dispatcher_is_writing_is_killed_or_done_and_its_session_go
     # The keys go on, and each with one message.
     assert len(set(stream.ids(count))) == count
     assert rows(client, UNACKED) == ((3 * CLIENTS - count,),)
-
-
-def test_a_client_that_vanishes_takes_nobody_along(plain: Queue) -> None:
-    client = plain.create(ack_wait=600)
-    insert_all(client, range(1, CLIENTS * EACH + 1))
-    ackers = Ackers(plain)
-    ackers.start(own)
-    with held(plain, "LOCK TABLES my_message WRITE"):
-        ackers.clients[3]._sock.shutdown(socket.SHUT_RDWR)
-        eventually(lambda: len(ackers.alive()) == CLIENTS - 1, "it is gone")
-    ackers.join()
-    gone = range(3 * EACH + 1, 4 * EACH + 1)
-    assert all(ackers.answers[i] == [1] for i in range(1, CLIENTS * EACH + 1) if i not in gone)
 
 
 def test_a_connection_that_breaks_tells_nobody_what_is_not_so(plain: Queue) -> None:

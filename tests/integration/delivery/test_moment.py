@@ -27,15 +27,6 @@ def test_a_future_row_comes_at_its_moment_and_never_early(queue: Queue) -> None:
         assert time.time_ns() - moments.pop(ident) >= 0
 
 
-def test_a_future_row_written_before_the_stream_opened_keeps_its_moment(queue: Queue) -> None:
-    producer = queue.create()
-    moment_ns = time.time_ns() + SECOND_NS // 2
-    insert(producer, 1, time_next=moment_ns)
-    stream = queue.stream()
-    stream.next()
-    assert moment_ns <= time.time_ns()
-
-
 def test_time_functions_mean_nanoseconds(queue: Queue) -> None:
     producer, stream = queue.create(), queue.stream()
     before_ns = time.time_ns()

@@ -69,16 +69,6 @@ def test_two_receivers_take_turns(queue: Queue) -> None:
     assert [len(stream.rows) for stream in streams] == [6, 6]
 
 
-def test_the_rest_goes_to_the_receiver_that_stayed(queue: Queue) -> None:
-    queue.create()
-    first, second = (queue.stream() for _ in range(2))
-    producer = queue.connect()
-    second.close()
-    for ident in range(1, 6):
-        insert(producer, ident)
-    assert sorted(first.ids(5)) == [1, 2, 3, 4, 5]
-
-
 def test_receivers_with_different_columns_share_the_messages(queue: Queue) -> None:
     queue.create(batch_size=2)
     streams = [
@@ -122,16 +112,6 @@ def test_a_cache_of_one_delivers_everything(queue: Queue) -> None:
     assert sorted(stream.ids(20)) == list(range(1, 21))
     insert_all(producer, range(21, 31))
     assert sorted(stream.ids(10)) == list(range(21, 31))
-
-
-def test_a_megabyte_comes_whole(queue: Queue) -> None:
-    producer = queue.create(columns="message LONGTEXT")
-    texts = {ident: f"{ident}" * (1 << 20) for ident in range(1, 10)}
-    stream = queue.stream()
-    for ident, text in texts.items():
-        insert(producer, ident, message=text)
-    received: dict[int, str] = dict(stream.take(9))
-    assert received == texts
 
 
 def test_a_message_of_several_packets_comes_whole(plain: Queue) -> None:

@@ -5,8 +5,6 @@ import time
 import pytest
 
 from tests.fixtures.streams import (
-    Consumer,
-    eventually,
     rows,
     run,
     value,
@@ -18,10 +16,6 @@ from tests.integration.delivery.producing import insert, insert_all
 pytestmark = pytest.mark.db
 
 SECOND_NS = 10**9
-
-
-def total(streams: list[Consumer]) -> int:
-    return sum(len(stream.rows) for stream in streams)
 
 
 def test_epoch_grows_and_time_next_lies_inside_the_backoff_window(queue: Queue) -> None:
@@ -82,13 +76,3 @@ def test_only_what_is_not_acknowledged_comes_again(queue: Queue) -> None:
     ack = "UPDATE my_message SET time_acked = 1800000000000000005, time_next = NULL WHERE id IN (1, 4)"
     assert run(producer, ack + " AND time_acked IS NULL") == 1
     stream.nothing_new(producer)
-
-
-def test_nothing_is_sent_twice_before_its_wait_is_over(queue: Queue) -> None:
-    producer = queue.create(poller_interval=0.1)
-    streams = [queue.stream() for _ in range(3)]
-    insert_all(producer, range(1, 31))
-    eventually(lambda: [s.poll(0) for s in streams] and total(streams) == 30)
-    for stream in streams:
-        stream.nothing(0.2)
-    assert sorted(row[0] for s in streams for row in s.rows) == list(range(1, 31))

@@ -251,18 +251,6 @@ def test_a_fault_that_a_table_has_already_hinders_no_change(
     assert run(client, "INSERT INTO my_message (a) VALUES (1)") == 1
 
 
-def test_create_twice(cluster: SharedCluster, keyspace: str) -> None:
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
-    run(client, "CREATE QUEUE my_message (a INT)")
-    assert refused(client, "CREATE QUEUE my_message (a INT)")[0] == 1050
-    run(client, "CREATE QUEUE IF NOT EXISTS my_message (a INT)")
-    run(client, "CREATE TABLE item (id BIGINT PRIMARY KEY)")
-    for sql in ("CREATE QUEUE IF NOT EXISTS item (a INT)", "DROP QUEUE item"):
-        code, sentence = refused(client, sql)
-        assert code == 1210, sentence
-        assert "no queue" in sentence
-
-
 def test_a_half_made_queue_is_completed_altered_alike_and_dropped(
     cluster: SharedCluster,
 ) -> None:
@@ -343,22 +331,15 @@ def test_sharding_that_no_vschema_says_stands_in_the_comment(
         run(client, "DROP QUEUE IF EXISTS of_no_vschema")
 
 
-def test_queues_in_prepared_statements(cluster: SharedCluster, keyspace: str) -> None:
-    with prepared(cluster, keyspace) as cursor:
-        cursor.execute("CREATE QUEUE my_message (a INT) WITH (ack_wait = ?)", (7,))
-        cursor.execute("SHOW QUEUES")
-        assert cursor.fetchall() == [("my_message",)]
-        cursor.execute("SHOW CREATE QUEUE my_message")
-        assert "ack_wait = 7" in str(cursor.fetchall())
-        cursor.execute("ALTER QUEUE my_message SET (ack_wait = ?)", (8,))
-        cursor.execute("DROP QUEUE my_message")
-
-
 def test_every_statement_of_a_queue_may_be_prepared(
     cluster: SharedCluster, keyspace: str
 ) -> None:
     with prepared(cluster, keyspace) as cursor:
-        cursor.execute("CREATE QUEUE IF NOT EXISTS my_message (a INT)")
+        create = "CREATE QUEUE IF NOT EXISTS my_message (a INT) WITH (ack_wait = ?)"
+        cursor.execute(create, (17,))
+        cursor.execute("SHOW CREATE QUEUE my_message")
+        assert "ack_wait = 17" in str(cursor.fetchall())
+        cursor.execute("ALTER QUEUE my_message SET (ack_wait = ?)", (18,))
         cursor.execute("INSERT INTO my_message (a) VALUES (?)", (7,))
         cursor.execute("ALTER QUEUE my_message PAUSE")
         cursor.execute("STREAM id, a FROM my_message LIMIT ? WAIT ?", (5, 0))
@@ -476,6 +457,11 @@ def test_what_is_there_already_or_not_there_is_one_note(
 ) -> None:
     client = cluster.proxy.connect(database=keyspace, autocommit=False)
     run(client, "CREATE QUEUE my_message (a INT)")
+    assert refused(client, "CREATE QUEUE my_message (a INT)")[0] == 1050
+    run(client, "CREATE TABLE item (id BIGINT PRIMARY KEY)")
+    for sql in ("CREATE QUEUE IF NOT EXISTS item (a INT)", "DROP QUEUE item"):
+        code, sentence = refused(client, sql)
+        assert (code, "no queue" in sentence) == (1210, True), sentence
     for sql, code in (
         ("CREATE QUEUE IF NOT EXISTS my_message (a INT)", 1050),
         ("DROP QUEUE IF EXISTS other_message", 1051),
@@ -489,18 +475,27 @@ def test_what_is_there_already_or_not_there_is_one_note(
     assert value(client, "SELECT COUNT(*) FROM my_message") == 2
 
 
-def test_a_queue_is_paused_and_resumed(queue: Queue) -> None:
+def test_a_queue_is_paused_and_resumed_and_acks_go_on(queue: Queue) -> None:
     client = queue.connect()
     run(client, "CREATE QUEUE my_message (a INT) WITH (poller_interval = 1)")
     stream = queue.stream()
     before = comments(queue.cluster, queue.keyspace, "my_message")
+    run(client, "INSERT INTO my_message (id, a) VALUES (2, 2)")
+    assert stream.ids(1) == [2]
     run(client, "ALTER QUEUE my_message PAUSE")
-    assert all(
-        each.endswith(",vt_paused=on")
-        for each in comments(queue.cluster, queue.keyspace, "my_message")
-    )
+    paused = comments(queue.cluster, queue.keyspace, "my_message")
+    assert all(each.endswith(",vt_paused=on") for each in paused)
     run(client, "INSERT INTO my_message (id, a) VALUES (1, 1), (4, 4)")
     stream.nothing(1.5)
+    assert rows(client, "STREAM id FROM my_message LIMIT 5 WAIT 0") == ()
+    assert run(client, "UPDATE my_message SET time_acked = NOW() WHERE id = 2") == 1
+    run(client, f"ALTER TABLE my_message COMMENT = '{before[0]},vt_paused=maybe'")
+    code, text = refused(client, "STREAM * FROM my_message LIMIT 1 WAIT 0")
+    assert (code, "vt_paused must be 'on' or 'off', not 'maybe'" in text) == (1105, True)
+    run(client, f"ALTER TABLE my_message COMMENT = '{paused[0]}'")
+    stream.close()
+    stream = queue.stream()
+    stream.nothing(0.3)
     run(client, "ALTER QUEUE my_message RESUME")
     assert sorted(stream.ids(2)) == [1, 4]
     assert comments(queue.cluster, queue.keyspace, "my_message") == before
