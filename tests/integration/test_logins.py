@@ -30,11 +30,6 @@ password_hash = '{"0x" + CRYPT.hex()}'
 name = "plain"
 account = "shared"
 password = "sesame"
-[[users]]
-name = "boss"
-account = "shared"
-password = "sesame"
-role = "admin"
 """
 
 
@@ -83,33 +78,6 @@ def test_silent_connections_of_one_address_leave_places_for_others(
     # All places are free again.
     connection = eventually(lambda: let_in(proxy), "the places are free")
     assert value(connection, "SELECT 1") == 1
-
-
-def test_an_address_may_have_so_many_connections(
-    server: DatabaseServer, database: str, start_proxy: StartProxy
-) -> None:
-    proxy = start(start_proxy, server, database, "max_connections_per_address = 2")
-    login: dict[str, Any] = {"user": "plain", "password": "sesame"}
-    first, _ = proxy.connect(**login), proxy.connect(**login)
-    with pytest.raises(pymysql.MySQLError, match="max_connections_per_address = 2"):
-        proxy.connect(**login)
-    assert value(proxy.connect(bind_address=ELSEWHERE, **login), "SELECT 1") == 1
-    first.close()
-    eventually(lambda: let_in(proxy), "the place is free")
-
-
-def test_one_place_is_kept_for_an_admin(
-    server: DatabaseServer, database: str, start_proxy: StartProxy
-) -> None:
-    proxy = start(start_proxy, server, database, "max_connections = 2")
-    victims = [proxy.connect(user="plain", password="sesame") for _ in range(2)]
-    with pytest.raises(pymysql.MySQLError) as refused:
-        proxy.connect(user="plain", password="sesame")
-    assert refused.value.args[0] == 1040
-    boss = proxy.connect(user="boss", password="sesame")
-    with boss.cursor() as cursor:
-        cursor.execute(f"KILL {victims[0].thread_id()}")
-    assert value(proxy.connect(user="boss", password="sesame"), "SELECT 1") == 1
 
 
 @pytest.mark.parametrize("user", ["app", "plain"])

@@ -124,15 +124,6 @@ def test_values_are_asked_for_and_given_once_by_two_proxies(
     assert value(clients[0], "SELECT COUNT(DISTINCT id) FROM customer") == 240
 
 
-def test_a_rollback_leaves_a_gap_and_gives_no_value_back(proxy: RunningProxy) -> None:
-    client = proxy.connect(database="commerce", autocommit=False)
-    run(client, "INSERT INTO customer (name) VALUES ('a')")
-    client.rollback()
-    run(client, "INSERT INTO customer (name) VALUES ('b')")
-    client.commit()
-    assert rows(client, "SELECT id, name FROM customer") == ((2, "b"),)
-
-
 def test_a_message_whose_id_is_generated_reaches_its_stream_at_once(
     proxy: RunningProxy, consume: Consume
 ) -> None:

@@ -1,58 +1,14 @@
 """A user does what its role allows, in its keyspaces; who has left leaves nothing behind."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from tests.fixtures.database_servers import execute
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
+from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import eventually, refused, rows, run, value
-from tests.integration.conftest import SETTINGS, VSCHEMA, SharedCluster
+from tests.integration.conftest import SharedCluster
 
 
 pytestmark = pytest.mark.db
-
-USERS = """
-[[users]]
-name = "writer"
-account = "shared"
-password = "w"
-[[users]]
-name = "guest"
-account = "shared"
-password = "g"
-"""
-
-
-class TestUsers:
-    @pytest.fixture
-    def proxy(
-        self,
-        start_proxy: StartProxy,
-        servers: Any,
-        sharded_database: str,
-        tight: RunningProxy,
-        tmp_path: Path,
-    ) -> RunningProxy:
-        vschema = write_vschema(tmp_path, VSCHEMA)
-        return start_proxy(
-            SETTINGS
-            + USERS
-            + keyspace_toml("commerce", servers, sharded_database, vschema)
-            + keyspace_toml("plain", servers[1:], f"{sharded_database}_plain")
-        )
-
-    def test_kill_is_for_ones_own(self, proxy: RunningProxy) -> None:
-        writer, guest = (
-            proxy.connect(user=name, password=name[0], database="plain")
-            for name in ("writer", "guest")
-        )
-        assert refused(guest, f"KILL {writer.thread_id()}") == (
-            1095,
-            f"You are not owner of thread {writer.thread_id()}",
-        )
-        assert value(writer, "SELECT 1") == 1
 
 
 @pytest.mark.parametrize("keyspace", [None, "plain", "commerce"])
