@@ -8,7 +8,6 @@ internal error fails, whatever else it says.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +28,7 @@ from tests.fixtures.running_proxy import (
     write_vschema,
 )
 from tests.fixtures.streams import Consume, Consumer, message_table, run
-from tests.integration.scatter import ComparedCluster, compared_cluster
+from tests.integration import scatter
 
 
 VSCHEMA = {
@@ -194,11 +193,30 @@ def lone(mariadb: DatabaseServer, start_proxy: StartProxy) -> Iterator[Lone]:
     execute(mariadb, f"DROP DATABASE {database}")
 
 
-@pytest.fixture
-def compared(server: DatabaseServer, tmp_path: Path) -> Iterator[ComparedCluster]:
-    """The same tables in one database and over shards, to compare their answers byte by byte."""
-    with compared_cluster(server, tmp_path) as found:
+@pytest.fixture(scope="session")
+def compared_proxy(
+    server_pool: ServerPool, family: Family, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[RunningProxy, list[str]]]:
+    server, folder = server_pool.server(family, 0), tmp_path_factory.mktemp("compared")
+    with scatter.compared_proxy(server, folder) as found:
         yield found
+
+
+@pytest.fixture
+def compared(
+    compared_proxy: tuple[RunningProxy, list[str]],
+    server: DatabaseServer,
+    request: pytest.FixtureRequest,
+) -> Iterator[scatter.ComparedCluster]:
+    """The same tables in one database and over shards, to compare their answers byte by byte."""
+    proxy, databases = compared_proxy
+    request.node.stash[proxies_of] = [proxy]
+    logged = len(proxy.log())
+    made = scatter.ComparedCluster(server, proxy, databases[0], databases[1:])
+    yield made
+    made.close()
+    news = proxy.log()[logged:]
+    assert not any(fault in news for fault in FAULTS), news
 
 
 @pytest.fixture(params=["plain", "commerce"], ids=["unsharded", "sharded"])

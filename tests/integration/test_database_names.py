@@ -1,5 +1,6 @@
 """A keyspace's or target's name where servers take a database's: as on the database itself, whatever that is called."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,6 +130,21 @@ SELECT * FROM {db}.nothing
 """.strip().splitlines()
 
 
+# Each name, and each place that a session may be in, a few times; all of them by --all.
+CHOSEN = {
+    ("same", "nowhere"), ("shop", "there"), ("shop", "elsewhere"), ("two:-80", "nowhere"), ("two:-80", "elsewhere"),
+    ("two", "there"),
+}  # fmt: skip
+
+
+def ways(*keyspaces: str) -> list[Any]:
+    """Return each of *keyspaces* with each place for a session; what is not CHOSEN runs by --all."""
+    return [
+        pytest.param(*way, marks=[] if way in CHOSEN else pytest.mark.thorough)
+        for way in itertools.product(keyspaces, ("nowhere", "there", "elsewhere"))
+    ]
+
+
 class Rig(NamedTuple):
     proxy: RunningProxy
     server: DatabaseServer
@@ -195,8 +211,7 @@ def answers(connection: Any, script: list[str], rig: Rig) -> list[tuple[str, str
     return found
 
 
-@pytest.mark.parametrize("name", ["same", "shop", "two:-80"])
-@pytest.mark.parametrize("where", ["nowhere", "there", "elsewhere"])
+@pytest.mark.parametrize(("name", "where"), ways("same", "shop", "two:-80"))
 def test_each_statement_does_what_it_does_on_the_database_itself(
     rig: Rig, name: str, where: str
 ) -> None:
@@ -246,8 +261,7 @@ SELECT tc.table_schema AS namespace, LOWER(LEFT(tc.constraint_type, 1)) AS kind,
 """.strip().splitlines()  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["same", "shop", "two:-80", "two"])
-@pytest.mark.parametrize("where", ["nowhere", "there", "elsewhere"])
+@pytest.mark.parametrize(("name", "where"), ways("same", "shop", "two:-80", "two"))
 def test_what_servers_tell_of_databases_has_the_names_of_keyspaces(
     rig: Rig, name: str, where: str
 ) -> None:

@@ -13,13 +13,12 @@ import pymysql
 import pytest
 from pymysql.constants import COMMAND
 
-from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import WAIT_S, eventually, rows, run
 from tests.integration.conftest import Queue, SharedCluster
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 MB = 1 << 20
 # A healthy client waited for 1 to 24 s while a text was read in one go. What it waits for now is in
@@ -132,12 +131,6 @@ TEXTS: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.fixture
-def keyspace(family: Family) -> str:
-    """One shard or two: what a text costs to read depends on that, and not on the kind of server."""
-    return "plain" if family is Family.MYSQL else "commerce"
-
-
-@pytest.fixture
 def attacker(cluster: SharedCluster, keyspace: str) -> Any:
     admin = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(admin, "CREATE TABLE customer (id BIGINT PRIMARY KEY, m LONGTEXT)")
@@ -146,7 +139,15 @@ def attacker(cluster: SharedCluster, keyspace: str) -> Any:
     )
 
 
-@pytest.mark.parametrize("name", TEXTS)
+# One shard or two: each takes half of the texts, and all by --all.
+@pytest.mark.parametrize(
+    ("keyspace", "name"),
+    [
+        pytest.param(keyspace, name, marks=[pytest.mark.thorough] * (number % 2 != half))
+        for half, keyspace in enumerate(("plain", "commerce"))
+        for number, name in enumerate(TEXTS)
+    ],
+)
 def test_a_large_text_holds_nobody_up(name, healthy, attacker, keyspace):
     text = TEXTS[name]()
     # A machine that stands still for a moment does not do so each time; a proxy that is held up does.

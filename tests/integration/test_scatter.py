@@ -3,11 +3,14 @@
 import contextlib
 import threading
 import time
+from typing import Any
 
 import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
+from streamfrom.proxy.embedded.servers import Family
+from tests.cases import cases, in_turn
 from tests.fixtures.streams import rows, run
 from tests.integration.scatter import ComparedCluster, ask, check, differences
 
@@ -23,19 +26,99 @@ def numbers(compared: ComparedCluster, count: int = 50) -> None:
     )
 
 
-def test_what_readers_send(compared: ComparedCluster) -> None:
+@pytest.fixture
+def joined(compared: ComparedCluster) -> ComparedCluster:
+    """The table of `numbers`, another one, and a reference table."""
     numbers(compared)
-    check(
-        compared,
-        "SELECT COUNT(*) FROM t",
-        "SELECT MIN(id), MAX(id) FROM t",
-        "SELECT * FROM t ORDER BY id LIMIT 5, 3",
-        "SELECT * FROM t ORDER BY id LIMIT 5, 18446744073709551615",
-        "SELECT `a`,COUNT(*),MAX(`id`),AVG(`id`),COUNT(DISTINCT `s`) FROM `t`  WHERE (`id` > 3)"
-        " GROUP BY `a`  ORDER BY `a` ASC LIMIT 2",
-        "SELECT x.* FROM t x ORDER BY x.s DESC, x.id",
-        "SELECT COUNT(*) FROM t WHERE 1=0 GROUP BY a",
+    compared.create("id BIGINT PRIMARY KEY, a INT, b DECIMAL(6,2), s VARCHAR(40)", "u")
+    compared.insert(
+        ["id", "a", "b", "s"],
+        [[str(n), str(n % 3), f"{n % 4}.5", f"'C{n % 5}'"] for n in (*range(1, 40, 3), *range(40, 70))],
+        "u",
+    )  # fmt: skip
+    compared.create("id BIGINT PRIMARY KEY, s VARCHAR(20), name VARCHAR(20)", "r")
+    compared.everywhere(
+        "INSERT INTO r VALUES (1, 'b1', 'one'), (2, 'x', 'Two'), (3, 'y', 'three')"
     )
+    return compared
+
+
+ITEMS = (
+    "COALESCE(SUM(a), 0), SUM(a) / COUNT(*), SUM(n) * 1.2, ROUND(AVG(n), 2), AVG(a) * 100,"
+    " COUNT(*) + 1, MAX(a) - MIN(a), 100 * SUM(a = 1) / COUNT(*), IF(COUNT(*) > 3, 'y', 'n'),"
+    " CAST(SUM(a) AS SIGNED), DATE(MAX(d)), CONCAT(COUNT(*), ' rows'), NULLIF(COUNT(*), 12),"
+    " UPPER(MAX(s)), CASE WHEN SUM(a) > 20 THEN 'big' ELSE 'small' END, COUNT(DISTINCT a) / 2"
+)
+
+
+@pytest.fixture
+def grouped(compared: ComparedCluster) -> ComparedCluster:
+    """A table with columns of many types, of whose words `w` some are equal that read differently."""
+    compared.create(
+        "id BIGINT PRIMARY KEY, g INT, a INT, c INT, n DECIMAL(10,3), s VARCHAR(20), w VARCHAR(20),"
+        " k VARCHAR(20), f FLOAT, b VARBINARY(9), d TIMESTAMP NULL, e ENUM('z', 'a')"
+    )
+    compared.insert(
+        ["id", "g", "a", "c", "n", "s", "w", "k", "f", "b", "d", "e"],
+        [
+            [str(i), str(i % 4), str(i % 7) if i % 5 else "NULL", str(1 + (i % 9 < 3)), f"{i % 3}.5",
+             f"'s{i % 9}'", f"'{('x', 'X', 'y ', 'y', '1', '01')[i * i % 6]}'",
+             f"'{('x', 'X', 'ä ', 'y', 'Yz')[i % 5]}'", "0.1", f"x'ff0{i % 3}'",
+             f"'2024-01-{1 + i % 28:02} 10:00:00'", "'a'"]
+            for i in range(1, 60)
+        ],
+    )  # fmt: skip
+    compared.create("id BIGINT PRIMARY KEY", "u")
+    compared.create("id BIGINT PRIMARY KEY, s VARCHAR(20)", "r")
+    return compared
+
+
+@in_turn
+@cases(sql=str)
+def test_the_answer_is_that_of_one_server(joined: ComparedCluster, sql: str) -> None:
+    check(joined, sql)
+
+
+@in_turn
+@cases(sql=str)
+def test_unions_have_one_servers_columns_and_rows(joined: ComparedCluster, sql: str) -> None:
+    theirs = ask(joined.direct, sql)
+    for shards, connection in joined.spread.items():
+        mine = ask(connection, sql)
+        assert not differences(mine, theirs), shards
+        assert mine.rows == theirs.rows, shards
+
+
+@in_turn
+@cases(inner=str)
+def test_the_rows_of_a_derived_table_are_counted_as_paginators_do(
+    joined: ComparedCluster, inner: str
+) -> None:
+    for outer in ("COUNT(*)", "count(*) AS count_1"):
+        sql = f"SELECT {outer} FROM ({inner}) AS anon_1"
+        for prepared in (False, True):
+            theirs = ask(joined.direct, sql, prepared=prepared)
+            assert theirs.error is None, theirs.error
+            for connection in joined.spread.values():
+                assert not differences(ask(connection, sql, prepared=prepared), theirs)
+
+
+@in_turn
+@cases(sql=str)
+def test_aggregates_are_those_of_one_server(grouped: ComparedCluster, sql: str) -> None:
+    check(grouped, sql.replace("{items}", ITEMS))
+
+
+@in_turn
+@cases(sql=str, refusal=str)
+def test_what_one_shard_cannot_know_is_refused(
+    grouped: ComparedCluster, sql: str, refusal: str | None
+) -> None:
+    for connection in (grouped.spread[2], grouped.spread[3]):
+        answer = ask(connection, sql)
+        assert answer.error is not None
+        assert answer.error[0] == 1235, answer.error
+        assert refusal is None or answer.error[1] == f"unsupported: {refusal}"
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3])
@@ -66,149 +149,137 @@ def test_the_limit_of_the_session_is_one_of_the_answer(
     assert ask(compared.spread[3], "SELECT COUNT(*) FROM t LIMIT 1").rows == [(b"57",)]
 
 
-def test_groups_of_the_vindex_column_are_whole_so_any_aggregate_is_answered(
-    compared: ComparedCluster,
+def test_what_is_computed_is_of_the_session_and_its_transaction(
+    grouped: ComparedCluster,
 ) -> None:
-    numbers(compared)
-    check(
-        compared,
-        "SELECT id, GROUP_CONCAT(s), SUM(a) + 1 FROM t GROUP BY id ORDER BY SUM(a) + 1, id LIMIT 9",
-    )
+    check(grouped, "SELECT id, s FROM t UNION ALL SELECT id, w FROM t", in_order=False)
+    for connection in grouped.spread.values():
+        assert ask(connection, f"SELECT {ITEMS} FROM t", prepared=True).rows == (
+            ask(grouped.direct, f"SELECT {ITEMS} FROM t", prepared=True).rows
+        )
+    connection = grouped.proxy.connect(database="by3")
+    run(connection, "INSERT INTO t (id, g, a) VALUES (100, 9, 5), (101, 8, 1)")
+    assert ask(connection, "SELECT COUNT(*) + 1 FROM t").rows == [(b"62",)]
+    assert ask(connection, "SELECT id FROM t ORDER BY id DESC LIMIT 1").rows == [(b"101",)]
+    assert ask(grouped.spread[3], "SELECT COUNT(*) FROM t").rows == [(b"59",)]
+    assert ask(
+        connection, "SELECT g, STD(a) FROM t WHERE id = 100 OR id = 200 GROUP BY g"
+    ).rows == [(b"9", ask(grouped.direct, "SELECT STD(5)").rows[0][0])]
+    sql = "SELECT COUNT(*) + 9223372036854775807 FROM t"
+    codes = [ask(each, sql).error for each in (connection, grouped.direct)]
+    assert [error and error[0] for error in codes] == [1690, 1690]
+    connection.rollback()
+    assert ask(connection, "SELECT COUNT(*) FROM t").rows == [(b"59",)]
+    assert ask(connection, "SELECT COUNT(*) / 0 FROM t").rows == [(None,)]
+    assert [warning[1] for warning in rows(connection, "SHOW WARNINGS")] == [1365]
+    warned = []
+    for each in (grouped.spread[3], grouped.direct):
+        assert ask(each, "SELECT STD(a) FROM t WHERE w + 1 >= 1 AND id < 9").error is None
+        warned.append(sorted(rows(each, "SHOW WARNINGS")))
+    assert warned[0] == warned[1] != []
+    sql = "SELECT g, JSON_ARRAYAGG(id) FROM t WHERE id < 3 GROUP BY g"
+    assert ask(grouped.spread[2], sql).rows == ask(grouped.direct, sql).rows
+    # Of a snowman a session with latin1 gets a question mark, as good as any other.
+    run(connection, "INSERT INTO t (id, w) VALUES (100, _utf8mb4 x'e29883')")
+    run(connection, "SET NAMES latin1")
+    listed = "SELECT GROUP_CONCAT(w) FROM t WHERE id = 100 OR id = 6"
+    assert ask(connection, listed).error is not None
+    assert ask(connection, listed.replace("100", "5")).error is None
+    run(connection, "SET NAMES utf8mb4")
+    assert ask(connection, listed).error is None
+    connection.rollback()
+    run(connection, "SET SESSION TRANSACTION READ ONLY")
+    sql = "SELECT VARIANCE(a) FROM t WHERE id = 5 OR id = 10"
+    assert ask(connection, sql).rows == [(None,)]
+    # MariaDB gives a TIMESTAMP other flags where a UNION is sorted.
+    sql = "SELECT d, id FROM t WHERE id = 8 UNION ALL SELECT d, id FROM t WHERE id < 3 ORDER BY 1, 2"
+    assert not differences(ask(grouped.spread[3], sql), ask(grouped.direct, sql))
 
 
-def test_expressions_of_aggregates_are_computed_as_by_one_server(
+def test_the_rows_have_the_columns_that_the_table_shows_to_the_account(
     compared: ComparedCluster,
 ) -> None:
     compared.create(
-        "id BIGINT PRIMARY KEY, g INT, a INT, n DECIMAL(10,3), s VARCHAR(20), d TIMESTAMP NULL"
+        "id BIGINT PRIMARY KEY, h INT DEFAULT 3 INVISIBLE, a INT, u INT NOT NULL UNIQUE,"
+        " v INT AS (a * 2) VIRTUAL"
     )
     compared.insert(
-        ["id", "g", "a", "n", "s", "d"],
-        [
-            [str(n), str(n % 5), str(n % 7) if n % 6 else "NULL", f"{n}.125", f"'s{n % 9}'",
-             f"'2024-01-{1 + n % 28:02} 10:00:00'"]
-            for n in range(1, 60)
-        ],
-    )  # fmt: skip
-    items = (
-        "COALESCE(SUM(a), 0), SUM(a) / COUNT(*), SUM(n) * 1.2, ROUND(AVG(n), 2), AVG(a) * 100,"
-        " COUNT(*) + 1, MAX(a) - MIN(a), 100 * SUM(a = 1) / COUNT(*), IF(COUNT(*) > 3, 'y', 'n'),"
-        " CAST(SUM(a) AS SIGNED), DATE(MAX(d)), CONCAT(COUNT(*), ' rows'), NULLIF(COUNT(*), 12),"
-        " UPPER(MAX(s)), CASE WHEN SUM(a) > 20 THEN 'big' ELSE 'small' END, COUNT(DISTINCT a) / 2"
+        ["id", "h", "a", "u"], [[str(i), str(i % 3), str(i % 7), str(i)] for i in range(1, 60)]
     )
     check(
         compared,
-        f"SELECT {items} FROM t",
-        f"SELECT {items} FROM t WHERE id > 1000",
-        f"SELECT g, {items}, g + COUNT(*) FROM t GROUP BY g ORDER BY g LIMIT 3",
-        "SELECT g, SUM(a) / COUNT(*) r FROM t GROUP BY g HAVING r > 1.5 ORDER BY r DESC, g LIMIT 3",
-        "SELECT g FROM t GROUP BY g HAVING COUNT(*) > 11 OR SUM(a) < 30 ORDER BY g",
-        "SELECT g FROM t GROUP BY g HAVING MAX(s) > 's7' ORDER BY SUM(a) + COUNT(*) DESC, g",
-        "SELECT g, SUM(a) total, COUNT(*) c FROM t GROUP BY g HAVING total * 2 > c ORDER BY total - c, g",
-        "SELECT COUNT(*) FROM (SELECT g, SUM(a) / COUNT(*) FROM t GROUP BY g) d",
+        "SELECT h, SUM(a), BIT_XOR(v), STD(a) > 1 FROM t GROUP BY h WITH ROLLUP",
+        "SELECT MIN(h) AS v, STD(v) > 1 FROM t GROUP BY a HAVING v < 1",
+        "SELECT STD(1), COUNT(*) FROM t",
     )
-    for connection in compared.spread.values():
-        assert ask(connection, f"SELECT {items} FROM t", prepared=True).rows == (
-            ask(compared.direct, f"SELECT {items} FROM t", prepared=True).rows
-        )
     connection = compared.proxy.connect(database="by3")
-    run(connection, "INSERT INTO t (id, a) VALUES (100, 1), (101, 1)")
-    assert ask(connection, "SELECT COUNT(*) + 1 FROM t").rows == [(b"62",)]
-    sql = "SELECT COUNT(*) + 9223372036854775807 FROM t"
-    codes = [ask(each, sql).error for each in (connection, compared.direct)]
-    assert [error and error[0] for error in codes] == [1690, 1690]
-    connection.rollback()
-    assert ask(connection, "SELECT COUNT(*) / 0 FROM t").rows == [(None,)]
-    assert [warning[1] for warning in rows(connection, "SHOW WARNINGS")] == [1365]
-    # Once two rows for two shards.
-    for sql in ("SELECT COUNT(*) + (SELECT 1) FROM t", "SELECT (SELECT 1) + MAX(a) FROM t"):
-        answer = ask(compared.spread[2], sql)
-        assert answer.error == (1235, "unsupported: an aggregate over several shards")
-    # MySQL rounds what each function makes of an average, MariaDB does not.
-    check(
-        compared,
-        "SELECT AVG(a) * 100, ROUND(AVG(a), 1) / 3, CONCAT(AVG(a), ' EUR') FROM t WHERE id < 9",
-    )
-    connection.rollback()
-    # More groups than are computed at once.
-    compared.create("id BIGINT PRIMARY KEY, a INT")
-    compared.insert(["id", "a"], [[str(n), str(n // 2)] for n in range(1, 1300)])
-    check(compared, "SELECT a, a * COUNT(*) FROM t GROUP BY a ORDER BY a DESC")
+    for each in (connection, compared.direct):
+        run(each, "SET sql_mode = ''")
+    # A column hides the alias, even one that `*` leaves out.
+    sql = "SELECT 1 AS h, COUNT(*), STD(a) > 1 FROM t GROUP BY h ORDER BY COUNT(*)"
+    assert ask(connection, sql).rows == ask(compared.direct, sql).rows
+    # Rows have no key and no default.
+    for sql in ("SELECT MAX(DEFAULT(h)), STD(a) FROM t", "SELECT STD(_rowid) FROM t"):
+        assert ask(connection, sql).error == (1235, "unsupported: STD over several shards")
+    run(connection, "SET sql_mode = 'ONLY_FULL_GROUP_BY'")
+    # By a column that has one value for each row of MySQL's, and any of several for the proxy.
+    sql = "SELECT u, a, STD(a) FROM t GROUP BY u"
+    assert ask(compared.direct, sql).error is None
+    if compared.server.family is Family.MYSQL:
+        refusal = "unsupported: a column that is not grouped over several shards"
+        assert ask(connection, sql).error == (1235, refusal)
 
 
-def test_an_alias_that_is_also_a_column_is_grouped_by_as_the_column(
+def test_moments_and_what_stands_in_their_place_are_sorted_as_the_server_does(
     compared: ComparedCluster,
 ) -> None:
-    numbers(compared)
-    check(compared, "SELECT a DIV 3 AS a, COUNT(*) FROM t GROUP BY a ORDER BY SUM(id)")
-    answer = ask(compared.spread[2], "SELECT id % 2 AS a, COUNT(*) FROM t GROUP BY a")
-    if compared.server.family == "mysql":
-        # The statement itself is wrong there: it groups by the column.
-        assert answer.error is not None
-        assert answer.error[0] == 1055
-        return
-    # Of any row of a group.
-    assert answer.error is None
+    compared.create("id BIGINT PRIMARY KEY, y YEAR, d DATETIME, t TIMESTAMP NULL")
+    for connection in (compared.direct, *compared.spread.values()):
+        run(connection, "SET time_zone = '+00:00'")
+    compared.insert(
+        ["id", "y", "d", "t"],
+        [[str(i), f"{2000 + i % 9}" if i % 4 else "NULL", f"'2004-0{1 + i % 7}-01'" if i % 3 else "NULL",
+          f"'2024-10-27 0{i % 3}:30:00'"] for i in range(1, 40)],
+    )  # fmt: skip
+    check(
+        compared,
+        # An instant sorts by itself and not by its text when clocks are set back.
+        "SELECT t, id FROM t ORDER BY t, id",
+        "SELECT DISTINCT t FROM t ORDER BY t",
+        # Strings with a value where there are no rows
+        "SELECT id, COALESCE(MAX(y), '2004-01-01') AS m FROM t GROUP BY id ORDER BY m DESC, id",
+        "SELECT id, COALESCE(MAX(d), '2004-05-01') AS m FROM t GROUP BY id ORDER BY m DESC, id",
+    )
 
 
 def test_a_char_column_without_padding_is_sorted_as_the_server_does(
     compared: ComparedCluster,
 ) -> None:
-    is_mysql = compared.server.family == "mysql"
+    is_mysql = compared.server.family is Family.MYSQL
     collation = "utf8mb4_0900_ai_ci" if is_mysql else "utf8mb4_unicode_nopad_ci"
     compared.create(
         f"id BIGINT PRIMARY KEY, s CHAR(10) CHARACTER SET utf8mb4 COLLATE {collation}"
     )
-    words = ("a", "a\\t", "a b", "", "\\t", "b")
+    words = ("a", "a\\t", "a b", "", "\\t", "b", "A")
     compared.insert(["id", "s"], [[str(n), f"'{word}'"] for n, word in enumerate(words, 1)])
     check(
         compared,
-        "SELECT s FROM t ORDER BY s, id",
-        "SELECT s FROM t ORDER BY s DESC, id",
-        "SELECT s, COUNT(*) FROM t GROUP BY s ORDER BY s",
+        "SELECT s FROM t WHERE s <> 'A' ORDER BY s, id",
+        "SELECT s FROM t WHERE s <> 'A' ORDER BY s DESC, id",
+        "SELECT s, COUNT(*) FROM t WHERE id < 7 GROUP BY s ORDER BY s",
     )
+    if not is_mysql:
+        union = "(SELECT s, id FROM t ORDER BY id LIMIT 9) UNION SELECT s, id + 1 FROM t WHERE id < 4"
+        check(compared, f"{union} ORDER BY s, id")
 
 
-def test_an_instant_sorts_by_itself_and_not_by_its_text_when_clocks_are_set_back(
-    compared: ComparedCluster,
-) -> None:
-    compared.create("id BIGINT PRIMARY KEY, d TIMESTAMP NULL")
-    for connection in (compared.direct, *compared.spread.values()):
-        run(connection, "SET time_zone = '+00:00'")
-    compared.insert(
-        ["id", "d"], [[str(n), f"'2024-10-27 0{n % 3}:30:00'"] for n in range(1, 9)]
-    )
-    check(compared, "SELECT d, id FROM t ORDER BY d, id", "SELECT DISTINCT d FROM t ORDER BY d")
-
-
-def test_an_order_by_the_smallest_of_an_enum_is_refused(compared: ComparedCluster) -> None:
-    compared.create("id BIGINT PRIMARY KEY, e ENUM('z', 'a')")
-    for sql in (
-        "SELECT id, MAX(e) m FROM t GROUP BY id ORDER BY m",
-        "SELECT id % 2, MAX(e) m FROM t GROUP BY 1 ORDER BY m",
-    ):
-        answer = ask(compared.spread[3], sql)
-        assert answer.error is not None
-        assert "MIN or MAX of an ENUM" in answer.error[1]
-
-
-def test_a_servers_own_error_comes_through(compared: ComparedCluster) -> None:
-    numbers(compared)
-    for sql in ("SELECT nope FROM t ORDER BY 1", "SELECT a FROM t ORDER BY nope"):
-        mine, theirs = ask(compared.spread[2], sql), ask(compared.direct, sql)
-        assert mine.error == theirs.error
-    check(compared, "SELECT COUNT(*) FROM t")
-
-
-def test_it_takes_part_in_the_sessions_transaction(compared: ComparedCluster) -> None:
-    numbers(compared)
-    connection = compared.proxy.connect(database="by3")
-    run(connection, "INSERT INTO t (id, a) VALUES (100, 1), (101, 1), (102, 1), (103, 1)")
-    assert ask(connection, "SELECT COUNT(*) FROM t").rows == [(b"54",)]
-    assert ask(connection, "SELECT id FROM t ORDER BY id DESC LIMIT 1").rows == [(b"103",)]
-    assert ask(compared.spread[3], "SELECT COUNT(*) FROM t").rows == [(b"50",)]
-    connection.rollback()
-    assert ask(connection, "SELECT COUNT(*) FROM t").rows == [(b"50",)]
+def test_more_groups_than_are_computed_at_once(compared: ComparedCluster) -> None:
+    compared.create("id BIGINT PRIMARY KEY, a INT")
+    compared.insert(["id", "a"], [[str(n), str(n // 2)] for n in range(1, 1300)])
+    check(compared, "SELECT a, a * COUNT(*) FROM t GROUP BY a ORDER BY a DESC")
+    # Grouped by the column: wrong on MySQL, and any row of a group elsewhere.
+    answer = ask(compared.spread[2], "SELECT id % 2 AS a, COUNT(*) FROM t GROUP BY a")
+    assert (answer.error or [0])[0] == (1055 if compared.server.family is Family.MYSQL else 0)
 
 
 def test_answers_follow_one_another_in_one_command(compared: ComparedCluster) -> None:
@@ -216,13 +287,13 @@ def test_answers_follow_one_another_in_one_command(compared: ComparedCluster) ->
     connection = compared.proxy.connect(database="by2", client_flag=CLIENT.MULTI_STATEMENTS)
     with connection.cursor() as cursor:
         cursor.execute("SELECT COUNT(*) FROM t; SELECT id FROM t ORDER BY id LIMIT 2; SELECT 1")
-        assert cursor.fetchall() == ((50,),)
-        assert cursor.nextset()
-        assert cursor.fetchall() == ((1,), (2,))
-        assert cursor.nextset()
-        assert cursor.fetchall() == ((1,),)
+        found = [cursor.fetchall()]
+        while cursor.nextset():
+            found.append(cursor.fetchall())
+    assert found == [((50,),), ((1,), (2,)), ((1,),)]
 
 
+@pytest.mark.one_server
 def test_a_slow_reader_of_a_large_order_costs_bounded_memory(compared: ComparedCluster) -> None:
     compared.create("id BIGINT PRIMARY KEY, body VARCHAR(4000)")
     for start in range(1, 20_001, 2000):
@@ -237,13 +308,19 @@ def test_a_slow_reader_of_a_large_order_costs_bounded_memory(compared: ComparedC
         cursor.execute("SELECT id, body FROM t ORDER BY id")
         peak = 0
         for expected in range(1, 20_001):
-            (found, _) = cursor.fetchone()
-            assert found == expected
+            row: Any = cursor.fetchone()
+            assert row[0] == expected
             if expected % 2000 == 0:
                 time.sleep(0.05)
                 peak = max(peak, resident_bytes(compared.proxy.pid))
     # 60 MB of rows; 8 shards may wait with 256 KB each, and sockets hold some.
     assert peak - before < 25 << 20
+
+
+def resident_bytes(pid: int) -> int:
+    """Return how much memory a process has."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * 4096
 
 
 def test_kill_query_ends_it_and_the_session_goes_on(compared: ComparedCluster) -> None:
@@ -264,12 +341,6 @@ def test_kill_query_ends_it_and_the_session_goes_on(compared: ComparedCluster) -
     killer.join()
     assert answer.error is not None
     assert ask(connection, "SELECT COUNT(*) FROM t").rows == [(b"50",)]
-
-
-def resident_bytes(pid: int) -> int:
-    """Return how much memory a process has."""
-    with open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * 4096
 
 
 def test_joined_writes_do_on_the_shards_what_they_do_on_one_server(
@@ -298,173 +369,3 @@ def test_joined_writes_do_on_the_shards_what_they_do_on_one_server(
                 counts.add(cursor.execute(sql))
         assert len(counts) == 1, (sql, counts)
     check(compared, "SELECT * FROM t ORDER BY id", "SELECT * FROM u ORDER BY id")
-
-
-def test_joins_are_merged_like_one_table(compared: ComparedCluster) -> None:
-    numbers(compared)
-    compared.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)", "u")
-    compared.create("id BIGINT PRIMARY KEY, name VARCHAR(20)", "r")
-    compared.insert(["id", "a"], [[str(n), str(n % 3)] for n in range(1, 51, 3)], "u")
-    compared.everywhere("INSERT INTO r VALUES (1, 'one'), (2, 'Two'), (3, 'three')")
-    check(
-        compared,
-        "SELECT * FROM t JOIN u ON t.id = u.id ORDER BY t.s, t.id LIMIT 4",
-        "SELECT t.id, r.name FROM t JOIN r ON r.id = t.a ORDER BY r.name DESC, t.id LIMIT 7",
-        "SELECT r.name, COUNT(*), AVG(t.id) FROM t LEFT JOIN r ON r.id = t.a GROUP BY r.name"
-        " ORDER BY r.name",
-        "SELECT COUNT(DISTINCT u.a) FROM t LEFT JOIN u USING (id) WHERE t.id > 3",
-        "SELECT t.id, (SELECT COUNT(*) FROM u WHERE u.id = t.id) n FROM t ORDER BY n DESC, t.id",
-        "SELECT id FROM t WHERE EXISTS(SELECT 1 AS x FROM u U0 WHERE U0.id = (t.id) LIMIT 1) ORDER BY id",
-        "SELECT id, (SELECT U0.a FROM u U0 WHERE U0.id = (t.id) ORDER BY U0.a LIMIT 1) n FROM t"
-        " ORDER BY n, id DESC LIMIT 20",
-        # The rows that a RIGHT JOIN fills with NULLs are one group, and of all shards.
-        "SELECT u.id, MIN(t.a) FROM u RIGHT JOIN t ON t.id = u.id AND t.id < 9 GROUP BY u.id"
-        " ORDER BY u.id",
-    )
-
-
-def test_unions_are_answered_with_one_servers_columns_and_rows(
-    compared: ComparedCluster,
-) -> None:
-    numbers(compared)
-    compared.create("id BIGINT PRIMARY KEY, b DECIMAL(6,2), s VARCHAR(40)", "u")
-    compared.insert(
-        ["id", "b", "s"], [[str(n), f"{n % 4}.5", f"'B{n % 5}'"] for n in range(40, 70)], "u"
-    )
-    compared.create("id BIGINT PRIMARY KEY, s VARCHAR(20)", "r")
-    compared.everywhere("INSERT INTO r VALUES (1, 'b1'), (2, 'other')")
-    for sql in (
-        "SELECT id, s FROM t UNION ALL SELECT id, s FROM u ORDER BY s DESC, id LIMIT 3, 9",
-        "SELECT a, id FROM t UNION ALL SELECT b, id FROM u ORDER BY 1, id LIMIT 20",
-        "SELECT id AS n, 'left' AS side FROM t UNION ALL (SELECT id, 'rightmost' FROM u)"
-        " ORDER BY side, n",
-        "SELECT id FROM t EXCEPT SELECT id FROM u ORDER BY id",
-        "SELECT id FROM t INTERSECT SELECT id FROM u ORDER BY 1 DESC LIMIT 4",
-        "SELECT a FROM t UNION SELECT b FROM u UNION SELECT 77 ORDER BY a",
-        "SELECT a, a % 2 AS p FROM t UNION SELECT id, 5 FROM r ORDER BY p DESC, 1 LIMIT 5",
-    ):
-        theirs = ask(compared.direct, sql)
-        for shards, connection in compared.spread.items():
-            mine = ask(connection, sql)
-            assert not differences(mine, theirs), (shards, sql)
-            assert mine.rows == theirs.rows, (shards, sql)
-    check(compared, "SELECT id, s FROM t UNION ALL SELECT id, s FROM u", in_order=False)
-    answer = ask(compared.spread[2], "SELECT a, a FROM t UNION SELECT id, s FROM r")
-    assert answer.error is not None
-    assert "two columns of one name" in answer.error[1]
-
-
-def test_distinct_rows_with_a_subquery_among_them_are_refused(
-    compared: ComparedCluster,
-) -> None:
-    numbers(compared)
-    compared.create("id BIGINT PRIMARY KEY, k INT", "u")
-    for items in (
-        "a, (SELECT MAX(k) FROM u WHERE u.id = t.id)",
-        "(SELECT MIN(k) FROM u WHERE u.id = t.id), (SELECT MAX(k) FROM u WHERE u.id = t.id)",
-    ):
-        answer = ask(compared.spread[2], f"SELECT DISTINCT {items} FROM t")
-        assert answer.error == (1235, "unsupported: grouping by a subquery over several shards")
-
-
-def test_the_rows_of_a_derived_table_are_counted_as_paginators_do(
-    compared: ComparedCluster,
-) -> None:
-    numbers(compared)
-    compared.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)", "u")
-    compared.insert(
-        ["id", "a", "s"], [[str(n), str(n % 3), "'B1'"] for n in range(40, 60)], "u"
-    )
-    for inner in (
-        "SELECT id, s FROM t WHERE a > 1 ORDER BY s",
-        "SELECT DISTINCT s FROM t",
-        "SELECT DISTINCT id, s FROM t",
-        "SELECT s FROM t WHERE a = 99 GROUP BY s",
-        "SELECT s, COUNT(*) AS n FROM t GROUP BY s HAVING COUNT(*) > 4 ORDER BY COUNT(*) DESC, s",
-        "SELECT id, COUNT(*) AS n FROM t GROUP BY id",
-        "SELECT id FROM t ORDER BY s DESC LIMIT 45, 20",
-        "SELECT a, s FROM t GROUP BY a, s LIMIT 3, 12",
-        "SELECT a FROM t LIMIT 0",
-        "SELECT COUNT(*), MAX(a) FROM t",
-        "SELECT COUNT(DISTINCT s) FROM t HAVING COUNT(DISTINCT s) > 100",
-        "SELECT t.s FROM t LEFT JOIN u ON t.id = u.id GROUP BY t.s",
-        "SELECT a FROM t UNION SELECT a FROM u",
-        "SELECT a, id FROM t UNION ALL SELECT a, id FROM u",
-        "SELECT id FROM t EXCEPT SELECT id FROM u ORDER BY 1 LIMIT 30",
-        "SELECT x.s FROM (SELECT s, a FROM t) x WHERE x.a > 2 GROUP BY x.s",
-    ):
-        for outer in ("COUNT(*)", "count(*) AS count_1"):
-            sql = f"SELECT {outer} FROM ({inner}) AS anon_1"
-            for prepared in (False, True):
-                theirs = ask(compared.direct, sql, prepared=prepared)
-                assert theirs.error is None, theirs.error
-                for shards, connection in compared.spread.items():
-                    mine = ask(connection, sql, prepared=prepared)
-                    assert not differences(mine, theirs), (shards, sql)
-
-
-def test_a_derived_table_whose_rows_are_each_on_one_shard_is_read_as_a_table_is(
-    compared: ComparedCluster,
-) -> None:
-    numbers(compared)
-    check(
-        compared,
-        "SELECT d.b, COUNT(*), SUM(d.a) FROM (SELECT a, id % 4 AS b FROM t WHERE id > 9) d"
-        " GROUP BY d.b ORDER BY 2 DESC, d.b LIMIT 3",
-        "SELECT * FROM (SELECT id, a + 1 AS b FROM t) AS d WHERE b > 3 ORDER BY b DESC, id LIMIT 5, 7",
-        "SELECT n, COUNT(*) FROM (SELECT id, COUNT(*) AS n FROM t GROUP BY id) d GROUP BY n ORDER BY n",
-        "SELECT DISTINCT UPPER(d.s) AS u FROM (SELECT DISTINCT id, s FROM t) d ORDER BY u",
-        "SELECT MAX(y.b) FROM (SELECT x.b FROM (SELECT a * 2 AS b FROM t) x WHERE x.b > 1) y",
-        "SELECT d.* FROM (SELECT s, id FROM t ORDER BY a) d ORDER BY d.s, d.id",
-    )
-
-
-def test_a_derived_table_that_needs_all_shards_for_a_row_is_refused(
-    compared: ComparedCluster,
-) -> None:
-    numbers(compared)
-    sql = "SELECT x, COUNT(*) FROM (SELECT RAND() x FROM t) d GROUP BY x"
-    answer = ask(compared.spread[2], sql)
-    assert answer.error is not None
-    assert answer.error[0] == 1235, sql
-
-
-def test_a_position_in_parentheses_is_a_position(compared: ComparedCluster) -> None:
-    numbers(compared)
-    check(
-        compared,
-        "SELECT a, id FROM t ORDER BY (1) DESC, ((id)) LIMIT 9",
-        "SELECT a + 1, COUNT(*) FROM t GROUP BY (1) ORDER BY (2) DESC, (1)",
-        "SELECT DISTINCT(a) FROM t ORDER BY a DESC",
-        "SELECT (a) AS x, (COUNT(*)) FROM t GROUP BY a ORDER BY ((x))",
-        "(SELECT a, id FROM t WHERE id < 30) UNION (SELECT id, a FROM t) ORDER BY (2) ASC, (1) LIMIT 21",
-    )
-    for sql in (
-        "SELECT a FROM t ORDER BY -1",
-        "SELECT a FROM t ORDER BY 0",
-        "SELECT a FROM t ORDER BY 2",
-    ):
-        theirs = ask(compared.direct, sql)
-        mine = ask(compared.spread[3], sql)
-        assert not differences(mine, theirs), sql
-
-
-def test_an_average_that_rounds_to_what_having_compares_with_is_computed_from_the_rows(
-    compared: ComparedCluster,
-) -> None:
-    compared.create("id BIGINT PRIMARY KEY, a INT, b INT")
-    compared.insert(
-        ["id", "a", "b"], [[str(n), str(n % 3), str(1 + (n % 9 < 3))] for n in range(1, 28)]
-    )
-    check(
-        compared,
-        "SELECT a, AVG(b) FROM t GROUP BY a HAVING AVG(b) > 1.3 ORDER BY a",
-        "SELECT a, AVG(b) AS m FROM t GROUP BY a HAVING m <= 1.3334 ORDER BY m DESC, a",
-    )
-    check(
-        compared,
-        *(
-            f"SELECT a, AVG(b) FROM t GROUP BY a HAVING AVG(b) {condition} ORDER BY a"
-            for condition in ("> 1.3333", "= 1.3333", ">= 1.33332")
-        ),
-    )

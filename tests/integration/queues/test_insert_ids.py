@@ -4,6 +4,7 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
+from tests.cases import in_turn
 from tests.fixtures.streams import run
 
 
@@ -63,6 +64,7 @@ def told(connection, definition, sql, *, is_known):
     return affected, keys.get(told, told), keys.get(last, last)
 
 
+@in_turn
 @pytest.mark.parametrize("found_rows", [0, CLIENT.FOUND_ROWS])
 @pytest.mark.parametrize("sql", STATEMENTS)
 def test_an_insert_id_is_that_of_a_row_as_with_auto_increment(

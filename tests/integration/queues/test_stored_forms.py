@@ -17,6 +17,7 @@ from tests.fixtures.streams import run
 pytestmark = pytest.mark.db
 
 SEED = int(os.environ.get("SCATTER_SEED", "1"))
+VALUES = int(os.environ.get("STORED_VALUES", "10"))  # of each type
 REFUSED = {1235, 1366}
 LETTERS = "aAbBéÉßµ 0-_~"
 
@@ -139,7 +140,7 @@ def test_an_id_is_one_row_however_it_is_spelled(cluster, family, kind):
     single = cluster.proxy.connect(database="plain", autocommit=True)
     for connection in (spread, single):
         run(connection, f"CREATE QUEUE forms (id {kind}) WITH (ack_wait = 60)")
-    spellings = [one for _ in range(30) for one in TYPES[kind](dice)]
+    spellings = [one for _ in range(VALUES) for one in TYPES[kind](dice)]
     dice.shuffle(spellings)
     written = 0
     for one in spellings:

@@ -68,25 +68,6 @@ class TestHeldState:
         run(first, "UNLOCK TABLES")
         run(second, "INSERT INTO locked VALUES (3)")
 
-    def test_last_insert_id_is_the_clients_own(self, tight: RunningProxy) -> None:
-        clients = crowd(tight)
-        run(clients[0], "CREATE TABLE numbered (id INT AUTO_INCREMENT PRIMARY KEY, who INT)")
-        expected: dict[int, int] = {}
-        for number in shuffled_rounds(clients, 4):
-            client = clients[number]
-            if number in expected:
-                assert value(client, "SELECT LAST_INSERT_ID()") == expected[number]
-            with client.cursor() as cursor:
-                cursor.execute("INSERT INTO numbered (who) VALUES (%s)", (number,))
-                expected[number] = cursor.lastrowid
-        for number in shuffled_rounds(clients, 1):
-            assert value(clients[number], "SELECT LAST_INSERT_ID()") == expected[number]
-            found = rows(
-                clients[number], "SELECT who FROM numbered WHERE id = LAST_INSERT_ID()"
-            )
-            assert found == ((number,),)
-            run(clients[number], "INSERT INTO numbered (who) SELECT LAST_INSERT_ID()")
-
     @pytest.mark.parametrize(
         "sql", ["SET last_insert_id = 5", "SET @@identity = 5", "SELECT LAST_INSERT_ID(5)"]
     )
@@ -164,19 +145,6 @@ class TestHeldState:
                 assert value(client, "SELECT FOUND_ROWS()") == wanted[number]
                 wanted[number] = 1
 
-    def test_found_rows_and_row_count(self, tight: RunningProxy) -> None:
-        clients = crowd(tight, 4)
-        run(clients[0], "CREATE TABLE counted (n INT)")
-        run(clients[0], "INSERT INTO counted VALUES (1), (2), (3), (4), (5)")
-        for number, client in enumerate(clients):
-            run(client, f"SELECT n FROM counted WHERE n <= {number + 1}")
-        for number, client in enumerate(clients):
-            assert value(client, "SELECT FOUND_ROWS()") == number + 1
-        for number, client in enumerate(clients):
-            run(client, f"UPDATE counted SET n = n + 10 WHERE n = {number + 1}")
-        for client in clients:
-            assert value(client, "SELECT ROW_COUNT()") == 1
-
     def test_a_client_is_told_who_it_is_itself(self, tight: RunningProxy) -> None:
         first, second = crowd(tight, 2)
         number = value(first, "SELECT CONNECTION_ID() FROM DUAL")
@@ -200,11 +168,3 @@ class TestHeldState:
         assert "no free connection to shard '-' of keyspace 'plain' within 10 s" in text
         first.close()
         assert value(third, "SELECT 1") == 1
-
-    def test_prepare_as_text(self, tight: RunningProxy) -> None:
-        first, *others = crowd(tight, 4)
-        run(first, "PREPARE p FROM 'SELECT ? + 1'")
-        run(first, "SET @n = 41")
-        for other in others:
-            assert value(other, "SELECT 1") == 1
-        assert value(first, "EXECUTE p USING @n") == 42

@@ -29,48 +29,42 @@ def told(client: "Connection[bytes]", sql: str) -> int:
         return int(cursor.lastrowid or 0)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        pytest.param("INSERT INTO {t} (v) VALUES (1)", id="one row"),
-        pytest.param("INSERT INTO {t} (v) VALUES (1), (2), (3)", id="the first of several"),
-        pytest.param("INSERT INTO {t} VALUES (100, 1)", id="a row that names its id"),
-        pytest.param("INSERT INTO {t} VALUES (NULL, 1), (200, 2)", id="made, then named"),
-        pytest.param("INSERT INTO {t} VALUES (300, 1), (NULL, 2)", id="named, then made"),
-        pytest.param("INSERT INTO {t} VALUES (0, 1)", id="zero"),
-        pytest.param("INSERT INTO {t} (v) SELECT v FROM {t}", id="rows of a query"),
-        pytest.param("INSERT INTO {t}_named (v) VALUES (5)", id="a trigger names it"),
-        pytest.param("INSERT INTO {t}_logged (v) VALUES (5)", id="a trigger makes another one"),
-        pytest.param("INSERT INTO {t}_plain VALUES (7)", id="a table without"),
-        pytest.param("INSERT INTO {t}_plain VALUES (LAST_INSERT_ID(55))", id="by the function"),
-        pytest.param("UPDATE {t} SET v = LAST_INSERT_ID(77) WHERE id = 1", id="an UPDATE"),
-        pytest.param("UPDATE {t} SET v = LAST_INSERT_ID(77) WHERE id = 9", id="no row of it"),
-        pytest.param("INSERT IGNORE INTO {t} VALUES (1, 3)", id="ignored"),
-        pytest.param(
-            "INSERT INTO {t} VALUES (1, 3) ON DUPLICATE KEY UPDATE v = 4", id="upserted"
-        ),
-        pytest.param(
-            "INSERT INTO {t} VALUES (1, 3) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), v = 5",
-            id="upserted by the function",
-        ),
-        pytest.param("REPLACE INTO {t} (v) VALUES (9)", id="replaced"),
-        pytest.param("INSERT INTO {t} VALUES (NULL, 1), (1, 2)", id="failed at its second row"),
-        pytest.param("CALL {t}_fill()", id="a procedure"),
-    ],
+STATEMENTS = (
+    "INSERT INTO {t} (v) VALUES (1)",  # one row
+    "INSERT INTO {t} (v) VALUES (1), (2), (3)",  # the first of several
+    "INSERT INTO {t} VALUES (100, 1)",  # a row that names its id
+    "INSERT INTO {t} VALUES (NULL, 1), (200, 2)",  # made, then named
+    "INSERT INTO {t} VALUES (300, 1), (NULL, 2)",  # named, then made
+    "INSERT INTO {t} VALUES (0, 1)",  # zero
+    "INSERT INTO {t} (v) SELECT v FROM {t}",  # rows of a query
+    "INSERT INTO {t}_named (v) VALUES (5)",  # a trigger names it
+    "INSERT INTO {t}_logged (v) VALUES (5)",  # a trigger makes another one
+    "INSERT INTO {t}_plain VALUES (7)",  # a table without
+    "INSERT INTO {t}_plain VALUES (LAST_INSERT_ID(55))",  # by the function
+    "UPDATE {t} SET v = LAST_INSERT_ID(77) WHERE id = 1",  # an UPDATE
+    "UPDATE {t} SET v = LAST_INSERT_ID(77) WHERE id = 9",  # no row of it
+    "INSERT IGNORE INTO {t} VALUES (1, 3)",  # ignored
+    "INSERT INTO {t} VALUES (1, 3) ON DUPLICATE KEY UPDATE v = 4",  # upserted
+    "INSERT INTO {t} VALUES (1, 3) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), v = 5",  # upserted by the function
+    "REPLACE INTO {t} (v) VALUES (9)",  # replaced
+    "INSERT INTO {t} VALUES (NULL, 1), (1, 2)",  # failed at its second row
+    "CALL {t}_fill()",  # a procedure
 )
+
+
 def test_it_is_what_one_server_says_also_when_others_had_the_connection(
     tight: RunningProxy,
     sharded_database: str,
     servers: tuple[DatabaseServer, DatabaseServer],
     connect: Connect,
-    sql: str,
 ) -> None:
     client, *others = crowd(tight, 4)
     direct = connect(servers[1], database=f"{sharded_database}_plain", autocommit=True)
-    found = []
-    for table, one in (("through", client), ("straight", direct)):
+    both = (("through", client), ("straight", direct))
+    for table, one in both:
         for made in (
             "CREATE TABLE {t} (id BIGINT AUTO_INCREMENT PRIMARY KEY, v INT)",
+            "CREATE TABLE {t}_others LIKE {t}",
             "CREATE TABLE {t}_plain (id BIGINT PRIMARY KEY)",
             "CREATE TABLE {t}_named LIKE {t}",
             "CREATE TABLE {t}_logged LIKE {t}",
@@ -80,12 +74,15 @@ def test_it_is_what_one_server_says_also_when_others_had_the_connection(
             "CREATE PROCEDURE {t}_fill() INSERT INTO {t} (v) VALUES (6)",
         ):
             run(one, made.format(t=table))
-        run(one, f"SET last_insert_id = {BEFORE}")
-        answer = told(one, sql.format(t=table))
-        if one is client:
+    for sql in STATEMENTS:
+        found = []
+        for table, one in both:
+            run(one, f"SET last_insert_id = {BEFORE}")
+            answer = told(one, sql.format(t=table))
             for other in others:
                 # Each of them has one of the two connections, and makes an id of its own there.
-                run(other, "INSERT INTO through (v) VALUES (2), (3)")
-        found.append((answer, value(one, "SELECT LAST_INSERT_ID()")))
+                run(other, "INSERT INTO through_others (v) VALUES (2), (3)")
+            found.append((answer, value(one, "SELECT LAST_INSERT_ID()")))
+        assert found[0] == found[1], sql
+    for table, one in both:
         run(one, f"DROP PROCEDURE {table}_fill")
-    assert found[0] == found[1]

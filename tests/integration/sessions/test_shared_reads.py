@@ -6,7 +6,6 @@ by the server, which has fewer connections than clients.
 
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -165,35 +164,3 @@ def test_connections_that_a_server_kills_are_nobodys_trouble(
         except pymysql.MySQLError as error:
             assert error.args[0] == 1094, error  # noqa: PT017 - it was gone already
     crowd.go_on(200)
-
-
-def test_a_quick_read_that_hangs_can_be_killed(cluster: SharedCluster, table: str) -> None:
-    clients = [cluster.proxy.connect(database="plain", autocommit=True) for _ in range(CLIENTS)]
-    sql = f"SELECT v FROM {table} WHERE id = 1"
-    for _ in range(20):
-        assert [value(client, sql) for client in clients] == [text(1)] * CLIENTS
-    blocker = cluster.proxy.connect(database="plain", autocommit=True)
-    run(blocker, f"LOCK TABLES {table} WRITE")
-    outcomes: list[Any] = []
-
-    def read(client: Any) -> None:
-        try:
-            outcomes.append(value(client, sql))
-        except pymysql.MySQLError as error:
-            outcomes.append(error.args[0])
-
-    threads = [threading.Thread(target=read, args=(client,), daemon=True) for client in clients]
-    for thread in threads:
-        thread.start()
-    killer = cluster.proxy.connect(database="plain", autocommit=True)
-    deadline_s = time.monotonic() + WAIT_S
-    while 1317 not in outcomes:
-        # One that is just beginning anew is not stopped: KILL QUERY is said again.
-        run(killer, f"KILL QUERY {clients[0].thread_id()}")
-        assert time.monotonic() < deadline_s
-        time.sleep(0.05)
-    run(blocker, "UNLOCK TABLES")
-    for thread in threads:
-        thread.join(WAIT_S)
-    assert sorted(outcomes, key=str) == [1317] + [text(1)] * (CLIENTS - 1)
-    assert [value(client, sql) for client in clients] == [text(1)] * CLIENTS

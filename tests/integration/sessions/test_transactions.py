@@ -9,6 +9,7 @@ from typing import Any
 import pymysql
 import pytest
 
+from tests.cases import in_turn
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
 from tests.fixtures.streams import WAIT_S, eventually, refused, rows, run, value
@@ -224,15 +225,18 @@ def test_a_commit_that_reached_one_shard_only_says_which(
 class TestCompletion:
     """AND CHAIN, RELEASE and completion_type, as on one server."""
 
-    @pytest.mark.parametrize("keyspace", ["plain", "commerce"])
+    @in_turn
     @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
     @pytest.mark.parametrize("begun", [False, True])
     @pytest.mark.parametrize("by_variable", [False, True])
     def test_release_disconnects_the_client(
         self, cluster: SharedCluster, keyspace: str, end: str, begun: bool, by_variable: bool
     ) -> None:
-        client = cluster.proxy.connect(database=keyspace, autocommit=True)
-        run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY)")
+        client, other = (
+            cluster.proxy.connect(database=keyspace, autocommit=True) for _ in range(2)
+        )
+        run(other, "CREATE TABLE IF NOT EXISTS customer (id BIGINT PRIMARY KEY)")
+        run(other, "DELETE FROM customer")
         if by_variable:
             run(client, "SET completion_type = 2")
             assert value(client, "SELECT @@completion_type") == "RELEASE"
@@ -245,11 +249,9 @@ class TestCompletion:
             run(client, "SELECT 1")
         assert caught.value.args[0] in (2006, 2013)
         assert "during query" in str(caught.value), "closed, without a word of the proxy's"
-        other = cluster.proxy.connect(database=keyspace, autocommit=True)
         expected = 2 if begun and end == "COMMIT" else 0
         assert value(other, "SELECT COUNT(*) FROM customer") == expected
 
-    @pytest.mark.parametrize("keyspace", ["plain", "commerce"])
     @pytest.mark.parametrize("by_variable", [False, True])
     def test_chain_begins_the_next_transaction(
         self, cluster: SharedCluster, keyspace: str, by_variable: bool

@@ -1,68 +1,82 @@
 """What a client set is its own, on whichever connection its next statement runs."""
 
-import threading
+from collections.abc import Callable
 from typing import Any
 
 import pymysql
 import pytest
 
+from streamfrom.proxy.embedded.servers import Family
+from tests.cases import in_turn
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import WAIT_S, refused, rows, run, value
-from tests.integration.sessions.crowd import CLIENTS, crowd, shuffled_rounds
+from tests.fixtures.streams import refused, rows, run, value
+from tests.integration.sessions.crowd import crowd, shuffled_rounds
 
 
 pytestmark = pytest.mark.db
 
 
+# What client {number} sets, what it is asked for, and what it is told, which it is told at each turn.
+OWN: tuple[tuple[str, str, Callable[[int], tuple[Any, ...]]], ...] = (
+    (
+        "SET time_zone = '+0{number}:00', group_concat_max_len = 100{number}",
+        "@@time_zone, @@group_concat_max_len",
+        lambda number: (f"+0{number}:00", 1000 + number),
+    ),
+    (
+        "SET @@time_zone = '+0{number}:00', @@autocommit = {odd}",  # without a scope
+        "@@time_zone, @@autocommit",
+        lambda number: (f"+0{number}:00", number % 2),
+    ),
+    (
+        "SET SESSION TRANSACTION ISOLATION LEVEL {level}; SET autocommit = {odd}",
+        "{isolation}, @@autocommit",
+        lambda number: (LEVELS[number % 4].replace(" ", "-"), number % 2),
+    ),
+    (
+        "SET NAMES utf8mb4 COLLATE {collation}",
+        "@@collation_connection",
+        lambda number: (COLLATIONS[number % 2],),
+    ),
+    (
+        "SET sql_mode = '{mode}'",
+        "@@sql_mode LIKE '%ANSI_QUOTES%'",
+        lambda number: (number % 2,),
+    ),
+)
+LEVELS = ("READ COMMITTED", "SERIALIZABLE", "READ UNCOMMITTED", "REPEATABLE READ")
+COLLATIONS = ("utf8mb4_bin", "utf8mb4_unicode_ci")
+
+
 class TestVariables:
-    def test_each_client_keeps_its_own(self, tight: RunningProxy) -> None:
-        clients = crowd(tight)
-        for number, client in enumerate(clients):
-            run(
-                client,
-                f"SET time_zone = '+0{number}:00', group_concat_max_len = {1000 + number}",
-            )
-            if number % 2:
-                run(client, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-                run(client, "SET sql_mode = 'ANSI_QUOTES,NO_ZERO_DATE'")
-        for number in shuffled_rounds(clients, 5):
-            found = rows(
-                clients[number], "SELECT @@time_zone, @@group_concat_max_len, @@sql_mode"
-            )[0]
-            assert found[:2] == (f"+0{number}:00", 1000 + number)
-            assert ("ANSI_QUOTES" in found[2]) == bool(number % 2)
-
-    def test_variables_set_without_a_scope_follow_their_client_too(
-        self, tight: RunningProxy
+    @in_turn
+    @pytest.mark.parametrize(("sets", "asked", "told"), OWN)
+    def test_each_client_keeps_its_own(
+        self,
+        tight: RunningProxy,
+        family: Family,
+        sets: str,
+        asked: str,
+        told: Callable[[int], tuple[Any, ...]],
     ) -> None:
-        clients = crowd(tight, 4)
-        for number, client in enumerate(clients[1:], 1):
-            run(client, f"SET @@time_zone = '+0{number}:00', @@autocommit = {number % 2}")
-        for number in shuffled_rounds(clients, 4):
-            zone = f"+0{number}:00" if number else "SYSTEM"
-            found = rows(clients[number], "SELECT @@time_zone, @@autocommit")
-            assert found == ((zone, number % 2 if number else 1),)
-            if number == 2:
-                clients[number].rollback()
-
-    def test_isolation_and_autocommit(self, tight: RunningProxy) -> None:
         clients = crowd(tight)
-        variable = (
-            "@@tx_isolation"
-            if "MariaDB" in tight_version(clients[0])
-            else "@@transaction_isolation"
-        )
-        levels = ["READ-COMMITTED", "SERIALIZABLE", "READ-UNCOMMITTED", "REPEATABLE-READ"]
+        isolation = "@@tx_isolation" if family is Family.MARIADB else "@@transaction_isolation"
         for number, client in enumerate(clients):
-            level = levels[number % 4].replace("-", " ")
-            run(client, f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
-            run(client, f"SET autocommit = {number % 2}")
+            words = {
+                "number": number,
+                "odd": number % 2,
+                "level": LEVELS[number % 4],
+                "collation": COLLATIONS[number % 2],
+                "mode": "ANSI_QUOTES,NO_ZERO_DATE" if number % 2 else "NO_ZERO_DATE",
+            }
+            for sql in sets.format(**words).split("; "):
+                run(client, sql)
         for number in shuffled_rounds(clients, 4):
-            found = rows(clients[number], f"SELECT {variable}, @@autocommit")
-            assert found == ((levels[number % 4], number % 2),)
-            if number % 2 == 0:
-                clients[number].rollback()
+            found = rows(clients[number], f"SELECT {asked.format(isolation=isolation)}")
+            assert found == (told(number),)
+            clients[number].rollback()
+        tight.disconnect()
 
     def test_character_sets(self, tight: RunningProxy) -> None:
         clients = [
@@ -78,15 +92,6 @@ class TestVariables:
                     "é",
                     "E9" if client.charset == "latin1" else "C3A9",
                 )
-
-    def test_set_names_and_collation_come_back_after_a_reset(self, tight: RunningProxy) -> None:
-        clients = crowd(tight, 4)
-        for number, client in enumerate(clients):
-            collation = ("utf8mb4_bin", "utf8mb4_unicode_ci")[number % 2]
-            run(client, f"SET NAMES utf8mb4 COLLATE {collation}")
-        for number in shuffled_rounds(clients, 4):
-            collation = ("utf8mb4_bin", "utf8mb4_unicode_ci")[number % 2]
-            assert value(clients[number], "SELECT @@collation_connection") == collation
 
     def test_a_session_begins_with_autocommit_whatever_the_servers_own_is(
         self, tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer]
@@ -163,43 +168,3 @@ class TestVariables:
                 assert rows(clients[number], "SELECT * FROM here") == ()
             else:
                 assert refused(clients[number], "SELECT * FROM here")[0] == 1146
-
-    def test_a_crowd_at_once(self, tight: RunningProxy) -> None:
-        failures: list[Any] = []
-
-        def work(number: int) -> None:
-            try:
-                client = pymysql.connect(
-                    host="127.0.0.1",
-                    port=tight.port,
-                    user="root",
-                    database="plain",
-                    autocommit=True,
-                )
-                with client:
-                    run(client, f"SET time_zone = '+0{number}:00'")
-                    expected = 0
-                    for turn in range(60):
-                        if turn % 7 == 0:
-                            run(
-                                client,
-                                f"SET group_concat_max_len = {5000 + number * 100 + turn}",
-                            )
-                            expected = 5000 + number * 100 + turn
-                        found = rows(
-                            client, f"SELECT @@time_zone, @@group_concat_max_len, {turn}"
-                        )
-                        assert found == ((f"+0{number}:00", expected, turn),)
-            except BaseException as error:
-                failures.append(error)
-
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(CLIENTS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(WAIT_S)
-        assert not failures
-
-
-def tight_version(client: Any) -> str:
-    return str(value(client, "SELECT VERSION()"))

@@ -24,6 +24,9 @@ COM_RESET_CONNECTION = 0x1F  # PyMySQL has no name for it
 FAILS = "SIGNAL SQLSTATE '45000'"
 
 
+Way = Callable[["Connection[Any]"], None]
+
+
 def prepare(connection: "Connection[Any]", sql: str) -> int:
     """Prepare a statement in the binary protocol and return its id."""
     connection._execute_command(COMMAND.COM_STMT_PREPARE, sql)
@@ -39,18 +42,15 @@ def as_text(connection: "Connection[Any]") -> None:
 
 def prepared(connection: "Connection[Any]") -> None:
     for sql in STEPS:
-        number = prepare(connection, sql)
-        connection._execute_command(
-            COMMAND.COM_STMT_EXECUTE, number.to_bytes(4, "little") + b"\0\1\0\0\0"
-        )
+        execute_prepared(connection, sql)
         assert connection._read_packet().is_ok_packet()
 
 
-def as_prepare_text(connection: "Connection[Any]") -> None:
-    for sql in STEPS:
-        text = sql.replace("'", "''")
-        run(connection, f"PREPARE p FROM '{text}'")
-        run(connection, "EXECUTE p")
+def execute_prepared(connection: "Connection[Any]", sql: str) -> None:
+    number = prepare(connection, sql)
+    connection._execute_command(
+        COMMAND.COM_STMT_EXECUTE, number.to_bytes(4, "little") + b"\0\1\0\0\0"
+    )
 
 
 def as_batch(connection: "Connection[Any]") -> None:
@@ -59,74 +59,56 @@ def as_batch(connection: "Connection[Any]") -> None:
         connection.next_result()
 
 
-def immediate(connection: "Connection[Any]") -> None:
-    for sql in STEPS:
-        run(connection, f'EXECUTE IMMEDIATE "{sql}"')
-
-
-def set_statement(connection: "Connection[Any]") -> None:
-    for sql in STEPS:
-        run(connection, f"SET STATEMENT max_statement_time = 100 FOR {sql}")
-
-
-def procedure(connection: "Connection[Any]") -> None:
-    run(connection, f"CREATE PROCEDURE p() BEGIN {BODY}; END")
-    run(connection, "CALL p()")
-
-
-def failing_procedure(connection: "Connection[Any]") -> None:
-    run(connection, f"CREATE PROCEDURE p() BEGIN {BODY}; {FAILS}; END")
-    refused(connection, "CALL p()")
-
-
-def failing_procedure_in_set_statement(connection: "Connection[Any]") -> None:
-    run(connection, f"CREATE PROCEDURE p() BEGIN {BODY}; {FAILS}; END")
-    refused(connection, "SET STATEMENT max_statement_time = 100 FOR CALL p()")
-
-
 def failing_prepared_procedure(connection: "Connection[Any]") -> None:
-    run(connection, f"CREATE PROCEDURE p() BEGIN {BODY}; {FAILS}; END")
-    number = prepare(connection, "CALL p()")
-    connection._execute_command(
-        COMMAND.COM_STMT_EXECUTE, number.to_bytes(4, "little") + b"\0\1\0\0\0"
-    )
+    run(connection, FAILING)
+    execute_prepared(connection, "CALL p()")
     with pytest.raises(pymysql.MySQLError):
         connection._read_packet()
 
 
-def block(connection: "Connection[Any]") -> None:
-    run(connection, f"BEGIN NOT ATOMIC {BODY}; END")
+def texts(*statements: str) -> Way:
+    """Return what runs texts; the last one fails where it says FAILS, or is to."""
+
+    def way(connection: "Connection[Any]") -> None:
+        *first, last = statements
+        for sql in first:
+            run(connection, sql)
+        (refused if FAILS in "".join(statements) else run)(connection, last)
+
+    return way
 
 
-def failing_block(connection: "Connection[Any]") -> None:
-    refused(connection, f"BEGIN NOT ATOMIC {BODY}; {FAILS}; END")
+FAILING = f"CREATE PROCEDURE p() BEGIN {BODY}; {FAILS}; END"
+EVERYWHERE: dict[str, Way] = {
+    "text": as_text,
+    "batch": as_batch,
+    "procedure": texts(f"CREATE PROCEDURE p() BEGIN {BODY}; END", "CALL p()"),
+    "failing procedure": texts(FAILING, "CALL p()"),
+    "failing prepared procedure": failing_prepared_procedure,
+}
+SET_STATEMENT = "SET STATEMENT max_statement_time = 100 FOR"
+MARIADB_ONLY: dict[str, Way] = {  # MySQL prepares no statement of XA (1295)
+    "prepared": prepared,
+    "PREPARE": texts(
+        *(
+            part
+            for sql in STEPS
+            for part in ("PREPARE p FROM '{}'".format(sql.replace("'", "''")), "EXECUTE p")
+        )
+    ),
+    "EXECUTE IMMEDIATE": texts(*(f'EXECUTE IMMEDIATE "{sql}"' for sql in STEPS)),
+    "SET STATEMENT": texts(*(f"{SET_STATEMENT} {sql}" for sql in STEPS)),
+    "failing procedure in SET STATEMENT": texts(FAILING, f"{SET_STATEMENT} CALL p()"),
+    "block": texts(f"BEGIN NOT ATOMIC {BODY}; END"),
+    "failing block": texts(f"BEGIN NOT ATOMIC {BODY}; {FAILS}; END"),
+    "failing IF": texts(f"IF 1 THEN {BODY}; {FAILS}; END IF"),
+}
 
 
-def failing_if(connection: "Connection[Any]") -> None:
-    refused(connection, f"IF 1 THEN {BODY}; {FAILS}; END IF")
-
-
-Way = Callable[["Connection[Any]"], None]
-EVERYWHERE: tuple[Way, ...] = (
-    as_text,
-    as_batch,
-    procedure,
-    failing_procedure,
-    failing_prepared_procedure,
+@pytest.fixture(
+    params=[1, pytest.param(2, marks=pytest.mark.thorough)],
+    ids=["one connection", "two connections"],
 )
-MARIADB_ONLY: tuple[Way, ...] = (  # MySQL prepares no statement of XA (1295)
-    prepared,
-    as_prepare_text,
-    immediate,
-    set_statement,
-    failing_procedure_in_set_statement,
-    block,
-    failing_block,
-    failing_if,
-)
-
-
-@pytest.fixture(params=[1, 2], ids=["one connection", "two connections"])
 def proxy(
     request: pytest.FixtureRequest,
     server: DatabaseServer,
@@ -186,14 +168,35 @@ def check_is_whole(client: Callable[..., Any], sql: str = "XA COMMIT 'x'") -> No
     assert value(client(), "SELECT COUNT(*) FROM t") == len(expected) + 4
 
 
+def vanishes(left: Any, client: Callable[..., Any]) -> None:
+    left._force_close()
+
+
+def is_killed(left: Any, client: Callable[..., Any]) -> None:
+    killer = client()
+    run(killer, f"KILL {left.thread_id()}")
+    killer.close()
+
+
+def changes_its_user(left: Any, client: Callable[..., Any]) -> None:
+    left._execute_command(COMMAND.COM_CHANGE_USER, b"root\0\0\0")
+    with contextlib.suppress(pymysql.MySQLError):
+        left._read_packet()
+
+
+def resets_its_connection(left: Any, client: Callable[..., Any]) -> None:
+    left._execute_command(COM_RESET_CONNECTION, b"")
+    assert left._read_packet().is_ok_packet()
+
+
 class TestPrepared:
     @pytest.mark.parametrize("way", [*EVERYWHERE, *MARIADB_ONLY])
     def test_what_a_client_prepared_outlives_it(
-        self, server: DatabaseServer, left: Any, client: Callable[..., Any], way: Way
+        self, server: DatabaseServer, left: Any, client: Callable[..., Any], way: str
     ) -> None:
         if way in MARIADB_ONLY and server.family is not Family.MARIADB:
             pytest.skip("MariaDB's alone")
-        way(left)
+        (EVERYWHERE | MARIADB_ONLY)[way](left)
         left.close()
         check_is_whole(client)
 
@@ -202,37 +205,17 @@ class TestPrepared:
         left.close()
         check_is_whole(client, "XA ROLLBACK 'x'")
 
-    def test_a_client_that_vanishes_leaves_it(
-        self, left: Any, client: Callable[..., Any]
+    @pytest.mark.parametrize(
+        "leaves", [vanishes, is_killed, changes_its_user, resets_its_connection]
+    )
+    def test_a_client_that_goes_leaves_it(
+        self,
+        left: Any,
+        client: Callable[..., Any],
+        leaves: Callable[[Any, Callable[..., Any]], None],
     ) -> None:
         as_text(left)
-        left._force_close()
-        check_is_whole(client)
-
-    def test_a_client_that_is_killed_leaves_it(
-        self, left: Any, client: Callable[..., Any]
-    ) -> None:
-        killer = client()
-        as_text(left)
-        run(killer, f"KILL {left.thread_id()}")
-        killer.close()
-        check_is_whole(client)
-
-    def test_a_client_that_changes_its_user_leaves_it(
-        self, left: Any, client: Callable[..., Any]
-    ) -> None:
-        as_text(left)
-        left._execute_command(COMMAND.COM_CHANGE_USER, b"root\0\0\0")
-        with contextlib.suppress(pymysql.MySQLError):
-            left._read_packet()
-        check_is_whole(client)
-
-    def test_a_client_that_resets_its_connection_leaves_it(
-        self, left: Any, client: Callable[..., Any]
-    ) -> None:
-        as_text(left)
-        left._execute_command(COM_RESET_CONNECTION, b"")
-        assert left._read_packet().is_ok_packet()
+        leaves(left, client)
         check_is_whole(client)
 
     def test_a_proxy_that_stops_leaves_it(
