@@ -128,17 +128,6 @@ async def test_who_holds_the_lock_and_says_nothing_loses_it(opened, database):
         await silent.ping()
 
 
-async def test_pings_keep_the_lock(opened, database):
-    first, second = await opened(A), await opened(B)
-    await acquired(first, database)
-    waiting = asyncio.ensure_future(acquired(second, database, SILENCE_S + 2))
-    while not waiting.done():
-        await first.ping()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(waiting), 0.5)
-    assert waiting.result() is None
-
-
 async def test_a_killed_dispatcher_cannot_write_once_its_successor_can(
     opened, database, server
 ):
@@ -353,14 +342,6 @@ async def test_a_claim_on_the_locks_connection_is_one_transaction(opened, databa
         await first.transact(lambda: statements("UPDATE t SET v = 2", "nonsense"))
     assert execute(server, f"SELECT v FROM {database}.t FOR UPDATE SKIP LOCKED") == ((1,),)
     assert await first.ping()
-
-
-async def test_a_refused_statement_leaves_the_connection_and_its_lock(opened, database):
-    first = await opened(A)
-    await acquired(first, database)
-    with pytest.raises(ServerRefused):
-        await first.converse(statements("SELECT nonsense"))
-    assert (await directory(first, database, A)).dispatcher == A
 
 
 async def test_a_cancelled_statement_gives_the_lock_up(opened, database):

@@ -267,19 +267,10 @@ def test_prepared_statements_and_batches_give_binary_rows(
     asyncio.run(all_of_it())
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "INSERT INTO item (id) VALUES (1), (4) RETURNING id",
-        "REPLACE INTO item (id) VALUES (1), (4) RETURNING id",
-        "DELETE FROM item RETURNING id",
-    ],
-)
-def test_mysql_says_what_it_says_itself(
-    cluster: SharedCluster, keyspace: str, sql: str
-) -> None:
+def test_mysql_says_what_it_says_itself(cluster: SharedCluster, keyspace: str) -> None:
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(client, "CREATE TABLE item (id BIGINT PRIMARY KEY)")
-    code, text = refused(client, sql)
-    assert (code, "You have an error in your SQL syntax" in text) == (1064, True)
+    for statement in ("INSERT INTO item (id) VALUES (1), (4)", "DELETE FROM item"):
+        code, text = refused(client, f"{statement} RETURNING id")
+        assert (code, "You have an error in your SQL syntax" in text) == (1064, True)
     assert rows(client, "SELECT * FROM item") == ()

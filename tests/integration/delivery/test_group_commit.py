@@ -1,6 +1,5 @@
 """Acks of many clients at one moment are committed together, and each client has the answer of its own statement."""
 
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator

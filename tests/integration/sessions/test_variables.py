@@ -17,6 +17,8 @@ from tests.integration.sessions.crowd import crowd, shuffled_rounds
 pytestmark = pytest.mark.db
 
 
+LEVELS = ("READ COMMITTED", "SERIALIZABLE", "READ UNCOMMITTED", "REPEATABLE READ")
+COLLATIONS = ("utf8mb4_bin", "utf8mb4_unicode_ci")
 # What client {number} sets, what it is asked for, and what it is told, which it is told at each turn.
 OWN: tuple[tuple[str, str, Callable[[int], tuple[Any, ...]]], ...] = (
     (
@@ -45,8 +47,6 @@ OWN: tuple[tuple[str, str, Callable[[int], tuple[Any, ...]]], ...] = (
         lambda number: (number % 2,),
     ),
 )
-LEVELS = ("READ COMMITTED", "SERIALIZABLE", "READ UNCOMMITTED", "REPEATABLE READ")
-COLLATIONS = ("utf8mb4_bin", "utf8mb4_unicode_ci")
 
 
 class TestVariables:
