@@ -168,23 +168,21 @@ def check_is_whole(client: Callable[..., Any], sql: str = "XA COMMIT 'x'") -> No
     assert value(client(), "SELECT COUNT(*) FROM t") == len(expected) + 4
 
 
-def vanishes(left: Any, client: Callable[..., Any]) -> None:
+def vanishes(left: Any, other: Any) -> None:
     left._force_close()
 
 
-def is_killed(left: Any, client: Callable[..., Any]) -> None:
-    killer = client()
-    run(killer, f"KILL {left.thread_id()}")
-    killer.close()
+def is_killed(left: Any, other: Any) -> None:
+    run(other, f"KILL {left.thread_id()}")
 
 
-def changes_its_user(left: Any, client: Callable[..., Any]) -> None:
+def changes_its_user(left: Any, other: Any) -> None:
     left._execute_command(COMMAND.COM_CHANGE_USER, b"root\0\0\0")
     with contextlib.suppress(pymysql.MySQLError):
         left._read_packet()
 
 
-def resets_its_connection(left: Any, client: Callable[..., Any]) -> None:
+def resets_its_connection(left: Any, other: Any) -> None:
     left._execute_command(COM_RESET_CONNECTION, b"")
     assert left._read_packet().is_ok_packet()
 
@@ -212,10 +210,12 @@ class TestPrepared:
         self,
         left: Any,
         client: Callable[..., Any],
-        leaves: Callable[[Any, Callable[..., Any]], None],
+        leaves: Callable[[Any, Any], None],
     ) -> None:
+        other = client()  # before the one connection is in use
         as_text(left)
-        leaves(left, client)
+        leaves(left, other)
+        other.close()
         check_is_whole(client)
 
     def test_a_proxy_that_stops_leaves_it(
