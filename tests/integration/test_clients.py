@@ -210,6 +210,20 @@ def logs_in(proxy: RunningProxy, user: str, password: str, **options: Any) -> bo
 
 
 class TestLogins:
+    @pytest.mark.parametrize("tls", [True, False])
+    def test_a_password_full_and_then_fast(self, guarded: RunningProxy, tls: bool) -> None:
+        options = (
+            {"ssl_disabled": False, "ssl_verify_cert": False} if tls else {"ssl_disabled": True}
+        )
+        for _ in range(2):
+            assert logs_in(guarded, "clear", "sécret", **options)
+            assert not logs_in(guarded, "clear", "wrong", **options)
+            assert logs_in(guarded, "native", NATIVE_PASSWORD, **options)
+            assert not logs_in(guarded, "native", "wrong", **options)
+            assert logs_in(guarded, "empty", "", **options)
+            assert not logs_in(guarded, "empty", "something", **options)
+            assert not logs_in(guarded, "nobody", "sécret", **options)
+
     def test_a_caching_sha2_hash_of_a_server_is_taken_as_it_is(
         self,
         start_proxy: StartProxy,
@@ -260,6 +274,23 @@ class TestLogins:
             assert ("Not in use" in found) == (option == without), found
             shell.close()
 
+    def test_tls_may_be_required(
+        self, start_proxy: StartProxy, cluster: SharedCluster, tmp_path: Path
+    ) -> None:
+        write_certificate(tmp_path)
+        config = USERS.replace('key = "server.key"', 'key = "server.key"\nrequire = true')
+        proxy = start_proxy(
+            SETTINGS
+            + config
+            + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
+        )
+        with pytest.raises(pymysql.MySQLError) as caught:
+            proxy.connect(user="native", password=NATIVE_PASSWORD, ssl_disabled=True)
+        assert caught.value.args[0] == 3159
+        assert logs_in(
+            proxy, "native", NATIVE_PASSWORD, ssl_disabled=False, ssl_verify_cert=False
+        )
+
     def test_a_stream_through_tls(
         self, guarded: RunningProxy, consume: Consume, cluster: SharedCluster
     ) -> None:
@@ -297,6 +328,15 @@ class TestLogins:
         log = guarded.log()
         assert not re.search("sécret|s\\\\u00e9cret|tried-this|14E65567", log)
         assert "Access denied for user 'clear'" in log
+
+    def test_without_users_root_enters_from_this_machine_and_the_log_says_so(
+        self, cluster: SharedCluster
+    ) -> None:
+        assert "no [[users]] in the configuration" in cluster.proxy.log()
+        with pytest.raises(pymysql.MySQLError, match="Access denied"):
+            cluster.proxy.connect(user="app")
+        with pytest.raises(pymysql.MySQLError, match="Access denied"):
+            cluster.proxy.connect(user="root", password="x")
 
     def test_a_unix_socket(
         self, start_proxy: StartProxy, cluster: SharedCluster, tmp_path: Path

@@ -81,6 +81,14 @@ class TestCommandLines:
         (found,) = cluster.direct("SELECT SHA2(body, 256), LENGTH(body) FROM large")
         assert found == (hashlib.sha256(noise.encode()).hexdigest(), len(noise))
 
+    def test_many_rows(self, cluster: SharedCluster, shell: Shell) -> None:
+        digits = "SELECT 0 n" + "".join(f" UNION ALL SELECT {n}" for n in range(1, 10))
+        sql = (
+            f"SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n AS n FROM ({digits}) a,"
+            f" ({digits}) b, ({digits}) c, ({digits}) d ORDER BY 1;"
+        )
+        assert shell(sql, "-N", "--quick").split() == [str(n) for n in range(10_000)]
+
     def test_a_file_is_loaded(
         self, cluster: SharedCluster, shell: Shell, tmp_path: Path
     ) -> None:
@@ -98,6 +106,12 @@ class TestCommandLines:
         finally:
             cluster.direct(f"SET GLOBAL local_infile = {before}")
         assert found == ["100000", "4999950000", "1"]
+
+    def test_an_error_leaves_the_connection_in_step(self, shell: Shell) -> None:
+        assert shell("SELECT * FROM nosuch; SELECT 7;", "-N", "--force").split() == ["7"]
+
+    def test_the_server_s_status_tells_of_it(self, shell: Shell) -> None:
+        assert shell("SHOW STATUS LIKE 'Compression';", "-N").split() == ["Compression", "ON"]
 
     def test_inside_tls(
         self,

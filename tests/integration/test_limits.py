@@ -1,22 +1,59 @@
-"""A statement that takes too long is stopped on its server, on one shard and on several; other limits: tests/proxy/sessions."""
+"""The limits of clients, as seen from outside."""
 
+import struct
 from pathlib import Path
+from typing import Any
 
+import pymysql
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import (
-    MESSAGE_VSCHEMA,
-    StartProxy,
-    keyspace_toml,
-    write_vschema,
-)
-from tests.fixtures.streams import eventually, message_table, refused, rows, run
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
+from tests.fixtures.streams import Consume, eventually, message_table, refused, rows, run
 
 
 pytestmark = pytest.mark.db
 
-SETTINGS = '[server]\nlisten = "127.0.0.1:0"\nstatement_timeout = 2\n'
+VSCHEMA = {
+    "sharded": True,
+    "vindexes": {"hash": {"type": "hash"}},
+    "tables": {
+        name: {"column_vindexes": [{"column": "id", "name": "hash"}]}
+        for name in ("my_message", "customer")
+    },
+}
+SETTINGS = """[server]
+listen = "127.0.0.1:0"
+statement_timeout = 2
+idle_timeout = 5
+auth_backoff = 1
+[[users]]
+name = "app"
+account = "shared"
+password = "sesame"
+[[users]]
+name = "few"
+account = "shared"
+password = "sesame"
+max_connections = 2
+"""
+
+
+@pytest.fixture
+def limited(
+    servers: tuple[DatabaseServer, DatabaseServer],
+    sharded_database: str,
+    start_proxy: StartProxy,
+    tmp_path: Path,
+) -> RunningProxy:
+    """A proxy with narrow limits."""
+    vschema = write_vschema(tmp_path, VSCHEMA)
+    return start_proxy(SETTINGS + keyspace_toml("commerce", servers, sharded_database, vschema))
+
+
+def connect(proxy: RunningProxy, user: str = "app", **options: Any) -> Any:
+    options = {"password": "sesame", "database": "commerce", "autocommit": True} | options
+    return proxy.connect(user=user, **options)
 
 
 def sleeps(server: DatabaseServer) -> bool:
@@ -25,23 +62,194 @@ def sleeps(server: DatabaseServer) -> bool:
 
 
 def test_a_statement_that_takes_too_long_is_stopped_on_its_server(
+    limited: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer]
+) -> None:
+    client = connect(limited)
+    run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY)")
+    run(client, "INSERT INTO customer (id) VALUES (1), (4)")
+    too_long = "Query execution was interrupted, maximum statement execution time exceeded"
+    for sql in (
+        "SELECT SLEEP(30)",
+        "SELECT id, SLEEP(30) FROM customer WHERE id = 4",
+        "SELECT id, SLEEP(30) FROM customer ORDER BY id",
+        "DELETE FROM customer WHERE SLEEP(30) = 0",
+    ):
+        assert refused(client, sql) == (3024, too_long), sql
+    assert rows(client, "SELECT id FROM customer ORDER BY id") == ((1,), (4,))
+    eventually(lambda: not any(map(sleeps, servers)), "nobody sleeps any more")
+
+
+def test_a_silent_client_is_left_and_a_consumer_is_not(
+    limited: RunningProxy, consume: Consume
+) -> None:
+    setup = connect(limited)
+    run(setup, message_table("my_message"))
+    consumer = consume(limited, user="app", password="sesame", database="commerce")
+    setup._sock.settimeout(60)
+    # Unasked: the code of the error stands behind the packet's header and 0xFF.
+    told = setup._sock.recv(1 << 12)
+    assert int.from_bytes(told[5:7], "little") == 4031
+    assert setup._sock.recv(1) == b""
+    run(connect(limited), """INSERT INTO my_message (id, message) VALUES (1, '"hello"')""")
+    assert consumer.next()[0] == 1
+
+
+def test_a_user_has_so_many_connections_and_no_more(limited: RunningProxy) -> None:
+    first, _ = connect(limited, "few"), connect(limited, "few")
+    with pytest.raises(pymysql.MySQLError) as caught:
+        connect(limited, "few")
+    assert caught.value.args[0] == 1226
+    assert "'few' has exceeded the 'max_connections' resource" in caught.value.args[1]
+    connect(limited, "app")
+    first.close()
+
+    def gets_in() -> bool:
+        try:
+            connect(limited, "few")
+        except pymysql.MySQLError:
+            return False
+        return True
+
+    eventually(gets_in, "a place is free")
+
+
+# --- what clients make the proxy hold -----------------------------------------------------------
+
+HOLDING = """[server]
+listen = "127.0.0.1:0"
+max_allowed_packet = 1048576
+connection_memory = 2097152
+user_memory = 3145728
+[[users]]
+name = "app"
+account = "shared"
+password = "sesame"
+[[users]]
+name = "other"
+account = "shared"
+password = "sesame"
+"""
+
+
+@pytest.fixture
+def holding(
     servers: tuple[DatabaseServer, DatabaseServer],
     sharded_database: str,
     start_proxy: StartProxy,
     tmp_path: Path,
+) -> RunningProxy:
+    """A proxy that holds little for its clients, with a table that has one row."""
+    vschema = write_vschema(tmp_path, VSCHEMA)
+    proxy = start_proxy(HOLDING + keyspace_toml("commerce", servers, sharded_database, vschema))
+    client = connect(proxy)
+    run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY)")
+    run(client, "INSERT INTO customer (id) VALUES (1)")
+    return proxy
+
+
+def send(client: Any, payload: bytes) -> None:
+    client._sock.sendall(len(payload).to_bytes(3, "little") + b"\0" + payload)
+    client._next_seq_id = 1
+
+
+def prepare(client: Any, sql: bytes) -> int:
+    """Return the id of a statement without columns or parameters to read. Raises as pymysql."""
+    send(client, b"\x16" + sql)
+    head = client._read_packet().get_all_data()
+    statement, columns, parameters = struct.unpack_from("<IHH", head, 1)
+    for count in (parameters, columns):
+        for _ in range(count + 1 if count else 0):
+            client._read_packet()
+    return int(statement)
+
+
+def executed(client: Any, statement: int) -> int:
+    """Return the error of an execution whose one parameter is long data, 0 where there is none."""
+    send(client, struct.pack("<BIBI", 0x17, statement, 0, 1) + b"\0\x01\xfc\0")
+    try:
+        first = client._read_packet()
+    except pymysql.MySQLError as error:
+        return int(error.args[0])
+    ends = 0
+    while first.is_resultset_packet() and ends < 2:
+        ends += client._read_packet().is_eof_packet()
+    return 0
+
+
+def long_data(client: Any, statement: int, size: int) -> None:
+    send(client, struct.pack("<BIH", 0x18, statement, 0) + b"x" * size)
+
+
+def test_statements_beyond_the_budget_are_refused_and_the_transaction_goes_on(
+    holding: RunningProxy,
 ) -> None:
-    vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
-    keyspace = keyspace_toml("commerce", servers, sharded_database, vschema)
-    client = start_proxy(SETTINGS + keyspace).connect(database="commerce", autocommit=True)
-    run(client, message_table())
-    run(client, "INSERT INTO my_message (id) VALUES (1), (4)")
-    too_long = "Query execution was interrupted, maximum statement execution time exceeded"
-    for sql in (
-        "SELECT SLEEP(30)",
-        "SELECT id, SLEEP(30) FROM my_message WHERE id = 4",
-        "SELECT id, SLEEP(30) FROM my_message ORDER BY id",
-        "DELETE FROM my_message WHERE SLEEP(30) = 0",
-    ):
-        assert refused(client, sql) == (3024, too_long), sql
-    assert rows(client, "SELECT id FROM my_message ORDER BY id") == ((1,), (4,))
-    eventually(lambda: not any(map(sleeps, servers)), "nobody sleeps any more")
+    client = connect(holding)
+    run(client, "BEGIN")
+    run(client, "INSERT INTO customer (id) VALUES (4)")
+    known: list[int] = []
+
+    def prepare_many() -> None:
+        known.extend(
+            prepare(client, b"SELECT %d /* %b */" % (n, b"x" * 50_000)) for n in range(99)
+        )
+
+    with pytest.raises(pymysql.MySQLError) as caught:
+        prepare_many()
+    assert caught.value.args[0] == 4082
+    assert "(connection_memory)" in caught.value.args[1]
+    assert 15 < len(known) < 21
+    send(client, struct.pack("<BI", 0x19, known.pop()))
+    known.append(prepare(client, b"SELECT 'again'"))
+    run(client, "COMMIT")
+    assert rows(client, "SELECT id FROM customer ORDER BY id") == ((1,), (4,))
+    # A session that begins anew holds nothing.
+    send(client, b"\x1f")
+    client._read_packet()
+    assert len([prepare(client, b"SELECT %d /* %b */" % (n, b"y" * 50_000)) for n in range(15)])
+
+
+def test_long_data_of_all_statements_is_counted_together(holding: RunningProxy) -> None:
+    client, other = connect(holding), connect(holding, "other")
+    statements = [prepare(client, b"SELECT LENGTH(?) + %d" % n) for n in range(3)]
+    for statement in statements:
+        long_data(client, statement, 900_000)
+    assert executed(client, statements[2]) == 4082
+    assert executed(client, statements[0]) == 0
+    long_data(client, statements[2], 900_000)
+    assert executed(client, statements[2]) == 0
+    assert rows(other, "SELECT id FROM customer") == ((1,),)
+    assert rows(client, "SELECT id FROM customer") == ((1,),)
+
+
+def test_half_commands_of_one_users_connections_are_bounded_and_given_back(
+    holding: RunningProxy,
+) -> None:
+    other = connect(holding, "other")
+    half = (1_000_000).to_bytes(3, "little") + b"\0\x03" + b"x" * 900_000
+    # Six times as much as a user may hold, three connections at a time.
+    for _ in range(6):
+        clients = [connect(holding) for _ in range(3)]
+        for client in clients:
+            client._sock.sendall(half)
+        one_more = connect(holding)
+        one_more._next_seq_id = 1
+        one_more._sock.sendall(half)
+        with pytest.raises(pymysql.MySQLError) as caught:
+            one_more._read_packet()
+        assert caught.value.args[0] == 1226
+        assert "'app' has exceeded the 'user_memory' resource" in caught.value.args[1]
+        assert rows(other, "SELECT id FROM customer") == ((1,),)
+        for client in clients:
+            client._force_close()
+
+        def is_given_back() -> bool:
+            client = connect(holding)
+            client._sock.sendall(half + b"x" * 99_999)
+            client._next_seq_id = 1
+            try:
+                client._read_packet()
+            except pymysql.MySQLError as error:
+                return int(error.args[0]) == 1064
+            return False
+
+        eventually(is_given_back, "what was held is given back")

@@ -7,6 +7,7 @@ import ssl
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pymysql
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from streamfrom.proxy.embedded.program import Family, find_server, no_defaults
 from tests.fixtures.database_servers import DatabaseServer
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.streams import run, value
+from tests.fixtures.streams import rows, run, value
 from tests.integration.faults.breaking import in_thread
 from tests.proxy.certificates import issued
 
@@ -145,6 +146,17 @@ def test_another_authority_counts_from_the_next_login_on(
     assert "let in" in by_pymysql(proxy.port, new)
 
 
+def test_a_key_that_is_not_the_certificates_ends_the_start_with_its_path(
+    server: DatabaseServer, database: str, start_proxy: StartProxy, tmp_path: Path, tls: str
+) -> None:
+    issued("other").write(tmp_path, "wrong")
+    (tmp_path / "wrong.key").replace(tmp_path / "server.key")
+    with pytest.raises(pytest.fail.Exception) as failed:
+        start_proxy(config(server, database, tls))
+    assert "exit code 2" in str(failed.value)
+    assert f"server.tls.key: {tmp_path / 'server.key'} is not the key" in str(failed.value)
+
+
 def test_users_and_limits_are_read_again_under_load_and_no_statement_fails(
     server: DatabaseServer, database: str, start_proxy: StartProxy
 ) -> None:
@@ -186,3 +198,42 @@ def test_users_and_limits_are_read_again_under_load_and_no_statement_fails(
     assert log.count("configuration reloaded") == 15
     for number in range(15):
         assert f"p{number}" not in log.replace("proxy", "")
+
+
+def test_a_configuration_that_cannot_be_used_changes_nothing(
+    server: DatabaseServer, database: str, start_proxy: StartProxy
+) -> None:
+    text = config(server, database, USERS)
+    proxy = start_proxy(text)
+    bad = text.replace('"one"', '"two"') + "shares = 3\n"
+    change(proxy, bad)
+    assert '"configuration not reloaded, the old one stays"' in proxy.log()
+    assert f"keyspaces.{database}.shards[0].shares" in proxy.log()
+    assert rows(proxy.connect(user="app", password="one"), "SELECT 1") == ((1,),)
+    change(proxy, text.replace('"one"', '"two"').replace(":0", ":7"))
+    assert '"keys": ["server.listen"]' in proxy.log()
+    assert rows(proxy.connect(user="app", password="two"), "SELECT 1") == ((1,),)
+    with pytest.raises(pymysql.MySQLError, match="Access denied"):
+        proxy.connect(user="app", password="one")
+
+
+def test_a_user_that_is_gone_is_sent_away_and_its_transaction_undone(
+    server: DatabaseServer, database: str, start_proxy: StartProxy
+) -> None:
+    proxy = start_proxy(config(server, database, USERS))
+    setup = proxy.connect(database=database, autocommit=True)
+    run(setup, "CREATE TABLE t (id BIGINT PRIMARY KEY)")
+    options: dict[str, Any] = {"user": "app", "password": "one", "database": database}
+    client = proxy.connect(**options)
+    run(client, "INSERT INTO t VALUES (1)")
+    change(
+        proxy,
+        config(
+            server, database, '[[users]]\nname = "root"\naccount = "shared"\npassword = ""\n'
+        ),
+    )
+    with pytest.raises(pymysql.MySQLError):
+        client.commit()
+    assert rows(setup, "SELECT * FROM t") == ()
+    with pytest.raises(pymysql.MySQLError, match="Access denied"):
+        proxy.connect(**options)

@@ -1,15 +1,21 @@
 """Logins that are late, cut, wrong or too many are refused, and nobody else notices."""
 
+import time
+
 import pymysql
 import pytest
 
 from tests.cases import in_turn
-from tests.fixtures.streams import value
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import eventually, value
 from tests.integration.bad_input.raw_client import OpenRaw, frame, login, works
-from tests.integration.conftest import SharedCluster
+from tests.integration.conftest import SETTINGS, SharedCluster
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
+
+
+CONNECT_TIMEOUT_S = 5  # of the shared proxy
 
 
 class TestLogin:
@@ -19,6 +25,17 @@ class TestLogin:
                 with pytest.raises(pymysql.MySQLError) as caught:
                     cluster.proxy.connect(database=name)
                 assert caught.value.args[0] in (1049, 1105), caught.value.args
+
+    def test_half_a_handshake_is_closed_when_its_time_is_over(
+        self, cluster: SharedCluster, raw: OpenRaw
+    ) -> None:
+        started = time.monotonic()
+        clients = [raw(cluster.proxy) for _ in range(3)]
+        for client, size in zip(clients, (0, 3, 40), strict=True):
+            client.read()
+            client.socket.sendall(frame(login("plain"), 1)[:size])
+        assert all(client.is_closed() for client in clients)
+        assert time.monotonic() - started >= CONNECT_TIMEOUT_S - 0.1
 
     @in_turn
     @pytest.mark.parametrize(
@@ -54,3 +71,27 @@ class TestLogin:
         client.socket.sendall((1 << 20).to_bytes(3, "little") + b"\x01" + bytes(100))
         assert client.error()[0] == 1153
         assert client.is_closed()
+
+    def test_more_connections_than_allowed_are_told_so_instead_of_a_greeting(
+        self, start_proxy: StartProxy, cluster: SharedCluster
+    ) -> None:
+        proxy = start_proxy(
+            SETTINGS
+            + "max_connections = 2\n"
+            + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
+        )
+        first = proxy.connect(database="plain")
+        proxy.connect(database="plain")
+        with pytest.raises(pymysql.MySQLError) as caught:
+            proxy.connect(database="plain")
+        assert caught.value.args == (1040, "Too many connections")
+        first.close()
+        eventually(lambda: connects(proxy), "a place is free again")
+
+
+def connects(proxy: RunningProxy) -> bool:
+    try:
+        proxy.connect(database="plain")
+    except pymysql.MySQLError:
+        return False
+    return True

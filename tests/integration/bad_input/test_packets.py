@@ -2,12 +2,14 @@
 
 import time
 
+import pymysql
 import pytest
 
 from tests.cases import in_turn
+from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import refused, run, value
 from tests.integration.bad_input.raw_client import OpenRaw, frame, works
-from tests.integration.conftest import SharedCluster
+from tests.integration.conftest import SETTINGS, SharedCluster
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -27,6 +29,16 @@ class TestPackets:
             answer = [client.read()[1] for _ in range(5)]
             assert answer[3] == b"\x03abc", (cut, answer)
 
+    def test_statements_sent_ahead_are_answered_in_order(
+        self, cluster: SharedCluster, raw: OpenRaw
+    ) -> None:
+        client = raw(cluster.proxy)
+        client.log_in()
+        client.socket.sendall(b"".join(frame(b"\x03SELECT %d" % n, 0) for n in range(200)))
+        for number in range(200):
+            answer = [client.read() for _ in range(5)]
+            assert answer[3] == (4, bytes([len(str(number))]) + b"%d" % number)
+
     def test_a_wrong_sequence_number_ends_the_connection(
         self, cluster: SharedCluster, raw: OpenRaw
     ) -> None:
@@ -36,6 +48,28 @@ class TestPackets:
         assert client.error() == (1156, "Got packets out of order")
         assert client.is_closed()
         assert works(cluster)
+
+    def test_a_packet_over_the_limit_is_refused_before_it_is_read(
+        self, start_proxy: StartProxy, cluster: SharedCluster, raw: OpenRaw
+    ) -> None:
+        proxy = start_proxy(
+            SETTINGS
+            + "max_allowed_packet = 1048576\n"
+            + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
+        )
+        client = raw(proxy)
+        client.log_in()
+        client.socket.sendall((2 << 20).to_bytes(3, "little") + b"\x00" + b"\x03SELECT '")
+        assert client.error() == (
+            1153,
+            "Got a packet bigger than 'max_allowed_packet' bytes",
+        )
+        assert client.is_closed()
+        connection = proxy.connect(database="plain")
+        assert value(connection, f"SELECT LENGTH('{'x' * 1_000_000}')") == 1_000_000
+        with pytest.raises(pymysql.MySQLError) as caught:
+            run(connection, f"SELECT LENGTH('{'x' * 3_000_000}')")
+        assert caught.value.args[0] in (1153, 2006, 2013)
 
     @in_turn
     @pytest.mark.parametrize(

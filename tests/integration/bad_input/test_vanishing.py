@@ -11,6 +11,7 @@ from pymysql.constants import COMMAND
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import Consumer, eventually, rows, run, value
+from tests.integration.bad_input.raw_client import frame
 from tests.integration.conftest import Queue, SharedCluster
 
 
@@ -63,6 +64,40 @@ class TestVanishing:
         eventually(lambda: value(producer, claimed) <= 25, "unsent rows are released")
         other = plain.stream("STREAM id FROM my_message")
         assert len(other.ids(15)) == 15
+
+    def test_a_vanished_consumer_is_noticed_while_idle(self, plain: Queue) -> None:
+        plain.create()
+        plain.stream().close()
+        producer = plain.connect()
+        stream = plain.stream()
+        for ident in range(10):
+            run(producer, f"INSERT INTO my_message (id) VALUES ({ident})")
+        assert stream.ids(10) == list(range(10))
+
+    def test_com_quit_in_a_stream_ends_it(self, plain: Queue) -> None:
+        plain.create()
+        stream = plain.stream()
+        stream.connection._sock.sendall(frame(b"\x01", 0))
+        assert stream.is_closed()
+
+    def test_statements_sent_behind_a_stream_wait_for_its_end(self, plain: Queue) -> None:
+        plain.create()
+        stream = plain.stream()
+        stream.connection._sock.sendall(frame(b"\x03SELECT 5", 0))
+        stream.nothing(0.3)
+        run(plain.connect(autocommit=False), f"KILL QUERY {stream.id}")
+        assert stream.error()[0] == 1317
+        # How many columns, which, EOF; the row.
+        assert stream.answer(packets=4)[3:] == [b"\x015"]
+
+    def test_a_client_that_vanishes_in_a_transaction_leaves_no_lock(self, queue: Queue) -> None:
+        producer = queue.create()
+        run(producer, "INSERT INTO my_message (id) VALUES (1), (4)")
+        vanishing = queue.connect(autocommit=False)
+        run(vanishing, "UPDATE my_message SET tenant_id = 1 WHERE id IN (1, 4)")
+        vanishing._force_close()
+        run(producer, "SET innodb_lock_wait_timeout = 2")
+        assert run(producer, "UPDATE my_message SET tenant_id = 2 WHERE id IN (1, 4)") == 2
 
     @pytest.mark.parametrize(
         "sql",

@@ -114,6 +114,19 @@ def test_every_client_is_told_of_its_own_messages(plain: Queue) -> None:
     assert rows(client, acked) == ((last, 0),)
 
 
+def test_an_ack_leaves_nothing_in_its_session_but_what_a_server_leaves(plain: Queue) -> None:
+    client = plain.create(ack_wait=600)
+    insert_all(client, range(1, CLIENTS * EACH + 1))
+    ackers = Ackers(plain)
+    ackers.start(own)
+    ackers.join()
+    for each in ackers.clients:
+        assert rows(each, "SELECT ROW_COUNT(), @@autocommit") == ((1, 1),)
+        run(each, "BEGIN")
+        each.rollback()
+        assert rows(each, "SHOW WARNINGS") == ()
+
+
 def test_a_row_that_somebody_holds_keeps_nobody_else_waiting(plain: Queue) -> None:
     client = plain.create(ack_wait=600)
     insert_all(client, range(1, CLIENTS * EACH + 1))

@@ -79,6 +79,16 @@ def test_a_worker_acks_and_a_transaction_commits_after_sigterm(
     )
 
 
+def test_a_proxy_with_nothing_to_do_is_gone_at_once(start: StartFaulty) -> None:
+    proxy = start(shutdown_grace=600)
+    connection = create(proxy)
+    idle = [proxy.connect(database="commerce") for _ in range(5)]
+    assert proxy.stop() == 0
+    for each in (connection, *idle):
+        with pytest.raises(pymysql.MySQLError):
+            rows(each, "SELECT 1")
+
+
 @pytest.mark.parametrize(
     ("mode", "ids"), [("multi", (LOW,)), ("multi", (LOW, HIGH)), ("twopc", (LOW, HIGH))]
 )
@@ -110,3 +120,33 @@ def test_a_commit_that_waits_for_its_server_is_answered_after_the_grace(
     assert rows(connection, "SELECT id FROM my_message ORDER BY id") == tuple(
         (each,) for each in ids
     )
+
+
+def test_a_commit_that_no_server_answers_is_said_to_be_unknown(
+    start: StartFaulty, breakable_servers: Servers
+) -> None:
+    proxy = start(shutdown_grace=0.2, failover_buffer=0.5)
+    create(proxy)
+    client = proxy.connect(database="commerce", autocommit=False)
+    insert(client, LOW)
+    with commits_held(breakable_servers):
+        commit = in_thread(client.commit)
+        eventually(lambda: running(breakable_servers[0], "COMMIT"), "the commit waits")
+        terminate(proxy)
+        error = commit()
+        assert isinstance(error, pymysql.MySQLError)
+        assert error.args[0] == 1105
+        assert "whether the statement took effect is unknown" in error.args[1]
+        assert proxy.process.wait(STOP_S) == 0
+
+
+def test_a_second_signal_ends_it_at_once(start: StartFaulty) -> None:
+    proxy = start(shutdown_grace=600)
+    create(proxy)
+    client = proxy.connect(database="commerce", autocommit=False)
+    insert(client, LOW)
+    terminate(proxy)
+    assert proxy.process.poll() is None
+    assert proxy.stop() == 0
+    with pytest.raises(pymysql.MySQLError):
+        client.commit()

@@ -8,7 +8,7 @@ import pytest
 from tests.fixtures.database_servers import free_port
 from tests.fixtures.load import Audit
 from tests.fixtures.running_proxy import STOP_S
-from tests.fixtures.streams import Consume, eventually, rows
+from tests.fixtures.streams import WAIT_S, Consume, eventually, rows
 from tests.integration.faults.breaking import (
     HIGH,
     LOW,
@@ -49,6 +49,22 @@ def test_sigterm_ends_streams_with_1053_lets_statements_end_and_exits_0(
     assert (
         rows(proxy.connect(database="commerce"), "SELECT id FROM my_message WHERE id = 2") == ()
     )
+
+
+def test_sigterm_waits_for_acks_of_what_was_sent_and_no_longer(
+    start: StartFaulty, consume: Consume
+) -> None:
+    proxy = start(shutdown_grace=600)
+    connection = create(proxy, more=",vt_release_after=never")
+    insert(connection, LOW, HIGH)
+    stream = consume(proxy, database="commerce")
+    stream.take(2)
+    proxy.process.send_signal(signal.SIGTERM)
+    assert stream.error()[0] == 1053
+    for ident in (LOW, HIGH):
+        assert proxy.process.poll() is None, "it waits for this"
+        rows(connection, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
+    assert proxy.process.wait(WAIT_S) == 0
 
 
 def test_sigterm_does_not_wait_longer_than_the_grace(

@@ -206,6 +206,19 @@ class TestCommands:
                 else:
                     assert rows(client, "SELECT 1; SELECT 2") == ((1,),)
 
+    def test_a_change_user_that_is_refused_ends_the_connection(
+        self, tight: RunningProxy
+    ) -> None:
+        client = tight.connect(database="plain")
+        client._execute_command(0x11, b"nobody\0\0plain\0\x2d\x00mysql_native_password\0")
+        client._read_packet()
+        client.write_packet(b"")
+        with pytest.raises(pymysql.MySQLError) as caught:
+            client._read_packet()
+        assert caught.value.args[0] == 1045
+        with pytest.raises(pymysql.MySQLError):
+            value(client, "SELECT 1")
+
     def test_init_db(self, tight: RunningProxy) -> None:
         client = tight.connect(autocommit=True)
         client.select_db("commerce:-80")
@@ -231,6 +244,21 @@ class TestCommands:
         with pytest.raises(pymysql.MySQLError):
             client._read_packet()
         assert value(client, "SELECT 1") == 1
+
+    def test_statistics_ping_and_debug(self, tight: RunningProxy) -> None:
+        client = tight.connect(database="plain", autocommit=True)
+        assert command(client, 0x09).startswith(b"Uptime: ")
+        client.ping(reconnect=False)
+        assert command(client, 0x0D)[:1] == b"\xfe"
+        assert value(client, "SELECT 1") == 1
+
+    def test_set_option_switches_multi_statements(self, tight: RunningProxy) -> None:
+        client = tight.connect(database="plain", autocommit=True)
+        assert refused(client, "SELECT 1; SELECT 2")[0] == 1064
+        assert command(client, 0x1B, b"\x00\x00")[:1] == b"\xfe"
+        assert multi(client, "SELECT 1; SELECT 2") == [((1,),), ((2,),)]
+        assert command(client, 0x1B, b"\x01\x00")[:1] == b"\xfe"
+        assert refused(client, "SELECT 1; SELECT 2")[0] == 1064
 
 
 def multi(client: Any, sql: str) -> list[Any]:
@@ -258,6 +286,16 @@ class TestMultiStatements:
             " UPDATE customer SET n = 9; BEGIN; DELETE FROM customer WHERE id = 1; ROLLBACK;"
             " /* c; */ SELECT 'a;b', n FROM customer WHERE id = 1; DO 0;",
         ) == [2, ((4,),), 2, 0, 1, 0, (("a;b", 9),), 0]
+
+    def test_an_error_ends_them(self, client: Any) -> None:
+        with pytest.raises(pymysql.MySQLError) as caught:
+            multi(
+                client,
+                "INSERT INTO customer (id) VALUES (1); SELECT * FROM customer WHERE nosuch = 1;"
+                " INSERT INTO customer (id) VALUES (2)",
+            )
+        assert caught.value.args[0] == 1054
+        assert rows(client, "SELECT id FROM customer") == ((1,),)
 
     def test_a_stream_may_come_last(
         self, tight: RunningProxy, client: Any, consume: Consume

@@ -11,7 +11,9 @@ from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import (
     WAIT_S,
+    Consume,
     eventually,
+    message_table,
     refused,
     rows,
     run,
@@ -83,6 +85,43 @@ class TestKill:
         run(other, f"KILL {client.thread_id()}")
         assert result()[0] in (2006, 2013)
         eventually(lambda: not killable(servers), "the server stopped too")
+
+    def test_kill_of_oneself(self, tight: RunningProxy) -> None:
+        client = tight.connect(database="plain", autocommit=True)
+        code, _ = refused(client, "KILL CONNECTION_ID()")
+        assert code == (1927 if "MariaDB" in client.get_server_info() else 1317)
+        with pytest.raises(pymysql.MySQLError):
+            value(client, "SELECT 1")
+
+    def test_kill_query_on_an_idle_session_harms_nothing(self, tight: RunningProxy) -> None:
+        client, other = crowd(tight, 2)
+        run(other, f"KILL QUERY {client.thread_id()}")
+        assert value(client, "SELECT 1") == 1
+
+    def test_an_unknown_id(self, tight: RunningProxy) -> None:
+        client = tight.connect(database="plain")
+        assert refused(client, "KILL 987654321") == (1094, "Unknown thread id: 987654321")
+        assert refused(client, "KILL QUERY 987654321")[0] == 1094
+
+    def test_a_stream_ends_with_1317_and_its_session_goes_on(
+        self, tight: RunningProxy, consume: Consume
+    ) -> None:
+        producer = tight.connect(database="commerce", autocommit=True)
+        run(producer, message_table())
+        stream = consume(tight, database="commerce")
+        run(producer, f"KILL QUERY {stream.id}")
+        assert stream.error() == (1317, "Query execution was interrupted")
+        run(producer, "INSERT INTO my_message (id) VALUES (1)")
+        assert value(stream.connection, "SELECT id FROM my_message") == 1
+
+    def test_kill_ends_a_stream_and_its_connection(
+        self, tight: RunningProxy, consume: Consume
+    ) -> None:
+        producer = tight.connect(database="commerce", autocommit=True)
+        run(producer, message_table())
+        stream = consume(tight, database="commerce")
+        run(producer, f"KILL {stream.id}")
+        assert stream.is_closed()
 
 
 def killable(servers: Any) -> bool:
