@@ -50,7 +50,6 @@ OLD = PROXY_OFFER & ~int(Capability.DEPRECATE_EOF | Capability.SESSION_TRACK)
 
 
 def parameter(value: int | bytes | None) -> Parameter:
-    """Return a value as a driver binds it."""
     if value is None:
         return Parameter(FieldType.NULL, unsigned=False, data=None)
     if isinstance(value, int):
@@ -79,12 +78,10 @@ class Result:
 
     @property
     def values(self) -> list[bytes | None]:
-        """The first column."""
         return [row[0] for row in self.rows]
 
     @property
     def message(self) -> str:
-        """What the error says."""
         assert self.error is not None
         return self.error.message.decode()
 
@@ -179,7 +176,6 @@ class Client:
     def login(
         self, user: str, password: str, database: str | None, charset: int = 45
     ) -> LoginRequest:
-        """Return what a login asks for."""
         flags = self.capabilities
         if database is None:
             flags &= ~int(Capability.CONNECT_WITH_DB)
@@ -215,11 +211,9 @@ class Client:
     # --- commands -------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        """Send bytes."""
         self._writer.write(data)
 
     def send(self, sql: str | bytes) -> None:
-        """Send a statement and do not wait."""
         self.write(frame(b"\x03" + (sql.encode() if isinstance(sql, str) else sql), 0))
 
     async def query(self, sql: str | bytes) -> Result:
@@ -228,7 +222,6 @@ class Client:
         return (await self.answer())[-1]
 
     async def command(self, payload: bytes) -> Result:
-        """Run another command."""
         self.write(frame(payload, 0))
         return (await self.answer())[-1]
 
@@ -246,7 +239,6 @@ class Client:
     def send_execute(
         self, statement_id: int, *values: int | bytes | None, flags: int = 0
     ) -> None:
-        """Send an execution and do not wait."""
         self.write(
             stmt_execute(statement_id, flags, write_parameters(list(map(parameter, values))))
         )
@@ -269,12 +261,10 @@ class Client:
         return await self.binary_answer()
 
     async def binary_answer(self) -> Result:
-        """Return the answer to an execution."""
         self._framer.next_sequence = 1
         return await self._result(binary=True)
 
     async def fetch(self, statement_id: int, rows: int) -> Result:
-        """Fetch rows of a cursor."""
         self.write(stmt_fetch(statement_id, rows))
         self._framer.next_sequence = 1
         result = Result()
@@ -376,23 +366,19 @@ class Client:
                 return True
 
     def vanish(self) -> None:
-        """Break the connection without a word."""
         self._writer.transport.abort()
 
     def stop_reading(self) -> None:
-        """Take nothing more from the socket."""
         transport = self._writer.transport
         assert isinstance(transport, asyncio.Transport)
         transport.pause_reading()
 
     def read_on(self) -> None:
-        """Take bytes again."""
         transport = self._writer.transport
         assert isinstance(transport, asyncio.Transport)
         transport.resume_reading()
 
     async def close(self) -> None:
-        """Hang up."""
         self._writer.close()
         with suppress(OSError):
             await self._writer.wait_closed()

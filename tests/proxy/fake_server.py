@@ -86,7 +86,6 @@ class FakeServer:
         self.break_connections()
 
     def break_connections(self) -> None:
-        """Break every connection and go on."""
         for connection in list(self.connections.values()):
             connection.abort()
 
@@ -121,7 +120,6 @@ class FakeServer:
         return [c for c in self.connections.values() if not c.is_control]
 
     def dsn(self, database: str = "db", user: str = "root", **options: object) -> Dsn:
-        """Return where this server is."""
         fields: dict[str, object] = {
             "host": "127.0.0.1",
             "port": self.port,

@@ -68,7 +68,6 @@ class ServerSession:
         return (Tracker(TrackerKind.SCHEMA, "", self.database or ""),)
 
     def own_answer(self, sql: str) -> Answer:
-        """Answer as a server would."""
         if sql.startswith("SET STATEMENT "):
             sql = sql.partition(" FOR ")[2]
         verb = sql.split(None, 1)[0].upper() if sql.strip() else ""

@@ -222,7 +222,6 @@ async def running_shard(
     pool_size: int = 4,
     pool_timeout_s: float = 20.0,
 ) -> AsyncIterator[ShardRuntime]:
-    """Run the live side of one shard."""
     runtime = ShardRuntime(
         keyspace,
         shard_config(server, name, pool_size=pool_size),

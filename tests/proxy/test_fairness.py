@@ -4,34 +4,32 @@ from streamfrom.proxy.fairness import SLICE_S, Slices
 
 
 class Clock:
-    def __init__(self):
-        self.now_s = 100.0
+    now_s = 100.0
 
     def __call__(self):
         return self.now_s
 
 
-def test_nobody_is_let_in_while_a_slice_lasts():
+async def test_nobody_is_let_in_while_a_slice_lasts_which_begins_anew_after_a_wait():
     clock = Clock()
     turns: list[str] = []
-
-    async def main():
-        asyncio.get_running_loop().call_soon(turns.append, "another client")
-        slices = Slices(clock)
-        for _ in range(3):
-            await slices.breathe()
-            clock.now_s += SLICE_S / 4
-        assert turns == []
-        clock.now_s += SLICE_S
+    asyncio.get_running_loop().call_soon(turns.append, "another client")
+    slices = Slices(clock)
+    for _ in range(3):
         await slices.breathe()
-        assert turns == ["another client"]
+        clock.now_s += SLICE_S / 4
+    clock.now_s += 10
+    slices.begin()
+    await slices.breathe()
+    assert turns == []
+    clock.now_s += SLICE_S
+    await slices.breathe()
+    assert turns == ["another client"]
 
-    asyncio.run(main())
 
-
-def test_however_many_work_one_slice_is_worked_in_a_turn_of_the_loop():
+async def test_however_many_work_one_slice_is_worked_in_a_turn_of_the_loop():
     clock = Clock()
-    worked = []
+    worked: list[str] = []
     in_turn = []
 
     async def work(name):
@@ -41,21 +39,18 @@ def test_however_many_work_one_slice_is_worked_in_a_turn_of_the_loop():
             await slices.breathe()
             worked.append(name)
 
-    async def main():
-        workers = [asyncio.create_task(work(name)) for name in "abc"]
-        while not all(worker.done() for worker in workers):
-            before = len(worked)
-            await asyncio.sleep(0)
-            in_turn.append(len(worked) - before)
-
-    asyncio.run(main())
+    workers = [asyncio.create_task(work(name)) for name in "abc"]
+    while not all(worker.done() for worker in workers):
+        before = len(worked)
+        await asyncio.sleep(0)
+        in_turn.append(len(worked) - before)
     assert max(in_turn) == 1
     # First come, first served: nobody has two slices before each of the others has one.
     assert worked[:6] == list("abcabc")
     assert len(worked) == 15
 
 
-def test_a_session_that_is_cancelled_while_it_waits_holds_nobody_up():
+async def test_a_session_that_is_cancelled_while_it_waits_holds_nobody_up():
     clock = Clock()
 
     async def work():
@@ -64,26 +59,8 @@ def test_a_session_that_is_cancelled_while_it_waits_holds_nobody_up():
         await slices.breathe()
         return "done"
 
-    async def main():
-        first, second = asyncio.create_task(work()), asyncio.create_task(work())
-        await asyncio.sleep(0)
-        first.cancel()
-        assert await second == "done"
-        assert first.cancelled()
-
-    asyncio.run(main())
-
-
-def test_a_slice_begins_anew_after_a_wait():
-    clock = Clock()
-    turns: list[str] = []
-
-    async def main():
-        asyncio.get_running_loop().call_soon(turns.append, "another client")
-        slices = Slices(clock)
-        clock.now_s += 10
-        slices.begin()
-        await slices.breathe()
-        assert turns == []
-
-    asyncio.run(main())
+    first, second = asyncio.create_task(work()), asyncio.create_task(work())
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await second == "done"
+    assert first.cancelled()

@@ -207,7 +207,9 @@ async def test_tls_begins_in_the_middle_and_what_was_written_waits_for_it(contex
         await until(lambda: len(server.got) > 1 << 20)
 
 
-async def test_a_hello_that_came_with_the_request_for_tls_is_not_lost(contexts):
+async def test_a_hello_that_came_early_is_not_lost_and_the_end_of_tls_is_that_of_the_link(
+    contexts,
+):
     serving, asking = contexts
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     hello = asking.wrap_bio(incoming, outgoing, server_hostname="localhost")
@@ -221,6 +223,11 @@ async def test_a_hello_that_came_with_the_request_for_tls_is_not_lost(contexts):
         hello.write(b"secret")
         client.link.write(outgoing.read())
         await until(lambda: server.got == b"secret")
+        with pytest.raises(ssl.SSLWantReadError):
+            hello.unwrap()
+        client.link.write(outgoing.read())
+        await until(lambda: "lost" in server.told)
+        assert server.got == b"secret"
 
 
 async def test_noise_instead_of_tls_closes_and_never_reaches_the_owner(contexts):
@@ -240,26 +247,6 @@ async def test_a_certificate_of_another_host_is_refused(contexts):
         client.link.write(b"password")
         await until(lambda: "lost" in client.told)
         assert server.got == b""
-
-
-async def test_the_end_of_tls_is_the_end_of_the_link(contexts):
-    serving, asking = contexts
-    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    peer = asking.wrap_bio(incoming, outgoing, server_hostname="localhost")
-    async with pair() as (server, client):
-        server.link.start_tls(serving, server_side=True, hostname=None, early=b"")
-        with pytest.raises(ssl.SSLWantReadError):
-            peer.do_handshake()
-        client.link.write(outgoing.read())
-        await until(lambda: client.got)
-        incoming.write(bytes(client.got))
-        peer.do_handshake()
-        peer.write(b"bye")
-        with pytest.raises(ssl.SSLWantReadError):
-            peer.unwrap()
-        client.link.write(outgoing.read())
-        await until(lambda: "lost" in server.told)
-        assert server.got == b"bye"
 
 
 @pytest.mark.parametrize("tls", [True, False])

@@ -7,7 +7,6 @@ from unittest.mock import Mock
 import pytest
 
 from streamfrom.proxy.backends.answer_readers import (
-    AnswerCallback,
     AnswerCollector,
     DiscardedAnswer,
     LoginReader,
@@ -18,7 +17,7 @@ from streamfrom.proxy.net import Link
 from streamfrom.proxy.wire.constants import PROXY_OFFER
 from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.prepare_response import prepare_answer
-from streamfrom.proxy.wire.resultset import err_packet, ok_packet
+from streamfrom.proxy.wire.resultset import ok_packet
 
 
 OK = frame(ok_packet(affected_rows=3, status=2, capabilities=int(PROXY_OFFER)), 1)
@@ -87,41 +86,6 @@ def test_an_answer_to_prepare_passes_its_turn_until_it_is_whole(future):
     assert link.pass_turn.call_count == 1
     reader.answer_completed()
     assert future.result().parameters == [b"?"] * 3
-
-
-def test_a_greeting_that_comes_before_its_conversation_is_kept(future):
-    login = LoginReader(future)
-    assert login.data_received(b"early") is None
-    assert login.early == b"early"
-
-
-def test_a_login_takes_bytes_until_it_has_succeeded(future):
-    login = LoginReader(future)
-    login.conversation = lambda data: login.succeed(None) if data == b"ok" else None
-    assert login.data_received(b"more") is None
-    assert login.data_received(b"ok") == b""
-
-
-def told(reader_of):
-    """What a function is told of an answer, and of what prevents one."""
-    seen = []
-    return reader_of(lambda answer: seen.append(answer.ok), lambda: seen.append("missed")), seen
-
-
-def test_a_function_hears_a_good_answer():
-    reader, seen = told(AnswerCallback)
-    assert reader.data_received(OK + b"next") == b"next"
-    reader.answer_completed()
-    assert seen[0].affected_rows == 3
-
-
-def test_a_function_hears_that_there_is_no_good_answer():
-    refused, seen = told(AnswerCallback)
-    refused.data_received(frame(err_packet(1317, "70100", "interrupted", int(PROXY_OFFER)), 1))
-    refused.answer_completed()
-    lost, also_seen = told(AnswerCallback)
-    lost.connection_lost(BackendLost("commerce", "0"))
-    assert seen == also_seen == ["missed"]
 
 
 def test_what_nobody_wants_has_no_end():

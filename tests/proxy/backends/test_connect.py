@@ -9,7 +9,7 @@ from streamfrom.proxy.config.dsn import SslMode
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from tests.proxy.fake_answers import Error, until
-from tests.proxy.fake_server import MARIADB, PASSWORD, FakeServer
+from tests.proxy.fake_server import PASSWORD
 
 
 async def opened(server, database="db", variant=0, **dsn):
@@ -25,14 +25,6 @@ async def test_a_login_leaves_a_connection_that_reports_what_sessions_change(ser
     assert backend.settings is Settings()
     assert not any((backend.is_busy, backend.is_closed, backend.in_transaction))
     backend.close()
-
-
-async def test_mariadb_is_asked_for_its_own_variables(calm):
-    async with FakeServer(MARIADB) as server:
-        backend = await opened(server)
-        tracked = server.relays[0].variables["session_track_system_variables"].split(",")
-        assert "tx_isolation" in tracked
-        backend.close()
 
 
 async def test_a_wrong_password_is_the_servers_error_and_names_no_secret(server):

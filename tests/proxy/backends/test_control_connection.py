@@ -7,7 +7,6 @@ import pytest
 from streamfrom.proxy.backends import control_connection as module
 from streamfrom.proxy.backends.control_connection import CONNECTIONS_MAX, Control, tls_context
 from streamfrom.proxy.config.dsn import SslMode
-from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from tests.proxy.fake_answers import Error, HangUp, Silence, rows_of, until
 from tests.proxy.fake_server import PASSWORD
@@ -86,12 +85,6 @@ async def test_a_server_that_is_down_is_unavailable_and_no_secret_is_told(server
     with pytest.raises(BackendUnavailable, match=r"mysql://app@127\.0\.0\.1") as failed:
         await control.rows("SELECT 1")
     assert PASSWORD not in str(failed.value)
-
-
-async def test_a_wrong_password_is_the_servers_error(server):
-    control = Control("ks", "-", server.dsn(user="app", password=Secret("wrong")))
-    with pytest.raises(BackendError, match="Access denied"):
-        await control.rows("SELECT 1")
 
 
 @pytest.mark.parametrize("warnings", [0, 2])

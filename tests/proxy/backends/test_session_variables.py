@@ -60,12 +60,8 @@ def test_what_was_forgotten_still_compares_by_its_contents():
 )
 def test_autocommit_is_read_as_the_tracker_spells_it(value, expected):
     assert Settings([("autocommit", value)]).autocommit is expected
-
-
-def test_autocommit_is_on_and_sql_mode_empty_where_nobody_set_them():
     assert Settings().autocommit
-    assert Settings().sql_mode == ""
-    assert Settings([("sql_mode", "ANSI")]).sql_mode == "ANSI"
+    assert (Settings().sql_mode, Settings([("sql_mode", "ANSI")]).sql_mode) == ("", "ANSI")
 
 
 @pytest.mark.parametrize(

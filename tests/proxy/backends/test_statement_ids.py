@@ -41,33 +41,6 @@ def test_large_texts_make_room_for_the_newest_alone():
     assert len(ids) == 1
 
 
-def test_a_statement_prepared_anew_replaces_its_older_self():
-    ids = StatementIds()
-    ids.put(key("a"), 1)
-    ids.put(key("a"), 2)
-    assert ids.get(key("a")) == 2
-    assert ids.take_stale() == [1]
-
-
-def test_what_is_dropped_is_to_be_closed():
-    ids = StatementIds()
-    ids.put(key("a"), 1)
-    ids.drop(key("a"))
-    ids.drop(key("a"))
-    assert ids.get(key("a")) is None
-    assert ids.take_stale() == [1]
-
-
-def test_a_reset_has_closed_everything():
-    ids = StatementIds()
-    ids.put(key("a"), 1)
-    ids.put(key("b"), 2)
-    ids.drop(key("a"))
-    ids.clear()
-    assert len(ids) == 0
-    assert ids.take_stale() == []
-
-
 def test_what_makes_room_is_to_be_closed_and_prepared_anew():
     ids = StatementIds()
     assert not ids.release()
@@ -77,3 +50,20 @@ def test_what_makes_room_is_to_be_closed_and_prepared_anew():
     assert ids.get(key("a")) is None
     assert ids.take_stale() == [1, 2]
     assert not ids.release()
+
+
+def test_what_is_replaced_or_dropped_is_to_be_closed_and_a_reset_has_closed_everything():
+    ids = StatementIds()
+    ids.put(key("a"), 1)
+    ids.put(key("a"), 2)
+    assert ids.get(key("a")) == 2
+    assert ids.take_stale() == [1]
+    for _ in range(2):
+        ids.drop(key("a"))
+    assert ids.get(key("a")) is None
+    assert ids.take_stale() == [2]
+    ids.put(key("a"), 3)
+    ids.put(key("b"), 4)
+    ids.drop(key("a"))
+    ids.clear()
+    assert (len(ids), ids.take_stale()) == (0, [])

@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 
 import pytest
@@ -331,21 +330,3 @@ async def test_a_certificate_with_its_key_is_looked_at(server, report, tmp_path)
 
 
 # --- as JSON --------------------------------------------------------------------------------
-
-
-async def test_the_report_as_one_document(server, capsys):
-    add_message_table(server, comment="vitess_message,vt_ack_wait=0")
-    with structlog.testing.capture_logs():
-        assert await check(config_of(server), as_json=True) == 1
-    document = json.loads(capsys.readouterr().out)
-    assert document.keys() == {"findings", "summary"}
-    assert all(
-        finding.keys() == {"level", "place", "text", "fix"} for finding in document["findings"]
-    )
-    assert document["findings"][0] == {
-        "level": "ok",
-        "place": "config",
-        "text": "1 keyspace, root from this machine only",
-        "fix": None,
-    }
-    assert document["summary"] == {"ok": 3, "info": 0, "warning": 0, "error": 5}

@@ -131,58 +131,32 @@ def test_a_budget_that_not_even_one_packet_fits_in_is_refused(read, lines, says)
 
 
 def test_users_have_a_password_in_one_of_three_forms(read):
-    users = read(
-        f"""
-        [[users]]
-        name = "plain"
-        password = "x${{PW}}"
-        [[users]]
-        name = "env"
-        password_env = "PW"
-        role = "admin"
-        [[users]]
-        name = "native"
-        account = "shared"
-        password_hash = "{NATIVE}"
-        [[users]]
-        name = "sha2"
-        account = "shared"
-        password_hash = "{SHA2}"
-        [[users]]
-        name = "open"
-        password = ""
-        max_connections = 3
-        """
-        + UNSHARDED,
-        {"PW": "${secret}"},
-    ).users
-    assert users == (
-        User("plain", Secret("x${secret}"), None, Role.USER, account=OWN),
-        User("env", Secret("${secret}"), None, Role.ADMIN, account=OWN),
-        User("native", None, Secret(NATIVE), Role.USER),
-        User("sha2", None, Secret(SHA2), Role.USER),
-        User("open", Secret(""), None, Role.USER, 3, account=OWN),
-    )
-
-
-def test_a_stored_hash_may_come_in_hexadecimal_or_from_the_environment(read):
     salted = "$A$00A$" + "${\x01\x7f" + "s" * 16 + "d" * 43
     in_hex = "0x" + salted.encode().hex()
     users = read(
         f"""
-        [[users]]
-        name = "hex"
-        account = "shared"
-        password_hash = "{in_hex}"
-        [[users]]
-        name = "env"
-        account = "shared"
-        password_hash = "${{HASH}}"
-        """
-        + UNSHARDED,
-        {"HASH": salted},
+        users = [
+            {{name = "plain", password = "x${{PW}}"}},
+            {{name = "env", password_env = "PW", role = "admin"}},
+            {{name = "open", password = "", max_connections = 3}},
+            {{name = "native", account = "shared", password_hash = "{NATIVE}"}},
+            {{name = "sha2", account = "shared", password_hash = "{SHA2}"}},
+            {{name = "hex", account = "shared", password_hash = "{in_hex}"}},
+            {{name = "variable", account = "shared", password_hash = "${{HASH}}"}},
+        ]
+        {UNSHARDED}
+        """,
+        {"PW": "${secret}", "HASH": salted},
     ).users
-    assert [user.password_hash for user in users] == [Secret(in_hex), Secret(salted)]
+    assert users == (
+        User("plain", Secret("x${secret}"), None, Role.USER, account=OWN),
+        User("env", Secret("${secret}"), None, Role.ADMIN, account=OWN),
+        User("open", Secret(""), None, Role.USER, 3, account=OWN),
+        User("native", None, Secret(NATIVE), Role.USER),
+        User("sha2", None, Secret(SHA2), Role.USER),
+        User("hex", None, Secret(in_hex), Role.USER),
+        User("variable", None, Secret(salted), Role.USER),
+    )
 
 
 def server(line: str) -> str:

@@ -91,24 +91,14 @@ def test_root_gets_in_without_password_by_port_and_by_socket(server):
 
 
 @pytest.mark.db
-def test_it_is_durable_has_no_binary_log_and_listens_on_loopback_alone(server):
-    ((flush, sync, log_bin, address),) = query(
-        server,
-        "SELECT @@innodb_flush_log_at_trx_commit, @@sync_binlog, @@log_bin, @@bind_address",
-    )
-    assert (flush, sync, log_bin, address) == (1, 1, 0, "127.0.0.1")
-
-
-@pytest.mark.db
-def test_root_cannot_write_files_outside_the_folder(server, tmp_path):
+def test_it_is_durable_and_keeps_to_loopback_and_to_its_folder(server, tmp_path):
+    names = "innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "bind_address", "tmpdir"
+    ((*settings, folder),) = query(server, "SELECT @@" + ", @@".join(names))
+    assert settings == [1, 1, 0, "127.0.0.1"]
+    # Servers delete what they find in a folder of temporary tables that they share.
+    assert Path(folder) == server.folder / "tmp"
     with pytest.raises(pymysql.MySQLError, match="secure-file-priv"):
         query(server, f"SELECT 1 INTO OUTFILE '{tmp_path}/x'")
-
-
-@pytest.mark.db
-def test_temporary_tables_are_its_own_for_other_servers_delete_what_they_find(server):
-    ((folder,),) = query(server, "SELECT @@tmpdir")
-    assert Path(folder) == server.folder / "tmp"
 
 
 @pytest.mark.db

@@ -28,11 +28,6 @@ def test_sentences_are_those_of_mysql(error, sentence):
     assert str(error) == sentence
 
 
-def test_what_breaks_the_protocol_is_a_wire_error():
-    for kind in (PacketTooLarge, OutOfOrder, CannotUnpack):
-        assert issubclass(kind, WireError)
-
-
 def test_disabled_local_data_has_the_code_of_the_server_at_hand():
     assert LocalDataDisabled(on_mariadb=False).wire_code() == (3948, "42000")
     assert LocalDataDisabled(on_mariadb=True).wire_code() == (4166, "HY000")

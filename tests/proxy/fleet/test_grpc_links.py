@@ -345,18 +345,3 @@ async def test_a_caller_without_a_certificate_is_refused(pair):
         call = method(iter([b""]))
         with pytest.raises(grpc.aio.AioRpcError):
             await call.read()
-
-
-async def test_a_door_serves_what_is_added_before_it_opens():
-    process = Caller("one")
-
-    async def echo(request, _context):
-        return request
-
-    process.door.add({"Echo": grpc.unary_unary_rpc_method_handler(echo)})
-    process.known = [process.own]
-    await process.door.start(process)
-    async with process.links.channel(process.own) as channel:
-        method: Any = channel.unary_unary(f"/{SERVICE}/Echo")
-        assert await method(b"hello") == b"hello"
-    await process.door.stop()

@@ -6,7 +6,7 @@ import structlog
 from streamfrom.proxy.sessions.idle_timeout import IdleTimeout
 from streamfrom.proxy.wire.constants import Capability
 from tests.proxy.rigs import RecordingLink
-from tests.virtual_loop import run_virtual
+from tests.virtual_loop import running
 
 
 class Client:
@@ -40,25 +40,7 @@ class Client:
         self.timeout.look()
 
 
-def virtual(test):
-    def run():
-        run_virtual(test())
-
-    run.__name__ = test.__name__
-    return run
-
-
-@virtual
-async def test_a_silent_client_is_told_and_sent_away():
-    client = Client(10)
-    await asyncio.sleep(9.9)
-    assert not client.is_away()
-    await asyncio.sleep(0.2)
-    assert client.is_away()
-    assert b"disconnected by the server because of inactivity" in client.link.written
-
-
-@virtual
+@running
 async def test_who_has_spoken_gets_the_rest_of_the_time():
     client = Client(10)
     await asyncio.sleep(6)
@@ -69,7 +51,7 @@ async def test_who_has_spoken_gets_the_rest_of_the_time():
     assert client.is_away()
 
 
-@virtual
+@running
 async def test_who_waits_for_an_answer_is_not_silent():
     client = Client(10)
     client.since_s = None
@@ -80,8 +62,8 @@ async def test_who_waits_for_an_answer_is_not_silent():
     assert client.is_away()
 
 
-@virtual
-async def test_the_sooner_limit_counts():
+@running
+async def test_the_sooner_limit_counts_and_a_silent_client_is_told():
     for configured_s, own_s in ((0, 5), (10, 5), (5, 10), (5, None)):
         client = Client(configured_s)
         client.wait_timeout(own_s)
@@ -89,9 +71,10 @@ async def test_the_sooner_limit_counts():
         assert not client.is_away()
         await asyncio.sleep(0.2)
         assert client.is_away()
+        assert b"disconnected by the server because of inactivity" in client.link.written
 
 
-@virtual
+@running
 async def test_mariadb_says_nothing_of_the_clients_own_limit():
     client = Client(10)
     client.is_mariadb = True
@@ -101,7 +84,7 @@ async def test_mariadb_says_nothing_of_the_clients_own_limit():
     assert client.link.written == b""
 
 
-@virtual
+@running
 async def test_without_a_limit_nobody_is_sent_away_until_there_is_one():
     client = Client(0)
     await asyncio.sleep(1_000_000)
@@ -111,7 +94,7 @@ async def test_without_a_limit_nobody_is_sent_away_until_there_is_one():
     assert client.is_away()
 
 
-@virtual
+@running
 async def test_a_client_that_is_gone_is_not_looked_at():
     client = Client(10)
     client.timeout.stop()

@@ -154,13 +154,11 @@ def client_payloads(
 
 
 def ok_of(reader: ResponseReader) -> Ok:
-    """The OK that ended the answer."""
     assert reader.ok is not None
     return reader.ok
 
 
 def error_of(reader: ResponseReader) -> Err:
-    """The ERR that ended the answer."""
     assert reader.error is not None
     return reader.error
 

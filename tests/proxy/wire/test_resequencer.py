@@ -30,7 +30,6 @@ from tests.proxy.wire.streams import (
     cut,
     dones,
     error_of,
-    ok_of,
     places,
     result_sets,
     small_frames,
@@ -108,13 +107,6 @@ def test_an_error_is_never_swallowed():
     broken = Rows((DEFINITION,), (text_row([b"1"]),), Failed())
     reader = Resequencer(OLD, final=False)
     assert reader.feed(backend_stream([broken])) == frames(client_payloads([broken], OLD), 1)[0]
-
-
-def test_the_ok_of_an_earlier_shard_is_kept_but_not_sent():
-    reader = Resequencer(MODERN, final=False)
-    assert reader.feed(backend_stream([Done(affected_rows=4, last_insert_id=9)])) == b""
-    assert (ok_of(reader).affected_rows, ok_of(reader).last_insert_id) == (4, 9)
-    assert reader.next_sequence == 1
 
 
 @pytest.mark.parametrize("capabilities", CLIENTS)

@@ -114,12 +114,6 @@ def test_session_state_goes_only_to_those_who_asked():
     assert hidden == b"\x00\x00\x00\x02\x00\x00\x00"
 
 
-def test_more_warnings_than_fit_are_capped():
-    assert (
-        parse_ok(ok_packet(status=2, warnings=1 << 20, capabilities=MODERN)).warnings == 65535
-    )
-
-
 @pytest.mark.parametrize(
     ("capabilities", "packet"),
     [

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import structlog
 
+from streamfrom.proxy.workers import restart_delay
 from streamfrom.proxy.workers.supervisor import WorkerFailed, Workers
 from tests.proxy.fake_answers import until
 from tests.proxy.fake_server import FakeServer
@@ -102,7 +103,8 @@ async def test_one_that_fails_before_it_serves_ends_the_start_with_its_code(tmp_
     assert failed.value.code == 7
 
 
-async def test_one_that_cannot_be_started_again_is_tried_again(tmp_path):
+async def test_one_that_cannot_be_started_again_is_tried_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(restart_delay, "FIRST_S", 0.01)
     rig = Rig(tmp_path, 1)
     with structlog.testing.capture_logs() as logs:
         async with rig.workers:

@@ -171,22 +171,6 @@ async def test_a_read_that_is_slow_gets_the_connection_and_the_others_lose_it(
         await until(lambda: pool.connections == 0)
 
 
-async def test_a_line_that_broke_up_does_so_again_with_its_next_connection(
-    server, impatient, monkeypatch
-):
-    monkeypatch.setattr(module, "_REOPEN_S", 0.0)
-    async with line_on(server) as (pool, line):
-        for _ in range(3):
-            server.once("FROM t", Silence())
-            first, second = read(line), read(line)
-            await until(lambda: not line.is_held)
-            await asyncio.sleep(0)  # those behind the first are told a turn later
-            assert (first.fate, second.fate) == ("taken over, ", "lost")
-            pool.discard(first.backend)
-            assert line.connection() is None
-            await until(lambda: line.is_held)
-
-
 async def test_a_slow_read_that_is_alone_may_give_the_connection_back_as_it_is(
     server, impatient
 ):
@@ -212,17 +196,6 @@ async def test_a_busy_loop_is_not_taken_for_a_slow_server(server, timers):
         timers.fire()
         assert each.fate == "answered"
         assert line.connection() is backend
-
-
-async def test_a_far_server_is_given_the_time_of_its_way(server, impatient):
-    gate = asyncio.Event()
-    async with line_on(server, way_s=60.0) as (_, line):
-        server.once("FROM t", Silence(gate))
-        patient = read(line)
-        await asyncio.sleep(0.02)
-        assert patient.fate == ""
-        gate.set()
-        await until(lambda: patient.fate == "answered")
 
 
 async def test_a_line_takes_so_many_reads_and_no_more(server, monkeypatch):
@@ -274,16 +247,6 @@ async def test_a_statement_is_prepared_for_those_who_come_later(server):
         line.prepare(backend, key)
         await until(lambda: backend.statements.get(key))
         assert server.heard.count("PREPARE SELECT a FROM t WHERE id = ?") == 1
-
-
-async def test_a_statement_that_cannot_be_prepared_is_no_fault_of_the_lines(server):
-    key = StatementKey(b"SELECT oops", "db", ())
-    async with line_on(server) as (_, line):
-        server.on("oops", Error(1054))
-        backend = line.connection()
-        line.prepare(backend, key)
-        await until(lambda: "PREPARE SELECT oops" in server.heard and not backend.is_busy)
-        assert line.connection() is backend
 
 
 async def test_a_line_breaks_up_in_the_middle_of_a_prepare(server, impatient):

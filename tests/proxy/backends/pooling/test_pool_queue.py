@@ -36,17 +36,6 @@ async def test_who_gives_and_takes_again_at_once_does_not_pass_those_who_wait(se
         assert await again is backend
 
 
-async def test_a_turn_that_was_called_and_not_taken_goes_to_the_next(server):
-    async with pool_on(server, size=1) as pool:
-        backend = await pool.acquire(Tenant(), "db")
-        leaving, staying = await busy(pool, Tenant()), await busy(pool, Tenant())
-        pool.release(backend)
-        leaving.cancel()
-        assert await staying is backend
-        with pytest.raises(asyncio.CancelledError):
-            await leaving
-
-
 async def test_one_that_comes_back_before_a_called_turn_is_taken_serves_a_newcomer(server):
     async with pool_on(server, size=2) as pool:
         first, second = await pool.acquire(Tenant(), "db"), await pool.acquire(Tenant(), "db")
@@ -55,16 +44,6 @@ async def test_one_that_comes_back_before_a_called_turn_is_taken_serves_a_newcom
         pool.release(second)
         newcomer = asyncio.ensure_future(pool.acquire(Tenant(), "db"))
         assert {await waiting, await newcomer} == {first, second}
-
-
-async def test_a_lost_connection_makes_room_at_once(server):
-    async with pool_on(server, size=1) as pool:
-        backend = await pool.acquire(Tenant(), "db")
-        waiting = await busy(pool, Tenant())
-        server.break_connections()
-        assert await waiting is not backend
-        pool.release(backend)
-        assert (pool.connections, pool.lent) == (1, 1)
 
 
 async def test_a_connection_that_cannot_be_opened_lets_the_next_try(server):
