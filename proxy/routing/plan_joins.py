@@ -17,7 +17,6 @@ from streamfrom.proxy.routing.plan_scatter import refuse, scattered_select, scat
 from streamfrom.proxy.routing.routes import OneShard, Plan, WriteParts
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.queries import assigned_columns
-from streamfrom.sqlparse_ext.selects.join_equalities import read_join_equalities
 from streamfrom.sqlparse_ext.selects.sources import ALL, Reference, Source
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 
@@ -374,4 +373,10 @@ class JoinPlanner:
         raise Unsupported("several tables over several shards")
 
 
-_read_ties = lru_cache(maxsize=2048)(read_join_equalities)
+@lru_cache(maxsize=2048)
+def _read_ties(template: bytes) -> JoinEqualities | None:
+    from streamfrom.sqlparse_ext.selects.join_equalities import (  # loads sqlglot
+        read_join_equalities,
+    )
+
+    return read_join_equalities(template)

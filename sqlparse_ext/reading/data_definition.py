@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.queues import name_queue
-from streamfrom.sqlparse_ext.reading.structure import query_tables
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
@@ -109,6 +108,8 @@ def _ddl_query(builder: ShapeBuilder, cursor: Cursor) -> None:
     end = len(keys)
     if keys[-2:] == ["CHECK", "OPTION"]:
         end = max(at for at, key in enumerate(keys) if key == "WITH")
+    from streamfrom.sqlparse_ext.reading.structure import query_tables  # loads sqlglot
+
     tables = query_tables(cursor.tokens[start:end], builder.template)
     if tables is None:
         builder.uses |= Uses.UNPARSED

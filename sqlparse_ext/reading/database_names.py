@@ -17,8 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from streamfrom.sqlparse_ext.reading.statement_features import SELECT_OPTIONS
-from streamfrom.sqlparse_ext.reading.structure import FROM_FUNCTIONS
+from streamfrom.sqlparse_ext.reading.statement_features import FROM_FUNCTIONS, SELECT_OPTIONS
 from streamfrom.sqlparse_ext.reading.utility_statements import COMPOUND
 from streamfrom.sqlparse_ext.statements import Kind
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier

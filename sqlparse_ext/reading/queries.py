@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.reading.conditions import WHERE_ENDS, read_operand, read_where
-from streamfrom.sqlparse_ext.reading.structure import query_tables
 from streamfrom.sqlparse_ext.statements import (
     Kind,
     TableRef,
@@ -148,6 +147,8 @@ def _is_dual(table: TableRef) -> bool:
 
 
 def _ask_structure(builder: ShapeBuilder, tokens: list[Token]) -> None:
+    from streamfrom.sqlparse_ext.reading.structure import query_tables  # loads sqlglot
+
     tables = None
     if not builder.uses & Uses.UNPARSED:
         tables = query_tables(tokens, builder.template)

@@ -74,6 +74,8 @@ _SYSTEM_VARIABLES: Final[dict[str, int]] = {
 }
 # What stands before a parenthesised SELECT that is no subquery.
 _SETOP_WORDS: Final = frozenset({"UNION", "ALL", "DISTINCT", "EXCEPT", "INTERSECT"})
+# FROM inside these is no clause: EXTRACT(YEAR FROM d), TRIM(LEADING 'x' FROM s).
+FROM_FUNCTIONS: Final = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "MID", "OVERLAY"})
 SELECT_OPTIONS: Final = frozenset(
     {"SELECT", "ALL", "DISTINCT", "DISTINCTROW", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE"}
 )
