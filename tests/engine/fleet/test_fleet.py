@@ -8,16 +8,6 @@ from tests.virtual_loop import running
 
 
 @running
-async def test_news_of_a_commit_at_another_member_wake_the_dispatcher():
-    async with Members() as fleet:
-        own, other = fleet.attach(0, Client(1)), fleet.attach(1, Client(2))
-        await asyncio.sleep(0.1)
-        fleet.insert(1, 2, via=1)
-        await asyncio.sleep(0.1)
-        assert own.payloads + other.payloads == [b"1", b"2"]
-
-
-@running
 async def test_an_ack_at_another_member_gives_room_back():
     async with Members() as fleet:
         client = fleet.attach(1, Client(prefetch=1))
@@ -41,24 +31,6 @@ async def test_what_a_client_held_is_due_again_soon_after_it_has_left():
         second = fleet.attach(0, Client(2))
         await asyncio.sleep(3)
         assert (client.payloads, second.payloads) == ([b"1"], [b"1"])
-
-
-@running
-async def test_what_a_socket_never_took_is_given_back_at_once():
-    async with Members() as fleet:
-        client = fleet.attach(1, Client(room=1))
-        await asyncio.sleep(0.1)
-        fleet.insert(1, 2, via=0)
-        await asyncio.sleep(0.1)
-        assert len(client.rows) == 2
-        fleet.leave(1, client, client.rows[1:])
-        second = fleet.attach(0, Client(2))
-        await asyncio.sleep(0.1)
-        assert second.payloads == [bytes(client.rows[1].payload)]
-        await asyncio.sleep(2)  # by then their leases are written
-        assert fleet.row(1).epoch == fleet.row(2).epoch == 1, (
-            "sent once as far as a client knows"
-        )
 
 
 @running
@@ -161,21 +133,6 @@ async def test_a_shard_whose_server_turned_read_only_is_left():
         fleet.fleets[0].turned_read_only("ks", "0")
         assert not fleet.fleets[0].may_send("ks", "0")
         fleet.fleets[0].turned_read_only("ks", "unknown")
-
-
-@running
-async def test_a_stream_with_an_end_at_another_member_gets_what_is_due_and_ends():
-    async with Members() as fleet:
-        fleet.insert(1, 2, 3)
-        client = fleet.attach(1, Client(rows_max=2))
-        await asyncio.sleep(0.5)
-        assert len(client.rows) == 2
-        assert client.is_finished
-        fleet.registries[1].streams.detach(client)
-        fleet.registries[1].streams.forget(client, has_left=False)
-        rest = fleet.attach(1, Client(2, rows_max=2))
-        await asyncio.sleep(0.5)
-        assert (len(rest.rows), rest.is_finished) == (1, True)
 
 
 @running

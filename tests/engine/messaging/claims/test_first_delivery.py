@@ -43,22 +43,6 @@ def test_a_message_that_was_never_sent_is_read_and_nothing_is_written():
     )
 
 
-def test_what_was_sent_before_is_claimed():
-    queries, result = answered(
-        take(LAZY, "0", request(b"1", b"2"), NOW_NS),
-        StoreAnswer(rows=[row(b"1")]),
-        StoreAnswer(rows=[((b"3", b"7", b"2"), b"body")]),
-        StoreAnswer(affected=1),
-    )
-    assert queries[1].sql.endswith(b"FOR UPDATE SKIP LOCKED")
-    assert not queries[1].is_apart
-    assert b"IN (2)" in queries[1].sql
-    assert [(one.id, one.epoch, one.is_written) for one in result.rows] == [
-        (b"1", 0, False),
-        (b"2", 3, True),
-    ]
-
-
 def test_a_send_that_no_row_shows_is_counted_before_the_row_is_claimed():
     queries, result = answered(
         take(LAZY, "0", request(b"1", b"2", uncounted=[b"1", b"2"]), NOW_NS),

@@ -80,6 +80,19 @@ def test_a_release_that_fails_leaves_the_row_to_its_timer():
     assert bench.wake_s() == 30
 
 
+def test_a_row_that_was_locked_is_tried_again_after_pauses_that_double():
+    # An ack of another row locked it, or an ack of its own that is rolled back: nobody says so.
+    bench = TableRig().attach(1)
+    claim = only(bench.due(1), Claim)
+    pauses_ms = []
+    for _ in range(12):
+        assert bench.passed_over(claim, **{"1": 0}) == []
+        pauses_ms.append(round(bench.wake_s() * 1000))
+        claim = only(bench.later(bench.wake_s()), Claim)
+    assert pauses_ms == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, 1000]
+    assert delivered(bench.won(claim)) == {1: [1]}
+
+
 def test_a_poll_that_lands_after_a_row_was_passed_over_does_not_hide_it():
     """The poll had read before the row was committed: it was sent when the next poll found it."""
     bench = TableRig().attach(1)

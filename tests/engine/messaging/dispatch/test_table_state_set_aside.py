@@ -15,6 +15,7 @@ from streamfrom.engine.messaging.queue.poll import Poll, PollResult, TierRead
 from streamfrom.engine.messaging.table.message import (
     FOREVER_NS,
     ClaimResult,
+    LeaseWrites,
     MessageKey,
     Refused,
     Tried,
@@ -90,15 +91,6 @@ def test_a_poll_that_sees_another_value_and_a_statement_that_names_it_bring_it_b
         assert again.ids == (b"1",)
 
 
-def test_one_that_is_acked_or_deleted_is_forgotten():
-    rig = Rig().attach(1, 2)
-    (claim,) = claims(rig.due(1))
-    rig.refused(claim, 1)
-    rig.post(Acked("0", (b"1",)))
-    assert not rig.shard_state.set_aside
-    assert not claims(rig.later(700))
-
-
 def test_one_that_is_acked_while_its_claim_runs_is_not_set_aside():
     rig = Rig().attach(1, 2)
     (claim,) = claims(rig.due(1))
@@ -136,3 +128,17 @@ def test_after_a_ddl_statement_all_are_tried_again_but_not_with_each_of_many():
     rig.refused(again, 1)
     rig.polled()
     assert rig.post(TryAgain()) == []
+
+
+def test_refused_leases_wait_also_where_a_small_cache_wants_leases_written():
+    rig = Rig(cache=2).attach(1)
+    shard = rig.shard_state
+    timers = [MessageKey(b"%d" % n, 50, rig.now_ns + 60 * SECOND_NS) for n in (1, 2, 3)]
+    shard.unwritten.sent(timers, rig.now_ns)
+    assert len(shard.next_write(rig.now_ns)) == 3
+    refused = {one.id: Refused(Tried.LEASE, "no") for one in timers}
+    shard.set_aside.refuse(refused, rig.now_ns)
+    again_ns = dict.fromkeys(refused, rig.now_ns + SECOND_NS)
+    shard.wrote(LeaseWrites((), (), refused), rig.now_ns, again_ns)
+    assert shard.next_write(rig.now_ns) == ()
+    assert len(shard.next_write(rig.now_ns + SECOND_NS)) == 3

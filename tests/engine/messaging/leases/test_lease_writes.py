@@ -48,22 +48,3 @@ def test_a_row_that_was_rescheduled_is_only_counted(others):
         b" WHERE `id` IN (" + ids + b")"
     )
     assert result == LeaseWrites((b"0",), ())
-
-
-def test_a_longer_lease_is_written_to_rows_that_say_what_was_written_last_or_tried():
-    leases = [
-        LeaseWrite(b"1", 900, (LATER_NS,), is_first=False),
-        LeaseWrite(b"2", 900, (LATER_NS, 900), is_first=False),
-        LeaseWrite(b"3", 900, (LATER_NS,), is_first=False),
-        LeaseWrite(b"4", 900, (LATER_NS,), is_first=False),
-        LeaseWrite(b"5", 900, (LATER_NS,), is_first=False),
-    ]
-    rows = [row(b"1", LATER_NS, 3), row(b"2", 900, 1), row(b"3", 0, 1)]
-    queries, result = run(
-        leases,
-        StoreAnswer(rows=rows),
-        StoreAnswer(rows=[((b"4", b"%d" % LATER_NS), b""), ((b"5", b"0"), b"")]),
-        StoreAnswer(affected=2),
-    )
-    assert queries[2].sql.endswith(b" WHERE `id` IN (1, 2)")
-    assert result == LeaseWrites((b"3", b"5"), (b"4",)), "rescheduled, and locked"

@@ -188,3 +188,15 @@ def test_what_a_former_dispatcher_sent_is_held_and_looked_at_until_its_row_says(
     given_back, _ = leases.looked({}, NOW_NS)
     assert [lease.id for lease in given_back] == [b"1"]
     assert len(leases) == 0
+
+
+def test_a_reading_of_what_is_in_flight_says_when_what_was_taken_over_ends():
+    leases = Leases()
+    leases.take_over(7, [b"1"], now_ns=5)
+    assert leases.next_look()
+    leases.found({b"1": 50}, now_ns=6)
+    assert leases.looked({}, NOW_NS) == ([], []), "read before"
+    assert leases.next_look() == (b"1",)
+    assert leases.looked({b"1": 50}, NOW_NS) == ([], [])
+    assert leases.ended(49) == []
+    assert leases.ended(50) == [Lease(50, b"1", 7)]

@@ -97,16 +97,3 @@ def test_one_statement_writes_so_many():
     assert len(leases.next_write(10, MANY)) == WRITTEN_AT_ONCE
     leases.written(LeaseWrites(), 11)
     assert leases.next_write(11, MANY) == (b"%d" % WRITTEN_AT_ONCE,)
-
-
-def test_leases_that_have_become_longer_are_written_with_the_others():
-    shown_ns = {b"4": 50, b"5": 60}
-    leases = UnwrittenLeases({}, shown_ns)
-    leases.sent([key(1)], 1000)
-    leases.renewed([b"4", b"5"], 10)
-    assert (len(leases), bool(leases), b"4" in leases) == (3, True, True)
-    del shown_ns[b"5"]  # acked meanwhile
-    assert leases.next_write(10, MANY) == (b"4",)
-    assert leases.written(LeaseWrites((), (b"4",)), 11) == ([b"4"], [])
-    leases.forget([b"1"])
-    assert leases.next_ns() == 11 + AGAIN_NS

@@ -32,18 +32,6 @@ def test_a_table_without_groups_asks_nothing():
     assert (watch.next(10**18), watch.next_ns(), len(watch)) == (None, FOREVER_NS, 0)
 
 
-def test_a_walk_comes_first_and_once_in_each_interval():
-    watch = watching()
-    assert watch.next_ns() == INTERVAL_NS
-    assert watch.next(INTERVAL_NS - 1) is None
-    assert watch.next(INTERVAL_NS) == WALK
-    assert watch.next_ns() == FOREVER_NS  # one statement at a time
-    answered(watch, INTERVAL_NS, place=(5, b"7"))
-    assert watch.next(INTERVAL_NS) == FireRequest(place=(5, b"7"))
-    answered(watch, INTERVAL_NS)
-    assert watch.next_ns() == 2 * INTERVAL_NS
-
-
 def test_only_the_member_that_is_known_to_be_left_makes_it_ask():
     watch = watching(c3=b"2", c4=b"2", c5=b"9")
     watch.gone([b"1"])
@@ -70,6 +58,15 @@ def test_an_ack_while_a_claim_holds_is_not_missed():
     watch = watching()
     watch.gone([b"1"])  # nobody is known to wait for it
     watch.held([b"3"])
+    assert watch.next(0) == FireRequest((b"3",))
+
+
+def test_a_message_that_may_be_another_than_before_is_asked_about():
+    watch = watching(c3=b"2", c4=b"2")
+    watch.changed([b"3", b"8"])
+    assert watch.next(0) == FireRequest((b"3",))
+    watch.changed([b"3"])
+    answered(watch, waiting={b"3": b"2"})
     assert watch.next(0) == FireRequest((b"3",))
 
 
@@ -117,15 +114,6 @@ def test_what_failed_is_tried_again_after_a_pause(request_of):
     assert watch.next_ns() == now_ns + AGAIN_NS
     assert watch.next(now_ns + AGAIN_NS - 1) is None
     assert watch.next(now_ns + AGAIN_NS) == asked
-
-
-def test_a_row_that_somebody_holds_is_found_by_a_walk_soon():
-    watch = watching(c3=b"2")
-    watch.gone([b"2"])
-    watch.next(0)
-    answered(watch, locked=(b"3",))
-    assert watch.next_ns() == AGAIN_NS
-    assert watch.next(AGAIN_NS) == WALK
 
 
 def test_an_answer_to_what_was_asked_before_all_was_forgotten_counts_for_nothing():

@@ -194,6 +194,16 @@ def test_room_that_is_left_is_used_at_once():
     assert rig.times() == {2: 0}
 
 
+def test_all_may_be_let_go_and_all_forgotten():
+    rig = Rig()
+    rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
+    rig.order.free_all(NOW_NS)
+    assert rig.times() == {2: 0}
+    rig.order.clear()
+    assert rig.queue.following == {}
+    assert not rig.order.freed([b"1", b"2"], NOW_NS)
+
+
 def test_a_poll_passes_over_a_key_as_long_as_its_follower_is_known_and_messages_had_to_wait():
     rig = Rig()
     assert rig.order.passed_over(NOW_NS) == ()

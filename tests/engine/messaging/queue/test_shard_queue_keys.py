@@ -46,6 +46,17 @@ def test_who_names_a_key_takes_its_messages_alone_and_others_take_all():
     assert ids(queue.take(9, NOW_NS)) == [4, 1, 3, 5]
 
 
+def test_a_poll_of_named_keys_leaves_the_others_as_they_are():
+    queue = named()
+    polled(queue, read(message(1), message(2)))
+    queue.poll_started(NOW_NS)
+    polled(queue, read(message(2), message(7, NOW_NS + 5), key=b"'a'"), is_of_named=True)
+    assert ids(queue.take(9, NOW_NS, A)) == [2]
+    assert queue.next_named_ns(NOW_NS) == NOW_NS + 5
+    assert ids(queue.take(9, NOW_NS)) == [1]
+    assert len(queue) == 1
+
+
 def test_news_of_a_message_keeps_its_key():
     queue = named()
     polled(queue, read(message(2), key=b"'a'"))

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.messaging.queue.poll import NextPriority, PollPart, PollResult, poll
+from streamfrom.engine.messaging.queue.poll import PollResult, poll
 from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.message import MessageKey
@@ -64,23 +64,6 @@ class Shard:
         except StopIteration as stop:
             self.poll = None
             self.queue.poll_finished(stop.value, NOW_NS)
-
-
-def test_a_message_sent_while_a_poll_finds_a_flood_keeps_its_timer():
-    shard = Shard(limit=2, newest=False)
-    shard.poll_on()
-    shard.write(key(1))
-    shard.write(key(2))
-    while (
-        isinstance(shard.query.about, NextPriority)
-        or shard.query.about.part is PollPart.SOONEST
-    ):
-        shard.poll_on()
-    shard.send(1)  # so that what is read next is no flood any more
-    while shard.poll is not None:
-        shard.poll_on()
-    left = {b"1", b"2"} - {one.id for one in shard.queue.take(2, RETRY_NS)}
-    assert not left or shard.queue.next_poll_ns() == 0
 
 
 keys = st.builds(

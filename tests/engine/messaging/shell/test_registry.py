@@ -65,21 +65,6 @@ def hidden(name):
 
 
 @running
-async def test_what_a_lock_hides_stays_in_force_and_is_looked_at_again_soon():
-    async with RegistryRig("t1", "t2") as rig:
-        rig.store.create("ks", hidden("t1"), hidden("new"), raw_table("t2"))
-        await rig.registry.reload()
-        assert set(rig.registry.tables("ks")) == {"t1", "t2"}
-        receiver = Receiver()
-        rig.registry.streams.attach(receiver, "ks", "t1")
-        await asyncio.sleep(5)
-        assert not receiver.ended
-        rig.store.create("ks", raw_table("new"))
-        await asyncio.sleep(1.5)
-        assert set(rig.registry.tables("ks")) == {"t1", "t2", "new"}
-
-
-@running
 async def test_what_others_changed_is_read_at_once_and_together_if_it_is_much():
     async with RegistryRig("t1") as rig:
         await asyncio.sleep(1)

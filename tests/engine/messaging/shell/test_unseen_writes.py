@@ -41,19 +41,6 @@ class Polled:
         self.moments.append(asyncio.get_running_loop().time())
 
 
-def test_a_lone_commit_has_every_queue_with_streams_polled_at_once():
-    async def scenario():
-        queues = [Polled() for _ in range(20)]
-        silent = Polled(has_streams=False)
-        unseen = UnseenWrites()
-        unseen.happened("0", [*queues, silent])  # type: ignore[list-item]
-        await asyncio.sleep(0.1)
-        assert all(len(queue.moments) == 1 for queue in queues)
-        assert silent.moments == []
-
-    run_virtual(scenario())
-
-
 def test_many_commits_and_queues_take_their_share_of_a_core_and_none_is_forgotten(caplog):
     async def scenario():
         queues = [Polled(known=200) for _ in range(100)]

@@ -56,25 +56,6 @@ def test_it_is_full_since_its_last_message_and_no_more_once_its_client_acts():
     assert seen == [None, 6, None]
 
 
-@pytest.mark.parametrize(
-    ("rows", "rooms", "batch", "expected"),
-    [
-        (8, [9, 9, 9], 10, [3, 3, 2]),
-        (30, [9, 9, 9], 10, [9, 9, 9]),
-        (30, [50, 50, 50], 10, [10, 10, 10]),
-        (5, [9, 4, 1], 10, [5, 0, 0]),  # who has most room has still as much
-        (7, [9, 4, 1], 10, [6, 1, 0]),
-        (50, [90, 60, 3], 10, [10, 10, 3]),
-        (1, [UNLIMITED, 5], 10, [1, 0]),
-        (12, [UNLIMITED, 5], 10, [10, 2]),
-        (0, [5], 10, [0]),
-        (5, [], 10, []),
-    ],
-)
-def test_shares(rows, rooms, batch, expected):
-    assert shares(rows, rooms, [batch] * len(rooms)) == expected
-
-
 def test_shares_leave_nothing_over_that_fits_and_level_the_rooms():
     for rooms in ([20, 13, 13, 7, 1], [UNLIMITED, 20, 20, 3], [4, 3, 2, 1]):
         for batch in (1, 2, 5, 100):

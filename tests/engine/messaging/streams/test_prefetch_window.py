@@ -70,16 +70,6 @@ def test_a_larger_window_stays_if_its_acks_come_faster(is_part, rate, is_kept):
 # Another dispatcher
 
 
-def test_a_window_goes_on_as_large_as_what_the_stream_took_along():
-    window = PrefetchWindow(0)
-    window.took_over(16)
-    window.took_over(4)
-    assert window.size == 16
-    for moment in range(6):
-        window.acked(1, moment * SECOND_NS // 4)
-    assert window.size == 16
-
-
 @pytest.mark.parametrize("is_part", [False, True])
 def test_what_was_taken_along_by_the_floor_is_no_base(is_part):
     window = PrefetchWindow(0, is_part=is_part)
