@@ -4,6 +4,7 @@ import contextlib
 import io
 import pkgutil
 import re
+import tomllib
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +16,7 @@ from streamfrom.proxy import cli
 from streamfrom.proxy.config.file import ConfigError, load
 from streamfrom.proxy.status.status_rows import TABLES
 from tests.cases import cases
-from tests.release.reference import made
+from tests.release.reference import PACKAGES, made, repository, with_links
 
 
 ROOT = Path(__file__).parents[2]
@@ -126,6 +127,19 @@ def test_the_tables_of_the_reference_are_those_of_the_code():
     ]
     assert len(found) >= 2
     assert [path for path in found if made(path.read_text()) != path.read_text()] == []
+
+
+@pytest.mark.parametrize("path", PACKAGES)
+def test_one_line_gives_the_packages_their_links(path):
+    text = path.read_text()
+    assert with_links(text, repository()) == text
+    linked = with_links(text, "https://git.example/it")
+    assert tomllib.loads(linked)["project"]["urls"] == {
+        "Source": "https://git.example/it",
+        "Issues": "https://git.example/it/issues",
+        "Changelog": "https://git.example/it/blob/main/docs/changelog.md",
+    }
+    assert with_links(linked, repository()) == text
 
 
 def test_every_workload_that_the_documents_run_exists():

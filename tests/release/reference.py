@@ -1,10 +1,12 @@
 """The tables of the reference that the code has: `./dev reference` writes them into their pages, and a test compares.
 
 A table stands between `<!-- reference: NAME -->` and `<!-- end -->`; whatever is between is replaced.
+The links of the packages come from the `repo_url` of `zensical.toml`.
 """
 
 import inspect
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Self
@@ -29,7 +31,9 @@ from streamfrom.proxy.vtgate import message_service
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
-DOCS: Final = Path(__file__).parents[2] / "docs"
+ROOT: Final = Path(__file__).parents[2]
+DOCS: Final = ROOT / "docs"
+PACKAGES: Final = (ROOT / "pyproject.toml", ROOT / "clients/python/pyproject.toml")
 _BLOCK: Final = re.compile(r"(<!-- reference: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _FAMILY: Final = re.compile(r"# HELP (\S+) (.*)")
 
@@ -210,12 +214,33 @@ def made(page: str) -> str:
     return _BLOCK.sub(lambda found: found[1] + TABLES[found[2]]() + found[4], page)
 
 
+def repository() -> str:
+    """Return the address of the repository, "" while it has none."""
+    return str(
+        tomllib.loads((ROOT / "zensical.toml").read_text())["project"].get("repo_url", "")
+    )
+
+
+def with_links(pyproject: str, address: str) -> str:
+    """Return the text of a pyproject.toml with the links to the repository at *address*; "" is none."""
+    bare = re.sub(r"\[project\.urls\]\n(?:.+\n)+\n", "", pyproject)
+    links = (
+        f'[project.urls]\nSource = "{address}"\nIssues = "{address}/issues"\n'
+        f'Changelog = "{address}/blob/main/docs/changelog.md"\n\n'
+    )
+    place = "[project.optional-dependencies]\n"
+    return bare.replace(place, links * bool(address) + place)
+
+
 def main() -> None:
-    """Write the tables into all pages."""
-    for path in sorted(DOCS.rglob("*.md")):
-        old = path.read_text()
-        if (new := made(old)) != old:
-            path.write_text(new)
+    """Write the tables into all pages, and the links into the packages."""
+    made_of: dict[Path, str] = {
+        path: made(path.read_text()) for path in sorted(DOCS.rglob("*.md"))
+    }
+    made_of |= {path: with_links(path.read_text(), repository()) for path in PACKAGES}
+    for path, text in made_of.items():
+        if text != path.read_text():
+            path.write_text(text)
 
 
 if __name__ == "__main__":
