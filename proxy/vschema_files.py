@@ -92,7 +92,9 @@ class _File:
         try:
             config = reread_vschema(self._config)
         except ConfigError as error:
-            self._log.warning("vschema not reloaded, the old one stays", reason=error.problem)
+            self._log.warning(
+                "vschema not reloaded, the old one is still used", reason=error.problem
+            )
             self._keyspace = replace(self._keyspace, vschema_fault=error.problem)
             self._apply(self._keyspace)
             return

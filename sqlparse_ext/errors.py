@@ -10,6 +10,12 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 
+# What to do instead, where the construct that cannot be says nothing else.
+_INSTEAD: Final = {
+    " over several shards": "; give a value of the vindex column, or ask each shard after USE `keyspace:shard`",
+    " in a sharded keyspace": "; USE `keyspace:shard` for one shard",
+    " in a batch": "; execute it row by row",
+}
 NAMED_MAX: Final = 120  # characters of an expression in an error
 
 
@@ -54,8 +60,8 @@ class Unsupported(StreamfromError):
     remedy = "use what it names, or the [list](refused.md)"
 
     def __init__(self, construct: str) -> None:
-        super().__init__(f"unsupported: {construct}")
-        self.construct = construct
+        advice = next((_INSTEAD[end] for end in _INSTEAD if construct.endswith(end)), "")
+        super().__init__(f"unsupported: {construct}{advice}")
 
     @classmethod
     def computing(cls, expression: bytes, reason: str) -> Unsupported:

@@ -424,7 +424,7 @@ class Elector:
 
     def _note_failure(self, reason: str) -> None:
         if not self._is_failing:
-            log.warning("no election", extra={**self._named, "reason": reason})
+            log.warning("cannot elect a dispatcher", extra={**self._named, "reason": reason})
         self._is_failing = True
 
     # Tasks

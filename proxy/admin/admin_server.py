@@ -162,7 +162,7 @@ class AdminServer:
                     async for some in in_turns(queues):
                         self.history.sample(some, self._now_s())
             except Exception:  # the next sample may well succeed
-                log.exception("no sample of the queues")
+                log.exception("cannot sample the queues for their charts")
             await asyncio.sleep(SAMPLE_S)
 
     def _now_s(self) -> float:

@@ -87,7 +87,7 @@ class ConfigReload:
         except ConfigError as error:
             for each in (error, *error.others):
                 log.warning(
-                    "configuration not reloaded, the old one stays",
+                    "configuration not reloaded, the old one is still used",
                     key=each.key,
                     reason=each.problem,
                 )

@@ -62,7 +62,7 @@ class Kills:
         except (ProxyError, TimeoutError) as error:
             backend.abort()
             self._log.warning(
-                "statement could not be killed: the server may go on with it",
+                "statement could not be killed: the server may continue it",
                 user=backend.account.name,
                 thread=backend.thread_id,
                 reason=str(error) or f"no answer within {TIMEOUT_S:g} s",

@@ -350,6 +350,7 @@ async def _check_partitions(
             subject,
             "partitioned otherwise than by PARTITION BY HOUR or DAY: it is purged row by row, and no"
             " partitions are made",
+            "move its messages to a queue that CREATE QUEUE … PARTITION BY makes",
         )
         return
     try:
@@ -434,9 +435,17 @@ def _compare(listed: list[_ShardTables], report: CheckReport) -> None:
             subject, place = f"{each.shard}.{name}", f"{first.shard}"
             raw = each.tables.get(name)
             if raw is None and name in each.comments:
-                report.error(subject, f"no message table, which it is on {place}")
+                report.error(
+                    subject,
+                    f"no message table, which it is on {place}",
+                    "give it the same columns and comment",
+                )
             elif raw is None:
-                report.error(subject, f"no such table, which {place} has")
+                report.error(
+                    subject,
+                    f"no such table, which {place} has",
+                    "create it here, as it is there",
+                )
             elif each is not first:
                 found = differences(
                     raw,
@@ -545,10 +554,16 @@ async def _check_table(
         routing = with_queues(keyspace.vschema, by_comment, types).tables.get(name)
         if routing is None and shard_by is not None:
             report.error(
-                subject, f"vt_shard_by: there is no vindex '{shard_by[0]}' of one column"
+                subject,
+                f"vt_shard_by: there is no vindex '{shard_by[0]}' of one column",
+                "add it to the vschema",
             )
         elif routing is None:
-            report.error(subject, f"not in the vschema of sharded keyspace {keyspace.name}")
+            report.error(
+                subject,
+                f"not in the vschema of sharded keyspace {keyspace.name}",
+                "add it there, with its column_vindexes",
+            )
         if routing is None:
             return
         if routing.primary is not None and len(keyspace.shards) > 1:

@@ -289,7 +289,8 @@ class Branches:
         if others and transaction.is_xa:
             # XA PREPARE and XA COMMIT reach only the shard that has seen XA START.
             raise Unsupported(
-                f"a transaction of XA over several shards; it is on {others[0][0]}"
+                f"a transaction of XA over several shards; it is on {others[0][0]}; end it there,"
+                " or send one for each shard"
             )
         # Refused before anything is sent, so the transaction so far can still be committed.
         if others and (self._state.keeps_to_one_shard or not self._may_span_shards):
@@ -322,7 +323,8 @@ class Branches:
         ):
             raise Unsupported(
                 f"{shape.verb} in a transaction over several shards with transaction_mode ="
-                ' "twopc", as it may commit by itself'
+                ' "twopc", as it may commit by itself; send it'
+                " outside of the transaction"
             )
 
     def happened(

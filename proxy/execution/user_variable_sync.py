@@ -95,7 +95,7 @@ async def carry_variables(
             if missing := differing(wanted, found):
                 raise Unsupported(
                     f"user variable @{missing[0]} in another keyspace or shard: it would not be the"
-                    " same there"
+                    " same there; set it again there"
                 )
     backend.variables = newest
 
@@ -121,7 +121,7 @@ async def _names(newest: UserVariables) -> frozenset[str]:
         return newest.names
     raise Unsupported(
         "user variables that a stored program or an EXECUTE may have set, in another keyspace or"
-        f" shard: the server does not list them: {reason}"
+        f" shard: the server does not list them: {reason}; stay in one, or reset the connection"
     )
 
 

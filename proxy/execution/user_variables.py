@@ -218,4 +218,6 @@ def _is(pattern: re.Pattern[bytes], text: bytes | None) -> bool:
 
 
 def _cannot(name: str, reason: str) -> Unsupported:
-    return Unsupported(f"user variable @{name} in another keyspace or shard: {reason}")
+    return Unsupported(
+        f"user variable @{name} in another keyspace or shard: {reason}; set it again there"
+    )

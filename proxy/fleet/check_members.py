@@ -84,7 +84,11 @@ async def check_members(
                 "let members reach each other's ports, or name in advertise of [fleet] where they reach it",
             )
         if its_version != version:
-            report.warning(place, f"version {its_version}, and this is {version}")
+            report.warning(
+                place,
+                f"version {its_version}, and this is {version}",
+                "upgrade one after another",
+            )
         if its_configuration != configuration:
             report.warning(
                 place,

@@ -157,7 +157,7 @@ class _Inbox(Generic[MessageT]):
             elif not self._is_told:
                 self._is_told = True
                 log.warning(
-                    "a member says what this version does not know; it is skipped",
+                    "a member sent fields that this version does not know; they are ignored",
                     member=self._member.id,
                     version=self._member.version,
                 )

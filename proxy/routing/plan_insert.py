@@ -34,7 +34,9 @@ def plan_insert(
     insert, table = shape.insert, shape.tables[0].name
     assert insert is not None
     if tables.pinned_to(table) is not None or tables.is_reference(table):
-        raise Unsupported(f"{shape.verb} … SELECT from sharded tables into '{table}'")
+        raise Unsupported(
+            f"{shape.verb} … SELECT from sharded tables into '{table}'; select first, then insert the rows"
+        )
     rows = tables.rows(table)
     rows.refuse_changes(shape)
     _refuse_subqueries(tables, shape)
@@ -46,7 +48,9 @@ def plan_insert(
         )
     columns = insert.columns or columns_of(table)
     if columns is None:
-        raise Unsupported(f"{shape.verb} without a column list into sharded table '{table}'")
+        raise Unsupported(
+            f"{shape.verb} without a column list into sharded table '{table}'; name the columns"
+        )
     _require(rows, table, columns)
     positions = [columns.index(column) for column in rows.columns]
     if insert.source is InsertSource.SELECT:

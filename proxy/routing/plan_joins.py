@@ -76,7 +76,7 @@ class JoinPlanner:
         equalities = _read_ties(shape.template)
         if equalities is None:
             raise Unsupported(
-                f"this form of {shape.verb}, whose tables could not be distinguished"
+                f"this form of {shape.verb}, whose tables could not be distinguished; name each by AS"
             )
         self._equalities = equalities
         self._sources = self._with_target(equalities, column_place)
@@ -105,7 +105,9 @@ class JoinPlanner:
         """Return the plan. Raises Unsupported."""
         if not self._sharded:
             if len(self._pinned) > 1:
-                raise Unsupported("tables that are pinned to several shards")
+                raise Unsupported(
+                    "tables that are pinned to several shards; send one statement for each"
+                )
             return Plan(OneShard(next(iter(self._pinned), self._tables.shards[0])))
         if not self._anchors and not all(each.literals for each in self._sharded):
             self._refuse()
@@ -122,7 +124,7 @@ class JoinPlanner:
         items = equalities.blocks[0].items if len(equalities.blocks) == 1 else ()
         if column_place >= len(items):
             raise Unsupported(
-                f"{self._shape.verb} … SELECT whose vindex column is not among the items"
+                f"{self._shape.verb} … SELECT whose vindex column is not among the items; select it"
             )
         # The rows of an INSERT … SELECT must be on the shards that they come from: so the
         # target is one more table of the join, tied by the item that becomes its vindex column.
@@ -167,7 +169,9 @@ class JoinPlanner:
             for each in self._sharded:
                 column = self._tables.column(self._sources[each.number].table.name)
                 if assigned is None or column in assigned:
-                    raise Unsupported(f"changing the vindex column '{column}'")
+                    raise Unsupported(
+                        f"changing the vindex column '{column}'; delete the row, and insert it with the new value"
+                    )
 
     # --- equalities between the tables ------------------------------------------------------
 
@@ -367,7 +371,7 @@ class JoinPlanner:
         shape = self._shape
         if shape.insert is not None:
             raise Unsupported(
-                f"{shape.verb} … SELECT whose rows may belong on another shard than their source"
+                f"{shape.verb} … SELECT whose rows may belong on another shard than their source; select first, then insert the rows"
             )
         refuse(shape, _SEVERAL_TABLES)
         raise Unsupported("several tables over several shards")

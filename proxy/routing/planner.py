@@ -129,7 +129,7 @@ class Planner:
     def _make_insert(self, shape: Shape) -> Plan:
         if shape.uses & Uses.UNPARSED or shape.insert is None:
             raise Unsupported(
-                f"this {shape.verb} could not be analysed, which a sharded keyspace needs"
+                f"this {shape.verb} could not be analysed, which a sharded keyspace needs; write it more plainly, or USE one shard for it"
             )
         placed = self._placed(shape, shape.tables)
         if placed is not None:
@@ -146,7 +146,7 @@ class Planner:
         ]
         if shape.uses & Uses.UNPARSED:
             raise Unsupported(
-                f"this {shape.verb} could not be analysed, which a sharded keyspace needs"
+                f"this {shape.verb} could not be analysed, which a sharded keyspace needs; write it more plainly, or USE one shard for it"
             )
         refuse(shape, _OF_THE_STATEMENT_BEFORE)
         if not tables:
@@ -253,7 +253,9 @@ class Planner:
             shard = self._tables.pinned_to(table.name)
             if shard is not None:
                 if found not in (None, shard):
-                    raise Unsupported("tables that are pinned to several shards")
+                    raise Unsupported(
+                        "tables that are pinned to several shards; send one statement for each"
+                    )
                 found = shard
             elif not self._tables.is_reference(table.name):
                 return None

@@ -112,7 +112,9 @@ class RowRouting:
         assert keyspace_id is not None
         shard = self._keyspace.shard_of(keyspace_id)
         if shard not in self._shards:
-            raise Unsupported(f"a row of shard '{shard.name}', which is not in the target")
+            raise Unsupported(
+                f"a row of shard '{shard.name}', which is not in the target; USE the keyspace"
+            )
         return shard
 
     def refuse_changes(self, shape: Shape, statement: Statement | None = None) -> None:
@@ -135,7 +137,9 @@ class RowRouting:
                     and {form.equal(each) for each in old} == {stored}
                 ):
                     continue
-            raise Unsupported(f"changing the vindex column '{column}'")
+            raise Unsupported(
+                f"changing the vindex column '{column}'; delete the row, and insert it with the new value"
+            )
 
     def _shards_of(self, prefix: bytes) -> Sequence[Shard]:
         """Return the shards of all keyspace ids that begin with *prefix*."""

@@ -77,7 +77,7 @@ class VschemaTables:
         shard = self.keyspace.shard_of(pinned)
         if shard not in self.shards:
             raise Unsupported(
-                f"table '{name}' of shard '{shard.name}', which is not in the target"
+                f"table '{name}' of shard '{shard.name}', which is not in the target; USE the keyspace"
             )
         return shard
 
@@ -90,14 +90,18 @@ class VschemaTables:
         if primary is None or not (
             len(primary.columns) == 1 or is_multi_column(primary.vindex.vindex)
         ):
-            raise Unsupported(f"table '{name}', whose primary vindex has several columns")
+            raise Unsupported(
+                f"table '{name}', whose primary vindex has several columns; USE one shard for it"
+            )
         return RowRouting(self.keyspace, self.shards, name, primary)
 
     def column(self, name: str) -> str:
         """Return the one column that places a row of table *name*. Raises Unsupported for several."""
         columns = self.rows(name).columns
         if len(columns) > 1:
-            raise Unsupported(f"table '{name}', whose primary vindex has several columns")
+            raise Unsupported(
+                f"table '{name}', whose primary vindex has several columns; USE one shard for it"
+            )
         return columns[0]
 
     def equality(self, name: str) -> str | None:

@@ -51,7 +51,7 @@ class AdvisoryLocks:
         view = self._compiler.resolve(statement).view
         if view.is_sharded and shape.tables:
             raise Unsupported(
-                "functions of advisory locks together with a table in a sharded keyspace"
+                "functions of advisory locks together with a table in a sharded keyspace; use one SELECT for each"
             )
         shard = view.runtimes[0]
         asked = self._state.locks

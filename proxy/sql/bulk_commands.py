@@ -183,7 +183,7 @@ class BulkCommands:
             return prepared.statement
         statement = self._compiler.compile(prepared.place.view, prepared.original).statement
         if len(parameter_places(statement.sql, statement.mode)) != prepared.count:
-            raise Unsupported("this statement in a batch; execute it row by row")
+            raise Unsupported("this statement in a batch")
         return statement
 
     async def _deal(
@@ -210,7 +210,9 @@ class BulkCommands:
                 )
             )
             if prepared.takes_back(bound):
-                raise Unsupported("NULL for time_acked in a batch that acknowledges")
+                raise Unsupported(
+                    "NULL for time_acked in a batch that acknowledges; execute it row by row"
+                )
             step = self._compiler.compile_bound(view, bound)
             for shard in _shards_of(plan, bound):
                 shares.setdefault(shard, ShardBatch()).add(row.data, place, step)

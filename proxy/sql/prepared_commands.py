@@ -269,7 +269,9 @@ class PreparedCommands:
             size, prepared.bind, prepared.original, command.body, self._state.settings
         )
         if prepared.count and bound.arguments is None:
-            raise Unsupported("parameters inside a comment in this prepared statement")
+            raise Unsupported(
+                "parameters inside a comment in this prepared statement; write them outside"
+            )
         if bound.shape.kind is Kind.STREAM:
             # As text, a LIMIT below 0 would be a syntax error at a place that the client never wrote.
             await self._statements.run_one(bound, reply)

@@ -63,13 +63,15 @@ async def run_set_statement(
         inner.shape.kind in _OF_THE_PROXY
         or compiler.answerer(inner.shape) not in HAS_EXPRESSIONS
     ):
-        raise Unsupported(f"SET STATEMENT for {inner.shape.verb}")
+        raise Unsupported(f"SET STATEMENT for {inner.shape.verb}; SET SESSION before it")
     if reply.binary and inner.shape.kind not in _WITHOUT_ROWS:
         raise NotPreparable(f"SET STATEMENT for {inner.shape.verb}")
     if inner.shape.kind is Kind.STREAM:
         return await streams.run(inner, reply)
     if compiler.sequence_of(view, inner.shape) is not None:
-        raise Unsupported("SET STATEMENT for an INSERT that takes values of a sequence")
+        raise Unsupported(
+            "SET STATEMENT for an INSERT that takes values of a sequence; SET SESSION before it"
+        )
     place = await read(size, compiler.resolve, inner)
     step, route = await read(
         size,

@@ -110,7 +110,9 @@ class TextStatements:
             if kept is None:
                 raise UnknownStatement(asked.name, asked.step.value)
             if kept.view is not self._compiler.here():
-                raise Unsupported("EXECUTE in another keyspace or target than PREPARE")
+                raise Unsupported(
+                    "EXECUTE in another keyspace or target than PREPARE; USE that one, or PREPARE it here"
+                )
             return await run_one(await self._bound(kept.statement, asked), reply)
         prepared = await self._prepared(statement, asked)
         if asked.step is Step.IMMEDIATE:
@@ -179,7 +181,9 @@ class TextStatements:
             self._compiler.check_unbound(asks)
             if names := passing_variables(found.shape) & TRACKED:
                 # EXECUTE would see them as if they stayed.
-                raise Unsupported(f"SET STATEMENT {min(names)} in {shape.verb}")
+                raise Unsupported(
+                    f"SET STATEMENT {min(names)} in {shape.verb}; SET SESSION before EXECUTE"
+                )
             if self._is_own(found.shape):
                 # The server knows no such statement, or would report the account that all users have there.
                 raise NotPreparable(" ".join((found.shape.verb, *found.shape.words[:1])))
@@ -220,7 +224,8 @@ class TextStatements:
         ):
             raise Unsupported(
                 f"a backslash or a backtick in the text of {statement.shape.verb} with characters"
-                " beyond ASCII, in a character set in which they may be part of one"
+                " beyond ASCII, in a character set in which they may be part of one;"
+                " SET NAMES utf8mb4, or give the values as ?"
             )
 
     async def _text(self, statement: Statement, asked: Dynamic) -> str | None:

@@ -190,7 +190,9 @@ class ClientConnection:
         if not self._wants_tls or not greeting.capabilities & Capability.SSL:
             if self._requires_tls:
                 raise BackendError(
-                    _CR_SSL_CONNECTION_ERROR, "HY000", "TLS is required but the server has none"
+                    _CR_SSL_CONNECTION_ERROR,
+                    "HY000",
+                    "TLS is required but the server has none; configure it there, or set ssl_mode in the shard's address",
                 )
             self._log_in()
             return

@@ -215,7 +215,9 @@ def relocate(sql: bytes, mode: SqlMode, edits: Sequence[Edit]) -> list[Edit]:
         Unsupported: what would be put in is no text in the character set of *sql*.
     """
     if int(mode) & MULTIBYTE and not all(edit.text.isascii() for edit in edits):
-        raise Unsupported("putting names or values beyond ASCII into a text in this charset")
+        raise Unsupported(
+            "putting names or values beyond ASCII into a text in this charset; SET NAMES utf8mb4"
+        )
     places = locate(sql, mode, [place for edit in edits for place in edit[:2]])
     return [
         Edit(start, end, edit.text)

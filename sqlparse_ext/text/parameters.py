@@ -46,7 +46,7 @@ def as_text(statement: Statement) -> bytes:
         spelt = spell(index)
         if int(statement.mode) & MULTIBYTE and not spelt.isascii():
             raise Unsupported(
-                "this prepared statement with values beyond ASCII in this charset"
+                "this prepared statement with values beyond ASCII in this charset; SET NAMES utf8mb4"
             )
         parts += (sql[done:place], spelt)
         done = place + 1

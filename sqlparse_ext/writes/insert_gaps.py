@@ -79,7 +79,7 @@ def gaps(
     insert = shape.insert
     if insert is None or shape.uses & NO_STRUCTURE:
         raise Unsupported(
-            f"this {shape.verb} could not be analysed, which a sequence or vt_auto_id needs"
+            f"this {shape.verb} could not be analysed, which a sequence or vt_auto_id needs; name the columns, and give the rows by VALUES"
         )
     if insert.source is InsertSource.SET:
         return _gap_of_set(statement, column, zero_is_value=zero_is_value)
@@ -87,17 +87,19 @@ def gaps(
     if names is None:
         raise Unsupported(
             f"{shape.verb} without a column list into a table whose column '{column}' takes"
-            " values of a sequence"
+            " values of a sequence; name the columns"
         )
     if insert.source is InsertSource.SELECT:
         if column in names:
             return Gaps(())
         raise Unsupported(
-            f"{shape.verb} … SELECT that leaves column '{column}' to a sequence or vt_auto_id"
+            f"{shape.verb} … SELECT that leaves column '{column}' to a sequence or vt_auto_id; select first, then insert the rows"
         )
     rows = insert_rows(statement)
     if rows is None:
-        raise Unsupported(f"this form of {shape.verb} with a sequence or vt_auto_id")
+        raise Unsupported(
+            f"this form of {shape.verb} with a sequence or vt_auto_id; name the columns, and give the rows by VALUES"
+        )
     if column in names:
         at = names.index(column)
         # With as many values as there are columns, or the server says that there are not.
@@ -118,7 +120,9 @@ def gaps(
         return Gaps(tuple(places), last=last)
     end = insert_plan(shape).columns_end
     if end is None:
-        raise Unsupported(f"this form of {shape.verb} with a sequence or vt_auto_id")
+        raise Unsupported(
+            f"this form of {shape.verb} with a sequence or vt_auto_id; name the columns, and give the rows by VALUES"
+        )
     name = quote_identifier(column).encode("utf-8", "surrogateescape")
     (edit,) = relocate(statement.sql, statement.mode, [Edit(end, end, b", " + name)])
     return Gaps(tuple((last - 1, last - 1, b", ") for _, last in rows.spans), edit)

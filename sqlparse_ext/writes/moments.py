@@ -69,7 +69,8 @@ def moment_edits(plan: MomentPlan, statement: Statement, now_ns: int) -> list[Ed
         ns = moment.ns(statement, 0 if is_shift else now_ns)
         if ns is None:
             raise Unsupported(
-                "an INTERVAL for a time column that is not a whole number (of seconds, a decimal)"
+                "an INTERVAL for a time column that is not a whole number (of seconds, a"
+                " decimal); write the number itself"
             )
         edits.append(Edit(start, end, b"%d" % ns if ns >= 0 else b"(%d)" % ns))
     for start, end in plan.named:

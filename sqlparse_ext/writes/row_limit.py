@@ -28,7 +28,9 @@ def rows_max(statement: Statement, limit: Slot | Param) -> int:
     """Return how many rows *statement* deletes at most. Raises Unsupported where that is no whole number."""
     number = statement.known(limit)
     if not isinstance(number, int) or number < 0:
-        raise Unsupported("DELETE over several shards with a LIMIT that is no whole number")
+        raise Unsupported(
+            "DELETE over several shards with a LIMIT that is no whole number; write the number"
+        )
     return number
 
 

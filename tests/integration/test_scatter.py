@@ -118,7 +118,7 @@ def test_what_one_shard_cannot_know_is_refused(
         answer = ask(connection, sql)
         assert answer.error is not None
         assert answer.error[0] == 1235, answer.error
-        assert refusal is None or answer.error[1] == f"unsupported: {refusal}"
+        assert refusal is None or answer.error[1].startswith(f"unsupported: {refusal}")
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3])
@@ -220,14 +220,16 @@ def test_the_rows_have_the_columns_that_the_table_shows_to_the_account(
     assert ask(connection, sql).rows == ask(compared.direct, sql).rows
     # Rows have no key and no default.
     for sql in ("SELECT MAX(DEFAULT(h)), STD(a) FROM t", "SELECT STD(_rowid) FROM t"):
-        assert ask(connection, sql).error == (1235, "unsupported: STD over several shards")
+        code, told = ask(connection, sql).error
+        assert (code, told.partition(";")[0]) == (1235, "unsupported: STD over several shards")
     run(connection, "SET sql_mode = 'ONLY_FULL_GROUP_BY'")
     # By a column that has one value for each row of MySQL's, and any of several for the proxy.
     sql = "SELECT u, a, STD(a) FROM t GROUP BY u"
     assert ask(compared.direct, sql).error is None
     if compared.server.family is Family.MYSQL:
         refusal = "unsupported: a column that is not grouped over several shards"
-        assert ask(connection, sql).error == (1235, refusal)
+        code, told = ask(connection, sql).error
+        assert (code, told.partition(";")[0]) == (1235, refusal)
 
 
 def test_moments_and_what_stands_in_their_place_are_sorted_as_the_server_does(

@@ -76,7 +76,7 @@ async def test_a_file_that_cannot_be_used_leaves_the_old_vschema_and_says_why(wa
     assert keyspace.vschema.tables == {}
     assert "is no JSON" in keyspace.vschema_fault
     (line,) = watched.logs
-    assert line["event"] == "vschema not reloaded, the old one stays"
+    assert line["event"] == "vschema not reloaded, the old one is still used"
     assert line["reason"] == keyspace.vschema_fault
     await watched.write(EMPTY, lambda: len(watched.applied) == 2)
     assert watched.applied[1].vschema_fault == ""

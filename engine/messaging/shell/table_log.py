@@ -58,7 +58,7 @@ class TableLog:
         """Log the first success of a shard that failed."""
         if shard in self._failing:
             self._failing.discard(shard)
-            log.info("work on a queue goes on", extra=self._named(shard))
+            log.info("work on a queue continues", extra=self._named(shard))
 
     def standing(self, receiver: Receiver, found: TellStanding, since_s: float) -> None:
         """Log a stream whose prefetch is full and that acknowledges nothing, and what to do if it waits for more."""

@@ -248,7 +248,9 @@ class SessionTarget:
         if is_mixed and self._may_stay(views, shape):
             return StatementTarget(here, self.database, self._renamed(statement, views, here))
         if is_mixed or unknown or any(view is not first for view in leading):
-            raise Unsupported("tables of several keyspaces or targets in one statement")
+            raise Unsupported(
+                "tables of several keyspaces or targets in one statement; send one statement for each"
+            )
         return StatementTarget(first, first.database, self._renamed(statement, views, first))
 
     def _views_named(self, names: Iterable[str]) -> tuple[dict[str, View], bool]:
@@ -370,13 +372,17 @@ class SessionTarget:
             return None
         first = next(iter(views.values()))
         if any(view.server != first.server for view in views.values()):
-            raise Unsupported("the schemas of several servers in one statement")
+            raise Unsupported(
+                "the schemas of several servers in one statement; send one statement for each"
+            )
         if here is not None and here.server == first.server:
             return StatementTarget(here, database, statement)
         if here is not None and here.schema is not None:
             return StatementTarget(first, here.schema, statement)
         if any(table.schema is None for table in statement.shape.tables):
-            raise Unsupported("tables of several keyspaces or targets in one statement")
+            raise Unsupported(
+                "tables of several keyspaces or targets in one statement; send one statement for each"
+            )
         return StatementTarget(first, first.database, statement)
 
     def shown_names(self, statement: Statement) -> tuple[View, dict[str, str]]:

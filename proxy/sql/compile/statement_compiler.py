@@ -138,7 +138,7 @@ class StatementCompiler(SessionTarget):
         inner = self.parse(text)
         if takes_text(inner.shape):
             # The text in a PREPARE would have to be read first, which is done only for a PREPARE that stands alone.
-            raise Unsupported(f"{inner.shape.verb} in another statement")
+            raise Unsupported(f"{inner.shape.verb} in another statement; send it alone")
         self.check(inner)
 
     def one_at_a_time(self, statement: Statement) -> SqlError:

@@ -363,7 +363,8 @@ class QueueStatements:
                 or wanted not in (None, primary.vindex.name, primary.vindex.type)
             ):
                 raise Unsupported(
-                    f"SHARD BY other than the vschema of keyspace '{keyspace.name}' says of '{name}'"
+                    f"SHARD BY other than the vschema of keyspace '{keyspace.name}' says of '{name}';"
+                    " leave SHARD BY out"
                 )
         return None
 
@@ -454,7 +455,9 @@ class QueueStatements:
         place = self._compiler.resolve(self._compiler.parse(show_create_table(table)))
         view = place.view
         if view.schema is not None:
-            raise Unsupported("a queue outside of a keyspace")
+            raise Unsupported(
+                "a queue outside of a keyspace; USE one, or write its name in front"
+            )
         found: list[tuple[ShardRuntime, str | None]] = []
         for shard in view.runtimes:
             try:

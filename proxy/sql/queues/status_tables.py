@@ -135,10 +135,14 @@ class StatusTables:
         """Return the tables that a SELECT reads, as it spells them. Raises as `run`."""
         here = self._compiler.schema
         if shape.uses & Uses.UNPARSED:
-            raise Unsupported(f"tables of {SCHEMA} in a statement that is not understood")
+            raise Unsupported(
+                f"tables of {SCHEMA} in a statement that is not understood; write it more plainly"
+            )
         for table in shape.tables:
             if not is_own_schema(table.schema or here):
-                raise Unsupported(f"tables of {SCHEMA} together with others in one statement")
+                raise Unsupported(
+                    f"tables of {SCHEMA} together with others in one statement; select from them alone"
+                )
             if table.name.lower() not in TABLES:
                 raise TableNotFound(SCHEMA, table.name)
         return {table.name for table in shape.tables}

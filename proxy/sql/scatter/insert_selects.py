@@ -205,4 +205,6 @@ def _check_nulls(view: View, shape: Shape, rows: Sequence[Sequence[bytes | None]
     names = insert.columns or view.columns_of(table.name) or ()
     places = [names.index(column) for column in table.primary.columns if column in names]
     if any(row[place] is None for row in rows for place in places if place < len(row)):
-        raise Unsupported("INSERT IGNORE … SELECT of a NULL for the vindex column")
+        raise Unsupported(
+            "INSERT IGNORE … SELECT of a NULL for the vindex column; leave such rows out by WHERE"
+        )

@@ -144,7 +144,7 @@ def test_what_cannot_go_along_is_refused_and_not_null(
     assert refused(client, "SELECT @large") == (
         1235,
         "unsupported: user variable @large in another keyspace or shard: it has more than 1048576"
-        " bytes",
+        " bytes; set it again there",
     )
     client.select_db("plain")
     assert value(client, "SELECT LENGTH(@large)") == 1048577

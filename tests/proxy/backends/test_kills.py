@@ -45,6 +45,6 @@ async def test_what_cannot_be_killed_is_closed_and_logged(server, shard, code):
         await shard.kills.kill(backend, query_only=True)
     assert backend.is_closed
     told = logs[-1]
-    assert told["event"] == "statement could not be killed: the server may go on with it"
+    assert told["event"] == "statement could not be killed: the server may continue it"
     assert told["user"] == "app"
     assert PASSWORD not in str(logs)

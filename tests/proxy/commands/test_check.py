@@ -197,7 +197,7 @@ async def test_a_table_that_routing_does_not_know_is_a_fault(server, other_serve
     code, lines = await report(config_of(server, other_server))
     assert code == 1
     assert (
-        "error    commerce/-80.unknown: not in the vschema of sharded keyspace commerce"
+        "error    commerce/-80.unknown: not in the vschema of sharded keyspace commerce; add it there, with its column_vindexes"
         in lines
     )
 
@@ -309,7 +309,10 @@ async def test_a_table_without_the_mark_on_one_shard_is_a_fault(server, other_se
     add_tables(other_server, ("msg", "", "InnoDB"))
     code, lines = await report(config_of(server, other_server))
     assert code == 1
-    assert "error    commerce/80-.msg: no message table, which it is on commerce/-80" in lines
+    assert (
+        "error    commerce/80-.msg: no message table, which it is on commerce/-80; give it the same columns and comment"
+        in lines
+    )
 
 
 # --- the certificate ------------------------------------------------------------------------

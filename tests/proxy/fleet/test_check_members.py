@@ -60,7 +60,10 @@ async def test_members_of_another_version_or_configuration_are_warnings(server):
     _, version, configuration, *_ = [
         line for line in await lines_of(server) if not is_of_a_way(line)
     ]
-    assert version == "warning  plain/-, member aa at h:1: version 0.0.9, and this is 0.1.0"
+    assert (
+        version
+        == "warning  plain/-, member aa at h:1: version 0.0.9, and this is 0.1.0; upgrade one after another"
+    )
     assert (
         "member bb at no address of fleet shop: its keyspaces or shards are not"
         in configuration

@@ -69,7 +69,8 @@ async def test_a_reset_gives_them_up(proxy):
 async def test_several_shards_do_not_call_them(client):
     assert await refused(client, "SELECT GET_LOCK('a', 1) FROM t") == (
         1235,
-        "unsupported: functions of advisory locks together with a table in a sharded keyspace",
+        "unsupported: functions of advisory locks together with a table in a sharded keyspace;"
+        " use one SELECT for each",
     )
 
 

@@ -35,7 +35,7 @@ def test_a_stream_survives_a_restart_of_the_backend(caplog):
         run_virtual(main())
     assert logged(caplog, "task", "reason") == [
         ("work on a queue failed", "claim", "the backend of 0 is gone"),
-        ("work on a queue goes on", None, None),
+        ("work on a queue continues", None, None),
     ]
     assert logged(caplog, "keyspace", "queue", "shard")[0][1:] == ("ks", "msg", "0")
 
