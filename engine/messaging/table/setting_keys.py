@@ -68,9 +68,9 @@ KEYS: Final = {
         "`on`, `off` | `on` | `off`: a statement that would schedule a message for later [is "
         "refused](../concepts/scheduling.md#no-scheduled-messages)"
     ),
-    "vt_group": "a column | none | the column that says to which [group](../concepts/batches.md) a message belongs",
+    "vt_group": "a column | none | the column with the [group](../concepts/batches.md) of a message",
     "vt_after": (
-        "a column | none | the column that says after which [group](../concepts/batches.md) a message comes: it is "
+        "a column | none | the column with the [group](../concepts/batches.md) after which a message comes: it is "
         "delivered when that group is done"
     ),
     "vt_shard_by": (
