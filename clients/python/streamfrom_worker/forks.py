@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Renewable(Protocol):
-    """What begins anew in a child process."""
+    """What begins again in a child process."""
 
     def renew(self) -> None:
         """Let go of what belongs to the parent."""
