@@ -220,16 +220,15 @@ def test_the_rows_have_the_columns_that_the_table_shows_to_the_account(
     assert ask(connection, sql).rows == ask(compared.direct, sql).rows
     # Rows have no key and no default.
     for sql in ("SELECT MAX(DEFAULT(h)), STD(a) FROM t", "SELECT STD(_rowid) FROM t"):
-        code, told = ask(connection, sql).error
-        assert (code, told.partition(";")[0]) == (1235, "unsupported: STD over several shards")
+        told = str(ask(connection, sql).error)
+        assert told.startswith("(1235, 'unsupported: STD over several shards;")
     run(connection, "SET sql_mode = 'ONLY_FULL_GROUP_BY'")
     # By a column that has one value for each row of MySQL's, and any of several for the proxy.
     sql = "SELECT u, a, STD(a) FROM t GROUP BY u"
     assert ask(compared.direct, sql).error is None
     if compared.server.family is Family.MYSQL:
         refusal = "unsupported: a column that is not grouped over several shards"
-        code, told = ask(connection, sql).error
-        assert (code, told.partition(";")[0]) == (1235, refusal)
+        assert str(ask(connection, sql).error).startswith(f"(1235, '{refusal};")
 
 
 def test_moments_and_what_stands_in_their_place_are_sorted_as_the_server_does(
