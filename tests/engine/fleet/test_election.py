@@ -198,6 +198,14 @@ def test_a_connection_that_does_not_open_is_given_up():
     assert election.handle(Elapsed(), NOW_NS + ANSWER_NS) == [Disconnect(1)]
 
 
+def test_an_answer_says_nothing_to_whoever_is_not_elected():
+    election = elect()
+    given_up_ns = election.wake_ns()
+    assert election.handle(Answered(1, NOW_NS), NOW_NS) == []
+    assert election.wake_ns() == given_up_ns
+    assert not election.may_send(NOW_NS)
+
+
 def test_a_term_that_took_too_long_to_write_is_no_right_to_send():
     election = elect()
     late_ns = NOW_NS + LEASE_NS

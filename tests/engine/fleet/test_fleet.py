@@ -160,6 +160,35 @@ async def stop(fleet, number, grace_s=5.0):
 
 
 @running
+async def test_what_a_stream_holds_the_next_dispatcher_knows():
+    async with Members(3, comment=f"{COMMENT},vt_release_after=2") as fleet:
+        clients = [fleet.attach(number, Client(number, prefetch=1)) for number in (1, 2)]
+        await asyncio.sleep(0.1)
+        fleet.insert(1, 2, via=0)
+        await asyncio.sleep(0.1)
+        assert sorted(client.payloads for client in clients) == [[b"1"], [b"2"]]
+        await stop(fleet, 0)
+        await asyncio.sleep(1)
+        fleet.insert(3, via=1)
+        await asyncio.sleep(1)
+        assert not any(b"3" in client.payloads for client in clients), (
+            "they hold their prefetch"
+        )
+        (held,) = clients[0].payloads
+        fleet.leave(1, clients[0])
+        taker = fleet.attach(2, Client(9))
+        await asyncio.sleep(2.5)
+        assert taker.payloads == sorted([held, b"3"])
+        # And once more: now m2 is left, which may have heard of them as a dispatcher or as a member.
+        await stop(fleet, 1)
+        await asyncio.sleep(1)
+        (held,) = clients[1].payloads
+        fleet.leave(2, clients[1])
+        await asyncio.sleep(2.5)
+        assert taker.payloads == [b"1", b"2", b"3"]
+
+
+@running
 async def test_commits_through_a_member_that_stops_are_told_to_the_next_dispatcher():
     async with Members() as fleet:
         client = fleet.attach(1, Client())

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.peer_link import (
     CloseStream,
@@ -227,6 +228,18 @@ async def test_a_receiver_that_is_over_is_opened_nowhere_again():
     rig.streams.detach(client)
     rig.streams.dispatched_by("ks", "0", member("m2"))
     assert len(rig.links) == 1
+
+
+@running
+async def test_rows_that_a_client_which_is_gone_refuses_are_given_back():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    client = rig.open(Client(is_gone=True))
+    ((_, link),) = rig.links
+    link.hearer.heard(RowsSent(1, 0, (b"x",)))
+    rig.streams.detach(client)
+    assert link.sent[-1] == CloseStream(1, 0)
+    assert not isinstance(client.ended, ReceiverGone)
 
 
 @running

@@ -95,6 +95,19 @@ def test_what_any_row_may_be_is_no_heartbeat_alone():
     assert [lease.id for lease in given_back] == [b"1"]
 
 
+def test_what_has_left_is_made_to_end_sooner_once_it_is_known():
+    leases = held(*((ident, 50) for ident in range(LOOK_IDS_MAX + 2)), (9999, 20))
+    leases.suspect([b"0"])
+    found, is_more = leases.left(1, 30)
+    assert (len(found), is_more) == (LOOK_IDS_MAX, True)
+    leases.shorten([lease.id for lease in found], 30)
+    found, is_more = leases.left(1, 30)
+    assert ([lease.id for lease in found], is_more) == ([b"501"], True)
+    assert len(leases.ended(30)) == LOOK_IDS_MAX + 1
+    assert len(leases.ids_of(1)) == 2
+    assert leases.left(2, 0) == ([], False)
+
+
 def test_the_ends_of_a_great_many_are_taken_in_slices():
     leases = held(*((ident, 10) for ident in range(3 * ENDED_MAX // 2)))
     leases.give(2, [row(10**6 + ident, 20) for ident in range(ENDED_MAX)])

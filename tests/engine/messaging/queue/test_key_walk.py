@@ -78,6 +78,18 @@ def test_all_that_fits_is_divided_among_the_keys_without_a_walk():
     assert shard.send(9) == [b"1"] * 4
 
 
+def test_a_flood_hides_no_key_and_no_message_without_one():
+    shard = Shard(
+        *rows_of(b"1", 1, 600, priority=1),
+        *rows_of(b"2", 9000, 10),
+        *rows_of(None, 9900, 10),
+        *rows_of(b"3", 9500, 10, time_next_ns=NOW_NS - 1),
+    )
+    keys = shard.send(60)
+    assert [keys.count(key) for key in (b"2", b"3", None)] == [10, 10, 10]
+    assert len(shard.send(10_000)) == 630 - 60
+
+
 def test_all_of_many_flooding_keys_come_again_and_again():
     keys = [b"%d" % number for number in range(1, KEYS_WALKED_MAX + 11)]
     shard = Shard(*(row for key in keys for row in rows_of(key, 1000 * int(key), 6)), limit=400)

@@ -3,6 +3,8 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.shell.registry import HIDDEN_S
+from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
 from streamfrom.engine.messaging.table.message_table import load
 from tests.engine.messaging.registry_rig import (
     STOPPED,
@@ -73,6 +75,31 @@ async def test_every_statement_finds_tables_that_came_or_went_past_the_proxy(
         assert rig.registry.table("ks", "new") is not None
         assert rig.registry.table("ks", "t5") is None
         assert len(rig.registry.here.runners) == 50
+
+
+@running
+async def test_what_a_lock_hides_is_not_dropped_and_is_read_again(monkeypatch):
+    async with RegistryRig("t1") as rig:
+        whole = HiddenDefinitions(
+            "db", views=frozenset({"seen"}), triggered=frozenset({"outbox"})
+        )
+        found = [
+            whole,
+            HiddenDefinitions("db", functions=frozenset({"f"}), is_partial=True),
+            whole,
+        ]
+
+        async def read_hidden(keyspace, shard, names=None):
+            return found.pop(0)
+
+        monkeypatch.setattr(rig.store, "read_hidden", read_hidden)
+        await rig.registry.definitions_changed("ks", ())
+        await rig.registry.definitions_changed("ks", ())
+        writes = rig.registry.hidden_writes("ks")
+        assert writes.by_table("outbox")
+        assert writes.by_table("seen")
+        await asyncio.sleep(HIDDEN_S + 1)
+        assert not found
 
 
 @running

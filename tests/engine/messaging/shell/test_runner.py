@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.dispatch.events import Changed
 from streamfrom.engine.messaging.shell.runner import SLEEP_MAX_S
 from tests.engine.messaging.runner_rig import (
     COMMENT,
@@ -162,6 +163,22 @@ def test_early_acks_that_cannot_be_written_are_written_in_the_end(caplog):
 
     run_virtual(main())
     assert ("work on a queue failed", "writing of acks") in logged(caplog, "task")
+
+
+@running
+async def test_who_reschedules_a_row_that_somebody_holds_waits_for_nobody():
+    rig, receiver = await streaming()
+    rig.commit(1)
+    await asyncio.sleep(0.1)
+    rig.row(1).is_locked = True
+    await rig.runner.write_leases("0", (b"1",))
+    assert rig.row(1).epoch == 0
+    # Its own transaction has made it due at once, which the row does not show: it was due.
+    rig.row(1).is_locked = False
+    rig.runner.post(Changed("0", (b"1",)))
+    await asyncio.sleep(0.1)
+    assert [row.epoch for row in receiver.rows] == [0, 1]
+    assert rig.row(1).epoch == 2
 
 
 @running

@@ -282,6 +282,12 @@ def test_without_delays_the_default_of_time_next_must_be_known(default, is_known
     assert not loaded(replace(raw, comment=DEFAULT_COMMENT)).facts.refuses_delays
 
 
+def test_a_limit_that_shards_cannot_share_is_an_error_that_names_it():
+    raw = with_comment("vt_max_in_flight=2")
+    assert not isinstance(load("ks", raw, 2), TableLoadError)
+    assert "vt_max_in_flight must be at least 3" in str(load("ks", raw, 3))
+
+
 def test_groups_are_columns_of_the_table_with_an_index():
     comment = f"{DEFAULT_COMMENT},vt_group=BATCH,vt_after=finishes"
     raw = raw_table("msg", comment, texts=("Batch", "Finishes"))

@@ -75,6 +75,14 @@ def test_where_nothing_can_be_copied_the_rows_stay(columns, why):
     assert len(sent) == 1
 
 
+def test_what_the_server_refuses_is_undone_alone():
+    refusal = ServerRefused(1062, "Duplicate entry '1'")
+    result, sent = buried((b"id", b"1"), refusal=refusal, of=b"IN (1")
+    assert result == Buried([b"2"], [b"1"], [], "Duplicate entry '1'")
+    assert sent[3::3][:2] == [b"ROLLBACK TO SAVEPOINT dead_letter"] * 2
+    assert sent[-1] == b"DELETE FROM `msg` WHERE `id` IN (2)"
+
+
 def test_what_is_about_no_row_keeps_all_where_they_are():
     result, sent = buried((b"id", b"1"), refusal=ServerRefused(1142, "INSERT command denied"))
     assert result == Buried([], (b"1", b"2"), why="INSERT command denied")

@@ -68,6 +68,17 @@ def test_a_partition_is_dropped_behind_a_lock_and_a_check():
     assert (drop.sql, drop.patience_s) == (DROP, None)
 
 
+@pytest.mark.parametrize("at", [2, 3])
+def test_a_row_that_was_revived_keeps_its_partition(at):
+    outcome, sent = lenient(
+        drop_partition(TABLE, "p20270115", 99, 0.1),
+        *[StoreAnswer()] * at,
+        StoreAnswer([((b"1",), b"")]),
+    )
+    assert outcome is Outcome.KEPT
+    assert all(b"DROP" not in query.sql for query in sent)
+
+
 @pytest.mark.parametrize(
     ("at", "code", "expected"),
     [

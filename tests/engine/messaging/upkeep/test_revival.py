@@ -29,6 +29,14 @@ def test_what_the_index_finds_is_due_at_once_and_begins_anew():
     assert revived == Revived(1, None), "somebody was faster with the other one"
 
 
+def test_a_full_page_says_where_the_next_one_begins():
+    found = parked(*range(REVIVED_AT_ONCE))
+    _, revived = answered(revive(TABLE, None, NOW_NS), LEAST, found, StoreAnswer(affected=1000))
+    assert revived.place is not None
+    queries, _ = answered(revive(TABLE, revived.place, NOW_NS), parked(), NO_MORE)
+    assert b"`id` > 999 " in queries[0].sql
+
+
 def test_where_nothing_is_parked_nothing_is_written():
     queries, revived = answered(revive(TABLE, None, NOW_NS), LEAST, parked(), NO_MORE)
     assert revived == Revived(0, None)
