@@ -1,5 +1,6 @@
 """The command line, as far as it goes without a JVM."""
 
+import ast
 import re
 from importlib.metadata import version
 
@@ -7,6 +8,7 @@ import pytest
 
 from streamfrom.spark.command import run_command
 from streamfrom.spark.jobs import JOBS
+from tests.cases import cases
 
 
 ASKED = ["archive", "--table", "t", "--out", "o", "--from", "2026-01-01", "--to", "2026-01-02"]
@@ -100,14 +102,7 @@ def test_a_proxy_that_is_not_there_is_named_before_spark_starts(capsys, monkeypa
     assert "the proxy at 127.0.0.1:1" in told(capsys)
 
 
-@pytest.mark.parametrize(
-    ("asked", "fix"),
-    [
-        (["--report", "FILE/report.json"], "--report: .*name a file that can be written"),
-        (["--out", "FILE/archive"], "--out: .*name a folder that can be written"),
-        (["--from", "2026-01-03"], "--from must lie before --to"),
-    ],
-)
+@cases(asked=ast.literal_eval, fix=str)
 def test_what_cannot_be_written_or_is_empty_is_said_before_anybody_is_asked(
     asked, fix, capsys, tmp_path, monkeypatch
 ):

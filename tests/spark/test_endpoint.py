@@ -7,6 +7,7 @@ import pytest
 
 from streamfrom.spark.endpoint import NOW_US, Endpoint, parse_endpoint, spark_type, url_of
 from streamfrom.spark.errors import JobError, RequestError
+from tests.cases import cases
 from tests.fixtures.database_servers import execute
 
 
@@ -27,17 +28,7 @@ def test_an_address_is_written_as_it_is_read(tmp_path):
     assert "secret" not in url_of(Endpoint("db", 1, "u", "ks", "secret"))
 
 
-@pytest.mark.parametrize(
-    ("column", "kind"),
-    [
-        ("bigint(20) unsigned", "decimal(20,0)"),
-        ("tinyint(1)", "bigint"),
-        ("decimal(10,2)", "decimal(10,2)"),
-        ("json", "string"),
-        ("datetime(6)", "string"),
-        ("bit(8)", "binary"),
-    ],
-)
+@cases(column=str, kind=str)
 def test_every_type_has_one_that_holds_it_exactly(column, kind):
     assert spark_type(column) == kind
 
@@ -48,16 +39,7 @@ def test_a_type_that_would_lose_digits_is_refused():
             spark_type(column)
 
 
-@pytest.mark.parametrize(
-    ("url", "told"),
-    [
-        ("jdbc:mariadb://db/ks", "without jdbc:"),
-        ("mysql://db/ks", "takes mysql://user@host"),
-        ("mysql://u@db:x/ks", "takes mysql://user@host"),
-        ("mysql://u:secret@db/ks", "--password-env"),
-        ("mysql://u@db/ks:-80", "all shards"),
-    ],
-)
+@cases(url=str, told=str)
 def test_anything_else_is_refused_with_the_right_form_and_a_cure(url, told):
     with pytest.raises(RequestError, match=told) as refusal:
         parse_endpoint(url)
@@ -82,15 +64,7 @@ def test_shards_are_told_in_order_and_wrong_ones_are_named(monkeypatch):
             endpoint.chosen_shards(at, wanted)
 
 
-@pytest.mark.parametrize(
-    ("module", "sessions"),
-    [
-        ("jobs/reading.py", 2),
-        ("jobs/writing.py", 1),
-        ("jobs/archive.py", 1),
-        ("source/batch.py", 1),
-    ],
-)
+@cases(module=str, sessions=ast.literal_eval)
 def test_a_session_that_tells_or_takes_rows_is_in_utc_whatever_its_server_is(module, sessions):
     """Text of a TIMESTAMP means one moment then, also in the hour that a zone has twice."""
     tree = ast.parse((Path(__file__).parents[2] / "spark" / module).read_text())

@@ -1,3 +1,4 @@
+import ast
 import json
 
 import pytest
@@ -74,16 +75,7 @@ def test_a_block_goes_on_where_the_table_says(block, row, count, result):
     assert extended.has(count)
 
 
-@pytest.mark.parametrize(
-    ("rows", "sentence"),
-    [
-        ([], "unexpected rows from reading sequence seq (possible mis-route): 0"),
-        ([(1, 2), (3, 4)], "unexpected rows from reading sequence seq (possible mis-route): 2"),
-        ([(1, 0)], "invalid cache value for sequence seq: 0"),
-        ([(1, -5)], "invalid cache value for sequence seq: -5"),
-        ([(None, 5)], "error loading sequence seq: next_id is None"),
-    ],
-)
+@cases(rows=ast.literal_eval, sentence=str)
 def test_a_row_that_cannot_be_used_is_told_in_vitess_words(rows, sentence):
     with pytest.raises(SequenceError) as caught:
         extend("seq", SequenceBlock(), rows, 1)

@@ -35,15 +35,7 @@ def test_an_unsharded_keyspace_needs_nothing():
     assert parsed(tables={"t": {}}).tables["t"].primary is None
 
 
-@pytest.mark.parametrize(
-    ("fields", "mode"),
-    [
-        ({}, "unmanaged"),
-        ({"foreign_key_mode": "unspecified"}, "unmanaged"),
-        ({"foreignKeyMode": "managed"}, "managed"),
-        ({"foreign_key_mode": "disallow"}, "disallow"),
-    ],
-)
+@cases(fields=ast.literal_eval, mode=str)
 def test_what_it_says_of_foreign_keys_is_kept(fields, mode):
     assert parsed(**fields).foreign_key_mode == mode
 

@@ -1,6 +1,7 @@
 """The consumer's options, and what is refused before anything is taken."""
 
 import argparse
+import ast
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +29,7 @@ def test_options_become_a_configuration():
     assert not config.available_now
 
 
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        (["--function", "absent:f"], "--function"),
-        (["--function", "os.path:join", "--max-attempts", "0"], "--max-attempts"),
-        (["--function", "os.path:join", "--rows", "0"], "--rows"),
-        (["--function", "os.path:join", "--retry-after", "nan"], "--retry-after"),
-        (["--function", "os.path:join", "--lease", "0.5"], "--lease"),
-        (["--function", "os.path:join", "--into-table", "t"], "another table"),
-        (["--function", "os.path:join", "--dead-letter-table", "t"], "another table"),
-    ],
-)
+@cases(argv=ast.literal_eval, said=str)
 def test_what_cannot_be_is_refused(argv, said):
     from streamfrom.spark.errors import RequestError
 

@@ -1,6 +1,10 @@
 """What users may say, and what each mistake is answered with."""
 
+import ast
+
 import pytest
+
+from tests.cases import cases
 
 
 GIVEN = {"proxy": "mysql://me@db:1/ks", "table": "t"}
@@ -32,21 +36,7 @@ def test_the_password_comes_from_the_environment_and_is_not_shown(monkeypatch):
     assert "geheim" not in repr(found)
 
 
-@pytest.mark.parametrize(
-    ("more", "what"),
-    [
-        ({"table": ""}, "option table is missing"),
-        ({"proxy": "postgres://x"}, "mysql://user@host:port/keyspace"),
-        ({"feed": "both"}, "option feed takes queue or acked, not 'both'"),
-        ({"acknowledge": "now"}, "option acknowledge takes commit or never, not 'now'"),
-        ({"maxRowsPerBatch": "0"}, "option maxRowsPerBatch takes a whole number from 1 on"),
-        ({"leaseSeconds": "soon"}, "option leaseSeconds takes seconds from 1 on, not 'soon'"),
-        ({"lagSeconds": "-1"}, "option lagSeconds takes seconds from 0 on"),
-        ({"colour": "red"}, "unknown option 'colour'; there are proxy, table"),
-        ({"shards": " , "}, "option shards takes names of shards, not ' , '"),
-        ({"password_env": "NO_SUCH"}, "NO_SUCH is not set"),
-    ],
-)
+@cases(more=ast.literal_eval, what=str)
 def test_a_mistake_is_named(more, what):
     from streamfrom.spark.errors import RequestError
     from streamfrom.spark.source.options import parse_options

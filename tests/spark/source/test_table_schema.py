@@ -5,26 +5,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from tests.cases import cases
 
-@pytest.mark.parametrize(
-    ("mysql_type", "spark_type"),
-    [
-        ("bigint(20) unsigned", "decimal(20,0)"),
-        ("int(11)", "bigint"),
-        ("decimal(38,10)", "decimal(38,10)"),
-        ("float", "float"),
-        ("bit(1)", "boolean"),
-        ("bit(63)", "bigint"),
-        ("bit(64)", "decimal(20,0)"),
-        ("datetime(6)", "timestamp_ntz"),
-        ("timestamp", "timestamp"),
-        ("date", "date"),
-        ("time(3)", "string"),
-        ("json", "string"),
-        ("enum('a','b')", "string"),
-        ("varbinary(10)", "binary"),
-    ],
-)
+
+@cases(mysql_type=str, spark_type=str)
 def test_each_type_has_one_that_holds_all_its_values(mysql_type, spark_type):
     from streamfrom.spark.source.table_schema import exact_type
 

@@ -1,5 +1,7 @@
 """Rows that move to the dead letters: the statements of one transaction."""
 
+import ast
+
 import pytest
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
@@ -12,6 +14,7 @@ from streamfrom.engine.messaging.upkeep.dead_letter_table import (
     fault,
     with_consent,
 )
+from tests.cases import cases
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
@@ -92,16 +95,7 @@ def test_what_is_about_no_row_keeps_all_where_they_are():
 OWN = ("id", "priority", "epoch", "time_next", "time_acked", "state", "message")
 
 
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ((), "there is no table grave: messages are parked instead"),
-        (("dead_time", "note"), "nothing of it would be kept"),
-        (("epoch", "Time_Next", "priority", "time_acked", "state"), "nothing of it"),
-        (("ID",), None),
-        (("note", "message"), None),
-    ],
-)
+@cases(columns=ast.literal_eval, words=str)
 def test_a_table_that_keeps_nothing_of_a_message_is_told(columns, words):
     found = fault("grave", [(column, CONSENT) for column in columns], "msg", OWN)
     assert (found is None) == (words is None)
