@@ -64,9 +64,6 @@ def completed(sql: bytes, facts: TableFacts = CURRENT, mode: SqlMode = DEFAULT_M
     return done.text
 
 
-HINT = b" FORCE INDEX (PRIMARY)"
-
-
 @cases(sql=str.encode, expected=str.encode)
 def test_an_update_of_unacked_messages_by_id_names_the_primary_key(sql, expected):
     once = completed(sql, BY_PRIMARY)
