@@ -1,11 +1,8 @@
 """Dramatiq on streamfrom: what its own tests ask of a broker, before a real proxy."""
 
 import itertools
-import os
-import signal
-import subprocess
-import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +25,7 @@ pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 LIBRARY = Path(__file__).parents[2] / "clients" / "python"
 ACK_WAIT_S = 3
+WORK_S = 2 * ACK_WAIT_S
 HANG_MS = 60_000
 PARKED = "SELECT last_error FROM dramatiq_message WHERE time_acked IS NULL AND time_next > 8e18 ORDER BY id"
 
@@ -312,51 +310,17 @@ def test_what_the_server_refuses_is_its_own_error_and_spares_the_rest(lone, lone
     assert lone.direct("SELECT DISTINCT epoch FROM dramatiq_message") == ((1,),)
 
 
-PROGRAM = """
-import os, time
-import dramatiq
-from streamfrom_worker.dramatiq import StreamfromBroker
+def test_long_work_keeps_its_message_from_another_worker(broker, plain):
+    """Whose lease ends when a process is killed: test_celery.py and test_django_tasks.py, by the same `Keeper`."""
+    begun = []
 
-dramatiq.set_broker(StreamfromBroker(os.environ["BROKER"], ack_wait=3))
+    @dramatiq.actor
+    def work():
+        begun.append(1)
+        time.sleep(WORK_S)
 
-@dramatiq.actor
-def work(seconds):
-    os.write(1, b"begin\\n")
-    time.sleep(seconds)
-    os.write(1, b"end\\n")
-"""
-
-
-def test_a_killed_workers_message_is_anothers_and_a_long_one_stays_its_own(
-    broker, url, tmp_path
-):
-    (tmp_path / "program_of_test.py").write_text(PROGRAM)
-    environ = {**os.environ, "BROKER": url, "PYTHONPATH": f"{LIBRARY}{os.pathsep}{tmp_path}"}
-
-    def start(name):
-        command = [*(sys.executable, "-m", "dramatiq"), "program_of_test", "-p", "1", "-t", "1"]
-        with (tmp_path / name).open("wb") as out:
-            return subprocess.Popen(
-                command, stdout=out, cwd=tmp_path, env=environ, start_new_session=True
-            )
-
-    def said(name):
-        return (tmp_path / name).read_text().split()
-
-    started = []
-    try:
-        broker.declare_queue("default")
-        broker.enqueue(Message("default", "work", (2 * ACK_WAIT_S,), {}, {}))
-        started.append(start("first"))
-        eventually(lambda: said("first") == ["begin"])
-        os.killpg(started[0].pid, signal.SIGKILL)
-        started.append(start("second"))
-        eventually(lambda: "end" in said("second"))
-        # Longer than the lease, and yet no other process was given it.
-        assert said("second") == ["begin", "end"]
-        broker.join("default", timeout=HANG_MS)
-    finally:
-        for process in started:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    with working(broker) as worker, working(broker):
+        work.send()
+        join(broker, worker, work)
+    assert begun == [1]
+    assert rows(plain.connect(), "SELECT epoch FROM dramatiq_message") == ((1,),)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,14 @@ CONSUMERS, PRODUCERS = (
     for folder, page in (("consumers", "consume.md"), ("producers", "produce.md"))
 )
 END_S = 120.0
+
+
+def each(commands: list[str]) -> list[Any]:
+    """Return the commands; those that build a program run by --all alone, as test_consumers.py and test_producers.py build the same."""
+    return [
+        pytest.param(command, marks=[] if "python" in command else pytest.mark.thorough)
+        for command in commands
+    ]
 
 
 def test_the_page_prints_programs_in_four_languages() -> None:
@@ -75,7 +84,7 @@ def prepared(command: str, folder: Path) -> list[str]:
     return ["sh", "-ec", command]
 
 
-@pytest.mark.parametrize("command", PRODUCERS)
+@pytest.mark.parametrize("command", each(PRODUCERS))
 def test_a_producer_sends_what_is_in_the_file(
     command: str, proxy: RunningProxy, tmp_path: Path
 ) -> None:
@@ -97,7 +106,7 @@ def test_a_producer_sends_what_is_in_the_file(
     assert value(client, "SELECT COUNT(DISTINCT message) FROM my_message") == 2
 
 
-@pytest.mark.parametrize("command", CONSUMERS)
+@pytest.mark.parametrize("command", each(CONSUMERS))
 def test_a_consumer_works_and_acknowledges(
     command: str, proxy: RunningProxy, tmp_path: Path
 ) -> None:

@@ -156,15 +156,7 @@ def test_what_stands_in_the_way_is_told(proxy: RunningProxy) -> None:
 
 
 def test_a_prepared_insert_takes_its_ids_too(proxy: RunningProxy) -> None:
-    driver = pytest.importorskip("mysql.connector", reason="no mysql-connector-python here")
-    client = driver.connect(
-        host="127.0.0.1",
-        port=proxy.port,
-        user="root",
-        database="commerce",
-        use_pure=True,
-        autocommit=True,
-    )
+    client = proxy.connector("commerce")
     prepared = client.cursor(prepared=True)
     ids = []
     for name in "abc":

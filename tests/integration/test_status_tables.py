@@ -146,11 +146,8 @@ def test_a_table_that_cannot_be_used_says_why(sharded: Queue, client: Any) -> No
 
 
 def test_they_can_be_prepared(sharded: Queue) -> None:
-    mysql = pytest.importorskip("mysql.connector")
     sharded.create()
-    connection = mysql.connect(
-        host="127.0.0.1", port=sharded.proxy.port, user="root", database="commerce"
-    )
+    connection = sharded.proxy.connector("commerce", autocommit=False)
     cursor = connection.cursor(prepared=True)
     for _ in range(2):
         cursor.execute(

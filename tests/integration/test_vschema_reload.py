@@ -68,17 +68,9 @@ def test_a_prepared_statement_is_routed_anew(
     sharded_database: str,
     tmp_path: Path,
 ) -> None:
-    driver = pytest.importorskip("mysql.connector", reason="no mysql-connector-python here")
     replace_vschema(tmp_path, {"customer": CUSTOMER})
     sharded_proxy.wait_for_log("vschema reloaded")
-    client = driver.connect(
-        host="127.0.0.1",
-        port=sharded_proxy.port,
-        user="root",
-        database="commerce",
-        use_pure=True,
-        autocommit=True,
-    )
+    client = sharded_proxy.connector("commerce")
     client.cursor().execute("CREATE TABLE customer (id BIGINT PRIMARY KEY, ref BIGINT)")
     prepared = client.cursor(prepared=True)
     insert = "INSERT INTO customer (id, ref) VALUES (?, ?)"

@@ -27,13 +27,7 @@ def test_nothing_is_scheduled_for_later_by_text_or_prepared(queue: Queue) -> Non
         code, text = refused(client, sql)
         assert (code, "vt_delayed of message table 'my_message' is off" in text) == (1290, True)
     assert value(client, "SELECT COUNT(*) FROM my_message") == 0
-    with mysql.connector.connect(
-        host="127.0.0.1",
-        port=queue.proxy.port,
-        user="root",
-        database=queue.keyspace,
-        autocommit=True,
-    ) as connection:
+    with queue.proxy.connector(queue.keyspace) as connection:
         cursor = connection.cursor(prepared=True)
         insert = "INSERT INTO my_message (id, time_next) VALUES (?, ?)"
         with pytest.raises(mysql.connector.Error) as failed:

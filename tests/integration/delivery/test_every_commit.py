@@ -237,13 +237,10 @@ def test_a_commit_through_a_member_that_does_not_dispatch_wakes_the_stream(
 
 
 def test_a_prepared_call_wakes_the_stream(plain: Queue) -> None:
-    import mysql.connector
 
     run(plain.create(), PROCEDURE)
     stream = plain.stream()
-    client = mysql.connector.connect(
-        host="127.0.0.1", port=plain.proxy.port, user="root", database="plain", autocommit=True
-    )
+    client = plain.proxy.connector("plain")
     cursor = client.cursor(prepared=True)
     cursor.execute("CALL enqueue(?)", (1,))
     assert stream.next()[0] == 1

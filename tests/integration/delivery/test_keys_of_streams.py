@@ -1,6 +1,5 @@
 """STREAM … WHERE key: a stream is given messages of the keys that it names, on both servers, through any member."""
 
-import mysql.connector
 import pytest
 
 from tests.cases import in_turn
@@ -90,10 +89,7 @@ def test_what_falls_due_later_comes_at_its_moment(plain: Queue, producer) -> Non
 
 def test_prepared_and_with_an_end(cluster: SharedCluster, producer) -> None:
     insert(producer, (1, "a"), (2, "b"), (3, "b"), (4, "c"))
-    client = mysql.connector.connect(
-        host="127.0.0.1", port=cluster.proxy.port, user="root", database="plain",
-        use_pure=True, autocommit=True,
-    )  # fmt: skip
+    client = cluster.proxy.connector("plain")
     cursor = client.cursor(prepared=True)
     sql = "STREAM id, tenant FROM my_message WHERE tenant IN (%s, %s) LIMIT %s WAIT 0"
     cursor.execute(sql, ("b", "c", 2))

@@ -41,10 +41,7 @@ def test_what_is_bound_is_refused_as_well(queue: Queue) -> None:
     client, stream = queue.create(), queue.stream("STREAM id FROM my_message")
     run(client, f"INSERT INTO my_message (id, tenant_id) VALUES ({IDS[0]}, 1)")
     stream.take(1)
-    connection = mysql.connector.connect(
-        host="127.0.0.1", port=queue.cluster.proxy.port, user="root", database=queue.keyspace,
-        autocommit=True, use_pure=True,
-    )  # fmt: skip
+    connection = queue.cluster.proxy.connector(queue.keyspace)
     cursor = connection.cursor(prepared=True)
     ack = "UPDATE my_message SET time_acked = NOW() WHERE id = %s"
     with pytest.raises(mysql.connector.Error, match="the driver has rounded it"):

@@ -197,10 +197,7 @@ def test_prepared_statements_mean_the_moment_of_their_execution(
     cluster: SharedCluster, filled: Any, keyspace: str
 ) -> None:
     driver = pytest.importorskip("mysql.connector", reason="no mysql-connector-python here")
-    connection = driver.connect(
-        host="127.0.0.1", user="root", use_pure=True, autocommit=True, port=cluster.proxy.port,
-        database=keyspace,
-    )  # fmt: skip
+    connection = cluster.proxy.connector(keyspace)
     with contextlib.closing(connection):
         cursor = connection.cursor(prepared=True)
         for least in (0, 2):

@@ -4,7 +4,6 @@ import subprocess
 import time
 from typing import Any
 
-import mysql.connector
 import pymysql
 import pytest
 
@@ -32,9 +31,7 @@ def test_reads_that_a_restart_cut_off_are_read_again(
     proxy = start()
     reader = create(proxy)
     insert(reader, LOW)
-    client = mysql.connector.connect(
-        host="127.0.0.1", port=proxy.port, user="root", database="commerce:-80", use_pure=True
-    )
+    client = proxy.connector("commerce:-80", autocommit=False)
     cursor = client.cursor(prepared=True)
 
     def read_prepared() -> Any:

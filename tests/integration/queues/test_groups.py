@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import mysql.connector
 import pytest
 
 from streamfrom.engine.messaging.table.groups import HELD_NS
@@ -226,13 +225,7 @@ def test_every_form_of_insert_is_held(plain: Queue) -> None:
         client,
         "INSERT INTO step (id, batch, finishes) SELECT id, batch, finishes FROM plan",
     )
-    with mysql.connector.connect(
-        host="127.0.0.1",
-        port=plain.proxy.port,
-        user="root",
-        database="plain",
-        autocommit=True,
-    ) as connection:
+    with plain.proxy.connector("plain") as connection:
         cursor = connection.cursor(prepared=True)
         for message in [(3, "c", None), (4, None, "c")]:
             cursor.execute(

@@ -5,7 +5,6 @@ import asyncio
 import time
 from typing import Any
 
-import mysql.connector
 import pytest
 
 from streamfrom.engine.messaging.table.message_ids import LEAD_STEPS, STEP_NS, first_id
@@ -83,13 +82,7 @@ def test_the_last_id_finds_its_message_on_whichever_shard_it_is(client: Any) -> 
 def test_prepared_statements_and_batches(
     cluster: SharedCluster, client: Any, keyspace: str
 ) -> None:
-    with mysql.connector.connect(
-        host="127.0.0.1",
-        port=cluster.proxy.port,
-        user="root",
-        database=keyspace,
-        autocommit=True,
-    ) as connection:
+    with cluster.proxy.connector(keyspace) as connection:
         cursor = connection.cursor(prepared=True)
         told = []
         for user_id in range(3):
@@ -151,14 +144,7 @@ def test_a_query_that_leaves_the_id_out_gets_one_for_each_row(
 def test_a_prepared_query_that_leaves_the_id_out_gets_them(
     cluster: SharedCluster, client: Any, keyspace: str
 ) -> None:
-    connection = mysql.connector.connect(
-        host="127.0.0.1",
-        port=cluster.proxy.port,
-        user="root",
-        database=keyspace,
-        autocommit=True,
-        use_pure=True,
-    )
+    connection = cluster.proxy.connector(keyspace)
     cursor = connection.cursor(prepared=True)
     insert = (
         "INSERT INTO my_message (user_id, payload) SELECT ?, payload FROM my_message LIMIT ?"

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import mysql.connector
 import pytest
 
 from tests.cases import cases, in_turn
@@ -27,13 +26,7 @@ payload VARCHAR(256),
 @contextmanager
 def prepared(cluster: SharedCluster, keyspace: str) -> Iterator[Any]:
     """Give a cursor whose statements are prepared by the binary protocol."""
-    with mysql.connector.connect(
-        host="127.0.0.1",
-        port=cluster.proxy.port,
-        user="root",
-        database=keyspace,
-        autocommit=True,
-    ) as connection:
+    with cluster.proxy.connector(keyspace) as connection:
         yield connection.cursor(prepared=True)
 
 
@@ -414,13 +407,7 @@ def told(connection: Any, sql: str, *, binary: bool) -> list[Any]:
 def test_dead_letters_that_nothing_keeps_are_a_warning(
     cluster: SharedCluster, keyspace: str, binary: bool
 ) -> None:
-    with mysql.connector.connect(
-        host="127.0.0.1",
-        port=cluster.proxy.port,
-        user="root",
-        database=keyspace,
-        autocommit=True,
-    ) as connection:
+    with cluster.proxy.connector(keyspace) as connection:
         create = "CREATE QUEUE my_message (a INT) WITH (max_attempts = 2, dead_letter = grave)"
         change = "ALTER QUEUE my_message SET (ack_wait = 9, dead_letter = grave)"
         absent = "vt_dead_letter: there is no table grave: messages are parked instead"

@@ -7,7 +7,6 @@ as bytes would see statements where the client wrote values.
 import re
 from typing import Any
 
-import mysql.connector
 import pymysql
 import pytest
 from pymysql.constants import CLIENT
@@ -272,16 +271,7 @@ def test_text_of_an_unsharded_keyspace_is_what_it_is_on_the_server(
 def test_bound_values_are_the_servers_to_read(tight: RunningProxy, family: Family) -> None:
     owner = tight.connect(database="plain", autocommit=True)
     run(owner, "CREATE TABLE word (id INT, w VARCHAR(20) CHARACTER SET utf8mb4)")
-    client = mysql.connector.connect(
-        host="127.0.0.1",
-        port=tight.port,
-        user="root",
-        database="plain",
-        charset="gbk",
-        autocommit=True,
-        use_pure=True,
-        ssl_disabled=True,
-    )
+    client = tight.connector("plain", charset="gbk")
     cursor = client.cursor(prepared=True)
     cursor.execute("INSERT INTO word VALUES (%s, %s)", (1, "\u7e17'"))
     cursor.execute("SELECT w FROM word WHERE w = %s", ("\u7e17'",))
