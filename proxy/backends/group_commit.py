@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 from streamfrom.engine.messaging.acks.ack_writes import acknowledge
 from streamfrom.engine.messaging.store.refusals import is_of_rows
 from streamfrom.engine.messaging.store.row_writes import Halves
-from streamfrom.engine.messaging.table.message import WaitingAck
 from streamfrom.engine.messaging.table.sql_names import lock_unacked
 from streamfrom.proxy.backends.lock_session import store_answer
 from streamfrom.proxy.errors import (
@@ -51,14 +50,26 @@ PATIENCE_S: Final = 1.0
 _COMMIT: Final = query(b"COMMIT")
 
 
-class Ack(WaitingAck, Protocol):
-    """One client's ack, from when it is gathered.
+class Ack(Protocol):
+    """One client's ack, from when it is gathered until it is answered, sent alone, or fails.
 
     Attributes:
         values: the messages as the statement names them.
+        ids: the messages as literals, each once.
+        acked_ns: when it came, by the client or by the proxy's clock.
+        is_left: its client is gone, or got the answer that it was stopped.
     """
 
     values: Sequence[Value]
+    ids: tuple[bytes, ...]
+    acked_ns: int
+    is_left: bool
+
+    def acknowledged(self) -> None:
+        """Answer the client that all its messages are acknowledged."""
+
+    def send_alone(self) -> None:
+        """Send it by itself."""
 
     def runs_on(self, backend: Backend | None) -> None:
         """Note the connection that writes the ack, so that KILL finds it; None when it has ended."""

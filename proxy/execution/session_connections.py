@@ -53,11 +53,9 @@ class Gathered(Protocol):
     Attributes:
         is_left: no client waits for the answer any more.
         is_stopped: the ack must not be sent by itself.
-        is_sent: a server may be carrying the ack out in a transaction of the dispatcher, which is never killed.
     """
 
     is_left: bool
-    is_sent: bool
     is_stopped: bool
 
     def interrupted(self) -> None:
@@ -349,7 +347,7 @@ class SessionConnections:
         if (ack := self.gathered) is not None:
             # The whole transaction is killed; the other acks in it are sent again.
             ack.is_stopped = True
-            if not (self._active or ack.is_sent):
+            if not self._active:
                 ack.is_left = True
                 told.append(self._spawn(_give_up(ack)))
         for backend, shard in self._active.items():

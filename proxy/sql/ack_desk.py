@@ -5,17 +5,14 @@ The first way that fits is taken:
 | way        | for which acks                                            | the client is answered  | written by                             |
 |------------|-----------------------------------------------------------|-------------------------|----------------------------------------|
 | EARLY      | `vt_ack = early`; dispatched here; all messages in flight | at once                 | `acks.early_acks`, within 10 ms        |
-| WITH_CLAIM | the table's messages wait for others of their key;        | with that transaction   | `claims.ordered_claim`, before it asks |
-|            | dispatched here; at most IDS_MAX ids                      |                         | what may go now                        |
 | TOGETHER   | others of the table come in the same moment;              | with that transaction   | `proxy.backends.group_commit`          |
 |            | at most IDS_MAX ids                                       |                         |                                        |
 | ELSEWHERE  | as EARLY, where another member dispatches                 | once it has taken it    | that member, as EARLY                  |
 | ALONE      | all others                                                | by the server           | the statement itself                   |
 
 All but ALONE are for an ack that does nothing else, names its messages, and that another connection may write
-(`SessionRights.ack_for_others`): it is committed at once, and the session's account may acknowledge. WITH_CLAIM and
-TOGETHER are for sessions without variables of their own. Where such a way finds a row that is acked, gone or locked, the ack
-goes ALONE, so each client has the answer that it would have had alone. Where `vt_ack = early`, ALONE waits until acks that were
+(`SessionRights.ack_for_others`): it is committed at once, and the session's account may acknowledge. TOGETHER is
+for sessions without variables of their own. Where it finds a row that is acked, gone or locked, the ack goes ALONE, so each client has the answer that it would have had alone. Where `vt_ack = early`, ALONE waits until acks that were
 answered are written (`registry.here.awaits_acks`).
 """
 
@@ -28,7 +25,7 @@ from typing import TYPE_CHECKING
 from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.proxy.backends.group_commit import IDS_MAX, GroupCommit
 from streamfrom.proxy.backends.shard_store import engine_of
-from streamfrom.proxy.errors import AckUnknown, QueryInterrupted
+from streamfrom.proxy.errors import QueryInterrupted
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.text.identifiers import literal
@@ -68,7 +65,6 @@ class GatheredAck:
         "acked_ns",
         "ids",
         "is_left",
-        "is_sent",
         "is_stopped",
         "values",
     )
@@ -85,7 +81,7 @@ class GatheredAck:
         self.values = values
         self.ids = tuple(dict.fromkeys(map(literal, values)))
         self.acked_ns = acked_ns
-        self.is_left = self.is_sent = self.is_stopped = False
+        self.is_left = self.is_stopped = False
         self._attempt = attempt
         self._complete = complete
         self._executor = executor
@@ -125,10 +121,6 @@ class GatheredAck:
         """Answer the client with the error."""
         self._executor.gathered = None
         self._attempt.on_over(error)
-
-    def lost(self, reason: str) -> None:
-        """Answer the client that the connection broke and the ack may have taken effect."""
-        self.fail(AckUnknown(reason))
 
     def interrupted(self) -> None:
         """Answer the client that its ack was stopped and has changed nothing."""
@@ -189,11 +181,8 @@ class AckDesk:
         table = self._registry.table(shard.keyspace, step.table)
         if not isinstance(table, MessageTable) or table.id_index is None:
             return Offer.SEND
-        if self._goes_with_claim(table, step, attempt, complete) or self._goes_together(
-            table, step, attempt, complete
-        ):
-            return Offer.TAKEN
-        return Offer.SEND
+        is_taken = self._goes_together(table, step, attempt, complete)
+        return Offer.TAKEN if is_taken else Offer.SEND
 
     async def offer_elsewhere(
         self, step: CompiledStatement, shard: ShardRuntime, reply: Reply
@@ -225,23 +214,6 @@ class AckDesk:
         answer(attempt.reply, self._state, rows)
         # In a later turn, as any answer comes: a command that the client has sent ahead does not begin within this one.
         asyncio.get_running_loop().call_soon(attempt.on_over, None)
-        return True
-
-    def _goes_with_claim(
-        self,
-        table: MessageTable,
-        step: CompiledStatement,
-        attempt: Attempt,
-        complete: Callable[[], bytes] | None,
-    ) -> bool:
-        if table.properties.in_order is None:
-            return False
-        ack, shard = self._gathered(step, attempt, complete), attempt.shard
-        if ack is None or not self._registry.here.acknowledge(
-            shard.keyspace, shard.name, table.name, ack
-        ):
-            return False
-        self._executor.gathered = ack
         return True
 
     def _goes_together(

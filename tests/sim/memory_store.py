@@ -260,18 +260,19 @@ class MemoryStore:
         self, table: MessageTable, shard: ShardName, request: ClaimRequest
     ) -> ClaimResult:
         """Read what was never sent, if leases are lazy, and claim what is still due and not locked."""
-        async with self._call("claim" if request.ids else "acknowledge", shard):
+        async with self._call("claim", shard):
             now_ns = self.clock.time_ns()
             rows = self.table(table.keyspace, shard, table.name)
             won = []
             first = wait_range(table.properties, 0)
-            acked = self._acknowledge(table, shard, request.acks)
             turns = ClaimResult(())
             if table.properties.in_order is not None:
                 turns = turns_of(
                     table,
                     {
-                        i: replace(row, time_next_ns=request.held_ns.get(i, row.time_next_ns))
+                        i: replace(row, time_next_ns=held_ns, epoch=max(row.epoch, 1))
+                        if (held_ns := request.held_ns.get(i)) is not None
+                        else row
                         for i, row in rows.items()
                         if i not in request.left_out
                     },
@@ -341,33 +342,11 @@ class MemoryStore:
                 rows=tuple(won),
                 passed_over=passed_over,
                 held=tuple(held),
-                acked=acked,
                 refused=refused,
             )
             if table.properties.dead_letter is None:
                 return replace(result, parked=tuple(spent))
             return replace(result, dead=tuple(spent))
-
-    def _acknowledge(
-        self,
-        table: MessageTable,
-        shard: ShardName,
-        acks: Sequence[tuple[tuple[bytes, ...], int]],
-    ) -> tuple[bytes, ...]:
-        """Commit acks of which every row is there, unacked and not locked; return the ids."""
-        rows = self.table(table.keyspace, shard, table.name)
-        acked: list[bytes] = []
-        for ids, acked_ns in acks:
-            found = [rows[ident] for ident in ids if ident in rows]
-            if len(found) < len(ids) or any(
-                row.is_locked or row.time_acked_ns is not None or self.refuses(Tried.ACK, row)
-                for row in found
-            ):
-                continue
-            acked += self.ack(table.keyspace, shard, table.name, ids)
-            for row in found:
-                row.time_acked_ns = acked_ns
-        return tuple(acked)
 
     async def look(
         self, table: MessageTable, shard: ShardName, ids: Sequence[bytes]

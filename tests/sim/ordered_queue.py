@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
-from functools import partial
 
 from streamfrom.engine.messaging.order.key_order import in_turn
 from streamfrom.engine.messaging.table.message import MessageKey
@@ -25,39 +24,14 @@ HOT = b"7"
 
 
 @dataclass(eq=False)
-class AckInOrder:
-    """A client's ack that is written together with the lease of who comes next, or sent by itself where that fails."""
-
-    world: Ordered
-    shard: str
-    ids: tuple[bytes, ...]
-    acked_ns: int
-    is_left: bool = False
-    is_sent: bool = False
-
-    def acknowledged(self):
-        table = self.world.store.table(KEYSPACE, self.shard, TABLE)
-        assert all(table[ident].time_acked_ns is not None for ident in self.ids), "not written"
-        self.world.acked_together += 1
-
-    def send_alone(self):
-        self.world.ack_alone(self.shard, self.ids)
-
-    def lost(self, _reason):
-        """Nobody knows whether it was written; if not, the message is sent again."""
-
-
-@dataclass(eq=False)
 class Ordered(World):
     """One history of one proxy.
 
     waited: how often a message was sent while another of its key had to wait for it.
-    acked_together: how many acks were written together with a claim.
     """
 
     in_order: int = 1
     waited: int = 0
-    acked_together: int = 0
 
     def __post_init__(self):
         super().__post_init__()
@@ -76,41 +50,7 @@ class Ordered(World):
 
     def _elect(self):
         """Have one proxy: without an election each would send as much."""
-        self.settings = replace(self.settings, proxies=1, lease="written", ack="committed")
-
-    def make_registry(self, number, keyspace, **options):
-        registry = super().make_registry(number, keyspace, **options)
-        for store in {id(one): one for one in self.stores()}.values():
-            if "ack" not in vars(store):
-                store.ack = partial(self._acked_by, store.ack)
-        return registry
-
-    def stores(self):
-        """Return the stores by which rows are acknowledged."""
-        return [self.store]
-
-    def _acked_by(self, ack, keyspace, shard, name, ids):
-        """Note an ack in the moment in which it is committed."""
-        acked = ack(keyspace, shard, name, ids)
-        for ident in acked:
-            epoch = self.store.table(KEYSPACE, shard, TABLE)[ident].epoch
-            if epoch and (ident, epoch - 1) not in self.attempts:
-                self.acked_in_flight.add(ident)
-            self.acked_via[ident] = self.store.clock.time_ns(), ()
-        return acked
-
-    def ack(self, shard, ids):
-        now_ns = self.store.clock.time_ns()
-        ack = AckInOrder(self, shard, tuple(ids), now_ns)
-        proxy = self.dice.randrange(self.settings.proxies)
-        is_asked = self.dice.random() < 0.7
-        if not (
-            is_asked and self.registries[proxy].here.acknowledge(KEYSPACE, shard, TABLE, ack)
-        ):
-            super().ack(shard, ids)
-
-    def ack_alone(self, shard, ids):
-        super().ack(shard, ids)
+        self.settings = replace(self.settings, proxies=1, lease=self._lease())
 
     def definition(self, comment):
         return raw_table(TABLE, comment, texts=("tenant",))
@@ -147,11 +87,19 @@ class Ordered(World):
             for one in next(table for table in tables if row.id in table).values()
             if one.id != row.id and (self.is_strict or one.key == row.key)
         ]
-        started = [one for one in others if one.epoch and one.time_acked_ns is None]
+        started = [
+            one
+            for one in others
+            if (one.epoch or (one.id, 0) in self.attempts) and one.time_acked_ns is None
+        ]
         return len(started) >= self.in_order or any(
             max(self.touched_ns[one.id], self.acked_via.get(one.id, (0,))[0]) > before_ns
             for one in others
         )
+
+    def _was_sent(self, ident, _by):
+        """Return whether a message was sent by the one that has sent another, whatever its row says."""
+        return (ident, 0) in self.attempts
 
     def check_turn(self, row):
         """See that it was the turn of a message that is sent."""
@@ -172,7 +120,11 @@ class Ordered(World):
             # For rows that are set aside nothing waits.
             and not {one.id, row.id} & self.bad.ever
         ]
-        started = [one for one in others if one.epoch and one.time_next_ns != PARKED_NS]
+        started = [
+            one
+            for one in others
+            if (one.epoch or self._was_sent(one.id, row)) and one.time_next_ns != PARKED_NS
+        ]
         assert len(started) < self.in_order, f"{row.id!r} passed one of its key"
         self.waited += len(others) > len(started)
         # The latest that its claim can have been before.
@@ -192,7 +144,8 @@ class OrderedFleet(Ordered, FleetWorld):
     """One history of a fleet, in which dispatchers follow one another."""
 
     def _elect(self):
-        self.settings = replace(self.settings, lease="written", ack="committed")
+        """Let the shards elect."""
 
-    def stores(self):
-        return [self.store, self.core]
+    def _was_sent(self, ident, by):
+        # Its successor does not know what a dispatcher has sent and not written.
+        return by.payload.session in self.senders.get((ident, 0), ())

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @record
 class ClaimJob:
-    """A claim and the acks that go with it."""
+    """A claim."""
 
     name: ClassVar = "claim"
     access: ClassVar = Access.DISPATCH
@@ -31,7 +31,9 @@ class ClaimJob:
     def talk(self, table: MessageTable, at: At) -> Conversation[ClaimResult]:
         """Return its conversation."""
         if table.properties.in_order is not None:
-            return claim_in_order(table, at.shard, self.request, at.now_ns)
+            return claim_in_order(
+                table, at.shard, self.request, at.now_ns, is_elected=at.is_elected
+            )
         # Without an election another process may send the same row; only a written claim prevents that.
         way = take if at.is_elected else claim
         return way(table, at.shard, self.request, at.now_ns)

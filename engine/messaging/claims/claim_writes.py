@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.acks.ack_writes import acknowledge
 from streamfrom.engine.messaging.leases.lease_reads import look
 from streamfrom.engine.messaging.order.group_table import hold, members
 from streamfrom.engine.messaging.store.conversation import StoreQuery
@@ -40,8 +39,6 @@ class ClaimRequest:
     columns: the columns that the receivers get.
     uncounted: those of *ids* that were sent, which their rows may not count.
     known_keys: the keys of those of *ids* that follow others of their key: their rows need not be asked for them.
-    acks: acknowledgements, ids and ``time_acked``, that are written in the same transaction before anything is asked of keys.
-        Each is written if all its rows are unacked and not locked. Only where messages wait for others of their key.
     draw: returns `engine.messaging.table.backoff.DICE_BITS` random bits.
     left_out: rows that are set aside, and for which no others of their key wait.
     held_ns: until when messages are leased whose rows say less, where messages wait for others of their key.
@@ -52,7 +49,6 @@ class ClaimRequest:
     draw: Callable[[], int]
     uncounted: frozenset[bytes] = frozenset()
     known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
-    acks: Sequence[tuple[tuple[bytes, ...], int]] = ()
     left_out: frozenset[bytes] = frozenset()
     held_ns: Mapping[bytes, int] = field(default_factory=dict)
 
@@ -82,10 +78,10 @@ def claim(
     rows: Sequence[Row] = ()
     types = b""
     if request.ids:
-        answer = yield lock_due(table, request, now_ns)
+        answer = yield _lock_due(table, request, now_ns)
         rows, types = answer.rows, answer.types
     is_careful = is_careful or bool(counted.done)
-    result = yield from lease(
+    result = yield from _won(
         table, shard, request, rows, now_ns, types=types, is_careful=is_careful
     )
     return replace(
@@ -95,8 +91,8 @@ def claim(
     )
 
 
-def lock_due(table: MessageTable, request: ClaimRequest, now_ns: int) -> StoreQuery:
-    """Return the query that locks what is due and free of a request, for `lease`.
+def _lock_due(table: MessageTable, request: ClaimRequest, now_ns: int) -> StoreQuery:
+    """Return the query that locks what is due and free of a request, for `_lease`.
 
     The index is forced because on a small table 500 ids would make a scan that locks all rows.
     """
@@ -116,13 +112,12 @@ def lock_due(table: MessageTable, request: ClaimRequest, now_ns: int) -> StoreQu
     )
 
 
-def lease(
+def _won(
     table: MessageTable,
     shard: ShardName,
     request: ClaimRequest,
     rows: Sequence[Row],
     now_ns: int,
-    acked_ns: Mapping[bytes, int] | None = None,
     *,
     types: bytes,
     is_careful: bool,
@@ -132,9 +127,7 @@ def lease(
     Rows that were sent often enough are parked, or become dead letters, in the same transaction, and those
     that wait for members of a group are held. Rows that the server does not write stay as they are.
 
-    rows, types: the answer to `lock_due`.
-    acked_ns: rows that it has locked, too, and that are acknowledged with the same commit, with their ``time_acked``;
-        none if it is careful.
+    rows, types: the answer to `_lock_due`.
     is_careful: as of `engine.messaging.store.row_writes.commit`.
     """
     won: list[ClaimedRow] = []
@@ -177,13 +170,7 @@ def lease(
         result = yield from _end(table, spent, now_ns, result)
     # What is written by now must not be committed by the COMMIT behind a statement that is refused.
     is_careful = is_careful or bool(waiting.done or spent)
-    if acked_ns and not is_careful:
-        yield StoreQuery(_lease_and_acknowledge(table, won, acked_ns), commits=True)
-    elif acked_ns:
-        # A refusal of either is the refusal of both.
-        yield StoreQuery(_lease_and_acknowledge(table, won, acked_ns))
-        yield StoreQuery(b"COMMIT")
-    elif won:
+    if won:
         leases = yield from commit(won, lambda part: _lease(table, part), is_careful=is_careful)
         if leases.refused or leases.left:
             won = leases.done
@@ -225,36 +212,6 @@ def _lease(table: MessageTable, won: Sequence[ClaimedRow]) -> bytes:
             EPOCH_MAX - 1,
             ident,
             b", ".join(row.id for row in won),
-        )
-    )
-
-
-def _lease_and_acknowledge(
-    table: MessageTable, won: Sequence[ClaimedRow], acked_ns: Mapping[bytes, int]
-) -> bytes:
-    """Return one statement for both, so that where it is refused the COMMIT behind it commits neither.
-
-    What is acknowledged has no ``time_next`` afterwards, and what is leased no ``time_acked``.
-    """
-    if not won:
-        return acknowledge(table, acked_ns)
-    ident = quoted(table.id_column)
-    ids = b", ".join(row.id for row in won)
-    return (
-        b"UPDATE %b SET time_acked = CASE %b%b END, time_next = CASE %b%b END,"
-        b" epoch = IF(%b IN (%b), LEAST(epoch, %d) + 1, epoch) WHERE %b IN (%b, %b)"
-        % (
-            by_id(table),
-            ident,
-            b"".join(b" WHEN %b THEN %d" % each for each in acked_ns.items()),
-            ident,
-            b"".join(b" WHEN %b THEN %d" % (row.id, row.due_next_ns) for row in won),
-            ident,
-            ids,
-            EPOCH_MAX - 1,
-            ident,
-            ids,
-            b", ".join(acked_ns),
         )
     )
 

@@ -20,39 +20,29 @@ from streamfrom.engine.messaging.table.sql_names import by_id, quoted
 
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
-    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
 def take(
-    table: MessageTable, shard: ShardName, request: ClaimRequest, now_ns: int
+    table: MessageTable,
+    shard: ShardName,
+    request: ClaimRequest,
+    now_ns: int,
+    ahead: StoreAnswer | None = None,
 ) -> Conversation[ClaimResult]:
     """Read what was never sent, and claim the rest, also what comes after a group; commits.
 
-    The read needs no transaction, which would add two statements to the three of a message that comes alone. A server
-    that is read-only gives no row to the read, and refuses the claim.
+    ahead: the answer to `never_sent` for the request's ids and perhaps more, if it was asked before.
     """
     ids = [ident for ident in request.ids if ident not in request.uncounted]
     if not (table.properties.lease_delay_ns and ids):
         return (yield from claim(table, shard, request, now_ns))
-    answer = yield StoreQuery(
-        b"SELECT IFNULL(time_next, 0), %b, %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
-        b" AND (time_next IS NULL OR time_next <= %d) AND IFNULL(epoch, 0) = 0"
-        b" AND NOT (@@global.read_only OR @@global.innodb_read_only)%b"
-        % (
-            quoted(table.id_column),
-            b", ".join(quoted(column) for column in request.columns),
-            by_id(table),
-            quoted(table.id_column),
-            b", ".join(ids),
-            now_ns,
-            not_after(table),
-        ),
-        2,
-        is_apart=True,
-    )
+    answer = ahead or (yield never_sent(table, request.columns, ids, now_ns))
     window = wait_range(table.properties, 0)
     asked, draw, types = frozenset(ids), request.draw, answer.types
     rows = [
@@ -76,3 +66,29 @@ def take(
     rest = tuple(ident for ident in request.ids if ident not in read)
     claimed = yield from claim(table, shard, replace(request, ids=rest), now_ns)
     return replace(claimed, rows=(*rows, *claimed.rows))
+
+
+def never_sent(
+    table: MessageTable, columns: Iterable[str], ids: Iterable[bytes], now_ns: int
+) -> StoreQuery:
+    """Return the query for those of *ids* that are due and were never sent, but for those that come after a group.
+
+    The read needs no transaction, which would add two statements to the three of a message that comes alone. A server
+    that is read-only gives no row to the read, and refuses the claim.
+    """
+    return StoreQuery(
+        b"SELECT IFNULL(time_next, 0), %b, %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
+        b" AND (time_next IS NULL OR time_next <= %d) AND IFNULL(epoch, 0) = 0"
+        b" AND NOT (@@global.read_only OR @@global.innodb_read_only)%b"
+        % (
+            quoted(table.id_column),
+            b", ".join(quoted(column) for column in columns),
+            by_id(table),
+            quoted(table.id_column),
+            b", ".join(ids),
+            now_ns,
+            not_after(table),
+        ),
+        2,
+        is_apart=True,
+    )

@@ -1,12 +1,11 @@
 """Claims where messages of a key wait for one another: the rows are asked what may be sent. See `engine.messaging.order.key_order`.
 
 What was asked for only shows which keys to look at. The keys of followers are known, which spares a hot key a question for each
-message. Of each key the claim reads what has started, and which of the others go first. These it claims, whatever the
-dispatcher believed to be due.
+message. Of each key the claim reads what has started, and which of the others go first. These it wins as any other claim does,
+whatever the dispatcher believed to be due.
 
-**Two round trips.** Mostly it is the followers' turn, so their rows are locked in the same write that asks of their keys. What is
-not their turn is left as it is. The acks by which followers become due may come along: then a step of a key is one transaction. It
-acknowledges one message and leases the next, or does neither.
+What was sent and does not show it in its row (`engine.messaging.leases.unwritten_leases`) has started as well. The dispatcher alone
+starts messages, one claim after another, so what it knew when the claim began is true until it ends.
 
 Each key has two reads, many in one statement: one range over all keys would read every message of a hot key (measured with 500
 keys).
@@ -18,18 +17,17 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.acks.ack_writes import acknowledge
-from streamfrom.engine.messaging.claims.claim_writes import lease, lock_due
-from streamfrom.engine.messaging.order.key_order import may_go, without
+from streamfrom.engine.messaging.claims.claim_writes import claim
+from streamfrom.engine.messaging.claims.first_delivery import never_sent, take
+from streamfrom.engine.messaging.order.key_order import may_go
 from streamfrom.engine.messaging.store.conversation import StoreQuery, together
-from streamfrom.engine.messaging.store.row_writes import carefully, write
 from streamfrom.engine.messaging.table.message import ClaimResult, KeyFound, MessageKey
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
-from streamfrom.engine.messaging.table.sql_names import by_id, hinted, lock_unacked, quoted
+from streamfrom.engine.messaging.table.sql_names import by_id, hinted, quoted
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
@@ -41,71 +39,52 @@ if TYPE_CHECKING:
 KEYS_AT_ONCE: Final = 50
 
 
-@carefully
 def claim_in_order(
     table: MessageTable,
     shard: ShardName,
     request: ClaimRequest,
     now_ns: int,
     *,
-    is_careful: bool = False,
+    is_elected: bool,
 ) -> Conversation[ClaimResult]:
-    """Win the rows that may be sent of the keys of those asked for, no more of a key than were asked for; commits.
+    """Win the rows that may be sent of the keys of those asked for, no more of a key than were asked for.
 
-    Rows without a key wait for no other.
+    Rows without a key wait for no other. is_elected: no other process sends any, so that a read may be enough.
     """
     in_order = table.properties.in_order or 1
     asked, later = yield from _keys_of(table, request, now_ns)
     counts = Counter(key for key in asked.values() if key is not None)
-    # Those without a key go in any case, and those whose keys were known follow what was acked.
-    believed = [i for i, key in asked.items() if key is None or i in request.known_keys]
-    queries = []
-    acked_ns: dict[bytes, int] = {}
-    if request.acks and is_careful:
-        # Whom they let go is only known when it is known which of them are written.
-        acked_ns = yield from _acknowledge(table, request.acks)
-    elif request.acks:
-        queries.append(_lock_acks(table, request.acks))
-    queries += (reads := _reads(table, counts, in_order, now_ns, request.left_out))
-    if believed:
-        queries.append(lock_due(table, replace(request, ids=tuple(believed)), now_ns))
-    if not queries:
-        yield StoreQuery(b"COMMIT")
-        return ClaimResult((), later, asked_keys=dict.fromkeys(later), acked=tuple(acked_ns))
-    answers = yield from together(queries)
-    first = len(queries) - len(reads) - bool(believed)
-    if first:
-        acked_ns = _acked(table, request.acks, answers[0])
-    found = _found(table, counts, answers[first : first + len(reads)], request.held_ns)
+    # Mostly it is the turn of the followers. So they are read in the same write.
+    ahead = list(request.known_keys) if is_elected and table.properties.lease_delay_ns else []
+    reads = _reads(table, counts, request, now_ns)
+    if ahead:
+        reads.append(never_sent(table, request.columns, ahead, now_ns))
+    answers = (yield from together(reads)) if reads else ()
+    read = answers[-1] if ahead else None
+    found = _found(table, counts, answers[: len(reads) - bool(ahead)], request.held_ns)
     chosen = {
         one.id: one
         for key, count in counts.items()
-        for one in may_go(without(found[key], acked_ns), count, in_order, now_ns)
+        for one in may_go(found[key], count, in_order, now_ns)
     }
     ids = (*(ident for ident, key in asked.items() if key is None), *chosen)
-    rows, types = ([*answers[-1].rows], answers[-1].types) if believed else ([], b"")
-    if others := tuple(ident for ident in chosen if ident not in believed):
-        answer = yield lock_due(table, replace(request, ids=others), now_ns)
-        rows, types = [*rows, *answer.rows], answer.types
-    going = {*ids}
-    rows = [row for row in rows if table.id_literal(row[0][2] or b"") in going]
-    result = yield from lease(
-        table,
-        shard,
-        replace(request, ids=ids),
-        rows,
-        now_ns,
-        None if is_careful else acked_ns,
-        types=types,
-        is_careful=is_careful,
-    )
+    uncounted = request.uncounted.intersection(ids)
+    if ids:
+        request = replace(request, ids=ids, uncounted=uncounted)
+        if not is_elected:
+            won = yield from claim(table, shard, request, now_ns)
+        else:
+            is_read = request.known_keys.keys() >= {*ids}
+            won = yield from take(table, shard, request, now_ns, read if is_read else None)
+    else:
+        yield StoreQuery(b"COMMIT", is_apart=True)
+        won = ClaimResult(())
     return replace(
-        result,
-        passed_over={**later, **result.passed_over},
+        won,
+        passed_over={**later, **won.passed_over},
         asked_keys={**dict.fromkeys(later), **asked},
         found=found,
         chosen=chosen,
-        acked=tuple(acked_ns),
     )
 
 
@@ -123,6 +102,7 @@ def _keys_of(
             b"SELECT %b, IFNULL(time_next, 0), %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
             % (ident, key, by_id(table), ident, b", ".join(unknown)),
             3,
+            is_apart=True,
         )
         for (raw, time, key_raw), _ in answer.rows:
             one, time_next_ns = table.id_literal(raw or b""), int(time or 0)
@@ -134,13 +114,13 @@ def _keys_of(
 
 
 def _reads(
-    table: MessageTable,
-    counts: Mapping[bytes, int],
-    in_order: int,
-    now_ns: int,
-    left_out: Collection[bytes],
+    table: MessageTable, counts: Mapping[bytes, int], request: ClaimRequest, now_ns: int
 ) -> list[StoreQuery]:
     """Return what asks what has started of each key, and for as many of the others as may go, and one more."""
+    in_order = table.properties.in_order or 1
+    # Those that were sent stand among those that were not as long as their rows do not show it.
+    unshown = min(in_order, len(request.uncounted))
+    left_out = request.left_out
     ident = quoted(table.id_column)
     name = hinted(table, table.order_index)
     parts = []
@@ -158,11 +138,19 @@ def _reads(
             b" ORDER BY priority, time_next, %b LIMIT %d)"
             % (
                 *(number, ident, name, where, PARKED_NS),
-                *(number, ident, name, where, now_ns, ident, min(in_order, count) + 1),
+                *(
+                    number,
+                    ident,
+                    name,
+                    where,
+                    now_ns,
+                    ident,
+                    min(in_order, count) + 1 + unshown,
+                ),
             )
         )
     return [
-        StoreQuery(b" UNION ALL ".join(parts[start : start + KEYS_AT_ONCE]), 5)
+        StoreQuery(b" UNION ALL ".join(parts[start : start + KEYS_AT_ONCE]), 5, is_apart=True)
         for start in range(0, len(parts), KEYS_AT_ONCE)
     ]
 
@@ -173,7 +161,7 @@ def _found(
     answers: Iterable[StoreAnswer],
     held_ns: Mapping[bytes, int],
 ) -> dict[bytes, KeyFound]:
-    """Return what the answers say of each key, and leases that are longer by now."""
+    """Return what the answers say of each key. held_ns: until when those are leased whose rows show less, or nothing."""
     keys = list(counts)
     started: list[list[MessageKey]] = [[] for _ in keys]
     heads: list[list[MessageKey]] = [[] for _ in keys]
@@ -182,36 +170,9 @@ def _found(
             ident = table.id_literal(raw or b"")
             time_ns = max(int(time or 0), held_ns.get(ident, 0))
             one = MessageKey(ident, int(priority or 0), time_ns)
-            (started if has_started == b"1" else heads)[int(number or 0)].append(one)
+            is_started = has_started == b"1" or ident in held_ns
+            (started if is_started else heads)[int(number or 0)].append(one)
     return {
         key: KeyFound(tuple(started[number]), tuple(heads[number]))
         for number, key in enumerate(keys)
     }
-
-
-def _lock_acks(
-    table: MessageTable, acks: Sequence[tuple[tuple[bytes, ...], int]]
-) -> StoreQuery:
-    return lock_unacked(table, [ident for ids, _ in acks for ident in ids])
-
-
-def _acknowledge(
-    table: MessageTable, acks: Sequence[tuple[tuple[bytes, ...], int]]
-) -> Conversation[dict[bytes, int]]:
-    """Write acks as far as the server takes them, each whole or not at all; return what is acknowledged."""
-    locked = yield _lock_acks(table, acks)
-    acked_ns = _acked(table, acks, locked)
-    free = [(ids, ns) for ids, ns in acks if all(ident in acked_ns for ident in ids)]
-    written = yield from write(
-        free,
-        lambda part: acknowledge(table, {ident: ns for ids, ns in part for ident in ids}),
-    )
-    return {ident: ns for ids, ns in written.done for ident in ids}
-
-
-def _acked(
-    table: MessageTable, acks: Sequence[tuple[tuple[bytes, ...], int]], locked: StoreAnswer
-) -> dict[bytes, int]:
-    """Return what is acknowledged: the messages of those acks of which every row is *locked* now."""
-    free = {table.id_literal(raw or b"") for (raw,), _ in locked.rows} if acks else set()
-    return {ident: ns for ids, ns in acks if free.issuperset(ids) for ident in ids}

@@ -137,16 +137,6 @@ class AckedEarly:
 
 
 @record
-class Acking:
-    """An ack is to be written with the next claim, where messages wait for others of their key. acked_ns: its ``time_acked``."""
-
-    number: int
-    shard: ShardName
-    ids: tuple[bytes, ...]
-    acked_ns: int
-
-
-@record
 class Changed:
     """Committed: changes of messages that the statement's text does not show.
 
@@ -282,7 +272,6 @@ Event: TypeAlias = (
     | Due
     | Acked
     | AckedEarly
-    | Acking
     | Changed
     | Touched
     | AckedUnnamed
@@ -316,11 +305,10 @@ ShardJob: TypeAlias = (
 
 @record
 class Claim:
-    """Claim rows: a job to which the shell adds what it alone has, dice and the acks that wait (`claims.claim_ways.ClaimJob`).
+    """Claim rows: a job to which the shell adds what it alone has, dice (`claims.claim_ways.ClaimJob`).
 
-    uncounted: ids whose rows may not show that they were sent.
+    uncounted: ids whose rows may not show that they were sent; where messages wait for others of their key, all of the shard.
     known_keys: the keys of those that follow others of their key.
-    acks: the numbers of acks that are written first, in the same transaction.
     left_out: rows that are set aside, and for which no others of their key wait.
     held_ns: until when messages are leased whose rows say less.
     """
@@ -331,7 +319,6 @@ class Claim:
     columns: tuple[str, ...]
     uncounted: frozenset[bytes] = frozenset()
     known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
-    acks: tuple[int, ...] = ()
     left_out: frozenset[bytes] = frozenset()
     held_ns: Mapping[bytes, int] = field(default_factory=dict)
 

@@ -10,7 +10,7 @@ from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiv
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from streamfrom.engine.messaging.dispatch.prefetch_windows import PrefetchWindows
     from streamfrom.engine.messaging.dispatch.shard_state import ShardState
@@ -47,7 +47,6 @@ class Receivers:
         self.finishing: dict[int, AttachedReceiver] = {}
         self.choices: OrderedDict[frozenset[bytes] | None, int] = OrderedDict()
         self.is_freed = False
-        self._expecting: list[AttachedReceiver] = []
 
     # They come and go
 
@@ -144,25 +143,6 @@ class Receivers:
             self.is_freed = True
         elif receiver.gathering_since_ns is not None:
             self.is_freed = True
-
-    def expect_room(self, numbers: Iterable[int]) -> None:
-        """Let the claim that is about to start fill the room which its own acks give.
-
-        numbers: who holds each of the messages that it acknowledges.
-        """
-        for number in numbers:
-            if (receiver := self.attached.get(number)) is not None:
-                receiver.acking += 1
-                self.open(receiver)
-                self._expecting.append(receiver)
-
-    def expect_no_room(self) -> None:
-        """Note that the claim has started: until it has ended, what it acknowledges is held."""
-        for receiver in self._expecting:
-            receiver.acking = 0
-            if not receiver.is_reserved:
-                self._sort_in(receiver)
-        self._expecting.clear()
 
     def _sort_in(self, receiver: AttachedReceiver, *, is_first: bool = False) -> None:
         """Let a receiver be served if it has room, or note that it has none."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, chain, islice, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.dispatch.events import Acked, Claim, Deliver
+from streamfrom.engine.messaging.dispatch.events import Claim, Deliver
 from streamfrom.engine.messaging.dispatch.receivers import COMPARED_MAX, by_room, share_out
 from streamfrom.engine.messaging.dispatch.shard_state import ClaimRun
 from streamfrom.engine.messaging.leases.lease_reads import FindLeases
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.dispatch.held_messages import HeldMessages
     from streamfrom.engine.messaging.dispatch.shard_state import ShardState
     from streamfrom.engine.messaging.dispatch.table_parts import TableParts
-    from streamfrom.engine.messaging.order.key_order import KeyOrder
     from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver
     from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult, Refusals
 
@@ -67,33 +66,10 @@ class Sending:
                 limit.reading = self._parts.number()
                 self._actions.append(FindLeases(limit.reading, shard.name))
             return
-        if shard.order is not None:
-            self._claim_in_order(shard, shard.order, now_ns)
-            return
-        while len(shard.claims) < CLAIMS_IN_FLIGHT_MAX and self._start_claim(shard, now_ns):
+        # Where messages wait for others of their key, each claim has to see what the one before has sent.
+        at_once = CLAIMS_IN_FLIGHT_MAX if shard.order is None else 1
+        while len(shard.claims) < at_once and self._start_claim(shard, now_ns):
             pass
-
-    def _claim_in_order(self, shard: ShardState, order: KeyOrder, now_ns: int) -> None:
-        """Start a claim unless one runs: each has to see what the one before has sent.
-
-        The claim also writes the acks that wait. So it is for the receivers that will have room after these acks,
-        and for the messages that come next in their keys.
-        """
-        if shard.claims:
-            return
-        acking = list(chain.from_iterable(shard.acking.values()))
-        order.expect(acking, now_ns)
-        self._receivers.expect_room(shard.leases.holders(acking))
-        self._start_claim(shard, now_ns)
-        self._receivers.expect_no_room()
-
-    def acknowledge(self, shard: ShardState, now_ns: int) -> None:
-        """Write acks that no claim has taken along, unless one is under way: they go with the next."""
-        if shard.acking and not shard.claims:
-            number = self._parts.number()
-            numbers, acking = shard.take_acks()
-            shard.claims[number] = ClaimRun({}, [], (), now_ns, acking=acking)
-            self._actions.append(Claim(number, shard.name, (), (), acks=numbers))
 
     def _start_claim(self, shard: ShardState, now_ns: int) -> bool:
         """Start a claim for receivers of the same keys, those served longest ago; return whether there is one."""
@@ -130,26 +106,29 @@ class Sending:
             receiver.is_reserved = True
             del self._receivers.ready[receiver.id]
         number = self._parts.number()
-        numbers, acking = shard.take_acks()
         shard.claims[number] = ClaimRun(
             keys={key.id: key for key in keys},
             receivers=[receiver.id for receiver in receivers],
             columns=columns,
             begun_ns=now_ns,
             choice=choice,
-            acking=acking,
         )
         ids = tuple(key.id for key in keys)
-        uncounted = frozenset(filter(shard.unwritten.timers.__contains__, ids))
-        known, left_out, held_ns = {}, frozenset[bytes](), {}
-        if shard.order is not None:
-            known = shard.order.known_keys(ids)
-            aside = islice(shard.set_aside.timers, LEFT_OUT_MAX)
-            left_out = frozenset(aside).difference(ids)
-            held_ns = shard.leases.longer_than_shown()
+        if shard.order is None:
+            uncounted = frozenset(filter(shard.unwritten.timers.__contains__, ids))
+            self._actions.append(Claim(number, shard.name, ids, columns, uncounted))
+            return
+        aside = islice(shard.set_aside.timers, LEFT_OUT_MAX)
         self._actions.append(
             Claim(
-                number, shard.name, ids, columns, uncounted, known, numbers, left_out, held_ns
+                number,
+                shard.name,
+                ids,
+                columns,
+                uncounted=frozenset(shard.unwritten.timers),
+                known_keys=shard.order.known_keys(ids),
+                left_out=frozenset(aside).difference(ids),
+                held_ns=shard.held_ns(),
             )
         )
 
@@ -190,7 +169,6 @@ class Sending:
         self._note_size(rows)
         shard.groups.held(result.held)
         shard.groups.gone(result.parked)  # its waiters are informed
-        run.gone.update(result.acked)
         shard.claiming.over()
         shard.health.over()
         shard.polls.trouble.since_ns = (
@@ -229,8 +207,6 @@ class Sending:
             shard.queue.not_won(key, passed_over.get(ident), now_ns)
         if shard.order is not None and shard.order.claimed(asked_ids, result, run.gone, now_ns):
             shard.polls.wanted = True
-        if result.acked:
-            self._held.acked(Acked(shard.name, result.acked), now_ns)
         if unwritten:
             delay_ns = self._parts.table.properties.lease_delay_ns
             shard.unwritten.sent(unwritten, now_ns + delay_ns)
@@ -340,9 +316,7 @@ class Sending:
     def claim_failed(self, shard: ShardState, claim: Claim, reason: str, now_ns: int) -> None:
         """Let what was to be claimed be due again, after a pause; it may have been committed."""
         run = shard.claims.pop(claim.number)
-        # Acks alone show no trouble of claims: their clients hear of it.
-        if run.keys:
-            shard.claiming.failed(reason, now_ns, self._parts.grace_ns)
+        shard.claiming.failed(reason, now_ns, self._parts.grace_ns)
         # It may have been committed before it was lost: then a poll shows when they are due.
         shard.polls.wanted = True
         shard.groups.held(run.keys)

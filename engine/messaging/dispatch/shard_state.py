@@ -24,7 +24,7 @@ from streamfrom.engine.messaging.table.message import FOREVER_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from streamfrom.engine.messaging.order.key_order import KeyOrder
     from streamfrom.engine.messaging.queue.poll import PollResult
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 # A client that takes messages one by one opens a stream for each; without its keys each began with a poll, which took
 # 0.55 of the 1.3 ms of a STREAM … LIMIT 1.
 LINGER_NS: Final = 10**9
-# Acks that go with one claim.
-ACKS_MAX: Final = 100
 
 
 @dataclass(slots=True)
@@ -54,7 +52,6 @@ class ClaimRun:
     choice: the keys that its receivers named; None for all.
     is_suspect: rows were changed meanwhile, perhaps after the claim and perhaps those it won.
     gone: messages that were acked or deleted meanwhile, and that it may win without having been asked for.
-    acking: the messages that it is to acknowledge.
     """
 
     keys: dict[bytes, MessageKey]
@@ -64,7 +61,6 @@ class ClaimRun:
     choice: frozenset[bytes] | None = None
     is_suspect: bool = False
     gone: set[bytes] = field(default_factory=set)
-    acking: frozenset[bytes] = frozenset()
 
 
 @dataclass(slots=True)
@@ -81,7 +77,6 @@ class ShardState:
     unwritten: those of the leases that are in memory alone.
     early_acks: the acks that are in memory alone.
     groups: the messages that wait for members of a group.
-    acking: acks that the next claim is to write, by their numbers, and the messages of each.
     put_back: rows that were sent to no receiver, and whose leases are being written at this moment.
     looking_at: the unwritten ones among the messages whose rows are being looked at.
     leaving: receivers whose connection has ended, and what they held is to be due sooner.
@@ -121,7 +116,6 @@ class ShardState:
     lost: LostMessages = field(default_factory=LostMessages)
     unwritten: UnwrittenLeases = field(init=False)
     early_acks: EarlyAcks = field(init=False)
-    acking: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
     put_back: list[ClaimedRow] = field(default_factory=list)
     looking_at: frozenset[bytes] = frozenset()
 
@@ -281,30 +275,17 @@ class ShardState:
             found[ident] = None
         return tuple(found)
 
-    def takes_ack(self, idents: Collection[bytes]) -> bool:
-        """Return whether an ack of *idents* can be written with the next claim.
-
-        Of two acks of one message the second has to see the first.
-        """
-        if self.order is None or not self.is_dispatched or len(self.acking) >= ACKS_MAX:
-            return False
-        others = (*self.acking.values(), *(run.acking for run in self.claims.values()))
-        return all(ident not in each for each in others for ident in idents)
-
-    def take_acks(self) -> tuple[tuple[int, ...], frozenset[bytes]]:
-        """Return the acks that a claim is to write which begins now, and their messages."""
-        if not self.acking:
-            return (), frozenset()
-        numbers = tuple(self.acking)
-        idents = frozenset(ident for each in self.acking.values() for ident in each)
-        self.acking.clear()
-        return numbers, idents
-
     @property
     def has_leases_to_write(self) -> bool:
         """Return whether there are leases that the rows do not show, and that the server writes as far as is known."""
         set_aside = self.set_aside.rows
         return any(ident not in set_aside for ident in self.unwritten)
+
+    def held_ns(self) -> dict[bytes, int]:
+        """Return until when messages are leased whose rows show less, or nothing."""
+        timers = self.unwritten.timers
+        held_ns = {ident: timer.time_next_ns for ident, timer in timers.items()}
+        return held_ns | self.leases.longer_than_shown()
 
     def show_leases(self, idents: Iterable[bytes] | None, now_ns: int) -> None:
         """Let rows show at once what they do not show of leases, of *idents* or of all messages."""

@@ -55,7 +55,6 @@ from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     AckedEarly,
     AckedUnnamed,
-    Acking,
     Attached,
     Changed,
     Claim,
@@ -186,8 +185,6 @@ class TableState:
                 self._receivers.give_share(event.receiver, event.share)
             case AckedEarly():
                 self._held.acked_early(event, now_ns)
-            case Acking():
-                self._shards[event.shard].acking[event.number] = event.ids
             case Changed():
                 shard = self._shards[event.shard]
                 shard.polls.wanted = True
@@ -372,10 +369,6 @@ class TableState:
         """Return how many messages of a shard wait or are held, as far as is known: so many rows changes lead to."""
         state = self._shards[shard]
         return len(state.queue) + state.queue.in_flight + len(state.leases)
-
-    def takes_ack(self, shard: ShardName, ids: Collection[bytes]) -> bool:
-        """Return whether an ack can be written with the next claim, as is done where messages wait for others of their key."""
-        return self._shards[shard].takes_ack(ids)
 
     def takes_acks(
         self, shard: ShardName, ids: Collection[bytes], now_ns: int
@@ -583,10 +576,6 @@ class TableState:
 
     def _settle(self, shard: ShardState, now_ns: int) -> None:
         """Claim what can be claimed, poll what must be polled, and note when to look again."""
-        self._send_and_poll(shard, now_ns)
-        self._sending.acknowledge(shard, now_ns)
-
-    def _send_and_poll(self, shard: ShardState, now_ns: int) -> None:
         self._held.look_after(shard, now_ns)
         if not shard.receivers:
             if shard.is_dispatched and now_ns < shard.lingers_until_ns:

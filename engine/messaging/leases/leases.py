@@ -115,11 +115,6 @@ class Leases:
         """Return which messages *receiver* holds."""
         return [ident for batch in self._of.get(receiver, ()) for ident in batch.ends_ns]
 
-    def holders(self, idents: Iterable[bytes]) -> list[int]:
-        """Return the receiver of each of those messages that is leased."""
-        known = self._batches
-        return [known[ident].receiver for ident in idents if ident in known]
-
     def get(self, ident: bytes) -> Lease | None:
         """Return the lease of a message; None without one."""
         batch = self._batches.get(ident)

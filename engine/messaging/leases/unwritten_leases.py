@@ -2,8 +2,8 @@
 
 | which lease                                       | when its row shows it                                               |
 |---------------------------------------------------|---------------------------------------------------------------------|
-| of a redelivery; of every one with `vt_lease =    | before it is sent, by its claim (`claims.claim_writes`,             |
-| written`, `vt_max_in_flight`, a group or an order | `claims.ordered_claim`)                                             |
+| of a redelivery; of every one with `vt_lease =    | before it is sent, by its claim (`claims.claim_writes`)             |
+| written`, `vt_max_in_flight` or a group           |                                                                     |
 | of a first delivery                               | `vt_lease_delay` after it was sent, unless its ack came before      |
 | one that progress has made longer                 | before its row is due (`streams.stream_order`)                      |
 | any of the last two                               | at once: before a statement changes the row, when its stream's      |

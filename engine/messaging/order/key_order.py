@@ -30,7 +30,7 @@ from streamfrom.engine.messaging.table.message import FOREVER_NS, KeyFound
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
     from streamfrom.engine.messaging.table.message import ClaimResult, MessageKey
@@ -54,14 +54,6 @@ def may_go(found: KeyFound, at_most: int, in_order: int, now_ns: int) -> list[Me
     room = max(0, in_order - (len(found.started) - len(due)))
     new = found.heads[: max(0, in_order - len(found.started))]
     return [*due[:room], *new][:at_most]
-
-
-def without(found: KeyFound, idents: Container[bytes]) -> KeyFound:
-    """Return what is true of a key when some of its messages are gone."""
-    return KeyFound(
-        tuple(one for one in found.started if one.id not in idents),
-        tuple(one for one in found.heads if one.id not in idents),
-    )
 
 
 def in_turn(key: MessageKey) -> tuple[int, tuple[int, int, int | bytes]]:
@@ -113,6 +105,7 @@ class KeyOrder:
         ] = {}  # by follower, after which its key is asked again
         self._held_back: Counter[bytes] = Counter()  # by key, how many had to wait lately
         self._timers: list[tuple[int, bytes]] = []  # when followers are claimed, and their keys
+        self._let_go_meanwhile: set[bytes] = set()  # keys whose followers were being claimed
         self._closed_ns = 0
 
     @property
@@ -208,12 +201,6 @@ class KeyOrder:
             self._forget_lost()
         return bool(lost)
 
-    def expect(self, idents: Iterable[bytes], now_ns: int) -> None:
-        """Let the followers of messages go that the next claim is to acknowledge before it asks for them."""
-        for ident in idents:
-            if (key := self._keys.get(ident)) is not None:
-                self._let_go(key, now_ns)
-
     def free_all(self, now_ns: int) -> None:
         """Let all followers go: whatever they wait for may have changed."""
         for key in list(self._followers):
@@ -221,7 +208,12 @@ class KeyOrder:
 
     def _let_go(self, key: bytes, now_ns: int) -> None:
         follower = self._followers.get(key)
-        if follower is not None and follower.id in self._queue.following:
+        if follower is None or follower.id not in self._queue.following:
+            return
+        if self._queue.is_in_flight(follower.id):
+            # The claim for it may have read the rows before.
+            self._let_go_meanwhile.add(key)
+        else:
             self._follow(key, follower, follower.time_next_ns, now_ns)
 
     def _forget_lost(self) -> None:
@@ -292,7 +284,9 @@ class KeyOrder:
                 continue
             if before is not None and not follower.key:
                 follower = follower._replace(key=before.key)
-            if len(left.started) >= self.in_order:
+            if key in self._let_go_meanwhile:
+                self._follow(key, follower, follower.time_next_ns, now_ns)
+            elif len(left.started) >= self.in_order:
                 if before is None or before.id != follower.id:
                     pause_ns = ASK_FIRST_NS
                 self._pauses_ns[follower.id] = min(2 * pause_ns, ASK_LAST_NS)
@@ -303,6 +297,7 @@ class KeyOrder:
                 self._follow(key, follower, now_ns + LOCKED_PAUSE_NS, now_ns)
             else:
                 self._follow(key, follower, follower.time_next_ns, now_ns)
+        self._let_go_meanwhile.clear()
         return is_lost
 
 

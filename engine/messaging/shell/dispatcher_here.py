@@ -44,7 +44,6 @@ if TYPE_CHECKING:
         Receiver,
         RowOfStream,
         Share,
-        WaitingAck,
     )
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -373,16 +372,6 @@ class DispatcherHere:
     ) -> int | None:
         """Return None: there is no other process."""
         return None
-
-    def acknowledge(self, keyspace: str, shard: ShardName, table: str, ack: WaitingAck) -> bool:
-        """Write an ack in one transaction with the claim that follows; False if it has to be sent as it is.
-
-        So are those of tables in which messages wait for others of their key, where this process dispatches the shard.
-        """
-        runner = self.runner(keyspace, shard, table)
-        if runner is None or self.ending is not None:
-            return False
-        return runner.acknowledge(shard, ack)
 
     def awaits_acks(self, keyspace: str, shard: ShardName, table: str) -> bool:
         """Return whether early acks may have been taken, by whichever process, that the rows of a table do not show."""

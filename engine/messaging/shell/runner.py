@@ -11,17 +11,15 @@ import asyncio
 from collections import deque
 from contextlib import suppress
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.clock import WakeTimer
-from streamfrom.engine.errors import OutcomeUnknown, ReceiverGone
+from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.claims.claim_ways import ClaimJob
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
 from streamfrom.engine.messaging.dispatch.events import (
     AckedEarly,
-    Acking,
     Attached,
     Claim,
     Deliver,
@@ -63,7 +61,6 @@ if TYPE_CHECKING:
         Receiver,
         Share,
         ShareHearer,
-        WaitingAck,
     )
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -80,7 +77,6 @@ ACKS_LOOK_S: Final = 0.01
 LEASES_WANTED_S: Final = 2.0
 # How often who hands over looks whether the rows show all.
 HAND_OVER_LOOK_S: Final = 0.01
-_ack_numbers: Final = count(1)
 
 
 class Runner:
@@ -122,7 +118,6 @@ class Runner:
         )
         # Each with the shard that it writes to; None where it only reads.
         self._tasks: dict[asyncio.Task[None], ShardName | None] = {}
-        self._acks: dict[int, WaitingAck] = {}  # that no claim has taken along yet
         self._is_stopped = False
 
     @property
@@ -281,8 +276,6 @@ class Runner:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        _answer(self._acks.values(), frozenset())
-        self._acks.clear()
         self._timer.cancel()
 
     def _carry_out(self, action: Action) -> None:
@@ -356,15 +349,6 @@ class Runner:
             self.post(AckedEarly(shard, taken, acked_ns))
         return None if taken is None else len(taken)
 
-    def acknowledge(self, shard: ShardName, ack: WaitingAck) -> bool:
-        """Write an ack with the next claim; False if it has to be sent as it is."""
-        if self._is_stopped or not self._state.takes_ack(shard, ack.ids):
-            return False
-        number = next(_ack_numbers)
-        self._acks[number] = ack
-        self.post(Acking(number, shard, ack.ids, ack.acked_ns))
-        return True
-
     async def write_leases(self, shard: ShardName, ids: tuple[bytes, ...] | None) -> None:
         """Let rows show that messages were sent or acked early, of *ids* or all, before a client changes them.
 
@@ -391,35 +375,24 @@ class Runner:
             await asyncio.wait(writing)
 
     async def _claim(self, action: Claim) -> None:
-        acks = [ack for number in action.acks if not (ack := self._acks.pop(number)).is_left]
-        for ack in acks:
-            ack.is_sent = True
         request = ClaimRequest(
             action.ids,
             action.columns,
             self._draw,
             action.uncounted,
             action.known_keys,
-            [(ack.ids, ack.acked_ns) for ack in acks],
             action.left_out,
             action.held_ns,
         )
         try:
             result = await self._store.run(self._table, action.shard, ClaimJob(request))
-        except asyncio.CancelledError:
-            _fail(acks, OutcomeUnknown("the proxy stops"))
-            raise
         except Exception as error:  # noqa: BLE001  (whatever it was, its receivers must not hang)
-            if action.ids:
-                self._log.failed(ClaimJob.name, action.shard, error)
-            _fail(acks, error)
+            self._log.failed(ClaimJob.name, action.shard, error)
             self.post(JobDone(action, failure=str(error)))
         else:
             self._log.works(action.shard)
             counters = self._state.counters(action.shard)
-            counters.acked += len(result.acked)
             self._has_written(action.shard)
-            _answer(acks, frozenset(result.acked))
             if result.parked or result.dead:
                 counters.parked += len(result.parked)
                 counters.dead_lettered += len(result.dead)
@@ -440,26 +413,3 @@ class Runner:
         if isinstance(job, WriteAcks):
             self._has_written(job.shard)
         self.post(JobDone(job, result, failure))
-
-
-def _answer(acks: Iterable[WaitingAck], acked: frozenset[bytes]) -> None:
-    """Answer the clients of acks whose messages are acknowledged, and send the other acks by themselves."""
-    for ack in acks:
-        ack.is_sent = False
-        if ack.is_left:
-            continue
-        if acked.issuperset(ack.ids):
-            ack.acknowledged()
-        else:
-            ack.send_alone()
-
-
-def _fail(acks: Iterable[WaitingAck], error: Exception) -> None:
-    """Send acks by themselves whose transaction failed, unless it may have taken effect."""
-    if not isinstance(error, OutcomeUnknown):
-        _answer(acks, frozenset())
-        return
-    for ack in acks:
-        ack.is_sent = False
-        if not ack.is_left:
-            ack.lost(str(error))

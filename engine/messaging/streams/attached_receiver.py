@@ -52,7 +52,6 @@ class AttachedReceiver:
     owes_answer: the member with the client is to be notified how many messages the stream holds, until they fit the share.
     has_wanted: the member with the client was notified that the share is full while messages are due.
     reports_progress: the member with the client is notified of its progress, while others dispatch to it as well.
-    acking: how many of the held messages the next claim acknowledges.
     progress_ns: when it last made progress: an ack of something it holds, or a delivery while it held nothing.
     has_worked: it has made progress otherwise than by a delivery.
     has_stalled: it made no progress for too long. It is served last until it does.
@@ -77,7 +76,6 @@ class AttachedReceiver:
     next_share: int | None = None
     owes_answer: bool = False
     has_wanted: bool = False
-    acking: int = 0
     reports_progress: bool = False
     window: PrefetchWindow | None = None
     window_first: int = FIRST
@@ -106,7 +104,7 @@ class AttachedReceiver:
         most = self.limit if self.limit and self.share is None else self.most
         if most == UNLIMITED:
             return UNLIMITED
-        room = most - self.held + self.acking
+        room = most - self.held
         return room if room > 0 else 0
 
     @property
@@ -124,7 +122,7 @@ class AttachedReceiver:
 
     def gathered_ns(self, rows: int, now_ns: int) -> int:
         """Return when it takes what it has room for, while *rows* would fill it a batch: 0 for at once."""
-        is_half = 2 * (self.held - self.acking) <= self.most
+        is_half = 2 * self.held <= self.most
         if self.room >= rows or is_half or self.rows_left is not None:
             return 0
         if self.gathering_since_ns is None:

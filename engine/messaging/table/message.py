@@ -115,7 +115,6 @@ class ClaimResult:
         those that wait for no other.
     found: what the rows say of these keys, before the claim.
     chosen: which messages it was to win of these keys, by id.
-    acked: the ids of those that it was to acknowledge, and has.
     refused: the rows that the server does not write.
     """
 
@@ -128,7 +127,6 @@ class ClaimResult:
     asked_keys: Mapping[bytes, bytes | None] = field(default_factory=dict)
     found: Mapping[bytes, KeyFound] = field(default_factory=dict)
     chosen: Mapping[bytes, MessageKey] = field(default_factory=dict)
-    acked: tuple[bytes, ...] = ()
     refused: Refusals = field(default_factory=dict)
 
 
@@ -195,31 +193,6 @@ class RowOfStream(Protocol):
     def types(self) -> bytes:
         """Return the types of these columns, as `ClaimedRow` has them; b"" from a member that does not report them."""
         ...
-
-
-class WaitingAck(Protocol):
-    """One client's ack that is written together with others, until one of the last three methods is called.
-
-    Attributes:
-        ids: the messages as literals, each once.
-        acked_ns: when it came, by the client or by the proxy's clock.
-        is_left: its client is gone, or got the answer that it was stopped.
-        is_sent: the server may be carrying it out, so it can no longer be stopped.
-    """
-
-    ids: tuple[bytes, ...]
-    acked_ns: int
-    is_left: bool
-    is_sent: bool
-
-    def acknowledged(self) -> None:
-        """Answer the client that all its messages are acknowledged."""
-
-    def send_alone(self) -> None:
-        """Send it by itself."""
-
-    def lost(self, reason: str) -> None:
-        """Answer the client that it may have taken effect."""
 
 
 class Receiver(Protocol):

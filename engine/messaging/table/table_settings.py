@@ -291,17 +291,9 @@ def _fair(settings: dict[str, str], faults: list[str]) -> bool:
 
 def _lease_delay_ns(settings: dict[str, str], ack_wait_ns: int, faults: list[str]) -> int:
     """Return how long leases are in memory alone; 0 for not at all."""
-    kind = settings.get("vt_lease")
-    is_ordered = _is_ordered(settings)
-    if not kind:
-        # A limit is exact for a new dispatcher if the rows show it what is in flight.
-        is_written = is_ordered or settings.get("vt_max_in_flight")
-        kind = "written" if is_written else _LEASE_DEFAULT
-    elif kind == "lazy" and is_ordered:
-        faults.append(
-            "vt_lease must be 'written' with vt_order = strict or vt_max_per_key, not 'lazy':"
-            " a message holds back others once its row shows that it was sent"
-        )
+    # A limit is exact for a new dispatcher if the rows show it what is in flight.
+    default = "written" if settings.get("vt_max_in_flight") else _LEASE_DEFAULT
+    kind = settings.get("vt_lease") or default
     if kind not in _LEASES:
         faults.append(f"vt_lease must be 'lazy' or 'written', not '{kind}'")
     delay_ns = min(LEASE_DELAY_NS, max(1, ack_wait_ns // 2))
@@ -319,16 +311,14 @@ def _acks_early(settings: dict[str, str], faults: list[str]) -> bool:
     kind = settings.get("vt_ack") or "committed"
     if kind not in _ACKS:
         faults.append(f"vt_ack must be 'committed' or 'early', not '{kind}'")
-    elif kind == "early" and _is_ordered(settings):
+    elif kind == "early" and (
+        settings.get("vt_order") == "strict" or settings.get("vt_max_per_key")
+    ):
         faults.append(
             "vt_ack must be 'committed' with vt_order = strict or vt_max_per_key, not 'early':"
             " a message holds back others until its row shows that it was acknowledged"
         )
     return _ACKS.get(kind, False)
-
-
-def _is_ordered(settings: dict[str, str]) -> bool:
-    return settings.get("vt_order") == "strict" or bool(settings.get("vt_max_per_key"))
 
 
 def _taken(

@@ -10,7 +10,7 @@ import pymysql
 import pytest
 
 from tests.fixtures.database_servers import root
-from tests.fixtures.streams import Consume, eventually, rows, run
+from tests.fixtures.streams import eventually, rows, run
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
@@ -160,47 +160,6 @@ def test_one_that_is_killed_has_done_nothing_and_the_others_go_on(plain: Queue) 
     assert told[0] in ([-1317, 1], [-1317, -1317, 1])
     assert all(each == [1] for each in told[1:])
     assert rows(client, UNACKED) == ((0,),)
-
-
-@pytest.mark.parametrize("count", [1, CLIENTS])
-def test_one_that_the_dispatcher_is_writing_is_killed_or_done_and_its_session_goes_on(
-    plain: Queue, consume: Consume, count: int
-) -> None:
-    """Where messages wait for others of their key, the ack of one and the lease of the next are one transaction."""
-    client = plain.connect()
-    run(
-        client,
-        "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
-        " WITH (key = tenant, max_per_key = 1, ack_wait = 600)",
-    )
-    values = ", ".join(f"({ident}, {ident % CLIENTS})" for ident in range(1, 3 * CLIENTS + 1))
-    run(client, f"INSERT INTO my_message (id, tenant) VALUES {values}")
-    stream = consume(plain.cluster.proxy, "STREAM id FROM my_message", database="plain")
-    first = stream.ids(CLIENTS)
-    ackers = Ackers(plain)
-    number = rows(ackers.clients[0], "SELECT CONNECTION_ID()")[0][0]
-    server = root(plain.cluster.servers[0], autocommit=True)
-    database = plain.cluster.databases["plain"]
-    waiting = (
-        "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'"
-        f" AND db = '{database}'"
-    )
-    with held(plain, "LOCK TABLES my_message WRITE"):
-        ackers.start(lambda n: first[n : n + 1] if n < count else [], again=True)
-        eventually(
-            lambda: rows(server, waiting)[0][0] > 0, "the dispatcher waits for the table"
-        )
-        run(client, f"KILL QUERY {number}")
-    ackers.join()
-    server.close()
-    told = sorted(ackers.answers.values())
-    # An ack that is under way alone has begun to be written, and is not stopped any more.
-    assert told[0] == [1] or (count > 1 and told[0] == [-INTERRUPTED, 1])
-    assert all(each == [1] for each in told[1:])
-    assert rows(ackers.clients[0], "SELECT CONNECTION_ID(), @@autocommit") == ((number, 1),)
-    # The keys go on, and each with one message.
-    assert len(set(stream.ids(count))) == count
-    assert rows(client, UNACKED) == ((3 * CLIENTS - count,),)
 
 
 def test_a_connection_that_breaks_tells_nobody_what_is_not_so(plain: Queue) -> None:

@@ -171,7 +171,6 @@ def test_wrong_settings_are_refused_and_change_nothing(producer) -> None:
         ),
         ("key = body", "vt_key must be a column that an index has whole, not body JSON"),
         ("order = strict, key = tenant", "vt_order = strict cannot be with vt_key"),
-        ("order = strict, lease = lazy", "vt_lease must be 'written'"),
     ):
         code, text = refused(producer, make.format(settings))
         assert (code, words in text) == (1210, True), text

@@ -104,6 +104,8 @@ def test_a_key_that_stands_still(operated: Operated, consume: Consume) -> None:
     late = "streamfrom_queue_oldest_message_age_seconds"
     eventually(lambda: (operated.of_queue("StreamfromQueueLatencyHigh", late) or 0) > 0)
     assert rows(client, "SELECT unacked < prefetch FROM streamfrom.streams") == ((1,),)
+    shown = f"SELECT epoch FROM my_message WHERE id = {POISON}"
+    eventually(lambda: rows(client, shown) == ((1,),), "its row shows that it was sent")
     with steps_of("A stalled key") as guide:
         (worst,) = guide.sql(client)
         assert (worst[0], worst[1], worst[2], worst[4]) == (POISON, 7, 1, 2)

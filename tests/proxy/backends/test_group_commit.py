@@ -26,7 +26,7 @@ class FakeAck:
         self.values: Any = ids
         self.ids = tuple(b"%d" % each for each in ids)
         self.acked_ns = acked_ns
-        self.is_left = self.is_sent = False
+        self.is_left = False
         self.told: list[Any] = []
         self.ran_on: list[Any] = []
 

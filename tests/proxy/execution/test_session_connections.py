@@ -70,7 +70,7 @@ class GatheredAck:
     """An ack that others' connection writes, or is to write."""
 
     def __init__(self):
-        self.is_left = self.is_sent = self.is_stopped = self.is_told = False
+        self.is_left = self.is_stopped = self.is_told = False
 
     def interrupted(self):
         self.is_told = True
@@ -83,15 +83,6 @@ async def test_an_ack_that_waits_for_others_is_stopped_at_once_and_told_why_late
     assert (ack.is_left, ack.is_told) == (True, False)
     await telling
     assert ack.is_told
-
-
-async def test_an_ack_that_a_dispatchers_transaction_may_carry_out_is_not_stopped(shard):
-    session = SessionRig(shard)
-    ack = session.executor.gathered = GatheredAck()
-    ack.is_sent = True
-    assert session.executor.interrupt() == []
-    # It is not sent again, should that transaction fail.
-    assert (ack.is_stopped, ack.is_left, ack.is_told) == (True, False, False)
 
 
 async def test_an_ack_that_is_written_with_others_is_killed_and_not_sent_again(server, shard):

@@ -7,20 +7,19 @@ import pytest
 
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.session_variables import Settings, names
-from streamfrom.proxy.errors import AckUnknown, QueryInterrupted, StatementTimedOut
+from streamfrom.proxy.errors import QueryInterrupted, StatementTimedOut
 from streamfrom.proxy.sql.ack_desk import AckDesk, Offer
 from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.writes.message_effects import effect
 from tests.cases import cases
 from tests.proxy.rigs import context_of
-from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
+from tests.sim.memory_store import loaded, raw_table
 from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import CURRENT
 
 
 TABLE = loaded(raw_table("m"))
-STRICT = loaded(raw_table("m", DEFAULT_COMMENT + ",vt_order=strict"))
 ACK = (
     "UPDATE m SET time_acked = 5, time_next = NULL WHERE id IN (7, 8, 7) AND time_acked IS NULL"
 )
@@ -38,7 +37,7 @@ class Group:
         return self._has_another
 
     def join(self, table, ack):
-        assert table in (TABLE, STRICT)
+        assert table is TABLE
         self.acks.append(ack)
 
 
@@ -64,8 +63,7 @@ class Scene:
             attributes=(),
             account=SHARDS_ACCOUNT,
         )
-        self.here: Any = SimpleNamespace()
-        self.registry: Any = SimpleNamespace(table=lambda *_: table, here=self.here)
+        self.registry: Any = SimpleNamespace(table=lambda *_: table)
         self.rights = context_of(executor=self.executor, registry=self.registry).rights
         self.attempt: Any = SimpleNamespace(
             shard=SimpleNamespace(
@@ -95,34 +93,6 @@ def test_an_ack_by_ids_joins_with_each_message_once():
     ack = scene.gathered()
     assert (ack.ids, ack.values, ack.acked_ns) == ((b"7", b"8"), (7, 8, 7), 5)
     assert not scene.sent
-
-
-@pytest.mark.parametrize(("is_taken", "joined"), [(True, 0), (False, 1)])
-def test_where_messages_wait_for_others_of_their_key_it_goes_with_a_claim_if_that_takes_it(
-    is_taken, joined
-):
-    scene = Scene(has_another=True, table=STRICT)
-    taken = []
-
-    def acknowledge(*args):
-        taken.append(args)
-        return is_taken
-
-    scene.here.acknowledge = acknowledge
-    ack = scene.gathered()
-    ((keyspace, shard, table, asked),) = taken
-    assert (keyspace, shard, table, asked.ids) == ("ks", "-", "m", (b"7", b"8"))
-    assert len(scene.group.acks) == joined
-    assert (ack is asked) == is_taken
-
-
-def test_one_that_may_have_taken_effect_is_told_so():
-    scene = Scene()
-    scene.gathered().lost("the connection broke")
-    (error,) = scene.over
-    assert isinstance(error, AckUnknown)
-    assert str(error) == "the connection broke"
-    assert scene.executor.gathered is None
 
 
 @cases(sql=str)

@@ -23,7 +23,11 @@ def table(more):
 
 
 KEYED = table(",vt_key=message,vt_max_per_key=2")
-KEYED1 = table(",vt_key=message,vt_max_per_key=1")
+WRITTEN = table(",vt_key=message,vt_max_per_key=2,vt_lease=written")
+
+
+def claiming(table, asking):
+    return claim_in_order(table, "0", asking, NOW_NS, is_elected=True)
 
 
 def request(*ids):
@@ -44,7 +48,7 @@ def told(number, has_started, ident, time_next_ns=0):
 
 def test_where_nobody_may_go_nothing_is_locked():
     queries, result = answered(
-        claim_in_order(KEYED, "0", request(b"1", b"2", b"3"), NOW_NS),
+        claiming(KEYED, request(b"1", b"2", b"3")),
         StoreAnswer(rows=[asked(b"1", b"a"), asked(b"3", b"a", NOW_NS + 1)]),
         StoreAnswer(
             rows=[told(0, 1, b"8", NOW_NS + 5), told(0, 1, b"9", NOW_NS + 6), told(0, 0, b"1")]
@@ -63,32 +67,77 @@ def test_where_nobody_may_go_nothing_is_locked():
     assert result.found == {b"'a'": KeyFound(started, (MessageKey(b"1", 50, 0),))}
 
 
-def test_a_follower_that_another_one_goes_before_is_left_as_it_is():
+def test_the_keys_of_followers_are_not_asked_for_again():
     followers = replace(request(b"1"), known_keys={b"1": b"'a'"})
     queries, result = answered(
-        claim_in_order(KEYED, "0", followers, NOW_NS),
-        StoreAnswer(rows=[told(0, 0, b"7"), told(0, 0, b"1")]),
-        StoreAnswer(rows=[locked(b"1")]),
-        StoreAnswer(rows=[locked(b"7")]),
+        claiming(KEYED, followers),
+        StoreAnswer(rows=[told(0, 1, b"8", NOW_NS + 5), told(0, 1, b"9", NOW_NS + 6)]),
+        StoreAnswer(rows=[((b"0", b"1"), b"x")]),
         StoreAnswer(),
     )
-    assert b"IN (7)" in queries[2].sql
-    assert queries[3].sql.endswith(b"WHERE `id` IN (7)")
-    assert [row.id for row in result.rows] == [b"7"]
+    assert b"`message` = 'a' AND epoch > 0" in queries[0].sql
+    assert queries[1].ahead == (queries[0],)
+    assert [query.sql for query in queries[2:]] == [b"COMMIT"]
+    assert result.asked_keys == {b"1": b"'a'"}
+    assert result.rows == ()
 
 
-def acking(*acks, ids=()):
-    return replace(
-        request(*ids), acks=acks, known_keys=dict.fromkeys(ids, b"'a'"), columns=("id",)
-    )
-
-
-def test_acks_of_which_none_can_be_written_change_nothing():
+@pytest.mark.parametrize("first", [b"1", b"7"])
+def test_a_follower_whose_turn_it_is_goes_in_one_round_trip(first):
+    followers = replace(request(b"1"), known_keys={b"1": b"'a'"})
     queries, result = answered(
-        claim_in_order(KEYED1, "0", acking(((b"1",), 77)), NOW_NS), StoreAnswer(), StoreAnswer()
+        claiming(KEYED, followers),
+        StoreAnswer(rows=[told(0, 0, first), told(0, 0, b"9")]),
+        StoreAnswer(rows=[((b"0", b"1"), b"x")]),
+        *[StoreAnswer(rows=[((b"0", b"7"), b"x")])] * (first == b"7"),
     )
-    assert [query.sql for query in queries[1:]] == [b"COMMIT"]
-    assert (result.acked, result.rows) == ((), ())
+    assert queries[1].ahead == (queries[0],)
+    assert [row.id for row in result.rows] == [first]
+    # Where another one goes before, it is read by itself.
+    assert all(b"IN (7)" in query.sql for query in queries[2:])
+
+
+def test_what_was_sent_has_started_though_its_row_does_not_show_it():
+    leases = {b"1": NOW_NS + 5, b"2": NOW_NS - 1, b"9": NOW_NS + 7}
+    asking = replace(request(b"3"), uncounted=frozenset(leases), held_ns=leases)
+    queries, result = answered(
+        claiming(KEYED, asking),
+        StoreAnswer(rows=[asked(b"3", b"a")]),
+        StoreAnswer(rows=[told(0, 0, b"1"), told(0, 0, b"2"), told(0, 0, b"3")]),
+        StoreAnswer(rows=[((b"2",), b"")]),
+        StoreAnswer(affected=1),
+        StoreAnswer(rows=[((b"1", b"0", b"2"), b"x")]),
+        StoreAnswer(affected=1),
+        StoreAnswer(),
+    )
+    # Two that were sent may stand before the first that was not.
+    assert queries[1].sql.endswith(b"LIMIT 4)")
+    assert [one.id for one in result.found[b"'a'"].started] == [b"1", b"2"]
+    # Its lease is over: it is sent again, by a write that counts the first time.
+    assert queries[2].sql.startswith(b"SELECT `id` FROM")
+    assert queries[3].sql.endswith(b"SET epoch = 1 WHERE `id` IN (2)")
+    assert [(row.id, row.epoch, row.is_written) for row in result.rows] == [(b"2", 1, True)]
+
+
+@pytest.mark.parametrize("table", [KEYED, WRITTEN])
+def test_what_may_go_is_won_and_what_has_no_key_with_it(table):
+    is_written = table is WRITTEN
+    rows = [locked(b"1"), locked(b"7")]
+    if not is_written:
+        rows = [((b"0", b"1"), b"x"), ((b"0", b"7"), b"x")]
+    queries, result = answered(
+        claiming(table, request(b"1", b"2")),
+        StoreAnswer(rows=[asked(b"1", None), asked(b"2", b"a")]),
+        StoreAnswer(rows=[told(0, 0, b"7")]),
+        StoreAnswer(rows=rows),
+        *[StoreAnswer()] * is_written,
+    )
+    assert b"IN (1, 7)" in queries[2].sql
+    assert [(row.id, row.is_written) for row in result.rows] == [
+        (b"1", is_written),
+        (b"7", is_written),
+    ]
+    assert result.chosen == {b"7": MessageKey(b"7", 50, 0)}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +147,7 @@ def test_a_statement_asks_for_some_keys(keys, statements):
     rows = [asked(b"%d" % one, b"%d" % one) for one in range(keys)]
     ids = [ident for (ident, _, _), _ in rows]
     queries, _ = answered(
-        claim_in_order(KEYED, "0", request(*ids), NOW_NS),
+        claiming(KEYED, request(*ids)),
         StoreAnswer(rows=rows),
         *[StoreAnswer()] * (statements + 1),
     )

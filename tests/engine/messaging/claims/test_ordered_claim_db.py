@@ -46,7 +46,7 @@ def insert(client, *rows):
 
 def claimed(claimer, table, *ids):
     request = ClaimRequest(ids, ("id",), lambda: 0)
-    return claimer.run(claim_in_order(table, "0", request, NOW_NS))
+    return claimer.run(claim_in_order(table, "0", request, NOW_NS, is_elected=False))
 
 
 def won(result):
@@ -67,42 +67,6 @@ def test_the_first_of_a_key_goes_whoever_was_asked_for(client, claimer, database
     assert won(again) == []
     assert again.passed_over == {b"7": NOW_NS + 1}
     assert [one.id for one in again.found[b"'a'"].started] == [b"3"]
-
-
-def test_acks_and_the_leases_of_those_who_follow_are_one_write(
-    client,
-    claimer,
-    other,
-    database,
-):
-    table = create(client, database)
-    insert(client, (1, b"'a'", 1, NOW_NS + 9), (2, b"'a'", 0, 0), (3, b"'a'", 0, 0))
-    insert(client, (4, b"'b'", 1, NOW_NS + 9), (5, b"'b'", 0, 0))
-    insert(client, (6, b"'c'", 1, NOW_NS + 9), (7, b"'c'", 0, 0), (8, b"'d'", 1, NOW_NS + 9))
-    with other.cursor() as cursor:
-        cursor.execute("SELECT id FROM msg WHERE id = 4 FOR UPDATE")
-    request = ClaimRequest(
-        (b"2", b"5", b"7"),
-        ("id",),
-        lambda: 0,
-        known_keys={b"2": b"'a'", b"5": b"'b'", b"7": b"'c'"},
-        acks=(((b"1",), 77), ((b"4", b"6"), 78), ((b"8",), 79)),
-    )
-    result = claimer.run(claim_in_order(table, "0", request, NOW_NS))
-    assert result.acked == (b"1", b"8")
-    assert won(result) == [2]
-    due_ns = b"%d" % result.rows[0].due_next_ns
-    later = b"%d" % (NOW_NS + 9)
-    assert client.rows(b"SELECT id, epoch, time_next, time_acked FROM msg ORDER BY id") == [
-        (b"1", b"1", None, b"77"),
-        (b"2", b"1", due_ns, None),
-        (b"3", b"0", b"0", None),
-        (b"4", b"1", later, None),
-        (b"5", b"0", b"0", None),
-        (b"6", b"1", later, None),
-        (b"7", b"0", b"0", None),
-        (b"8", b"1", None, b"79"),
-    ]
 
 
 def test_a_retry_goes_before_its_successors_and_a_parked_one_holds_nobody_back(
