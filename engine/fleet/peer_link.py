@@ -6,14 +6,13 @@ Neither ids nor shards travel with rows: the dispatcher keeps what it needs to g
 
 A *link* is one ordered way from a member to another. The one that needs the other opens it; what the other
 one needs goes by a second link. While a link lives nothing is lost; when it breaks, all its streams are over.
-The transport turns messages, which are plain values, into bytes. ``SINCE`` is the protocol that a message came with, unless that is the
-first one: members that speak an older one are not sent it.
+The transport turns messages, which are plain values, into bytes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from streamfrom.engine.messaging.streams.prefetch_window import FIRST
 
@@ -62,7 +61,6 @@ class OpenStream:
 class GiveShare:
     """The stream may hold so many messages of this dispatcher, since others dispatch to it as well; ShareKept answers."""
 
-    SINCE: ClassVar = 3
     stream: int
     share: int
 
@@ -71,7 +69,6 @@ class GiveShare:
 class ProgressElsewhere:
     """The stream has made progress with another dispatcher's rows: the first *rows* of this one were sent before them."""
 
-    SINCE: ClassVar = 4
     stream: int
     rows: int
 
@@ -132,7 +129,6 @@ class DefinitionsChanged:
     tables: those that it names; none where it defined something else, such as a routine.
     """
 
-    SINCE: ClassVar = 2
     number: int
     keyspace: str
     tables: tuple[str, ...] = ()
@@ -146,7 +142,6 @@ class WantLeases:
     ids: of which messages; None for all of the table.
     """
 
-    SINCE: ClassVar = 2
     number: int
     keyspace: str
     table: str
@@ -163,7 +158,6 @@ class AckEarly:
     acked_ns: what their ``time_acked`` is to be.
     """
 
-    SINCE: ClassVar = 2
     number: int
     keyspace: str
     table: str
@@ -214,7 +208,6 @@ class StreamEnded:
 class ShareKept:
     """The stream holds *most* messages of this dispatcher at most: the share that it was given last, or more until enough are acked."""
 
-    SINCE: ClassVar = 3
     stream: int
     most: int
 
@@ -223,7 +216,6 @@ class ShareKept:
 class StreamProgressed:
     """The stream has made progress in the delivery that began with *row*, counted from 0."""
 
-    SINCE: ClassVar = 4
     stream: int
     row: int
 
@@ -232,7 +224,6 @@ class StreamProgressed:
 class ShareWanted:
     """Messages are due for the stream, and its share is full."""
 
-    SINCE: ClassVar = 3
     stream: int
 
 

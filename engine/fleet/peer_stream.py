@@ -21,7 +21,6 @@ from streamfrom.engine.fleet.peer_link import (
     StreamFinished,
     StreamProgressed,
 )
-from streamfrom.engine.messaging.streams.prefetch_window import FIRST
 from streamfrom.engine.messaging.table.message import PeerRow, receiver_numbers
 
 
@@ -56,7 +55,7 @@ class RemoteReceiver:
         self.keys = None if opened.keys is None else frozenset(opened.keys)
         self.columns = opened.columns
         self.prefetch = opened.prefetch
-        self.window_first = opened.window_first or FIRST  # an older version names none
+        self.window_first = opened.window_first
         self.rows_max = opened.rows_max
         self.connection_id = opened.connection_id
         self._stream = opened.stream

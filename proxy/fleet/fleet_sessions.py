@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import grpc
-import grpc.aio
-
 from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.fleet import members_pb2 as pb
-from streamfrom.proxy.fleet.member_calls import ask, check
+from streamfrom.proxy.fleet.member_calls import answered, ask
 from streamfrom.proxy.fleet.sessions_codec import (
     ASKERS,
     decode_process,
@@ -23,6 +20,9 @@ from streamfrom.proxy.sessions.local_sessions import end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    import grpc
+    import grpc.aio
 
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.proxy.fleet.member_calls import PresentMembers
@@ -137,24 +137,13 @@ class SessionsForMembers:
     def methods(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
         """Return them by their names."""
         return {
-            "Kill": grpc.unary_unary_rpc_method_handler(
-                self._kill,
-                request_deserializer=pb.KillRequest.FromString,
-                response_serializer=pb.KillReply.SerializeToString,
-            ),
-            "Sessions": grpc.unary_unary_rpc_method_handler(
-                self._list,
-                request_deserializer=pb.SessionsRequest.FromString,
-                response_serializer=pb.SessionsReply.SerializeToString,
+            "Kill": answered(self._roster, pb.KillRequest, pb.KillReply, self._kill),
+            "Sessions": answered(
+                self._roster, pb.SessionsRequest, pb.SessionsReply, self._list
             ),
         }
 
-    async def _kill(
-        self,
-        request: pb.KillRequest,
-        context: grpc.aio.ServicerContext[pb.KillRequest, pb.KillReply],
-    ) -> pb.KillReply:
-        await check(self._roster, context)
+    async def _kill(self, request: pb.KillRequest) -> pb.KillReply:
         asker = ASKERS.decode(request.asker)
         if request.WhichOneof("whom") == "user":
             if not asker.is_admin and asker.user != request.user:
@@ -170,11 +159,6 @@ class SessionsForMembers:
         await end(found, query_only=request.query_only)
         return pb.KillReply(killed=len(found))
 
-    async def _list(
-        self,
-        request: pb.SessionsRequest,
-        context: grpc.aio.ServicerContext[pb.SessionsRequest, pb.SessionsReply],
-    ) -> pb.SessionsReply:
-        await check(self._roster, context)
+    async def _list(self, request: pb.SessionsRequest) -> pb.SessionsReply:
         processes = self._sessions.processes(ASKERS.decode(request.asker))
         return pb.SessionsReply(sessions=map(encode_process, processes))

@@ -10,11 +10,8 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import grpc
-import grpc.aio
-
 from streamfrom.proxy.fleet import members_pb2 as pb
-from streamfrom.proxy.fleet.member_calls import ask, check
+from streamfrom.proxy.fleet.member_calls import answered, ask
 from streamfrom.proxy.fleet.sessions_codec import ASKERS
 from streamfrom.proxy.fleet.status_codec import (
     MEMBERS,
@@ -33,6 +30,8 @@ from streamfrom.proxy.status.turns import in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    import grpc
 
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.fleet.directory import Member
@@ -114,20 +113,10 @@ class StatusForMembers:
     @property
     def methods(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
         """Return it by its name."""
-        return {
-            "Status": grpc.unary_unary_rpc_method_handler(
-                self._status,
-                request_deserializer=pb.StatusRequest.FromString,
-                response_serializer=pb.StatusReply.SerializeToString,
-            )
-        }
+        method = answered(self._roster, pb.StatusRequest, pb.StatusReply, self._status)
+        return {"Status": method}
 
-    async def _status(
-        self,
-        request: pb.StatusRequest,
-        context: grpc.aio.ServicerContext[pb.StatusRequest, pb.StatusReply],
-    ) -> pb.StatusReply:
-        await check(self._roster, context)
+    async def _status(self, request: pb.StatusRequest) -> pb.StatusReply:
         source = self._source
         reply = pb.StatusReply(member=MEMBERS.encode(source.member()))
         if "queues" in request.tables:

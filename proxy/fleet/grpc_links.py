@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import grpc
@@ -19,28 +18,23 @@ import structlog
 
 from streamfrom.engine.fleet.peer_link import (
     PeerService,
-    Request,
-    RequestDone,
     Roster,
 )
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.peer_codec import (
-    BATCHES_SINCE,
-    FIRST_PROTOCOL,
     PROTOCOL,
     PeerMessageUnreadable,
     decode_from_dispatcher,
     decode_to_dispatcher,
     encode_from_dispatcher,
     encode_to_dispatcher,
-    is_known,
 )
 from streamfrom.proxy.fleet.trusted_certificates import TrustedCertificates
 from streamfrom.proxy.grpc_port import PING_TIMEOUT_MS, SERVER_OPTIONS
 
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncIterator, Iterable
 
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import FromDispatcher, LinkHearer, ToDispatcher
@@ -81,21 +75,14 @@ OPTIONS: Final = (
 )
 
 
-def _ignore(_message: object) -> None: ...
-
-
 class DoorKeeper(PeerService, Roster, Protocol):
     """Who may come in, and what is done for them: `engine.fleet.fleet.Fleet`."""
 
 
 class Outbox(Generic[MessageT]):
-    """What is to be sent by a link, in order: `PeerLink`. Its batches end when it is closed.
+    """What is to be sent by a link, in order: `PeerLink`. Its batches end when it is closed."""
 
-    protocol: what the other side speaks; what it does not know is skipped.
-    """
-
-    def __init__(self, protocol: int = FIRST_PROTOCOL) -> None:
-        self.protocol = protocol
+    def __init__(self) -> None:
         self.is_closed = False
         self._queue: deque[MessageT] = deque()
         self._wakeup: asyncio.Future[None] | None = None
@@ -115,25 +102,16 @@ class Outbox(Generic[MessageT]):
         if self._wakeup is not None and not self._wakeup.done():
             self._wakeup.set_result(None)
 
-    async def batches(
-        self, skipped: Callable[[MessageT], None] = _ignore
-    ) -> AsyncIterator[list[MessageT]]:
-        """Yield what is to go as one, until it is closed. skipped: is given what the other side does not know."""
+    async def batches(self) -> AsyncIterator[list[MessageT]]:
+        """Yield what is to go as one, until it is closed."""
         loop = asyncio.get_running_loop()
         while self._queue or not self.is_closed:
             if not self._queue:
                 self._wakeup = loop.create_future()
                 await self._wakeup
-            size = BATCH_MAX if self.protocol >= BATCHES_SINCE else 1
-            batch: list[MessageT] = []
-            while self._queue and len(batch) < size:
-                message = self._queue.popleft()
-                if is_known(message, self.protocol):
-                    batch.append(message)
-                else:
-                    skipped(message)
-            if batch:
-                yield batch
+            size = min(len(self._queue), BATCH_MAX)
+            if size:
+                yield [self._queue.popleft() for _ in range(size)]
 
 
 class _Inbox(Generic[MessageT]):
@@ -232,7 +210,6 @@ class GrpcLinks:
             try:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     await channel.channel_ready()
-                outbox.protocol = await _protocol_of(member, channel)
                 self._reached(member)
                 link: grpc.aio.StreamStreamMultiCallable[list[ToDispatcher], bytes] = (
                     channel.stream_stream(
@@ -242,9 +219,10 @@ class GrpcLinks:
                         response_deserializer=None,
                     )
                 )
-                batches = outbox.batches(partial(_answer_skipped, hearer))
                 inbox = _Inbox(member, hearer, outbox)
-                async for data in link(batches, metadata=((PROTOCOL_KEY, str(PROTOCOL)),)):
+                async for data in link(
+                    outbox.batches(), metadata=((PROTOCOL_KEY, str(PROTOCOL)),)
+                ):
                     inbox.take(decode_from_dispatcher(data))
             except TimeoutError:
                 reason = f"no connection within {CONNECT_TIMEOUT_S:g} s"
@@ -274,13 +252,13 @@ class GrpcLinks:
 
 
 class GrpcDoor:
-    """The service for other members' links, behind *port*."""
+    """The service for the links of the members that *fleet* knows, behind *port*."""
 
-    def __init__(self, own: MemberCertificate, port: GrpcPort) -> None:
+    def __init__(self, own: MemberCertificate, port: GrpcPort, fleet: DoorKeeper) -> None:
         self._own = own
         self._port = port
         self._loop = asyncio.get_running_loop()
-        self._fleet: DoorKeeper | None = None
+        self._fleet = fleet
         self._trusted = TrustedCertificates(self._read_trusted)
         self._server = grpc.aio.server(options=(*OPTIONS, *SERVER_OPTIONS))
         link: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(
@@ -302,9 +280,8 @@ class GrpcDoor:
         handler = grpc.method_handlers_generic_handler(SERVICE, methods)
         self._server.add_generic_rpc_handlers((handler,))
 
-    async def start(self, fleet: DoorKeeper) -> None:
-        """Let in the members that *fleet* knows, from now on."""
-        self._fleet = fleet
+    async def start(self) -> None:
+        """Let them in from now on."""
         await self._server.start()
 
     async def stop(self) -> None:
@@ -314,7 +291,7 @@ class GrpcDoor:
 
     def _read_trusted(self) -> bytes:
         """Return the certificates of those to let in, as the directories say by now."""
-        members = self._fleet.members().values() if self._fleet is not None else ()
+        members = self._fleet.members().values()
         # Without any, gRPC would ask no client for a certificate. No other process has the key of the own one.
         return b"".join(
             [self._own.certificate, *(m.certificate.encode() for m in members if m.certificate)]
@@ -328,8 +305,7 @@ class GrpcDoor:
     def _knocked(self) -> grpc.ServerCertificateConfiguration | None:
         """Return whom to let in at this handshake, None if that is as before; in a thread of gRPC's."""
         # The member may have come since the directory was read: the next try will show.
-        if self._fleet is not None:
-            self._loop.call_soon_threadsafe(self._fleet.look)
+        self._loop.call_soon_threadsafe(self._fleet.look)
         trusted = self._trusted.changed()
         return None if trusted is None else self._configuration(trusted)
 
@@ -339,13 +315,11 @@ class GrpcDoor:
         context: grpc.aio.ServicerContext[bytes, list[FromDispatcher]],
     ) -> AsyncIterator[list[FromDispatcher]]:
         (pem, *_) = context.auth_context().get("x509_pem_cert") or [b""]
-        fleet = self._fleet
-        member = fleet.trusts(pem.decode()) if fleet is not None else None
-        if fleet is None or member is None:
+        member = self._fleet.trusts(pem.decode())
+        if member is None:
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no member of this fleet")
-        spoken = dict(context.invocation_metadata() or ()).get(PROTOCOL_KEY, FIRST_PROTOCOL)
-        outbox: Outbox[FromDispatcher] = Outbox(int(spoken))
-        hearer = fleet.accept(member, outbox)
+        outbox: Outbox[FromDispatcher] = Outbox()
+        hearer = self._fleet.accept(member, outbox)
         reading = self._loop.create_task(_read(requests, member, hearer, outbox))
         try:
             async for batch in outbox.batches():
@@ -379,36 +353,3 @@ async def _read(
 
 async def _hello(_request: pb.HelloRequest, _context: object) -> pb.HelloReply:
     return pb.HelloReply(protocol=PROTOCOL)
-
-
-async def _protocol_of(member: Member, channel: grpc.aio.Channel) -> int:
-    """Return what *member* speaks; an older version is logged."""
-    hello: grpc.aio.UnaryUnaryMultiCallable[pb.HelloRequest, pb.HelloReply] = (
-        channel.unary_unary(
-            f"/{SERVICE}/Hello",
-            request_serializer=pb.HelloRequest.SerializeToString,
-            response_deserializer=pb.HelloReply.FromString,
-        )
-    )
-    try:
-        reply = await hello(pb.HelloRequest(protocol=PROTOCOL), timeout=CONNECT_TIMEOUT_S)
-        protocol = reply.protocol
-    except grpc.aio.AioRpcError as error:
-        if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
-            raise
-        protocol = FIRST_PROTOCOL
-    if protocol < PROTOCOL:
-        log.warning(
-            "a member is of an older version; what it does not know is done without it",
-            member=member.id,
-            version=member.version,
-            protocol=protocol,
-            own=PROTOCOL,
-        )
-    return protocol
-
-
-def _answer_skipped(hearer: LinkHearer[FromDispatcher], message: ToDispatcher) -> None:
-    """End all waits for what the other side does not know."""
-    if isinstance(message, Request):
-        hearer.heard(RequestDone(message.number))

@@ -38,10 +38,10 @@ class GrpcMembers:
 
     async def open(self, port: GrpcPort) -> None:
         """Let in, by *port*, the members that the fleet knows."""
-        self._door = GrpcDoor(self._own, port)
+        self._door = GrpcDoor(self._own, port, self._fleet)
         self._door.add(SessionsForMembers(self._local, self._fleet).methods)
         self._door.add(StatusForMembers(self._source, self._local, self._fleet).methods)
-        await self._door.start(self._fleet)
+        await self._door.start()
 
     async def stop(self) -> None:
         """Close all ways to others and from them."""

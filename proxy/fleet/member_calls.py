@@ -12,7 +12,7 @@ from streamfrom.proxy.fleet.grpc_links import SERVICE
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from google.protobuf.message import Message
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
+RequestT = TypeVar("RequestT", bound="Message")
 AnswerT = TypeVar("AnswerT", bound="Message")
 
 NO_ADDRESS: Final = "no other member can reach it (fleet.listen)"
@@ -73,8 +74,22 @@ async def ask(
     return reason
 
 
-async def check(roster: PresentMembers, context: grpc.aio.ServicerContext[Any, Any]) -> None:
-    """End the call of a process that is no member by now."""
-    (pem, *_) = context.auth_context().get("x509_pem_cert") or [b""]
-    if roster.trusts(pem.decode()) is None:
-        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no member of this fleet")
+def answered(
+    roster: PresentMembers,
+    request: type[RequestT],
+    reply: type[AnswerT],
+    answer: Callable[[RequestT], Awaitable[AnswerT]],
+) -> grpc.RpcMethodHandler[Any, Any]:
+    """Return the handler of a method that *answer* carries out; the call of a process that is no member by now is refused."""
+
+    async def checked(
+        message: RequestT, context: grpc.aio.ServicerContext[RequestT, AnswerT]
+    ) -> AnswerT:
+        (pem, *_) = context.auth_context().get("x509_pem_cert") or [b""]
+        if roster.trusts(pem.decode()) is None:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no member of this fleet")
+        return await answer(message)
+
+    return grpc.unary_unary_rpc_method_handler(
+        checked, request.FromString, reply.SerializeToString
+    )

@@ -2,8 +2,8 @@
 
 A class there and a message here that have the same name and fields are one (`fields_codec`).
 
-Members of different versions work together: each says which protocol it speaks, is sent nothing that came with a
-later one, and skips what it does not know.
+Each member says which protocol it speaks (`PROTOCOL`, one more with each message that comes), so that a later version can
+keep from it what it does not know; what comes nevertheless is skipped.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 WholeT = TypeVar("WholeT", pb.ToDispatcher, pb.FromDispatcher)
 
-# Of members whose version had no hello, and of messages without SINCE.
-FIRST_PROTOCOL: Final = 1
-# Since then several messages go as one.
-BATCHES_SINCE: Final = 2
+PROTOCOL: Final = 1
 
 
 class _IdsCodec:
@@ -62,25 +59,12 @@ _TO_DISPATCHER: Final = OneOfCodec(pb.ToDispatcher, get_args(ToDispatcher), _NES
 _FROM_DISPATCHER: Final = OneOfCodec(pb.FromDispatcher, get_args(FromDispatcher), _NESTED)
 
 
-def _since(message: type) -> int:
-    since: int = getattr(message, "SINCE", FIRST_PROTOCOL)
-    return since
-
-
-PROTOCOL: Final = max(map(_since, get_args(ToDispatcher) + get_args(FromDispatcher)))
-
-
 class PeerMessageUnreadable(ValueError):
     """Bytes of another member that are no message: the link is of no use."""
 
 
-def is_known(message: object, protocol: int) -> bool:
-    """Return whether a member that speaks *protocol* knows what *message* is."""
-    return _since(type(message)) <= protocol
-
-
 def encode_to_dispatcher(messages: Sequence[ToDispatcher]) -> bytes:
-    """Return *messages*, at least one, as bytes; more than one since protocol BATCHES_SINCE."""
+    """Return *messages*, at least one, as bytes."""
     first, *others = map(_TO_DISPATCHER.encode, messages)
     first.more.extend(others)
     return first.SerializeToString()

@@ -16,7 +16,7 @@ class Process:
         self.known: list[Member] = []
         self.certificate = make_certificate(name)
         port = fleet_port("127.0.0.1:0")
-        self.door = GrpcDoor(self.certificate, port)
+        self.door = GrpcDoor(self.certificate, port, self)
         self.links = GrpcLinks(self.certificate)
         pem = self.certificate.certificate.decode()
         self.own = Member(name, "", port.address, pem, number, version, "c")
@@ -45,7 +45,7 @@ async def fleet_of(*processes):
     """Have *processes* know each other, and their doors open."""
     for process in processes:
         process.known = [other.own for other in processes if other is not process]
-        await process.door.start(process)
+        await process.door.start()
     yield processes
     for process in processes:
         await process.links.stop()

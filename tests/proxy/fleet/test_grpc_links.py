@@ -11,18 +11,15 @@ from structlog.testing import capture_logs
 
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.peer_link import (
-    DefinitionsChanged,
-    RequestDone,
     RowsSent,
     RowsTaken,
     StopWaiting,
     StreamEnded,
-    WantLeases,
 )
 from streamfrom.proxy.fleet import grpc_links
 from streamfrom.proxy.fleet.grpc_links import BATCH_MAX, SERVICE, GrpcDoor, GrpcLinks
 from streamfrom.proxy.fleet.member_certificate import make_certificate
-from streamfrom.proxy.fleet.members_pb2 import FromDispatcher, ToDispatcher
+from streamfrom.proxy.fleet.members_pb2 import ToDispatcher
 from streamfrom.proxy.fleet.peer_codec import encode_to_dispatcher
 from streamfrom.proxy.grpc_port import fleet_port
 from tests.proxy.fleet.members import Process, fleet_of
@@ -104,92 +101,6 @@ async def test_what_waits_for_the_way_goes_as_one_message(pair, monkeypatch):
     assert max(sizes) == BATCH_MAX
 
 
-# A member of the version before there was a hello: it says and knows one message at a time.
-
-
-class OlderDoor:
-    """The service of such a member, which ends a link with the first message that it does not know."""
-
-    def __init__(self, certificate, trusted):
-        self.heard: asyncio.Queue[object] = asyncio.Queue()
-        self.server = grpc.aio.server()
-        link: Any = grpc.stream_stream_rpc_method_handler(self.link)
-        handler = grpc.method_handlers_generic_handler(SERVICE, {"Link": link})
-        self.server.add_generic_rpc_handlers((handler,))
-        credentials = grpc.ssl_server_credentials(
-            [(certificate.key, certificate.certificate)], trusted, require_client_auth=True
-        )
-        port = self.server.add_secure_port("127.0.0.1:0", credentials)
-        pem = certificate.certificate.decode()
-        self.own = Member("old", "", f"127.0.0.1:{port}", pem, 0, "0.9", "c")
-
-    async def link(self, requests, _context):
-        async for data in requests:
-            whole = ToDispatcher.FromString(data)
-            assert not whole.more
-            kind = whole.WhichOneof("message")
-            if kind == "want_leases":
-                return
-            self.heard.put_nowait(kind)
-            yield FromDispatcher(rows_sent={"stream": 1}).SerializeToString()
-
-
-@pytest.fixture
-async def older_door():
-    doors = []
-
-    async def start(knows):
-        door = OlderDoor(make_certificate("old"), knows.certificate.certificate)
-        doors.append(door)
-        await door.server.start()
-        return door
-
-    yield start
-    for door in doors:
-        await door.server.stop(None)
-
-
-async def test_a_member_of_an_older_version_is_sent_what_it_knows_and_nobody_waits_for_the_rest(
-    pair, older_door
-):
-    one, _ = pair
-    old = await older_door(one)
-    hearer = Hearer()
-    with capture_logs() as logs:
-        link = one.links.connect(old.own, hearer)
-        link.send(RowsTaken(1, 1))
-        link.send(WantLeases(7, "ks", "t", "0", None))
-        link.send(DefinitionsChanged(8, "ks"))
-        link.send(StopWaiting(1))
-        said = [await hearer.said.get() for _ in range(4)]
-    assert [message for message in said if isinstance(message, RequestDone)] == [
-        RequestDone(7),
-        RequestDone(8),
-    ]
-    assert [await old.heard.get() for _ in range(2)] == ["rows_taken", "stop_waiting"]
-    assert hearer.reasons.empty(), "the link goes on"
-    (told,) = logs
-    assert "is of an older version" in told["event"]
-    assert (told["member"], told["version"], told["protocol"]) == ("old", "0.9", 1)
-
-
-async def test_an_older_member_that_calls_is_answered_one_message_at_a_time(pair):
-    one, two = pair
-    async with one.links.channel(two.own) as channel:
-        method: Any = channel.stream_stream(f"/{SERVICE}/Link")
-        call = method(iter([ToDispatcher(stop_waiting={"stream": 3}).SerializeToString()]))
-        _, back, there = await two.visits.get()
-        assert await there.said.get() == StopWaiting(3)
-        for first in range(3):
-            back.send(RowsSent(1, first, (b"x",)))
-        for first in range(3):
-            whole = FromDispatcher.FromString(await call.read())
-            assert whole.rows_sent.first == first
-            assert not whole.more
-        back.close()
-        assert await call.read() == grpc.aio.EOF
-
-
 async def test_what_a_newer_member_says_beyond_this_version_is_skipped_and_told_once(
     pair,
 ):
@@ -257,8 +168,8 @@ async def test_an_outage_of_a_member_is_logged_once_and_so_is_its_end(pair, impa
             hearer = Hearer()
             one.links.connect(two.own, hearer)
             await hearer.reasons.get()
-        two.door = GrpcDoor(two.certificate, fleet_port(two.own.address))
-        await two.door.start(two)
+        two.door = GrpcDoor(two.certificate, fleet_port(two.own.address), two)
+        await two.door.start()
         for _ in range(2):
             await connected(one, two)
     told = [(each["event"], each["peer"], each["address"]) for each in logs]

@@ -9,24 +9,18 @@ from streamfrom.engine.fleet.peer_link import (
     FromDispatcher,
     News,
     OpenStream,
-    ProgressElsewhere,
     RowsTaken,
-    StopWaiting,
     ToDispatcher,
-    WantLeases,
 )
 from streamfrom.engine.messaging.dispatch.events import AckedUnnamed, TableEvent
 from streamfrom.engine.messaging.table.message import AUTO, MessageKey
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.peer_codec import (
-    FIRST_PROTOCOL,
-    PROTOCOL,
     PeerMessageUnreadable,
     decode_from_dispatcher,
     decode_to_dispatcher,
     encode_from_dispatcher,
     encode_to_dispatcher,
-    is_known,
 )
 
 
@@ -102,23 +96,10 @@ def test_each_kind_of_news_comes_as_it_was_sent(made, data):
 
 
 @pytest.mark.parametrize(("given", "sent"), [(AUTO, AUTO), (0, 0), (100, 100)])
-def test_older_members_read_the_same_prefetch(given, sent):
+def test_the_prefetch_goes_as_it_is(given, sent):
     opened = OpenStream(1, "ks", "t", ("0",), (), given, None, 7)
     data = encode_to_dispatcher([opened])
     assert pb.ToDispatcher.FromString(data).open_stream.prefetch == sent
-
-
-@given(to_dispatcher)
-def test_one_message_is_what_the_first_protocol_sent(message):
-    assert not pb.ToDispatcher.FromString(encode_to_dispatcher([message])).more
-
-
-def test_what_came_later_is_known_to_no_older_member():
-    want = WantLeases(1, "ks", "t", "0", None)
-    assert is_known(want, PROTOCOL)
-    assert not is_known(want, FIRST_PROTOCOL)
-    assert not is_known(ProgressElsewhere(1, 2), PROTOCOL - 1)
-    assert is_known(StopWaiting(1), FIRST_PROTOCOL)
 
 
 @pytest.mark.parametrize("data", [b"", b"\xfa\x01\x00"])
