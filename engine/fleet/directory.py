@@ -172,7 +172,7 @@ class Directory:
     _gone_ns: dict[str, int] = field(
         default_factory=dict
     )  # since when a row's member is not there
-    _told: frozenset[str] = frozenset()
+    _warned: frozenset[str] = frozenset()
 
     def take(self, read: DirectoryRead, now_ns: int) -> MemberDifferences:
         """Take in an answer and return what is new. *now_ns* is a monotonic clock's."""
@@ -213,7 +213,7 @@ class Directory:
         for name in sorted(self._connected - {self.own.id}):
             warnings += _compared(self.own, self.members[name])
         # Said once, and again only after it was over.
-        said, self._told = self._told, frozenset(warnings)
+        said, self._warned = self._warned, frozenset(warnings)
         return MemberDifferences(
             joined=tuple(
                 self.members[name] for name in sorted(self._connected - connected_before)

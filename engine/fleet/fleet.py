@@ -119,7 +119,7 @@ class DatabaseElection:
             self._is_unannounced = False
             members = self._fleet.members().values()
             for keyspace, shard in self.shards:
-                self._fleet.elsewhere.tell(members, Dispatching(keyspace, shard))
+                self._fleet.elsewhere.notify(members, Dispatching(keyspace, shard))
 
     def look(self) -> None:
         """Read the directory soon, once for all who ask meanwhile."""

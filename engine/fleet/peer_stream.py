@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 # Of a stream without a prefetch the next dispatcher gets so many ids of a shard.
-HELD_TOLD_MAX: Final = 10_000
+HELD_REPORTED_MAX: Final = 10_000
 _TYPES: Final = attrgetter("types")
 
 
@@ -75,7 +75,7 @@ class RemoteReceiver:
 
     def end(self, error: StreamfromError) -> None:
         """Report to the other member that it must find another dispatcher, and what that one is to know."""
-        held = {shard: ids[:HELD_TOLD_MAX] for shard, ids in self._held_by(self).items()}
+        held = {shard: ids[:HELD_REPORTED_MAX] for shard, ids in self._held_by(self).items()}
         self._send(StreamEnded(self._stream, str(error), held))
 
     def finish(self) -> None:

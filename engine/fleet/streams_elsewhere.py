@@ -101,7 +101,7 @@ class StreamsElsewhere:
         self._dispatchers: dict[tuple[str, ShardName], Member] = {}
         self._served: set[tuple[str, ShardName]] = set()
         # Tables of which news were sent; what a dispatcher or a link that is gone did not get is unknown.
-        self._told: dict[tuple[str, ShardName], set[str]] = defaultdict(set)
+        self._known: dict[tuple[str, ShardName], set[str]] = defaultdict(set)
         # Shards on which commits may have written to any queue, until that is reported.
         self._gathered: dict[tuple[str, ShardName], asyncio.TimerHandle] = {}
         self._links: dict[str, LinkElsewhere] = {}
@@ -125,7 +125,7 @@ class StreamsElsewhere:
             self._dispatchers[key] = member
             if link := self._links.get(member.id):
                 self._repeat_news(link, key)
-            elif self._told[key]:
+            elif self._known[key]:
                 self._link(member)
         self._reconcile_all()
 
@@ -136,7 +136,7 @@ class StreamsElsewhere:
             if record.keyspace == keyspace and (ids := record.held.pop(shard, ())):
                 self.here.take_over(record.receiver, {shard: ids})
 
-    def tell(self, members: Iterable[Member], message: Dispatching) -> None:
+    def notify(self, members: Iterable[Member], message: Dispatching) -> None:
         """Notify those of *members* that can be reached of what concerns all of them."""
         for link in self._links_to(members):
             link.send(message)
@@ -202,12 +202,12 @@ class StreamsElsewhere:
     def _report(self, key: tuple[str, ShardName], news: News) -> None:
         if link := self._link_of(*key):
             link.send(news)
-        self._told[key].add(news.table)
+        self._known[key].add(news.table)
 
     def _repeat_news(self, link: LinkElsewhere, key: tuple[str, ShardName]) -> None:
         """Have a dispatcher look at the rows of which it may not have heard: those of before it, or before its link."""
         keyspace, shard = key
-        for table in sorted(self._told[key]):
+        for table in sorted(self._known[key]):
             link.send(News(keyspace, table, (Changed(shard, None),)))
 
     # The receivers of this member
@@ -243,7 +243,7 @@ class StreamsElsewhere:
         for record in self._receivers.values():
             is_of_it = (record.keyspace, record.table) == (table.keyspace, table.name)
             if is_of_it and record.receiver.prefetch is None and record.shares is not None:
-                self._tell_shares(record, record.shares.altered(prefetch))
+                self._report_shares(record, record.shares.altered(prefetch))
 
     def ready(self, receiver: Receiver) -> None:
         """Note that a receiver's socket has taken everything."""
@@ -364,12 +364,12 @@ class StreamsElsewhere:
     def share_kept(self, record: ReceiverElsewhere, dispatcher: str, most: int) -> None:
         """Note that a stream holds *most* messages of a dispatcher at most."""
         if record.shares is not None:
-            self._tell_shares(record, record.shares.kept(dispatcher, most))
+            self._report_shares(record, record.shares.kept(dispatcher, most))
 
     def share_wanted(self, record: ReceiverElsewhere, dispatcher: str) -> None:
         """Note that a dispatcher could send more than its share."""
         if record.shares is not None:
-            self._tell_shares(record, record.shares.wanted(dispatcher))
+            self._report_shares(record, record.shares.wanted(dispatcher))
 
     def progressed(self, record: ReceiverElsewhere, dispatcher: str, row: int) -> None:
         """Have the other dispatchers of a stream follow its progress."""
@@ -470,9 +470,9 @@ class StreamsElsewhere:
     def _share_left(self, record: ReceiverElsewhere, dispatcher: str) -> None:
         record.arrivals.left(dispatcher)
         if record.shares is not None:
-            self._tell_shares(record, record.shares.left(dispatcher))
+            self._report_shares(record, record.shares.left(dispatcher))
 
-    def _tell_shares(self, record: ReceiverElsewhere, changes: Iterable[ShareChange]) -> None:
+    def _report_shares(self, record: ReceiverElsewhere, changes: Iterable[ShareChange]) -> None:
         for dispatcher, share in changes:
             if dispatcher == HERE:
                 self.here.give_share(record.receiver, Share(share, HereHearer(self, record)))
@@ -510,7 +510,7 @@ class StreamsElsewhere:
     def _rested(self, member: str) -> None:
         del self._resting[member]
         for key, dispatcher in self._dispatchers.items():
-            if dispatcher.id == member and self._told[key]:
+            if dispatcher.id == member and self._known[key]:
                 self._link(dispatcher)
         self._reconcile_all()
 

@@ -92,7 +92,7 @@ class Visit:
         self._open: dict[int, tuple[str, RemoteReceiver]] = {}
         self._closed: dict[int, RemoteReceiver] = {}
         # Tables of which it sent news; what it could not send any more is unknown.
-        self._told: dict[tuple[str, str, ShardName], None] = {}
+        self._notified: dict[tuple[str, str, ShardName], None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def heard(self, message: ToDispatcher) -> None:
@@ -118,7 +118,7 @@ class Visit:
                     self._here.wait_over(found[1])
             case News():
                 for event in message.events:
-                    self._told[message.keyspace, message.table, event.shard] = None
+                    self._notified[message.keyspace, message.table, event.shard] = None
                     self._here.happened(message.keyspace, message.table, event)
             case Dispatching():
                 self._host.shards.look_at(message.keyspace, message.shard)
@@ -147,7 +147,7 @@ class Visit:
         A commit that it carried out, and did not report before it died, is looked for.
         """
         self._host.gone(self)
-        for keyspace, table, shard in self._told:
+        for keyspace, table, shard in self._notified:
             self._here.happened(keyspace, table, Changed(shard, None))
         for _, receiver in self._open.values():
             self._here.detach(receiver)

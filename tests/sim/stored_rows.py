@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.order.key_order import in_turn, may_go
-from streamfrom.engine.messaging.queue.key_walk import NO_KEY, NextKey, ToldRows
+from streamfrom.engine.messaging.queue.key_walk import NO_KEY, NextKey, RowsOfIds
 from streamfrom.engine.messaging.queue.poll import NextPriority, PollPart, PollSelect
 from streamfrom.engine.messaging.table.message import ClaimResult, KeyFound, MessageKey
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
@@ -93,7 +93,7 @@ def _place(ident: bytes) -> tuple[int, bytes]:
 
 def answer(about: object, rows: list[StoredRow]) -> list[Row]:
     """Answer one of the poll's questions about unacked *rows* as the database would."""
-    if isinstance(about, ToldRows):
+    if isinstance(about, RowsOfIds):
         return [
             ((row.id, b"%d" % row.priority, _moment(row), row.key), b"")
             for row in rows

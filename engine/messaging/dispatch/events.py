@@ -42,7 +42,7 @@ class Attached:
     keys: the keys whose messages it is given; None for all.
     share: as of ShareGiven; None for the whole prefetch.
     window_first: the first size of its window, where its prefetch is `auto`.
-    reports_progress: as of `TellProgress`, while others dispatch to it as well.
+    reports_progress: as of `ReportProgress`, while others dispatch to it as well.
     """
 
     receiver: int
@@ -347,7 +347,7 @@ class Finish:
 
 
 @record
-class TellProgress:
+class ReportProgress:
     """Report that a receiver made progress in the delivery that began with *row*, counted from 0."""
 
     receiver: int
@@ -355,7 +355,7 @@ class TellProgress:
 
 
 @record
-class TellDeadMembers:
+class ReportDeadMembers:
     """Log that messages wait for members of their groups that are parked; no answer. found: message, member, group."""
 
     shard: ShardName
@@ -363,7 +363,7 @@ class TellDeadMembers:
 
 
 @record
-class TellSetAside:
+class ReportSetAside:
     """Log rows that the server does not write, and that are left as they are; no answer. count: how many are by now."""
 
     shard: ShardName
@@ -372,7 +372,7 @@ class TellSetAside:
 
 
 @record
-class TellStanding:
+class ReportStanding:
     """Log that a receiver stalls: it acked nothing of a full prefetch while messages are ready; no answer.
 
     is_collecting: its prefetch is `auto`, and it has acked nothing at all: it may collect messages before its first ack.
@@ -405,10 +405,10 @@ Action: TypeAlias = (
     | Deliver
     | End
     | Finish
-    | TellDeadMembers
-    | TellSetAside
-    | TellStanding
+    | ReportDeadMembers
+    | ReportSetAside
+    | ReportStanding
     | KeepsShare
     | WantShare
-    | TellProgress
+    | ReportProgress
 )

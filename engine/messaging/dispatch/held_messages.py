@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
-from streamfrom.engine.messaging.dispatch.events import TellProgress, TellStanding
+from streamfrom.engine.messaging.dispatch.events import ReportProgress, ReportStanding
 from streamfrom.engine.messaging.gates.in_flight_limit import STANDING_NS
 from streamfrom.engine.messaging.leases.lease_reads import Look
 from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
@@ -63,7 +63,7 @@ class HeldMessages:
                     is_endless = receiver.rows_left is None
                     if is_endless and now_ns - receiver.progress_ns >= self._wait_ns:
                         receiver.has_stalled = True
-                        self._tell(receiver)
+                        self._report(receiver)
                         self._receivers.windows.lost(receiver)
                 self._receivers.give_room(lease.receiver)
 
@@ -94,7 +94,7 @@ class HeldMessages:
         for number, row in progressed.items():
             receiver = self._receivers.attached.get(number)
             if receiver is not None and receiver.reports_progress:
-                self._actions.append(TellProgress(number, row))
+                self._actions.append(ReportProgress(number, row))
 
     def acked(self, event: Acked, now_ns: int) -> None:
         """Forget messages that were acked or deleted, and give room back."""
@@ -158,18 +158,18 @@ class HeldMessages:
                 receiver.has_stalled = True
                 # Work may take longer than half a wait. It is logged at once of a consumer that has never acked anything.
                 if not receiver.has_worked:
-                    self._tell(receiver)
+                    self._report(receiver)
         for shard in self._shards.values():
             self.look_after(shard, now_ns)
 
-    def _tell(self, receiver: AttachedReceiver) -> None:
+    def _report(self, receiver: AttachedReceiver) -> None:
         """Log a stream that holds all it may and makes no progress."""
-        if receiver.is_told or receiver.full_since_ns is None:
+        if receiver.is_reported or receiver.full_since_ns is None:
             return
-        receiver.is_told = True
+        receiver.is_reported = True
         is_collecting = receiver.window is not None and not receiver.has_worked
         self._actions.append(
-            TellStanding(receiver.id, receiver.held, receiver.full_since_ns, is_collecting)
+            ReportStanding(receiver.id, receiver.held, receiver.full_since_ns, is_collecting)
         )
 
     def suspect(

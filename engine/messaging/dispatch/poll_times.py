@@ -74,7 +74,7 @@ class PollTimes:
             and (left_out_ns is None or left_out_ns > now_ns)
         )
         self._is_running = True
-        self._is_asked = self._is_to_ask(now_ns) or bool(self._queue.told)
+        self._is_asked = self._is_to_ask(now_ns) or bool(self._queue.news)
         self.named_wanted = False
         if is_whole:
             self.wanted = False
@@ -140,7 +140,7 @@ class PollTimes:
 
     def _named_ns(self) -> int:
         """Return when the next poll for the keys that streams name, or for the keys of news, is to start."""
-        moment = self._news_from_ns if self._queue.told else FOREVER_NS
+        moment = self._news_from_ns if self._queue.news else FOREVER_NS
         if self._queue.named:
             left_out_ns = self._queue.next_poll_ns(self._queue.named)
             moment = moment if left_out_ns is None else min(moment, left_out_ns)

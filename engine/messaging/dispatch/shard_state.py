@@ -133,7 +133,7 @@ class ShardState:
         self.health.over()
         if self.set_aside.timers:
             keys = chain.from_iterable((*tier.fresh, *tier.timed) for tier in result.tiers)
-            self.set_aside.polled(chain(keys, result.told), now_ns)
+            self.set_aside.polled(chain(keys, result.news), now_ns)
         self.polls.finished(result, now_ns, interval_ns)
 
     def has_nothing(self, now_ns: int, keys: frozenset[bytes] | None = None) -> bool:
@@ -141,7 +141,7 @@ class ShardState:
         if not self.is_dispatched:
             # Who dispatches it says for itself what is due.
             return self.unserved.since_ns is None
-        if self.queue.told or self.queue.due(now_ns, at_most=1, keys=keys):
+        if self.queue.news or self.queue.due(now_ns, at_most=1, keys=keys):
             return False
         if keys:
             # Polls for what was left out of other keys may go on without end.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from streamfrom.engine.messaging.dispatch.events import TellSetAside
+from streamfrom.engine.messaging.dispatch.events import ReportSetAside
 from streamfrom.engine.messaging.dispatch.prefetch_windows import PrefetchWindows
 from streamfrom.engine.messaging.dispatch.receivers import Receivers
 from streamfrom.engine.messaging.order.key_order import KeyOrder
@@ -75,7 +75,7 @@ class TableParts:
         if not refused:
             return {}
         if new := shard.set_aside.refuse(refused, now_ns):
-            self.actions.append(TellSetAside(shard.name, tuple(new), len(shard.set_aside)))
+            self.actions.append(ReportSetAside(shard.name, tuple(new), len(shard.set_aside)))
         return {ident: shard.set_aside.next_ns(ident, now_ns) for ident in refused}
 
     def number(self) -> int:

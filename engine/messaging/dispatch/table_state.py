@@ -69,13 +69,13 @@ from streamfrom.engine.messaging.dispatch.events import (
     PurgeRefused,
     ReceiverReady,
     Reconfigured,
+    ReportDeadMembers,
     ServedElsewhere,
     ShardDown,
     ShardUp,
     ShareGiven,
     TableEnded,
     TakenOver,
-    TellDeadMembers,
     Tick,
     Touched,
     TryAgain,
@@ -488,7 +488,7 @@ class TableState:
     def _fired(self, shard: ShardState, result: FireResult | None, now_ns: int) -> None:
         properties = self._parts.table.properties
         if dead := shard.groups.answered(result, now_ns, properties.poller_interval_ns):
-            self._actions.append(TellDeadMembers(shard.name, tuple(dead)))
+            self._actions.append(ReportDeadMembers(shard.name, tuple(dead)))
         if result is not None:
             shard.set_aside.over(key.id for key in result.fired)
             self._parts.refuse(shard, result.refused, now_ns)

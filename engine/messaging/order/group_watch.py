@@ -46,7 +46,7 @@ class GroupWatch:
         self._watched: dict[bytes, _Watched] = {}
         self._waiting: dict[bytes, dict[bytes, None]] = {}  # who waits for a member
         self._unsure: dict[bytes, None] = {}  # to be asked about
-        self._told: set[tuple[bytes, bytes]] = set()
+        self._reported: set[tuple[bytes, bytes]] = set()
         self._asked: FireRequest | None = None
         self._gone: set[bytes] = set()  # acknowledged while a statement asks
         self._is_discarded = False  # the statement under way began before all was forgotten
@@ -77,7 +77,7 @@ class GroupWatch:
         self._watched.clear()
         self._waiting.clear()
         self._unsure.clear()
-        self._told.clear()
+        self._reported.clear()
         self._gone.clear()
         self._is_discarded = self._asked is not None
         self._is_walking = self._is_walk_wanted = False
@@ -164,9 +164,9 @@ class GroupWatch:
         dead = [
             (ident, result.waiting[ident], group)
             for ident, group in result.dead.items()
-            if (ident, result.waiting[ident]) not in self._told
+            if (ident, result.waiting[ident]) not in self._reported
         ]
-        self._told.update((ident, member) for ident, member, _ in dead)
+        self._reported.update((ident, member) for ident, member, _ in dead)
         return dead
 
     def next_ns(self) -> int:
@@ -189,7 +189,7 @@ class GroupWatch:
         unseen = [i for i, watched in self._watched.items() if watched.walk < self._walks]
         for ident in unseen:
             self._forget(ident)
-        self._told &= {(ident, watched.member) for ident, watched in self._watched.items()}
+        self._reported &= {(ident, watched.member) for ident, watched in self._watched.items()}
         self._walk_ns = self._walk_began_ns + interval_ns
         self._wanted_walk_ns = now_ns + (WALK_SHARE - 1) * (now_ns - self._walk_began_ns)
 

@@ -34,13 +34,13 @@ class NextKey:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldRows:
+class RowsOfIds:
     """The unacked ones among messages."""
 
     ids: tuple[bytes, ...]
 
 
-def told_rows(
+def rows_of_ids(
     table: MessageTable, ids: tuple[bytes, ...]
 ) -> Conversation[tuple[MessageKey, ...]]:
     """Return the unacked ones among *ids*, with their keys."""
@@ -57,7 +57,7 @@ def told_rows(
             b", ".join(ids),
         ),
         4,
-        ToldRows(ids),
+        RowsOfIds(ids),
     )
     return tuple(
         MessageKey(

@@ -36,7 +36,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from streamfrom.engine.messaging.queue.key_walk import NO_KEY, literal_of, told_rows, walk
+from streamfrom.engine.messaging.queue.key_walk import NO_KEY, literal_of, rows_of_ids, walk
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
 from streamfrom.engine.messaging.table.sql_names import forced, quoted
@@ -116,7 +116,7 @@ class PollRequest:
     passed_over: keys, as literals, whose due messages are not wanted.
     is_fair: keys take turns.
     walked_to: up to which key, as a literal, the last poll walked; b"" for the end.
-    told: ids of messages of which nothing else is known.
+    news: ids of messages of which nothing else is known.
     spans: what is read again of what is known, perhaps nothing, until *limit* keys are read; nothing else is read but priorities
         that are not in *known*. None where everything is read.
     """
@@ -130,7 +130,7 @@ class PollRequest:
     passed_over: tuple[bytes, ...] = ()
     is_fair: bool = False
     walked_to: bytes = b""
-    told: tuple[bytes, ...] = ()
+    news: tuple[bytes, ...] = ()
     spans: tuple[KeySpan, ...] | None = None
     known: frozenset[int] = frozenset()
 
@@ -163,14 +163,14 @@ class PollResult:
     """All tiers of a shard; a priority that is not among them has no rows.
 
     is_of_named: they are those of the named keys alone.
-    told: the messages of the request that are there and unacked, with their keys.
+    news: the messages of the request that are there and unacked, with their keys.
     walked_to: see `PollRequest`.
     spans: those of the request; None where everything was read.
     """
 
     tiers: tuple[TierRead, ...]
     is_of_named: bool = False
-    told: tuple[MessageKey, ...] = ()
+    news: tuple[MessageKey, ...] = ()
     walked_to: bytes = b""
     spans: tuple[SpanRead, ...] | None = None
 
@@ -228,14 +228,14 @@ def poll(table: MessageTable, request: PollRequest, now_ns: int) -> Conversation
     for key in request.named:
         room = max(1, request.limit // 2 // len(request.named))
         named += yield from _read(_PollReader(table, request, now_ns, key), room, now_ns)
-    told = yield from told_rows(table, request.told)
+    news = yield from rows_of_ids(table, request.news)
     if request.is_of_named:
-        return PollResult(tuple(named), is_of_named=True, told=told)
+        return PollResult(tuple(named), is_of_named=True, news=news)
     room = max(1, request.limit - sum(len(tier) for tier in named))
     if not request.is_fair:
         tiers = yield from _read(_PollReader(table, request, now_ns), room, now_ns)
         return PollResult((*named, *tiers))
-    return (yield from _fair_poll(table, request, now_ns, (room, named, told)))
+    return (yield from _fair_poll(table, request, now_ns, (room, named, news)))
 
 
 def _poll_spans(
@@ -264,7 +264,7 @@ def _fair_poll(
     begun: tuple[int, list[TierRead], tuple[MessageKey, ...]],
 ) -> Conversation[PollResult]:
     """Read the soonest keys, and if due ones are left out, those of some keys."""
-    room, named, told = begun
+    room, named, news = begun
     half = max(1, room // 2)
     tiers: list[TierRead] = []
     # As long as it is so the walk goes first: mostly it comes by all keys, and nothing else is to be read.
@@ -272,7 +272,7 @@ def _fair_poll(
     if not is_behind:
         tiers = yield from _read(_PollReader(table, request, now_ns), half, now_ns)
         if not any(_leaves_out_due(tier, now_ns) for tier in tiers):
-            return PollResult((*named, *_by_key(tiers, set(request.named))), told=told)
+            return PollResult((*named, *_by_key(tiers, set(request.named))), news=news)
     keys, walked_to, is_all = yield from walk(table, request.walked_to)
     walked: list[TierRead] = []
     for key in keys:
@@ -281,11 +281,11 @@ def _fair_poll(
             each = min(KEY_ROOM_MAX, max(1, half // len(keys)))
             walked += yield from _read(reader, each, now_ns)
     if is_all:
-        return PollResult((*named, *walked), told=told, walked_to=walked_to)
+        return PollResult((*named, *walked), news=news, walked_to=walked_to)
     if is_behind:
         tiers = yield from _read(_PollReader(table, request, now_ns), half, now_ns)
     others = _by_key(tiers, {*request.named, *keys})
-    return PollResult((*named, *walked, *others), told=told, walked_to=walked_to)
+    return PollResult((*named, *walked, *others), news=news, walked_to=walked_to)
 
 
 def _leaves_out_due(tier: TierRead, now_ns: int) -> bool:

@@ -58,9 +58,9 @@ LOCKED_PAUSE_LAST_NS: Final = 10**9
 # when they are due, however slow the poll.
 POLL_LEAD_NS: Final = 10**9
 # Of news that wait for their keys to be read, so many at once: a millisecond or two.
-TOLD_AT_ONCE: Final = 500
+NEWS_AT_ONCE: Final = 500
 # So many messages at once do not wait for their keys if nothing else waits: among more some may be of other keys.
-TOLD_ALONE_MAX: Final = 1
+NEWS_ALONE_MAX: Final = 1
 
 
 class Removed:
@@ -91,8 +91,8 @@ class ShardQueue:
         self._walked_to = b""
         self._left_full = 0
         self._left: set[bytes] = set()
-        self.told: dict[bytes, None] = {}
-        self._told_polled: tuple[bytes, ...] = ()
+        self.news: dict[bytes, None] = {}
+        self._news_polled: tuple[bytes, ...] = ()
         self._is_polled = False  # since the keys were dropped
         # Some lane may have left rows out; without that no poll is needed for them, which is asked ten times for a message.
         self._leaves_out = False
@@ -192,15 +192,15 @@ class ShardQueue:
         Where keys take turns and messages wait, their keys have to be read before they can have theirs.
         """
         is_apart = self._fair and (
-            len(news) > TOLD_ALONE_MAX or self.due(now_ns, at_most=1) > 0 or bool(self.told)
+            len(news) > NEWS_ALONE_MAX or self.due(now_ns, at_most=1) > 0 or bool(self.news)
         )
         is_lost = False
         for key in news:
             if not is_apart or key.id in self._keys or key.id in self._in_flight:
                 self.add(key, now_ns)
-            elif len(self.told) < self._limit:
+            elif len(self.news) < self._limit:
                 self._note(key.id, None)
-                self.told[key.id] = None
+                self.news[key.id] = None
             else:
                 is_lost = True
         return is_lost
@@ -246,7 +246,7 @@ class ShardQueue:
         self._keys.clear()
         self._tiers.clear()
         self._locked.clear()
-        self.told.clear()
+        self.news.clear()
         self._walked_to = b""
 
     def name_keys(self, keys: frozenset[bytes]) -> bool:
@@ -385,14 +385,14 @@ class ShardQueue:
         """Return whether a poll that nothing but its interval has caused reads a part of it."""
         return (
             self._is_polled
-            and not (self._fair or self.named or self.told)
+            and not (self._fair or self.named or self.news)
             and len(self._keys) > self.span_keys
         )
 
     def spans_started(self) -> PollRequest:
         """Return what to ask for of what is known, in turn, in place of `poll_started`."""
         self._changed = {}
-        self._named_polled, self._told_polled = self.named, ()
+        self._named_polled, self._news_polled = self.named, ()
         tiers = self._tiers.get(b"", {})
         return PollRequest(
             self.span_keys,
@@ -419,9 +419,9 @@ class ShardQueue:
         self._changed = {}
         self.is_torn = False
         self._named_polled = self.named
-        self._told_polled = tuple(islice(self.told, TOLD_AT_ONCE))
-        for ident in self._told_polled:
-            del self.told[ident]
+        self._news_polled = tuple(islice(self.news, NEWS_AT_ONCE))
+        for ident in self._news_polled:
+            del self.news[ident]
         # Some time longer than its pause, so that the next pause is known to be longer.
         forgotten_ns = now_ns - LOCKED_PAUSE_LAST_NS
         while self._locked and next(iter(self._locked.values())).until_ns <= forgotten_ns:
@@ -442,14 +442,14 @@ class ShardQueue:
             named=tuple(sorted(self.named)),
             is_fair=self._fair,
             walked_to=self._walked_to,
-            told=self._told_polled,
+            news=self._news_polled,
         )
 
     def poll_failed(self) -> None:
         """Note that the running poll brings nothing; the poll that follows is a whole one, and reads the messages of the request as well."""
         self._changed = None
-        self.told = {**dict.fromkeys(self._told_polled), **self.told}
-        self._told_polled = ()
+        self.news = {**dict.fromkeys(self._news_polled), **self.news}
+        self._news_polled = ()
 
     def poll_finished(self, result: PollResult, now_ns: int) -> None:
         """Replace what was known before the poll started by what it found."""
@@ -481,9 +481,9 @@ class ShardQueue:
         for read in sorted(result.tiers, key=lambda read: not read.key):
             known = before.get(read.key, {}).get(read.priority)
             self._take_in(read, changed).fresh_first = known is None or known.fresh_first
-        self._told_polled = ()
-        for one in self._usable(result.told, changed):
-            if one.id not in self.told:
+        self._news_polled = ()
+        for one in self._usable(result.news, changed):
+            if one.id not in self.news:
                 self._admit(self.by_its_key(one))
         for news in changed.values():
             # Also one that had no room: as far as the poll knows, there was no such row.
@@ -708,7 +708,7 @@ class ShardQueue:
 
     def _forget(self, ident: bytes) -> None:
         self._note(ident, None)
-        self.told.pop(ident, None)
+        self.news.pop(ident, None)
         self._left.discard(ident)
         key = self._keys.pop(ident, None)
         if key is not None:

@@ -121,9 +121,9 @@ class DispatcherHere:
             self._clock,
             may_purge=may_send,
             counters_of=runner.state.counters,
-            tell_held_back=runner.state.partitions_overdue,
+            report_held_back=runner.state.partitions_overdue,
             set_aside=runner.set_aside_by_purge,
-            tell_refused=runner.post,
+            report_refused=runner.post,
         )
         tables.runners[table.name] = runner, purger
 

@@ -26,7 +26,7 @@ PATIENCE_FIRST_S: Final = 0.1
 PATIENCE_LAST_S: Final = 0.4
 PAUSE_FIRST_NS: Final = 10**9
 PAUSE_LAST_NS: Final = 60 * 10**9
-TRIES_UNTOLD: Final = 2
+TRIES_UNREPORTED: Final = 2
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class PartitionUpkeep:
         self._retry_ns = 0
         self.held_back = 0
         # What was logged of each partition, so that it is logged once.
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
 
     async def look(self, table: MessageTable, now_ns: int) -> int:
         """Look at the partitions; return before when rows must be acked to be deleted by themselves.
@@ -59,7 +59,7 @@ class PartitionUpkeep:
         if self._census is None:
             self.held_back = 0
             return now_ns - purge_after_ns
-        self._tell(table, self._census, now_ns)
+        self._report(table, self._census, now_ns)
         return self._census.partitions.rows_cutoff_ns(now_ns, purge_after_ns)
 
     async def run(self, table: MessageTable, now_ns: int, counters: Counters) -> None:
@@ -108,28 +108,30 @@ class PartitionUpkeep:
         # The shift is bounded, as tries are not.
         self._retry_ns = now_ns + min(PAUSE_FIRST_NS << min(self._tries, 10), PAUSE_LAST_NS)
         self._tries += 1
-        if self._tries > TRIES_UNTOLD:
+        if self._tries > TRIES_UNREPORTED:
             self._warn(table, name, "a transaction holds the table")
 
     @property
     def _patience_s(self) -> float:
         return min(PATIENCE_FIRST_S * (1 << min(self._tries, 10)), PATIENCE_LAST_S)
 
-    def _tell(self, table: MessageTable, census: PartitionCensus, now_ns: int) -> None:
+    def _report(self, table: MessageTable, census: PartitionCensus, now_ns: int) -> None:
         partitions = census.partitions
         reasons = late(census, now_ns, table.properties.purge_after_ns)
         self.held_back = len(reasons)
         known = {each.name for each in (*partitions.timed, *partitions.missing(now_ns))}
         known.add(partitions.rest)
-        self._told = {name: told for name, told in self._told.items() if name in known}
+        self._reported = {
+            name: reported for name, reported in self._reported.items() if name in known
+        }
         for name, reason in reasons.items():
             self._warn(table, name, reason)
 
     def _warn(self, table: MessageTable, name: str, reason: str) -> None:
         # Counts change from purge to purge: the same kind of reason is logged once.
         kind = reason.lstrip("0123456789")
-        if self._told.get(name) != kind:
-            self._told[name] = kind
+        if self._reported.get(name) != kind:
+            self._reported[name] = kind
             fields = {"partition": name, "reason": reason}
             log.warning("partition overdue", extra={**self._named(table), **fields})
 

@@ -49,9 +49,9 @@ class Purger:
 
     may_purge: whether this process is the one that purges a shard at this moment.
     counters_of: where the purged rows of a shard are counted.
-    tell_held_back: is given how many partitions of a shard each purge has found held back.
+    report_held_back: is given how many partitions of a shard each purge has found held back.
     set_aside: returns the rows of a shard that its server did not delete before, and whether each is left alone for now.
-    tell_refused: is given the rows that it does not delete.
+    report_refused: is given the rows that it does not delete.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class Purger:
         clock: Clock,
         may_purge: Callable[[ShardName], bool] = lambda _: True,
         counters_of: Callable[[ShardName], Counters] = lambda _: Counters(),
-        tell_held_back: Callable[[ShardName, int], None] = lambda *_: None,
+        report_held_back: Callable[[ShardName, int], None] = lambda *_: None,
         set_aside: Callable[[ShardName], Mapping[bytes, bool]] = lambda _: {},
-        tell_refused: Callable[[PurgeRefused], None] = lambda _: None,
+        report_refused: Callable[[PurgeRefused], None] = lambda _: None,
     ) -> None:
         self._set_aside = set_aside
-        self._tell_refused = tell_refused
+        self._report_refused = report_refused
         self._counters_of = counters_of
-        self._tell_held_back = tell_held_back
+        self._report_held_back = report_held_back
         self._may_purge = may_purge
         self._table = table
         self._store = store
@@ -127,10 +127,10 @@ class Purger:
         table, now_ns = self._table, self._clock.time_ns()
         cutoff_ns = now_ns - table.properties.purge_after_ns
         if not table.is_partitioned:
-            self._tell_held_back(shard, 0)
+            self._report_held_back(shard, 0)
         else:
             cutoff_ns = await upkeep.look(table, now_ns)
-            self._tell_held_back(shard, upkeep.held_back)
+            self._report_held_back(shard, upkeep.held_back)
             try:
                 await upkeep.run(table, now_ns, self._counters_of(shard))
             except StreamfromError:
@@ -154,7 +154,7 @@ class Purger:
         tried = before.keys() - left_out if found < PURGE_ROWS_MAX else ()
         over = tuple(ident for ident in tried if ident not in refused)
         if refused or over:
-            self._tell_refused(PurgeRefused(shard, refused, over))
+            self._report_refused(PurgeRefused(shard, refused, over))
 
     def _named(self, shard: ShardName) -> dict[str, str]:
         """Name the table and a shard by the keys that log lines have."""

@@ -33,13 +33,13 @@ from streamfrom.engine.messaging.dispatch.events import (
     ProgressedElsewhere,
     ReceiverReady,
     Reconfigured,
+    ReportDeadMembers,
+    ReportProgress,
+    ReportSetAside,
+    ReportStanding,
     ShareGiven,
     TableEnded,
     TakenOver,
-    TellDeadMembers,
-    TellProgress,
-    TellSetAside,
-    TellStanding,
     Tick,
     WaitOver,
     WantShare,
@@ -292,18 +292,18 @@ class Runner:
                 receiver = self._pop(action.receiver)
                 if receiver is not None:
                     receiver.finish()
-            case TellDeadMembers():
+            case ReportDeadMembers():
                 self._log.dead_members(action.shard, action.found)
-            case TellSetAside():
+            case ReportSetAside():
                 self._log.set_aside(action.shard, action.found, action.count)
-            case TellStanding():
+            case ReportStanding():
                 if (receiver := self._receivers.get(action.receiver)) is not None:
                     since_s = (self._clock.time_ns() - action.since_ns) / 10**9
                     self._log.standing(receiver, action, since_s)
             case KeepsShare():
                 if hearer := self._share_hearers.get(action.receiver):
                     hearer.share_kept(action.most)
-            case TellProgress():
+            case ReportProgress():
                 if progress := self._progress_hearers.get(action.receiver):
                     progress.progressed(action.row)
             case WantShare():

@@ -12,7 +12,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamfrom.engine.messaging.dispatch.events import TellStanding
+    from streamfrom.engine.messaging.dispatch.events import ReportStanding
     from streamfrom.engine.messaging.gates.set_aside import SetAsideRow
     from streamfrom.engine.messaging.table.message import ClaimResult, Receiver
     from streamfrom.engine.messaging.table.message_table import MessageTable
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 # A line names so many ids.
-IDS_TOLD_MAX: Final = 10
+IDS_LOGGED_MAX: Final = 10
 # Of so many rows of a shard that are set aside each has its line.
-SET_ASIDE_TOLD_MAX: Final = 100
+SET_ASIDE_LOGGED_MAX: Final = 100
 # What a consumer needs that acknowledges n messages at once: `auto` gives it no more before its first ack.
 COLLECTS: Final = (
     "if it collects n messages before it acknowledges them, write STREAM /*vt+ PREFETCH=n */,"
@@ -60,7 +60,7 @@ class TableLog:
             self._failing.discard(shard)
             log.info("work on a queue continues", extra=self._named(shard))
 
-    def standing(self, receiver: Receiver, found: TellStanding, since_s: float) -> None:
+    def standing(self, receiver: Receiver, found: ReportStanding, since_s: float) -> None:
         """Log a stream whose prefetch is full and that acknowledges nothing, and what to do if it waits for more."""
         shards = "all shards" if receiver.shards is None else ", ".join(sorted(receiver.shards))
         fields = {"connection": receiver.connection_id, "shards": shards, "unacked": found.held}
@@ -89,7 +89,7 @@ class TableLog:
     ) -> None:
         """Log rows that the server does not write. count: how many are set aside by now."""
         for ident, row in found:
-            if count > SET_ASIDE_TOLD_MAX:
+            if count > SET_ASIDE_LOGGED_MAX:
                 log.warning("rows set aside", extra={**self._named(shard), "count": count})
                 return
             fields = {"id": ident.decode(errors="replace"), "tried": row.tried.value}
@@ -105,7 +105,7 @@ class TableLog:
         self, shard: ShardName, found: Sequence[tuple[bytes, bytes, bytes]]
     ) -> None:
         """Log messages that wait for a group with a parked message: each with that message and its group."""
-        for each in found[:IDS_TOLD_MAX]:
+        for each in found[:IDS_LOGGED_MAX]:
             ident, member, group = (one.decode(errors="replace") for one in each)
             fields = {"id": ident, "group": group, "parked_id": member}
             log.warning(
@@ -113,8 +113,8 @@ class TableLog:
             )
 
     def _ids(self, shard: ShardName, ids: Sequence[bytes]) -> dict[str, object]:
-        told = b", ".join(ids[:IDS_TOLD_MAX]).decode(errors="replace")
-        return {**self._named(shard), "count": len(ids), "ids": told}
+        shown = b", ".join(ids[:IDS_LOGGED_MAX]).decode(errors="replace")
+        return {**self._named(shard), "count": len(ids), "ids": shown}
 
     def _named(self, shard: ShardName) -> dict[str, str]:
         return {**self.table.named, "shard": shard}

@@ -44,7 +44,7 @@ class AttachedReceiver:
     has_batch: a batch was delivered, and the stream's socket has not taken it yet.
     gathering_since_ns: when due messages began to wait for the stream to have more room.
     full_since_ns: since when the prefetch is full while nothing is acked.
-    is_told: it was logged that the stream is full and acks nothing.
+    is_reported: it was logged that the stream is full and acks nothing.
     rows_left: how many rows the stream is given before it ends; None for a stream without end.
     keys: the keys whose messages the stream is given; None for all.
     share: how many messages of this process the stream may hold; None for no limit of its own.
@@ -67,7 +67,7 @@ class AttachedReceiver:
     has_batch: bool = False
     gathering_since_ns: int | None = None
     full_since_ns: int | None = None
-    is_told: bool = False
+    is_reported: bool = False
     opened_ns: int = 0
     sent: int = 0
     rows_left: int | None = None
@@ -145,7 +145,7 @@ class AttachedReceiver:
         """Note work on a message that it holds, by its client or for it."""
         self.progress_ns, self.has_worked, self.has_stalled = now_ns, True, False
         self.full_since_ns = None
-        self.is_told = False
+        self.is_reported = False
 
 
 def shares(rows: int, rooms: Sequence[int], most: Sequence[int]) -> list[int]:

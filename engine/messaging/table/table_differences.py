@@ -49,25 +49,25 @@ def differences(
         mine, theirs = _definition(own[name]), _definition(other[name])
         if mine != theirs:
             broken.append(f"column {own[name].name} is {mine}, on {place} {theirs}")
-    told: list[str] = []
+    lines: list[str] = []
     if here.comment != there.comment:
         mine_set, their_set = settings_of(here.comment), settings_of(there.comment)
-        told += [
+        lines += [
             f"{key} is {mine_set.get(key, 'not set')}, on {place} {their_set.get(key, 'not set')}"
             for key in sorted(mine_set.keys() | their_set.keys())
             if mine_set.get(key) != their_set.get(key)
         ] or [f"another comment than on {place}"]
     mine_indexes = {(index.unique, _lower(index.columns)) for index in here.indexes}
     their_indexes = {(index.unique, _lower(index.columns)) for index in there.indexes}
-    told += [
+    lines += [
         f"no {'unique ' if unique else ''}index on {', '.join(columns)}, which {place} has"
         for unique, columns in sorted(their_indexes - mine_indexes)
     ]
-    told += [
+    lines += [
         f"{'unique ' if unique else ''}index on {', '.join(columns)}, which {place} has not"
         for unique, columns in sorted(mine_indexes - their_indexes)
     ]
-    return Differences(tuple(sorted(broken)), tuple(told))
+    return Differences(tuple(sorted(broken)), tuple(lines))
 
 
 def _lower(names: tuple[str, ...]) -> tuple[str, ...]:

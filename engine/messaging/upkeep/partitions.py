@@ -217,15 +217,15 @@ def late(census: PartitionCensus, now_ns: int, purge_after_ns: int) -> dict[str,
     nothing to report for the time of a partition.
     """
     partitions = census.partitions
-    told = {
+    reasons = {
         each.name: reason
         for each in partitions.old(now_ns - partitions.span.length_ns, purge_after_ns)
         if each.name in census.left and (reason := held_back(census.left[each.name]))
     }
     reason = rest_held_back(census.rest_rows)
     if reason is not None and partitions.missing(now_ns):
-        told[partitions.rest] = reason
-    return told
+        reasons[partitions.rest] = reason
+    return reasons
 
 
 def _counted(rows: int) -> str:

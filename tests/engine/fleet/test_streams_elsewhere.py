@@ -275,7 +275,7 @@ async def test_missing_rows_begin_all_streams_of_the_link_anew():
 async def test_what_concerns_all_is_told_to_all_that_can_be_reached():
     rig = Rig()
     everybody = [member("m1"), member("m2", ""), member("m3")]
-    rig.streams.tell(everybody, Dispatching("ks", "0"))
+    rig.streams.notify(everybody, Dispatching("ks", "0"))
     assert [(name, link.sent) for name, link in rig.links] == [
         ("m1", [Dispatching("ks", "0")]),
         ("m3", [Dispatching("ks", "0")]),

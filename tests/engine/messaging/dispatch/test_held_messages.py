@@ -8,7 +8,7 @@ from streamfrom.engine.messaging.dispatch.events import (
     Detached,
     Left,
     Reconfigured,
-    TellStanding,
+    ReportStanding,
 )
 from streamfrom.engine.messaging.dispatch.receivers import COMPARED_MAX
 from streamfrom.engine.messaging.gates.in_flight_limit import STANDING_NS
@@ -144,15 +144,15 @@ def test_one_that_stands_still_is_told_once_until_it_acts():
     rig.run(rig.due(1, 2, 3))
     since_ns = rig.now_ns
     actions = rig.later(30)
-    told = [a for a in actions if isinstance(a, TellStanding)]
-    assert told == [TellStanding(1, 2, since_ns)]
+    told = [a for a in actions if isinstance(a, ReportStanding)]
+    assert told == [ReportStanding(1, 2, since_ns)]
     rig.run(actions)
     actions = rig.later(30)
-    assert not [a for a in actions if isinstance(a, TellStanding)]
+    assert not [a for a in actions if isinstance(a, ReportStanding)]
     rig.run(actions)
     rig.acked(1, 2, 3)
     rig.run(rig.due(5, 6))
-    assert [a for a in rig.later(30) if isinstance(a, TellStanding)]
+    assert [a for a in rig.later(30) if isinstance(a, ReportStanding)]
 
 
 def test_who_stands_full_while_messages_wait_is_looked_at_for_acks_that_nobody_tells():

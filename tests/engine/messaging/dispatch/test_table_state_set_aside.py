@@ -6,7 +6,7 @@ from streamfrom.engine.messaging.dispatch.events import (
     Claim,
     Deposed,
     PurgeRefused,
-    TellSetAside,
+    ReportSetAside,
     Tick,
     Touched,
     TryAgain,
@@ -58,12 +58,12 @@ def claims(actions):
 def test_a_bad_row_is_told_once_and_tried_again_after_ever_longer_pauses():
     rig = Rig().attach(1, 2)
     (claim,) = claims(rig.due(1, 2))
-    told = [a for a in rig.refused(claim, 1) if isinstance(a, TellSetAside)]
+    told = [a for a in rig.refused(claim, 1) if isinstance(a, ReportSetAside)]
     assert [(ident, row.error) for ident, row in told[0].found] == [(b"1", NO.error)]
     assert rig.wake_s() == 1
     (again,) = claims(rig.later(1))
     assert again.ids == (b"1",)
-    assert not [a for a in rig.refused(again, 1) if isinstance(a, TellSetAside)]
+    assert not [a for a in rig.refused(again, 1) if isinstance(a, ReportSetAside)]
     assert not claims(rig.later(1.9))
     (again,) = claims(rig.later(0.1))
     rig.won(again)

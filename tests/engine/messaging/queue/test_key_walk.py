@@ -4,12 +4,12 @@ from streamfrom.engine.messaging.queue.key_walk import (
     KEYS_WALKED_MAX,
     NO_KEY,
     NextKey,
-    ToldRows,
+    RowsOfIds,
 )
 from streamfrom.engine.messaging.queue.poll import KEYS_KNOWN_MAX, PollRequest, poll
 from streamfrom.engine.messaging.queue.shard_queue import (
-    TOLD_ALONE_MAX,
-    TOLD_AT_ONCE,
+    NEWS_ALONE_MAX,
+    NEWS_AT_ONCE,
     ShardQueue,
 )
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
@@ -36,7 +36,7 @@ class Shard:
         request = self.queue.poll_started(NOW_NS)
         if is_of_named:
             request = PollRequest(
-                request.limit, is_of_named=True, is_fair=True, told=request.told
+                request.limit, is_of_named=True, is_fair=True, news=request.news
             )
         result, queries = from_memory(poll(TABLE, request, NOW_NS), self.rows.values())
         self.asked = [query.about for query in queries]
@@ -122,28 +122,28 @@ def test_news_of_a_small_key_is_looked_up_and_has_its_turn():
     shard.rows.update((row.id, row) for row in new)
     assert not shard.queue.hear([MessageKey(row.id, 50, 0) for row in new], NOW_NS)
     shard.poll(is_of_named=True)
-    assert shard.asked == [ToldRows(tuple(row.id for row in new))]
-    assert not shard.queue.told
+    assert shard.asked == [RowsOfIds(tuple(row.id for row in new))]
+    assert not shard.queue.news
     assert shard.send(6).count(b"2") >= 2
 
 
 def test_news_does_not_wait_where_nothing_else_does():
     shard = Shard(limit=100)
     shard.queue.hear([MessageKey(b"1", 50, 0)], NOW_NS)
-    assert not shard.queue.told
+    assert not shard.queue.news
     assert len(shard.queue.take(9, NOW_NS)) == 1
-    many = [MessageKey(b"%d" % ident, 50, 0) for ident in range(10, 11 + TOLD_ALONE_MAX)]
+    many = [MessageKey(b"%d" % ident, 50, 0) for ident in range(10, 11 + NEWS_ALONE_MAX)]
     shard.queue.hear(many, NOW_NS)
-    assert len(shard.queue.told) == len(many)
+    assert len(shard.queue.news) == len(many)
 
 
 def test_more_news_than_is_kept_asks_for_a_poll():
-    shard = Shard(limit=TOLD_AT_ONCE + 10)
-    news = [MessageKey(b"%d" % ident, 50, 0) for ident in range(TOLD_AT_ONCE + 11)]
+    shard = Shard(limit=NEWS_AT_ONCE + 10)
+    news = [MessageKey(b"%d" % ident, 50, 0) for ident in range(NEWS_AT_ONCE + 11)]
     assert shard.queue.hear(news, NOW_NS)
-    assert len(shard.queue.poll_started(NOW_NS).told) == TOLD_AT_ONCE
+    assert len(shard.queue.poll_started(NOW_NS).news) == NEWS_AT_ONCE
     shard.queue.poll_failed()
-    assert len(shard.queue.told) == TOLD_AT_ONCE + 10
+    assert len(shard.queue.news) == NEWS_AT_ONCE + 10
 
 
 def test_news_that_is_acked_before_its_key_is_known_is_not_sent():
@@ -152,7 +152,7 @@ def test_news_that_is_acked_before_its_key_is_known_is_not_sent():
     shard.rows.update((row.id, row) for row in rows_of(b"2", 9000, 2))
     shard.queue.hear(news, NOW_NS)
     shard.queue.remove(b"9000")
-    assert list(shard.queue.told) == [b"9001"]
+    assert list(shard.queue.news) == [b"9001"]
     request = shard.queue.poll_started(NOW_NS)
     shard.queue.remove(b"9001")
     result, _ = from_memory(poll(TABLE, request, NOW_NS), shard.rows.values())
@@ -170,7 +170,7 @@ def test_a_table_whose_key_is_a_text_is_asked_by_its_literals():
     table = loaded(
         raw_table("queue", comment("vt_key=Tenant", "vt_fair=on"), texts=("tenant",))
     )
-    conversation = poll(table, PollRequest(4, is_fair=True, told=(b"7",)), NOW_NS)
+    conversation = poll(table, PollRequest(4, is_fair=True, news=(b"7",)), NOW_NS)
     answers: tuple[list[tuple[tuple[bytes | None, ...], bytes]], ...] = (
         [((b"7", b"50", None, b"a'b"), b"")],
         [((b"50",), b"")],

@@ -39,7 +39,7 @@ class Rig:
             VirtualClock(),
             may_purge=lambda _: self.is_elected,
             counters_of=lambda _: self.counters,
-            tell_held_back=lambda _, count: setattr(self, "held_back", count),
+            report_held_back=lambda _, count: setattr(self, "held_back", count),
         )
 
     def insert(self, at_s, acked_s=None, **options):
