@@ -16,6 +16,7 @@ from dramatiq.errors import ConnectionClosed, QueueNotFound
 from dramatiq.results import Results
 from dramatiq.results.errors import ResultFailure, ResultMissing, ResultTimeout
 
+from streamfrom_worker import task_store
 from streamfrom_worker.dramatiq import StreamfromBackend, StreamfromBroker
 from tests.fixtures.streams import eventually, rows, run
 from tests.integration.conftest import Lone, Queue as Place
@@ -231,6 +232,17 @@ def test_join_gives_up_and_flush_leaves_nothing(broker):
         broker.enqueue(Message("no_queue", "work", (), {}, {}))
     with pytest.raises(QueueNotFound):
         broker.consume("no_queue")
+
+
+def test_who_has_room_for_all_it_may_hold_waits_for_no_more_room(broker, monkeypatch):
+    monkeypatch.setattr(task_store, "GATHER_S", HANG_MS)
+    broker.declare_queue("default")
+    for _ in range(3):
+        broker.enqueue(Message("default", "work", (), {}, {}))
+    consumer = broker.consume("default", prefetch=2, timeout=HANG_MS)
+    for message in [next(consumer), next(consumer)]:
+        consumer.ack(message)
+    assert next(consumer)
 
 
 def test_a_wait_that_has_no_connection_any_more_cannot_be_interrupted(broker, plain):

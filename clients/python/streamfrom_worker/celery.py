@@ -121,7 +121,7 @@ class Channel(virtual.Channel):
             self.receiver = Receiver(self.store, self.connection.inbox)
         room = self.qos.can_consume_max_estimate()
         count = AT_ONCE if room is None else min(room, AT_ONCE)
-        self.receiver.want(self._active_queues, count)
+        self.receiver.want(self._active_queues, count, self.qos.prefetch_count or AT_ONCE)
 
     def receive(self, rows: Sequence[Row]) -> None:
         """Deliver messages to their consumers."""

@@ -283,7 +283,8 @@ class StreamfromConsumer(Consumer):
         self._want()
 
     def _want(self) -> None:
-        self._receiver.want([self._queue_name], self._prefetch - len(self._held))
+        room = self._prefetch - len(self._held)
+        self._receiver.want([self._queue_name], room, self._prefetch)
 
 
 class StreamfromBackend(ResultBackend):

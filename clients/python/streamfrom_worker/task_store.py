@@ -265,6 +265,7 @@ class Receiver:
         self._store = store
         self._inbox = inbox
         self._wanted: tuple[tuple[str, ...], int] | None = None
+        self._enough = ENOUGH
         self._awaited: tuple[str, ...] | None = None  # the queues of the STREAM that is on
         self._changed = threading.Condition()
         self._is_closed = threading.Event()
@@ -273,12 +274,15 @@ class Receiver:
         )
         self._thread.start()
 
-    def want(self, queues: Sequence[str], count: int) -> None:
+    def want(self, queues: Sequence[str], count: int, most: int) -> None:
         """Wait for up to *count* messages of *queues*, unless a wait for them is on already; of none, for nothing.
 
         After messages have come nothing more is waited for, until the next call.
+
+        most: what there is room for once nothing is being worked on.
         """
         with self._changed:
+            self._enough = min(most, ENOUGH)
             self._wanted = (tuple(queues[:AT_ONCE]), count) if queues and count else None
             names = None if self._wanted is None else self._wanted[0]
             is_stale = self._awaited is not None and self._awaited != names
@@ -317,7 +321,7 @@ class Receiver:
             self._inbox.put(self, rows)
 
     def _is_enough(self) -> bool:
-        return self._wanted is not None and self._wanted[1] >= ENOUGH
+        return self._wanted is not None and self._wanted[1] >= self._enough
 
     def _next(self) -> tuple[tuple[str, ...], int] | None:
         with self._changed:
