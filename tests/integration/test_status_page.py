@@ -5,6 +5,7 @@ import re
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,12 @@ READY = "time_next = 0 AND epoch = 0 AND time_acked IS NULL"
 
 @dataclass
 class Served:
-    """A proxy without users, its page and a client."""
+    """A proxy without users, its page and a client. start: starts another one like it, with its page at the same address."""
 
     proxy: Any
     address: str
     client: Any
+    start: Callable[[], Any]
 
     def count(self, where: str, table: str = "job") -> int:
         return int(rows(self.client, f"SELECT COUNT(*) FROM {table} WHERE {where}")[0][0])
@@ -113,7 +115,10 @@ def served(
         "CREATE QUEUE job (tenant INT, payload JSON, INDEX by_tenant (tenant))"
         " WITH (max_attempts = 1, ack_wait = 600, dead_letter = on)",
     )
-    return Served(proxy, address, client)
+    again = CONFIG.replace(
+        'admin]\nlisten = "127.0.0.1:0"', f'admin]\nlisten = "{address[7:]}"'
+    )
+    return Served(proxy, address, client, lambda: start_proxy(again + keyspace))
 
 
 def test_messages_are_found_by_state_and_value_and_shown_whole(
@@ -367,6 +372,33 @@ async def test_every_click_of_a_queues_page(
     log = served.proxy.log()
     for event in ("messages changed", "messages requeued", "queue paused", "stream ended"):
         assert event in log
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine (apt: chromium)")
+async def test_a_page_outlives_its_proxy_and_its_queue(served: Served, tmp_path: Path) -> None:
+    served.insert(8, tenant=1, payload="1")
+    async with chromium(tmp_path / "chromium") as page:
+        clicks = Clicks(page)
+        await page.open(f"{served.address}/#/queue/ks/job")
+        await page.until(f"Boolean({MESSAGES})")
+        await clicks.see("Ready", 8)
+        await clicks.choose(2)
+        await clicks.press("Delete…", MESSAGES)
+        await page.until(f"Boolean({DIALOG})")
+        served.proxy.kill()
+        await clicks.press("Delete", DIALOG)
+        refusal = f"{DIALOG}.querySelector('.refusal').innerText"
+        await page.until(f"{refusal}.includes('no answer from the proxy')")
+        served.client = served.start().connect(database="ks", autocommit=True)
+        await clicks.press("Delete", DIALOG)
+        await page.until(f"!{DIALOG}")
+        assert served.count("TRUE") == 6
+        run(served.client, "DROP QUEUE job")
+        await page.until(
+            "document.querySelector('#view [role=alert]').innerText.includes('no such queue')"
+        )
+        assert [error for error in page.errors if "Failed to load" not in error] == []
 
 
 async def odd_names(page: Page, clicks: Clicks, served: Served) -> None:

@@ -12,7 +12,7 @@ export async function ask(path, body) {
     options.body = JSON.stringify(body);
     options.headers = { "Content-Type": "application/json", "X-CSRF-Token": login.session?.csrf ?? "" };
   }
-  const answer = await fetch(path, options);
+  const answer = await fetch(path, options).catch(() => { throw new Error("no answer from the proxy"); });
   if (answer.status === 401 && path !== "/api/login") login.over();
   if (!answer.ok) throw Object.assign(new Error((await answer.text()).trim()), { status: answer.status });
   return answer.status === 204 ? null : answer.json();
@@ -52,6 +52,8 @@ export function confirm(question, detail, word, act, { paced = false } = {}) {
     if (paced) say(back, "Stop");
     say(refusal, "");
     try {
+      // A proxy that was started meanwhile has another token.
+      login.session = await ask("/api/session");
       const rate = paced && pace.value ? Number(pace.value) : null;
       await act({ rate, say: (words) => say(progress, words), stopped: () => state.stopped });
       dialog.close();

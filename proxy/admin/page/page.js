@@ -60,6 +60,8 @@ function showLogin() {
   login.session = null;
   clearTimeout(timer);
   live("", "live");
+  // They may show a message, and keep the focus from the login.
+  for (const dialog of document.querySelectorAll("dialog")) dialog.close();
   byId("view").replaceChildren();
   byId("view").hidden = byId("who").hidden = byId("nav").hidden = true;
   byId("login").hidden = false;

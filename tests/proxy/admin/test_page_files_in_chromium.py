@@ -47,6 +47,7 @@ async def test_the_page_from_login_to_logout(guarded, tmp_path):
         await narrow_and_dark(page)
         await own_page_of_a_queue(page, guarded)
         await a_pause_is_asked_for_twice(page, guarded)
+        await a_session_ends_under_a_dialog(page, guarded)
         await narrow_and_dark(page)
         # The console has each 401 and 403, at a time of its own; of what the policy refuses as well.
         assert [error for error in page.errors if "status of 40" not in error] == []
@@ -57,12 +58,7 @@ async def test_the_page_from_login_to_logout(guarded, tmp_path):
 
 
 async def log_in_by_keyboard(page: Page) -> None:
-    await page.until(f"{FOCUSED}?.id === 'name'")
-    await page.run("document.getElementById('name').select()")
-    await page.write("boss")
-    await page.press("Tab")
-    await page.write("wrong")
-    await page.press("Enter")
+    await log_in(page, "wrong")
     await page.until("document.getElementById('refusal').innerText.includes('no such user')")
     await page.until(f"{FOCUSED}?.id === 'password'")
     await page.run("document.getElementById('password').select()")
@@ -70,6 +66,15 @@ async def log_in_by_keyboard(page: Page) -> None:
     await page.press("Enter")
     await page.until(f"{QUEUES}.length === 3")
     assert await page.run("document.getElementById('password').value") == ""
+
+
+async def log_in(page: Page, password: str) -> None:
+    await page.until(f"{FOCUSED}?.id === 'name'")
+    await page.run("document.getElementById('name').select()")
+    await page.write("boss")
+    await page.press("Tab")
+    await page.write(password)
+    await page.press("Enter")
 
 
 async def overview(page: Page, status) -> None:
@@ -207,6 +212,19 @@ async def a_pause_is_asked_for_twice(page: Page, guarded) -> None:
     await page.run("document.querySelector('dialog .go').click()")
     await page.until("!document.querySelector('dialog')")
     assert guarded.acting.sent[-1] == ("boss", "ks", "ALTER QUEUE `msg` PAUSE")
+
+
+async def a_session_ends_under_a_dialog(page: Page, guarded) -> None:
+    """It closes: it may show a message, and the login below it would have no focus."""
+    users = dict(guarded.services.users)
+    await page.run("document.querySelector('.titled button').click()")
+    await page.until("Boolean(document.querySelector('dialog[open]'))")
+    guarded.services.users.clear()
+    await page.until("!document.getElementById('login').hidden")
+    await page.until("!document.querySelector('dialog')")
+    guarded.services.users.update(users)
+    await log_in(page, "secret")
+    await page.until("document.getElementById('title')?.innerText === 'ks.msg'")
 
 
 async def narrow_and_dark(page: Page) -> None:
