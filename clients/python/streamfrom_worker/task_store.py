@@ -274,7 +274,7 @@ class Receiver:
         )
         self._thread.start()
 
-    def want(self, queues: Sequence[str], count: int, most: int) -> None:
+    def want(self, queues: Sequence[str], count: int, most: int = ENOUGH) -> None:
         """Wait for up to *count* messages of *queues*, unless a wait for them is on already; of none, for nothing.
 
         After messages have come nothing more is waited for, until the next call.
