@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import multiprocessing
 import queue
 import sys
@@ -29,7 +30,7 @@ from streamfrom_worker import (
     address,
     task_store,
 )
-from streamfrom_worker.__main__ import load, main
+from streamfrom_worker.__main__ import WithFields, load, main
 from streamfrom_worker.completer import Completer
 from streamfrom_worker.handler import Handler
 from streamfrom_worker.session import Answer, Session
@@ -306,6 +307,13 @@ def test_a_program_names_its_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert load("jobs_of_test:worker") is load("jobs_of_test")
     for wrong in ("jobs_of_test:other", "jobs_of_test:absent", "no_such_module_of_test:worker"):
         assert main([wrong]) == 2
+
+
+def test_a_line_of_the_log_has_the_fields_of_its_record() -> None:
+    record = logging.makeLogRecord(
+        {"msg": "message %s", "args": ("ended",), "id": 7, "outcome": "acked", "error": None}
+    )
+    assert WithFields("%(message)s").format(record) == "message ended id=7 outcome=acked"
 
 
 async def test_a_worker_stops_while_the_proxy_is_away() -> None:

@@ -21,8 +21,11 @@ pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "clients" / "python"
-BLOCKS = re.findall(r"```(python|)\n(.*?)```", (LIBRARY / "README.md").read_text(), re.DOTALL)
-PROGRAMS = [text for language, text in BLOCKS if language]
+BLOCKS = re.findall(
+    r"```(python|sql|)\n(.*?)```", (LIBRARY / "README.md").read_text(), re.DOTALL
+)
+PROGRAMS = [text for language, text in BLOCKS if language == "python"]
+(CREATE,) = [text for language, text in BLOCKS if language == "sql"]
 COMMANDS = [text.strip() for language, text in BLOCKS if not language]
 # All that there are: a new block needs a test, too.
 WORKER, INVOICES, PRODUCER, TEST, CELERY, DRAMATIQ, DJANGO = PROGRAMS
@@ -53,7 +56,7 @@ class Shop:
         self.folder = folder
         self._port, self._keyspace = place.proxy.port, place.keyspace
         self.client = place.connect()
-        run(self.client, "CREATE QUEUE email (payload JSON)")
+        run(self.client, CREATE)
 
     def write(self, name: str, program: str, more: str = "") -> None:
         """Write a program that the README prints, and *more*."""
@@ -73,13 +76,14 @@ class Shop:
         more = more.format(port=self._port, keyspace=self._keyspace)
         (self.folder / name).write_text(program + more)
 
-    def start(self, *words: str) -> "subprocess.Popen[str]":
+    def start(self, *words: str, stderr: int | None = None) -> "subprocess.Popen[str]":
         """Start Python with *words*."""
         return subprocess.Popen(
             [sys.executable, "-u", *words],
             cwd=self.folder,
             env={"PYTHONPATH": str(LIBRARY), "DJANGO_SETTINGS_MODULE": "settings"},
             stdout=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
 
@@ -114,6 +118,15 @@ def test_a_worker_and_a_producer(shop: Shop) -> None:
         shop.client,
         "SELECT time_acked IS NULL, time_next > NOW(), priority FROM email ORDER BY id",
     ) == ((0, None, 50), (1, 1, 10))
+
+
+def test_a_queue_that_is_not_there_is_one_line(shop: Shop) -> None:
+    shop.write("jobs.py", WORKER)
+    run(shop.client, "DROP QUEUE email")
+    worker = shop.start(*shlex.split(WORK)[1:], stderr=subprocess.PIPE)
+    _, said = worker.communicate(timeout=WAIT_S)
+    assert worker.returncode == 1
+    assert re.fullmatch(r"jobs:worker: \(1146, .*email' doesn't exist.*\)\n", said)
 
 
 def test_work_and_its_ack_in_one_transaction(shop: Shop) -> None:

@@ -14,10 +14,27 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from asyncmy.errors import MySQLError
+
 from .worker import Worker
 
 
 LOOK_S = 0.5
+PLAIN = frozenset(logging.makeLogRecord({}).__dict__) | {"asctime", "message"}
+
+
+class WithFields(logging.Formatter):
+    """A line with the fields of its record."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Return the text, and each field that has a value."""
+        fields = {
+            name: value
+            for name, value in record.__dict__.items()
+            if name not in PLAIN and value is not None
+        }
+        text = super().formatMessage(record)
+        return " ".join([text, *(f"{name}={value}" for name, value in fields.items())])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,10 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--verbose", action="store_true", help="log each message")
     options = parser.parse_args(arguments)
-    logging.basicConfig(
-        level=logging.DEBUG if options.verbose else logging.INFO,
-        format="%(asctime)s %(levelname)s %(message)s",
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(WithFields("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    if options.verbose:
+        logging.getLogger("streamfrom_worker").setLevel(logging.DEBUG)
     if options.reload:
         rest = [one for one in (arguments or sys.argv[1:]) if one != "--reload"]
         return reloading([sys.executable, "-m", "streamfrom_worker", *rest], Path.cwd())
@@ -44,7 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ImportError, AttributeError, TypeError) as error:
         print(f"cannot load {options.worker}: {error}", file=sys.stderr)  # noqa: T201
         return 2
-    worker.run()
+    try:
+        worker.run()
+    except (MySQLError, ValueError) as error:
+        print(f"{options.worker}: {error}", file=sys.stderr)  # noqa: T201
+        return 1
     return 0
 
 
