@@ -4,7 +4,7 @@ sqlglot reads what no cursor over tokens should: joins, derived tables, CTEs and
 is composed, never subclassed (the compiled build forbids that), it sees the template with stand-ins
 for the literals, and its answer is checked against the words FROM and JOIN, because it takes some
 MySQL for something else without an error. It takes 30 MB and a tenth of a second to load, and a queue's own statements
-never need it, so whoever needs this module imports it then.
+never need it, so a caller imports this module when it needs it.
 """
 
 from __future__ import annotations
