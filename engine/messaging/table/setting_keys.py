@@ -46,7 +46,7 @@ KEYS: Final = {
         " this time; with `never`, when their leases end"
     ),
     "vt_lease": (
-        "`lazy`, `written` | `lazy`; `written` with `vt_max_in_flight`, `vt_max_per_key` and `vt_order=strict` | "
+        "`lazy`, `written` | `lazy`; `written` with `vt_max_in_flight` | "
         "whether [a first delivery writes its row](../concepts/leases.md) before the message is sent. Use `written` "
         "if other programs take messages directly on the server"
     ),
