@@ -132,7 +132,7 @@ async def test_a_blocked_client_is_let_go_on(server, shard, session):
     running = asyncio.ensure_future(session.run("SELECT a FROM t"))
     await until(lambda: session.link.written)
     await until(lambda: server.relays[0].is_stalled or running.done())
-    assert server.relays[0].waiting_bytes > 0
+    assert server.relays[0].is_stalled
     assert len(session.link.written) < 1 << 20
     session.link.blocked = False
     session.executor.client_writable()

@@ -89,14 +89,13 @@ def state(capabilities=PROXY_OFFER, settings=None):
     return SessionState(int(capabilities), settings or names("utf8mb4", "utf8mb4_general_ci"))
 
 
-def test_variables_are_followed_by_the_tracker_and_nothing_else():
+def test_the_flags_of_our_own_answers_say_what_a_server_would():
     session = state()
-    session.note([STATE, SCHEMA])
-    assert session.settings is names("utf8mb4", "utf8mb4_general_ci")
-    session.note([sysvar("autocommit", "OFF"), sysvar("sql_mode", "ANSI_QUOTES")])
-    assert not session.settings.autocommit
-    assert session.mode == SqlMode.ANSI_QUOTES
-    assert session.settings.values["character_set_client"] == "utf8mb4"
+    assert session.status == Status.AUTOCOMMIT
+    session.transaction = Transaction(b"BEGIN")
+    assert session.status == Status.AUTOCOMMIT | Status.IN_TRANS
+    session.note([sysvar("autocommit", "OFF")])
+    assert session.status == Status.IN_TRANS
 
 
 def test_drivers_are_told_how_strings_are_written():

@@ -63,17 +63,6 @@ async def test_a_connection_elsewhere_is_given_what_was_set(
     await session.leave()
 
 
-async def test_what_changes_there_comes_back(server, other_server, shards, session):
-    server.once("SELECT @`a`", number(5), number(5), number(6))
-    other_server.once("SELECT @`a`", UNSET, number(5), number(6))
-    other_server.on(NAMES, names(b"a"))
-    await session.run("SET @a = 5")
-    await session.run("SET @a = @a + 1", shard=1)
-    await session.run("SELECT @a")
-    assert said(server)[-2] == "SET @`a` = CAST('6' AS SIGNED)"
-    await session.leave()
-
-
 @pytest.mark.parametrize("sql", ["CALL p()", "INSERT INTO t VALUES (1)", "SELECT f()"])
 async def test_what_a_stored_program_set_is_asked_for(server, other_server, session, sql):
     server.once(sql, CHANGED)
@@ -106,16 +95,6 @@ async def test_no_row_is_a_server_that_does_not_list_them_and_a_null_is_none(
     await session.leave()
 
 
-async def test_texts_are_enough_where_they_name_all(server, other_server, session):
-    server.on(NAMES, Error(1142, "SELECT command denied", "42000"))
-    server.on("SELECT @`a`", number(5))
-    other_server.once("SELECT @`a`", UNSET, number(5))
-    await session.run("SET @a = 5")
-    await session.run("SELECT @a", shard=1)
-    assert "SET @`a` = CAST('5' AS SIGNED)" in said(other_server)
-    await session.leave()
-
-
 async def test_a_value_that_does_not_arrive_is_refused(server, other_server, shards, session):
     server.on("SELECT @`a`", number(5))
     other_server.on("SELECT @`a`", number(4))
@@ -143,4 +122,16 @@ async def test_a_lost_connection_has_lost_the_variables(server, other_server, sh
     with pytest.raises(SessionLost):
         await session.run("SELECT 1", shard=1)
     assert shards[1].pool.lent == 0
+    await session.leave()
+
+
+async def test_warnings_are_those_of_the_clients_own_statement(server, other_server, session):
+    server.on("SELECT @`a`", number(5))
+    other_server.on("SELECT @`a`", number(5))
+    server.on("SHOW WARNINGS", Rows(("Level", "Code", "Message")))
+    server.once("SET @a", Ok(warnings=1))
+    await session.run("SET @a = '1x' + 4")
+    await session.run("SELECT 1", shard=1)
+    heard = [sql for sql in server.heard if sql == "SHOW WARNINGS" or NAMES in sql]
+    assert heard[0] == "SHOW WARNINGS"
     await session.leave()

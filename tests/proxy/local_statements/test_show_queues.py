@@ -48,13 +48,6 @@ def test_a_queue_that_is_made_again(definition):
     assert create_queue("q", definition) == AGAIN
 
 
-@pytest.mark.parametrize("definition", [MYSQL, MARIADB])
-def test_a_queue_without_ids_of_the_proxy_is_made_without_them(definition):
-    assert create_queue("q", definition.replace("vt_auto_id=on,", "")) == AGAIN.replace(
-        "auto_id = on, message_cols = 'id|a'", "message_cols = 'id|a', auto_id = off"
-    )
-
-
 @pytest.mark.parametrize(("name", "unit"), [("p2027011523", "HOUR"), ("p20270115", "DAY")])
 def test_a_partitioned_queue_is_made_again(name, unit):
     partitions = (

@@ -64,11 +64,6 @@ def test_vindexes_of_a_table_tell_their_columns(sql):
     )
 
 
-def test_a_table_without_a_vindex_has_none():
-    assert told("SHOW VSCHEMA VINDEXES ON ref") == (VINDEX_COLUMNS, [])
-    assert told("SHOW VSCHEMA VINDEXES ON whatever", PLAIN) == (VINDEX_COLUMNS, [])
-
-
 @pytest.mark.parametrize(
     ("table", "selected", "error", "sentence"),
     [

@@ -13,7 +13,7 @@ from streamfrom.proxy.local_statements.vexplain import (
 from streamfrom.proxy.routing.planner import Planner
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from tests.cases import cases
-from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
+from tests.proxy.keyspaces import HIGH, LOW_SHARD, PLAIN, QUARTERS, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
 
 
@@ -88,11 +88,6 @@ def test_an_unsharded_keyspace_has_one_way():
     assert (found["OperatorType"], found["Variant"]) == ("Route", "Unsharded")
     assert found["Keyspace"] == {"Name": "plain", "Sharded": False}
     assert found["Table"] == "a, b"
-
-
-def test_in_a_target_of_one_shard_nothing_is_planned():
-    found = plan("SELECT * FROM t WHERE id = 5", shards=(HIGH_SHARD,))
-    assert (found["OperatorType"], found["TargetDestination"]) == ("Send", "Shard(80-)")
 
 
 @pytest.mark.parametrize(

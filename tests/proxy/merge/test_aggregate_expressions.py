@@ -61,6 +61,15 @@ def test_group_columns_and_aliases_of_aggregates_are_values_too():
     assert b"FROM t WHERE 1=0 GROUP BY a HAVING 1=0" in text
 
 
+def test_rows_may_come_in_any_order():
+    found, columns = tried(
+        "SELECT -COUNT(*) FROM t", [number("c", kind=INT)], [number("x", kind=INT)]
+    )
+    rows = [text_row([b"1", b"-7"]), text_row([b"0", b"-5"])]
+    answers = found.answer([[None, b"5"], [None, b"7"]], columns, rows)
+    assert [each[0].text for each in answers] == [b"-5", b"-7"]
+
+
 def test_what_a_shard_computes_with_other_types_is_refused():
     found, _ = tried(
         "SELECT -COUNT(*) FROM t", [number("c", kind=INT)], [number("x", kind=INT)]

@@ -43,14 +43,6 @@ def negated(place, of):
     return lambda values: {place: Computed(b"-" + values[of])}
 
 
-def test_with_a_limit_only_what_it_lets_through_is_computed():
-    plan, found = merge("SELECT a, -COUNT(*) FROM t GROUP BY a LIMIT 1, 1", width=2)
-    assert plan.sql().endswith(b"LIMIT 2")
-    feed(found, [(1, 1, 5), (2, 2, 7), (3, 3, 9)])
-    assert [len(batch) for batch in found.batches()] == [1]
-    assert answers(plan, found, negated(1, 2)) == [("2", "-7")]
-
-
 def test_an_order_by_what_is_computed_comes_last():
     plan, found = merge(
         "SELECT a, -COUNT(*) x FROM t GROUP BY a ORDER BY x, a DESC LIMIT 2", width=2

@@ -34,12 +34,6 @@ def test_what_a_connection_knows_or_may_be_a_column_is_no_constant(item):
         group(f"SELECT a, {item}, SUM(b) FROM t GROUP BY a")
 
 
-def test_the_shards_order_the_groups_as_the_client_wants_them():
-    found = group("SELECT a, b, COUNT(*) FROM t GROUP BY a, b, c ORDER BY b DESC")
-    assert found.order == [(1, True), (0, False), (2, False)]
-    assert found.final_order == []
-
-
 def test_having_on_groups_goes_to_the_shards_and_on_aggregates_is_tested_here():
     found = group("SELECT a FROM t GROUP BY a HAVING COUNT(*) > 3 AND a <> 5 AND LENGTH(a) < 9")
     assert found.pushed == [b"(a <> 5)", b"(LENGTH(a) < 9)"]
@@ -61,17 +55,6 @@ def test_a_name_alone_is_grouped_by_as_a_column_and_sorted_by_as_an_alias():
     found = group("SELECT COUNT(*) AS a, IFNULL(b, 0) AS b FROM t GROUP BY b, a ORDER BY a")
     assert [each.text for each in found.groups] == [b"b", b"a"]
     assert found.final_order == [(0, False)]
-
-
-def test_an_expression_of_aggregates_names_the_outputs_it_is_made_of():
-    found = group(
-        "SELECT a, SUM(b) / COUNT(*) AS m, a + SUM(b) FROM t GROUP BY a ORDER BY m + a"
-    )
-    assert found.width == 3
-    assert [output.text for output in found.outputs[3:]] == [b"SUM(b)", b"COUNT(*)", b"m + a"]
-    assert [[place for _, place in output.operands] for output in found.outputs] == [
-        [], [3, 4], [0, 3], [], [], [1, 0],
-    ]  # fmt: skip
 
 
 @cases(having=str, operands=ast.literal_eval, tail=str.encode)

@@ -1,7 +1,6 @@
 import pytest
 
 from streamfrom.proxy.errors import DistinctTooLarge
-from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
 from streamfrom.proxy.merge.group_query import GroupsQuery
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import parse_column_definition
@@ -17,28 +16,6 @@ def plan(sql, columns=(), strings=(), table=("a", "b")):
 @cases(sql=str, asked=str)
 def test_the_shards_are_asked_for_parts_of_groups_in_order(sql, asked):
     assert plan(sql).sql().decode() == asked
-
-
-def test_exact_floats_are_asked_for_in_the_place_of_their_texts():
-    single = {"kind": FieldType.FLOAT}
-    columns = [number("f", **single), number("MIN(b)", **single), number("COUNT(*)")]
-    found = GroupsQuery(
-        texts("SELECT f, MIN(b), COUNT(*) FROM t GROUP BY f"), 1 << 20, exact=True
-    )
-    found.describe(columns, frozenset())
-    found.resolve([ColumnKey(Comparison.FLOAT)] * len(found.expressions), [columns[0]] * 3)
-    assert found.sql() == (
-        b"SELECT MIN((f)+0e0), (f)+0e0, (MIN(b))+0e0, (MIN(b))+0e0, COUNT(*)"
-        b" FROM t GROUP BY f ORDER BY f"
-    )
-
-
-def test_exact_averages_are_not_rounded_as_their_text_is():
-    columns = [number("AVG(d)", decimals=7, kind=FieldType.DOUBLE)]
-    found = planned(GroupsQuery(texts("SELECT AVG(d) FROM t"), 1 << 20, exact=True), columns)
-    assert found.sql() == b"SELECT (SUM(d))+0e0, COUNT(d) FROM t"
-    merge = found.merger(2, [number("", decimals=31, kind=FieldType.DOUBLE), number("")])
-    assert answer(merge, [("0.1", 1)], [("0", 2)]) == [("0.03333333333333333",)]
 
 
 def test_exact_averages_of_distinct_values_with_fixed_decimals_are_refused():

@@ -4,7 +4,7 @@ import pytest
 
 from streamfrom.proxy.merge.stage_rows import AnsweredPart, Combination
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.proxy.wire.resultset import ColumnDefinition
+from streamfrom.proxy.wire.resultset import ColumnDefinition, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.inner_selects import read_inner_selects
 from tests.cases import cases
@@ -33,6 +33,18 @@ def union(
     )
     found.learn(columns)
     return found
+
+
+def rows(*values):
+    return [text_row(list(each)) for each in values]
+
+
+def test_rows_stand_in_the_place_of_the_part():
+    found = part(number("a", 2), TEXT)
+    assert found.ask_columns() == b"SELECT * FROM (SELECT a FROM t LIMIT 0) AS `streamfrom`"
+    found.give(rows([b"1.50", b"x"]))
+    assert found.text.startswith(b"SELECT `a`, `s` FROM JSON_TABLE(")
+    assert b'[["1.50","x"]]'.hex().encode() in found.text
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,12 @@ def test_a_join_whose_rows_are_each_on_one_shard_scatters(sql):
     assert route(sql) == Concatenate(BOTH)
 
 
+def test_several_values_narrow_a_scattered_join():
+    sql = "SELECT t.a FROM t JOIN msg ON t.id = msg.id WHERE msg.id IN (1, {})"
+    assert route(sql.format(2)) == OneShard(LOW_SHARD)
+    assert route(sql.format(HIGH)) == Concatenate(BOTH)
+
+
 @cases(sql=str)
 def test_selects_whose_equal_rows_are_on_one_shard_follow_one_another(sql):
     assert route(sql) == Concatenate(BOTH)

@@ -162,14 +162,6 @@ def test_what_cannot_be_merged_is_made_of_the_rows(sql, rows):
     assert found.shards == SHARDED.shards
 
 
-def test_rows_of_a_merge_are_read_where_the_values_say():
-    found = route(f"SELECT MAX(a) FROM t WHERE id IN (5, {HIGH})")
-    assert isinstance(found, Merge)
-    assert found.otherwise is not None
-    sql = f"SELECT MAX(a) FROM t WHERE id IN (5, {HIGH})"
-    assert found.otherwise(statement(sql)).shards == SHARDED.shards
-
-
 # --- plans -----------------------------------------------------------------------------
 
 

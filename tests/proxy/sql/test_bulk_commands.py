@@ -48,14 +48,6 @@ async def test_one_shard_gets_the_batch_as_it_came(servers):
     assert batches(servers[0]) == [f"BULK {INSERT} [[1, b'x'], [2, None]]"]
 
 
-async def test_rows_are_dealt_out_to_the_shards_in_one_transaction(servers, client):
-    statement, _, _ = await client.prepare(INSERT)
-    result = await client.bulk(statement, (1, b"x"), (HIGH, b"y"), (2, "DEFAULT"))
-    assert affected(result) == 3
-    assert batches(servers[0]) == [f"BULK {INSERT} [[1, b'x'], [2, 'DEFAULT']]", "COMMIT"]
-    assert batches(servers[1]) == [f"BULK {INSERT} [[{HIGH}, b'y']]", "COMMIT"]
-
-
 async def test_a_row_that_concerns_all_shards_goes_to_all(servers, client):
     update = "UPDATE t SET a = ? WHERE b = ?"
     statement, _, _ = await client.prepare(update)

@@ -17,7 +17,7 @@ from streamfrom.proxy.sql.prepared_statements import PreparedStatements
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
 from tests.cases import cases
-from tests.proxy.fake_answers import Error, HangUp, rows_of, until
+from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import read_result
 from tests.proxy.rigs import FixedClock, SessionRig, context_of, running_shard
 from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
@@ -174,6 +174,14 @@ async def test_whoever_may_only_read_is_refused_by_the_server(server, scene, why
     session.state.settings = session.state.settings.with_changes([(why, "ON")])
     await scene.send(ACK)
     assert scene.registry.asked == []
+
+
+async def test_a_generated_id_is_told_with_the_insert(server, scene):
+    scene.registry.know("msg", load("plain", raw_table("msg")))
+    server.on("INSERT", Ok(affected_rows=1, last_insert_id=77))
+    await scene.send("INSERT INTO msg (id, message) VALUES (77, 'x')")
+    ((_, _, (effect,)),) = scene.session.published
+    assert (effect.kind, effect.ids) == (EffectKind.NEW, (77,))
 
 
 async def test_a_table_that_becomes_a_message_table_is_noticed(server, scene):

@@ -18,17 +18,6 @@ async def test_a_comment_alone_is_answered_ok_as_on_a_server(client):
         assert (await client.query(sql)).error is None
 
 
-async def test_the_socket_is_never_the_servers(server, tmp_path):
-    path = str(tmp_path / "s")
-    for socket, told in ((None, "''"), (path, f"'{path}'")):
-        async with running_proxy(server, unix_socket=socket) as proxy:
-            client = await proxy.client("plain")
-            assert (await client.query("SELECT @@wait_timeout, @@socket")).error is None
-            assert said(server)[-1] == (
-                f"SELECT @@wait_timeout, IF(TRUE, _utf8mb3{told}, @@socket) AS `@@socket`"
-            )
-
-
 async def test_whoever_comes_after_set_global_begins_with_what_it_set(server):
     async with running_proxy(server) as proxy:
         first = await proxy.client("plain")
@@ -131,21 +120,6 @@ async def test_an_insert_wakes_the_stream_of_its_shard_at_commit(
     assert got == {b"5", str(HIGH).encode()}
     (mine,) = claims(server)
     assert "IN (5)" in mine  # a shard hears of its own rows only
-
-
-async def test_a_broken_message_table_hurts_only_itself(server):
-    add_message_table(server, comment="vitess_message,vt_ack_wait=0")
-    async with running_proxy(server) as proxy:
-        client = await proxy.client()
-        for sql in (
-            "SELECT * FROM msg",
-            "INSERT INTO msg (id) VALUES (1)",
-            "STREAM * FROM msg",
-        ):
-            for _ in range(2):
-                result = await client.query(sql)
-                assert result.message.startswith("message table 'msg' failed to load: ")
-        assert (await client.query("SELECT * FROM t")).values == [b"1"]
 
 
 async def test_an_open_comment_behind_many_is_refused_at_once(client):

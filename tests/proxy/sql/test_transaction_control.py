@@ -118,24 +118,6 @@ async def test_a_snapshot_is_of_no_two_shards_of_a_keyspace(other_server, proxy)
     assert (refused.code, "CONSISTENT SNAPSHOT" in refused.message) == (1235, True)
 
 
-async def test_a_savepoint_that_opens_the_transaction_without_autocommit_is_repeated_too(
-    server, other_server, client
-):
-    await client.query("USE plain")
-    await client.query("SET autocommit = 0")
-    await client.query("SAVEPOINT a")
-    await client.query("INSERT INTO u VALUES (1)")
-    await client.query("USE `commerce:80-`")
-    await client.query("DELETE FROM t")
-    assert (await client.query("RELEASE SAVEPOINT a")).error is None
-    assert said(server)[-3:] == [
-        "SAVEPOINT a",
-        "INSERT INTO u VALUES (1)",
-        "RELEASE SAVEPOINT a",
-    ]
-    assert said(other_server)[-3:] == ["SAVEPOINT a", "DELETE FROM t", "RELEASE SAVEPOINT a"]
-
-
 @pytest.mark.parametrize(
     ("set_before", "asked", "known"),
     [

@@ -297,18 +297,6 @@ async def test_a_shard_that_does_not_follow_in_time_is_named(server, other_serve
     assert len(session.published) == 2
 
 
-async def test_the_first_that_joined_decides_whichever_was_held_before(
-    server, other_server, session
-):
-    await session.run("SET @a = 1", shard=0)
-    await session.begin()
-    await session.run("INSERT INTO t VALUES (1)", shard=1)
-    await session.run("INSERT INTO t VALUES (1)", shard=0)
-    await session.branches.commit()
-    assert steps(other_server) == ["BEGIN", "DECIDE", "COMMIT"]
-    assert steps(server) == [*BEGUN, *PREPARE, "XA COMMIT"]
-
-
 async def test_a_client_that_leaves_in_the_middle_changes_nothing(
     server, other_server, session, low, high
 ):

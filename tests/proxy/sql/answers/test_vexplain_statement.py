@@ -19,14 +19,6 @@ async def plan(sql, use="commerce"):
     return json.loads(text)
 
 
-async def test_columns_that_an_insert_leaves_out_are_named():
-    found = await plan("VEXPLAIN PLAN INSERT INTO t VALUES (5, 1)")
-    assert (found["Shards"], found["Query"]) == (
-        ["-80"],
-        "INSERT INTO t (`id`, `na``me`) VALUES (5, 1)",
-    )
-
-
 async def test_a_qualifier_names_the_keyspace_and_the_shards():
     found = await plan("EXPLAIN FORMAT=VTEXPLAIN SELECT * FROM `commerce:80-`.t", use="plain")
     assert found["TargetDestination"] == "Shard(80-)"

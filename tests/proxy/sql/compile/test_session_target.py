@@ -200,12 +200,6 @@ def test_what_may_write_does_not_run_on_a_replica(sql):
         made.resolve(made.parse(sql.encode()))
 
 
-@pytest.mark.parametrize("sql", ["SELECT 1", "SHOW TABLES", "EXPLAIN SELECT 1", "DO 1"])
-def test_what_reads_does(sql):
-    made = reading(Replica("one"))
-    assert made.resolve(made.parse(sql.encode())).view.is_replica
-
-
 def test_no_stream_reads_a_replica():
     made = reading(Replica("one"))
     with pytest.raises(StreamOfReplica, match=r"^VT09009: "):

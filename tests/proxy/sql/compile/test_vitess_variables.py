@@ -79,13 +79,6 @@ async def test_a_session_that_keeps_to_one_shard_does_until_it_begins_anew(
     await client.query("COMMIT")
 
 
-async def test_where_one_is_set_its_name_stays_a_name(server, client):
-    assert (await client.query("SET @@workload = 'olap'")).error is None
-    await client.query("SET @@workload = 'oltp', time_zone = '+01:00'")
-    (sent,) = (text for text in server.heard if "time_zone = '+01:00'" in text)
-    assert "workload = 'oltp'" in sent
-
-
 async def test_reading_them_asks_no_server_for_them(server, client):
     await client.query("SET workload = 'olap'")
     await client.query("SELECT @@workload, @@session.transaction_mode AS m, @@global.workload")

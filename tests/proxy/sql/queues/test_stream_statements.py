@@ -1,8 +1,6 @@
 import pytest
 
 from streamfrom.proxy.sql.queues import stream_statements
-from tests.proxy.fake_answers import Rows
-from tests.proxy.fake_client import Refused
 
 
 @pytest.mark.parametrize(
@@ -44,16 +42,3 @@ async def test_streams_in_turn_ask_for_their_columns_once_until_these_may_be_oth
     monkeypatch.setattr(stream_statements, "COLUMNS_KNOWN_S", 0)
     await client.query("USE plain")
     assert [await asked("STREAM priority FROM msg LIMIT 1 WAIT 0") for _ in range(2)] == [1, 1]
-
-
-async def test_a_dropped_table_ends_its_streams_with_a_clear_error(server, messages):
-    reader = await messages.client()
-    reader.send("STREAM * FROM msg")
-    await reader.head()
-    server.on("information_schema.tables", Rows(("table_name", "table_comment")))
-    writer = await messages.client()
-    await writer.query("DROP TABLE msg")
-    with pytest.raises(Refused) as ended:
-        await reader.row()
-    assert ended.value.error.code == 1146
-    assert b"was dropped; its streams end" in ended.value.error.message

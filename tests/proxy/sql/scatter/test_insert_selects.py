@@ -2,7 +2,6 @@
 
 from tests.cases import cases
 from tests.proxy.fake_answers import Rows, rows_of
-from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import said
 
 
@@ -13,18 +12,6 @@ async def test_no_rows_are_no_insert(server, other_server, client):
     assert result.ok is not None
     assert (result.ok.affected_rows, result.ok.info[:10]) == (0, b"Records: 0")
     assert len(said(server)) == len(said(other_server)) == 1
-
-
-async def test_rows_are_returned_in_the_order_in_which_they_were_selected(
-    server, other_server, client
-):
-    server.on("SELECT a FROM t", rows_of(1, HIGH))
-    other_server.on("SELECT a FROM t", rows_of(2))
-    server.on("RETURNING", rows_of("first", "third"))
-    other_server.on("RETURNING", rows_of("second"))
-    result = await client.query("INSERT INTO t (id) SELECT a FROM t RETURNING b")
-    assert result.values == [b"first", b"second", b"third"]
-    assert f"INSERT INTO t (id) VALUES ('{HIGH}') RETURNING b" in said(other_server)
 
 
 async def test_no_rows_are_returned_with_the_columns_that_they_would_have(

@@ -146,18 +146,6 @@ async def test_what_another_session_could_notice_of_a_part_is_remembered(server,
     assert (await session.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
 
 
-async def test_the_first_write_without_autocommit_waits_as_on_one_shard(
-    server, other_server, session
-):
-    await session.run("SET autocommit = 0", shard=0)
-    other_server.once(HIGH, READ_ONLY)
-    assert (await write(session)).affected_rows == 2
-    other_server.once(HIGH, READ_ONLY)
-    with pytest.raises(BackendError):
-        await write(session)
-    await session.branches.rollback()
-
-
 # --- parts, inside a transaction -------------------------------------------------------
 
 
