@@ -101,7 +101,12 @@ class GrpcPort:
         loop = asyncio.get_running_loop()
         if self.opens is not None:
             self._opening = self._opening or loop.create_task(self.opens())
-            await asyncio.shield(self._opening)
+            try:
+                await asyncio.shield(self._opening)
+            except Exception:
+                self._opening = None  # the next connection tries again
+                outer.transport.abort()
+                raise
         self._count += 1
         name = f"{self._folder.name}-{self._count}"
         peer = f"unix-abstract:{name}"

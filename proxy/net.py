@@ -55,6 +55,14 @@ _SHORT_NAMES = {
 }
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether *host* is this machine: a loopback address, or the word for a Unix socket."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 class Owner(Protocol):
     """Who a link reports to. Every call comes from the event loop."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 import json
 import secrets
 from collections import Counter
@@ -21,6 +20,7 @@ from aiohttp import web
 
 from streamfrom.proxy.admin.web_sessions import WebSessions
 from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.net import is_loopback
 from streamfrom.proxy.sessions.addresses import group
 from streamfrom.proxy.wire.login.auth import PASSWORD_BYTES_MAX
 
@@ -63,7 +63,7 @@ class AdminGate:
         services = self._services
         if services.loopback_only:
             # A page of elsewhere whose name was made to lead here has that name in its request.
-            if not (_is_loopback(request.remote) and _is_loopback(request.url.host)):
+            if not (is_loopback(request.remote or "") and is_loopback(request.url.host or "")):
                 raise web.HTTPForbidden(
                     text="without [[users]] only clients on this machine are answered\n"
                 )
@@ -124,7 +124,7 @@ class AdminGate:
     def may_try(self, request: web.Request) -> None:
         """Raise HTTPForbidden for a client that must not send a password the way that it came."""
         tls = self._services.tls
-        if not request.secure and not _is_loopback(request.remote):
+        if not request.secure and not is_loopback(request.remote or ""):
             raise web.HTTPForbidden(
                 text="a password from another machine takes TLS: see [server.tls]\n"
             )
@@ -205,10 +205,3 @@ def _cookie(request: web.Request) -> str:
     assert request.transport is not None
     port: int = request.transport.get_extra_info("sockname")[1]
     return f"streamfrom_{port}"
-
-
-def _is_loopback(host: str | None) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
-    except ValueError:
-        return False

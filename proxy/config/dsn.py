@@ -5,13 +5,13 @@ User and password are URL-encoded as in any URL. A variable of the environment i
 no encoding there. No error repeats any part of the address, as each may hold the password.
 """
 
-import ipaddress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from streamfrom.proxy.config.toml_values import ConfigError, Secret, Surroundings
+from streamfrom.proxy.net import is_loopback
 
 
 PORT_DEFAULT: Final = 3306
@@ -91,7 +91,7 @@ def parse(text: str, key: str, *, database: str, around: Surroundings) -> Dsn:
         raise ConfigError(key, f"expected {FORM}, got neither a host nor a unix_socket")
     host = unquote(url.hostname or "localhost")
     ssl_ca = parameters.get("ssl_ca")
-    is_local = unix_socket is not None or _is_loopback(host)
+    is_local = unix_socket is not None or is_loopback(host)
     mode = _ssl_mode(parameters.get("ssl_mode"), key, has_ca=bool(ssl_ca), is_local=is_local)
     ca = str(around.readable_file(ssl_ca, f"{key} (ssl_ca)")) if ssl_ca else None
     return Dsn(
@@ -156,12 +156,3 @@ def _ssl_mode(text: str | None, key: str, *, has_ca: bool, is_local: bool) -> Ss
     if has_ca and mode is SslMode.DISABLED:
         raise ConfigError(key, "expected no ssl_ca with ssl_mode=disabled")
     return mode
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

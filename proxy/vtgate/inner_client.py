@@ -7,14 +7,13 @@ there is no second way to any of them. The session takes the host of the caller,
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import secrets
 import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError
-from streamfrom.proxy.net import Link
+from streamfrom.proxy.net import Link, is_loopback
 from streamfrom.proxy.wire.client_connection import ClientConnection, LoginPhase
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.login.auth import Authenticator, Credentials
@@ -58,14 +57,6 @@ class InnerLink(Link):
     def is_loopback(self) -> bool:
         """True when the client is on this machine."""
         return is_loopback(self._host)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether *host* is this machine: a loopback address, or the word for a Unix socket."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class InnerClient:

@@ -17,8 +17,9 @@ from grpc_reflection.v1alpha import reflection
 from streamfrom.proxy.errors import BackendError, BadMessageId, WireError
 from streamfrom.proxy.fairness import Slices
 from streamfrom.proxy.grpc_port import SERVER_OPTIONS, GrpcPort
+from streamfrom.proxy.net import is_loopback
 from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
-from streamfrom.proxy.vtgate.inner_client import InnerClient, is_loopback
+from streamfrom.proxy.vtgate.inner_client import InnerClient
 from streamfrom.proxy.vtgate.query_results import (
     field_of,
     has_numbers,

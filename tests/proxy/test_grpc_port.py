@@ -79,6 +79,21 @@ async def test_a_call_comes_from_its_clients_host_and_large_messages_pass_both_w
     assert [host for _, host in callers] == ["127.0.0.1"]
 
 
+async def test_a_server_that_could_not_be_started_is_started_by_a_later_connection(caplog):
+    faults = [RuntimeError("no memory")]
+
+    async def opens():
+        if faults:
+            raise faults.pop()
+
+    async with serving() as (port, _):
+        port.opens = opens
+        assert await served(port, "127.0.0.1") is None
+        again = await served(port, "127.0.0.1")
+        assert again is not None
+        again[1].close()
+
+
 async def test_the_end_of_either_side_is_that_of_the_other():
     async with serving() as (port, callers):
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port.port}") as channel:

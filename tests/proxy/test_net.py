@@ -1,3 +1,4 @@
+import ast
 import asyncio
 import ssl
 from contextlib import asynccontextmanager
@@ -6,7 +7,8 @@ from unittest.mock import Mock, call
 import pytest
 
 from streamfrom.proxy import listening, net
-from streamfrom.proxy.net import Link
+from streamfrom.proxy.net import Link, is_loopback
+from tests.cases import cases
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import until
 
@@ -320,3 +322,8 @@ async def test_a_link_that_passes_its_turn_reads_on_in_the_next_unless_it_is_pau
     assert transport.method_calls[-1] == call.pause_reading()
     link.resume_reading()
     assert transport.method_calls[-1] == call.resume_reading()
+
+
+@cases(host=str, expected=ast.literal_eval)
+def test_what_is_this_machine(host, expected):
+    assert is_loopback(host) is expected

@@ -1,4 +1,3 @@
-import ast
 import itertools
 
 import pytest
@@ -7,8 +6,7 @@ from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.sessions.session import Session
-from streamfrom.proxy.vtgate.inner_client import READ_BYTES, InnerClient, enter, is_loopback
-from tests.cases import cases
+from streamfrom.proxy.vtgate.inner_client import READ_BYTES, InnerClient, enter
 from tests.proxy.fake_answers import Error, Ok, Rows, until
 from tests.proxy.rigs import running_proxy
 
@@ -95,11 +93,6 @@ async def test_what_is_not_taken_is_not_read(server, proxy):
         count += len(each)
     assert count == many
     client.close()
-
-
-@cases(host=str, expected=ast.literal_eval)
-def test_what_is_this_machine(host, expected):
-    assert is_loopback(host) is expected
 
 
 async def test_a_user_of_the_page_needs_no_password_and_is_nobody_else(server):
