@@ -37,7 +37,6 @@ class PassThrough(Forwarder):
 
     capabilities: the client's flags, which must include DEPRECATE_EOF.
     shown: returns the part of a session state that the client is shown; None shows nothing.
-    more_results: answers of further statements follow, so the last OK must say so.
     allows_local_infile: the statement is a LOAD DATA LOCAL.
 
     ``next_sequence``: the number after the last packet handed out, at any time.
@@ -53,11 +52,9 @@ class PassThrough(Forwarder):
         answer: AnswerKind = AnswerKind.RESULT,
         shown: Callable[[bytes], bytes] | None = None,
         *,
-        more_results: bool = False,
         allows_local_infile: bool = False,
     ) -> None:
         super().__init__(capabilities, answer, shown)
-        self._more_results = more_results
         self._allows_local_infile = allows_local_infile
         assert self._capabilities & DEPRECATE_EOF, "older clients need a Resequencer"
         # What the number was behind the last packet that was read whole, and the columns left
@@ -152,9 +149,7 @@ class PassThrough(Forwarder):
             self._sequence = sequence + 1
             self._sequence_left = left
             self._sequence_rows = rows
-            if self._ok_payload is payload and (
-                self._more_results or self.status & STATE_CHANGED
-            ):
+            if self._ok_payload is payload and self.status & STATE_CHANGED:
                 changed = self._terminator(payload, state)
                 if changed is not payload:
                     pieces += (chunk[start:pos], frame(changed, sequence))

@@ -182,16 +182,13 @@ def eof_packet(status: int, warnings: int = 0) -> bytes:
     return bytes((EOF_HEADER,)) + _warnings(warnings) + status.to_bytes(2, "little")
 
 
-def end_of_rows(
-    capabilities: int, *, status: int, warnings: int = 0, info: bytes = b""
-) -> bytes:
+def end_of_rows(capabilities: int, *, status: int, warnings: int = 0) -> bytes:
     """Return the packet that ends rows for this client: EOF, or an OK with the header of an EOF."""
     if not capabilities & Capability.DEPRECATE_EOF:
         return eof_packet(status, warnings)
     return ok_packet(
         status=status,
         warnings=warnings,
-        info=info,
         capabilities=capabilities,
         header=EOF_HEADER,
     )
