@@ -7,12 +7,11 @@ import pytest
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
 from streamfrom.engine.messaging.table.message import (
-    ClaimResult,
     LeaseWrite,
     LeaseWrites,
 )
 from tests.sim.memory_store import DEFAULT_COMMENT, MemoryStore, StoredRow, loaded, raw_table
-from tests.virtual_loop import START_NS, VirtualClock, running
+from tests.virtual_loop import VirtualClock, running
 
 
 TABLE = loaded(raw_table("msg", DEFAULT_COMMENT + ",vt_lease=written"))
@@ -31,13 +30,6 @@ def request(*ids):
 
 
 @running
-async def test_a_claim_passes_over_locked_rows_and_tells_when_the_others_are_due():
-    store = rig(StoredRow(b"1", is_locked=True), StoredRow(b"2", time_next_ns=START_NS + 9))
-    result = await store.claim(TABLE, "0", request(b"1", b"2", b"3"))
-    assert result == ClaimResult((), {b"1": 0, b"2": START_NS + 9})
-
-
-@running
 async def test_a_first_delivery_writes_nothing_until_its_lease_is_written():
     store = rig(StoredRow(b"1"), StoredRow(b"2", is_locked=True), StoredRow(b"3", epoch=1))
     won = (await store.claim(LAZY, "0", request(b"1", b"2", b"3"))).rows
@@ -50,18 +42,6 @@ async def test_a_first_delivery_writes_nothing_until_its_lease_is_written():
     assert await store.write_leases(LAZY, "0", leases) == LeaseWrites((), (b"2",))
     assert rows[b"1"].epoch == 1
     assert rows[b"1"].time_next_ns == won[0].due_next_ns
-
-
-@running
-async def test_a_release_undoes_a_claim_that_nothing_followed():
-    store = rig(StoredRow(b"1"), StoredRow(b"2"))
-    won = (await store.claim(TABLE, "0", request(b"1", b"2"))).rows
-    assert store.ack("ks", "0", "msg", [b"2", b"9"]) == (b"2",)
-    assert store.ack("ks", "0", "msg", [b"2"]) == ()
-    await store.release(TABLE, "0", won)
-    rows = store.table("ks", "0", "msg")
-    assert (rows[b"1"].epoch, rows[b"1"].time_next_ns) == (0, 0)
-    assert rows[b"2"].epoch == 1
 
 
 @pytest.mark.parametrize(("fails_at", "epoch"), [(1, 0), (2, 1)])
