@@ -6,10 +6,7 @@ import pytest
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
-from streamfrom.engine.messaging.table.message import (
-    LeaseWrite,
-    LeaseWrites,
-)
+from streamfrom.engine.messaging.table.message import LeaseWrite, LeaseWrites
 from tests.sim.memory_store import DEFAULT_COMMENT, MemoryStore, StoredRow, loaded, raw_table
 from tests.virtual_loop import VirtualClock, running
 

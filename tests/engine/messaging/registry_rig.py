@@ -3,11 +3,7 @@
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.shell.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-from streamfrom.sqlparse_ext.writes.message_effects import (
-    Effect,
-    EffectKind,
-    Key,
-)
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
 from tests.sim.memory_store import MemoryStore, StoredRow, raw_table
 from tests.virtual_loop import VirtualClock
 

@@ -42,11 +42,7 @@ def test_the_ids_that_begin_alike_are_a_range(start, end):
         ({"column_count": "2"}, (1, 1), "166b40b4166b40b4"),
         ({"column_count": "2", "column_bytes": "1"}, (1, 1), "16166b40b44aba4b"),
         ({"column_count": "3", "column_bytes": "1,,4"}, (1, 1, 1), "16166b40166b40b4"),
-        (
-            {"column_count": "2", "column_vindex": "binary,hash"},
-            (b"a", 1),
-            "61000000166b40b4",
-        ),
+        ({"column_count": "2", "column_vindex": "binary,hash"}, (b"a", 1), "61000000166b40b4"),
         ({"column_count": "2", "column_vindex": ",binary"}, (1, b"a"), "166b40b461"),
     ],
 )

@@ -89,8 +89,7 @@ def test_at_least_one_value_must_be_asked_for(count):
 
 
 @given(
-    st.integers(1, 50),
-    st.lists(st.tuples(st.integers(0, 2), st.integers(1, 120)), max_size=60),
+    st.integers(1, 50), st.lists(st.tuples(st.integers(0, 2), st.integers(1, 120)), max_size=60)
 )
 def test_several_proxies_never_give_a_value_twice(cache, requests):
     next_id = 1

@@ -212,13 +212,7 @@ def test_a_proxy_that_dies_in_a_batch_is_told_and_the_next_run_goes_on(
     assert waiting(connection) == SENT | POISON
     config = config_of(proxy, tmp_path)
     report = run(spark, config)
-    assert report.counts == {
-        "read": 9,
-        "done": 8,
-        "dead_lettered": 1,
-        "left": 0,
-        "rows_out": 8,
-    }
+    assert report.counts == {"read": 9, "done": 8, "dead_lettered": 1, "left": 0, "rows_out": 8}
     assert not waiting(connection)
     assert sorted(found(config.out)) == sorted(SENT)
     assert sorted(found(config.dead_folder)) == sorted(POISON)

@@ -2,12 +2,7 @@
 
 import pytest
 
-from tests.fixtures.streams import (
-    eventually,
-    message_table,
-    rows as rows_of,
-    run as execute,
-)
+from tests.fixtures.streams import eventually, message_table, rows as rows_of, run as execute
 from tests.spark.killed import servers_on_mysql_with_kills
 
 
@@ -43,8 +38,7 @@ def started(spark, queue, each, *, now=True, **more):
 
 def state(connection):
     return rows_of(
-        connection,
-        "SELECT COUNT(*), COUNT(time_acked), MIN(epoch), MAX(epoch) FROM my_message",
+        connection, "SELECT COUNT(*), COUNT(time_acked), MIN(epoch), MAX(epoch) FROM my_message"
     )[0]
 
 

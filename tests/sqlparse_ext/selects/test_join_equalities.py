@@ -130,11 +130,7 @@ def test_a_table_belongs_to_the_select_of_a_union_that_it_stands_in():
     )
     assert [source.block for source in found.sources] == [0, 1, 1, 2]
     assert [source.is_main for source in found.sources] == [True, True, False, True]
-    assert [block.items for block in found.blocks] == [
-        (Reference(0, "id"),),
-        ((Slot(0),),),
-        (),
-    ]
+    assert [block.items for block in found.blocks] == [(Reference(0, "id"),), ((Slot(0),),), ()]
     assert [block.is_distinct for block in found.blocks] == [False, True, False]
     assert not any(block.is_grouped for block in found.blocks)
     assert found.operators == ("EXCEPT", "UNION ALL")
@@ -156,10 +152,7 @@ def test_a_limit_of_one_of_several_selects_is_inside():
 def test_a_derived_table_that_is_all_of_a_from_is_looked_through():
     assert certain(
         "SELECT * FROM (SELECT x.a FROM (SELECT a FROM t JOIN u USING (id)) x) y"
-    ) == {
-        "t",
-        "u",
-    }
+    ) == {"t", "u"}
     assert certain("SELECT * FROM (SELECT a FROM t LEFT JOIN u USING (id)) y") == {"t"}
     assert certain("SELECT * FROM (SELECT a FROM t) y JOIN u ON u.a = y.a") == {"u"}
     assert certain("SELECT * FROM (SELECT MAX(a) FROM t) y") == set()

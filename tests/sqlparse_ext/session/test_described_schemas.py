@@ -2,10 +2,7 @@
 
 import ast
 
-from streamfrom.sqlparse_ext.session.described_schemas import (
-    SCHEMA_COLUMNS,
-    described,
-)
+from streamfrom.sqlparse_ext.session.described_schemas import SCHEMA_COLUMNS, described
 from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 

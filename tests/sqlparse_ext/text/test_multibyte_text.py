@@ -7,11 +7,7 @@ from hypothesis import given, strategies as st
 from streamfrom.sqlparse_ext.reading.split import split_statements
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.lexer import fingerprint
-from streamfrom.sqlparse_ext.text.multibyte_text import (
-    has_dollar_quotes,
-    original,
-    readable,
-)
+from streamfrom.sqlparse_ext.text.multibyte_text import has_dollar_quotes, original, readable
 from tests.cases import cases
 from tests.growth import is_linear
 from tests.sqlparse_ext.facts import statement

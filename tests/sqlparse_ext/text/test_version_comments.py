@@ -88,8 +88,7 @@ def test_time_is_linear(piece):
 
 
 @pytest.mark.parametrize(
-    "piece",
-    [b"x" * 64, rb"\n", b"''", b"1,", b"'a',", b"`", b"/* */", b"*", b"-- \n", b"\\\\"],
+    "piece", [b"x" * 64, rb"\n", b"''", b"1,", b"'a',", b"`", b"/* */", b"*", b"-- \n", b"\\\\"]
 )
 @pytest.mark.parametrize("head", [b"/*!50000 SELECT */ ", b"/*!50000 '*/ '", b"/*!99999 "])
 def test_others_may_run_before_half_a_megabyte_is_read(head, piece):

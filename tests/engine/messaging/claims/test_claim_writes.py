@@ -22,8 +22,7 @@ def request(*ids, columns=("id", "message"), draw=lambda: 0):
 
 def test_a_claim_locks_asks_for_the_rest_writes_and_commits():
     answer = StoreAnswer(
-        [((b"0", b"0", b"1"), b"\x011\x01x"), ((b"2", b"77", b"2"), b"\x012\x01y")],
-        types=b"it",
+        [((b"0", b"0", b"1"), b"\x011\x01x"), ((b"2", b"77", b"2"), b"\x012\x01y")], types=b"it"
     )
     late = StoreAnswer([((b"3", b"2000000000000"), b"")])
     result, sent = run(

@@ -1,12 +1,6 @@
 from typing import get_args
 
-from streamfrom.engine.messaging.dispatch.events import (
-    Acked,
-    Action,
-    Due,
-    Event,
-    TableEvent,
-)
+from streamfrom.engine.messaging.dispatch.events import Acked, Action, Due, Event, TableEvent
 
 
 def test_events_are_values():

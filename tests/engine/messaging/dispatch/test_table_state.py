@@ -3,24 +3,13 @@
 Names that begin with m restate tests of the original's manager; tests/integration/delivery restates all of them from outside.
 """
 
-from streamfrom.engine.messaging.dispatch.events import (
-    Acked,
-    Claim,
-    Deliver,
-    ReceiverReady,
-)
+from streamfrom.engine.messaging.dispatch.events import Acked, Claim, Deliver, ReceiverReady
 from streamfrom.engine.messaging.dispatch.sending import (
     CLAIM_BYTES_MAX,
     CLAIMS_IN_FLIGHT_MAX,
     ROW_BYTES_ASSUMED,
 )
-from tests.engine.messaging.table_rig import (
-    SECOND_NS,
-    TableRig,
-    claimed,
-    delivered,
-    only,
-)
+from tests.engine.messaging.table_rig import SECOND_NS, TableRig, claimed, delivered, only
 
 
 def test_m4_a_row_is_claimed_then_delivered_then_waits_for_its_ack():

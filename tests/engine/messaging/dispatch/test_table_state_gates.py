@@ -1,12 +1,7 @@
 """What holds messages back: vt_max_in_flight, vt_max_rate, vt_paused."""
 
 from streamfrom.engine.errors import StreamLost
-from streamfrom.engine.messaging.dispatch.events import (
-    Deposed,
-    Elected,
-    End,
-    Reconfigured,
-)
+from streamfrom.engine.messaging.dispatch.events import Deposed, Elected, End, Reconfigured
 from streamfrom.engine.messaging.gates.in_flight_limit import STANDING_NS
 from streamfrom.engine.messaging.leases.lease_reads import FindLeases, Look
 from streamfrom.engine.messaging.queue.poll import Poll, PollResult

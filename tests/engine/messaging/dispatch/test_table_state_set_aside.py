@@ -73,14 +73,8 @@ def test_a_bad_row_is_told_once_and_tried_again_after_ever_longer_pauses():
 def test_a_poll_that_sees_another_value_and_a_statement_that_names_it_bring_it_back():
     for change in (
         lambda rig: rig.polled(MessageKey(b"1", 7, 0)),
-        lambda rig: [
-            *rig.post(Changed("0", (b"1",))),
-            *rig.polled(MessageKey(b"1", 50, 0)),
-        ],
-        lambda rig: [
-            *rig.post(Touched("0", (b"1",))),
-            *rig.polled(MessageKey(b"1", 50, 0)),
-        ],
+        lambda rig: [*rig.post(Changed("0", (b"1",))), *rig.polled(MessageKey(b"1", 50, 0))],
+        lambda rig: [*rig.post(Touched("0", (b"1",))), *rig.polled(MessageKey(b"1", 50, 0))],
         lambda rig: rig.due(1),
     ):
         rig = Rig().attach(1, 2)

@@ -1,10 +1,7 @@
 """What is read off a scheduler: exact where memory knows all, and where it does not, said so."""
 
 from streamfrom.engine.messaging.dispatch.events import Acked, Claim, Detached
-from streamfrom.engine.messaging.figures.table_figures import (
-    queue_figures,
-    stream_figures,
-)
+from streamfrom.engine.messaging.figures.table_figures import queue_figures, stream_figures
 from streamfrom.engine.messaging.table.message import (
     ClaimedRow,
     ClaimResult,

@@ -6,10 +6,7 @@ from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.shell.registry import HIDDEN_S
 from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
 from streamfrom.engine.messaging.table.message_table import load
-from tests.engine.messaging.registry_rig import (
-    STOPPED,
-    RegistryRig,
-)
+from tests.engine.messaging.registry_rig import STOPPED, RegistryRig
 from tests.fixtures.logged import logged
 from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
 from tests.virtual_loop import run_virtual, running

@@ -9,14 +9,7 @@ from streamfrom.sqlparse_ext.writes.message_effects import (
     Effect,
     EffectKind,
 )
-from tests.engine.messaging.registry_rig import (
-    KS,
-    OTHER,
-    STOPPED,
-    RegistryRig,
-    insert,
-    new,
-)
+from tests.engine.messaging.registry_rig import KS, OTHER, STOPPED, RegistryRig, insert, new
 from tests.engine.messaging.runner_rig import Receiver
 from tests.fixtures.logged import logged
 from tests.sim.memory_store import DEFAULT_COMMENT, raw_table

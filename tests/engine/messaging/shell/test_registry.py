@@ -6,16 +6,8 @@ import pytest
 
 from streamfrom.engine.errors import StoreError, TableLoadError
 from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
-from streamfrom.sqlparse_ext.writes.message_effects import (
-    Effect,
-    EffectKind,
-)
-from tests.engine.messaging.registry_rig import (
-    STOPPED,
-    RegistryRig,
-    insert,
-    new,
-)
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
+from tests.engine.messaging.registry_rig import STOPPED, RegistryRig, insert, new
 from tests.engine.messaging.runner_rig import Receiver
 from tests.sim.memory_store import raw_table
 from tests.virtual_loop import run_virtual, running
