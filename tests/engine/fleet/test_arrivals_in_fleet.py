@@ -60,3 +60,19 @@ async def test_a_stuck_consumer_loses_what_all_dispatchers_sent():
         client = await with_backlog(fleet, 2)
         await asyncio.sleep(2 * ACK_WAIT_S)
         assert len(client.rows) == 4 * EACH
+
+
+@running
+async def test_what_failed_on_one_shard_is_retried_while_the_work_goes_on_on_the_other():
+    async with Members(2, SHARDS, SHORT) as fleet:
+        await dispatched_apart(fleet)
+        client = fleet.attach(0, Client(1))
+        for ident in range(10):
+            fleet.insert(ident, via=0, shard=shard_of(ident))
+            await asyncio.sleep(0.01)
+        # 1 fails, and all others are done.
+        for ident in (0, *range(2, 10)):
+            await asyncio.sleep(ACK_WAIT_S / 4)
+            fleet.ack(ident, via=0, shard=shard_of(ident))
+        assert client.payloads.count(b"1") == 2
+        assert len(client.rows) == 11

@@ -191,6 +191,17 @@ async def test_a_limit_of_the_table_comes_and_goes_while_a_stream_is_open(none):
 
 
 @running
+async def test_a_stream_that_wants_no_prefetch_or_has_an_end_has_no_shares():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    rig.open(Client(rows_max=5), prefetch=10)
+    rig.open(Client(prefetch=0), prefetch=0)
+    ((_, link),) = rig.links
+    shares = [message.share for message in link.sent if isinstance(message, OpenStream)]
+    assert shares == [None, None]
+
+
+@running
 async def test_it_is_served_once_the_dispatcher_says_so():
     rig = Rig()
     rig.streams.dispatched_by("ks", "0", member("m1"))
@@ -255,6 +266,18 @@ async def test_a_lost_link_is_tried_again_with_growing_pauses_and_tells_why():
         await asyncio.sleep(0.02)
         assert len(rig.links) == count + 1
     assert set(rig.said) == {("unserved", "0", "there:1: connection refused")}
+
+
+@running
+async def test_a_stream_that_ends_there_is_opened_again_after_a_pause():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    rig.open()
+    ((_, link),) = rig.links
+    link.hearer.heard(StreamEnded(1, "not any more"))
+    assert rig.said == [("unserved", "0", "not any more")]
+    await asyncio.sleep(0.11)
+    assert [type(message) for message in link.sent] == [OpenStream, CloseStream, OpenStream]
 
 
 @running

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from streamfrom.engine.fleet.peer_link import (
+    AckEarly,
     CloseStream,
     DefinitionsChanged,
     ForgetStream,
@@ -144,6 +145,31 @@ async def test_definitions_are_read_for_a_member_before_it_is_answered():
         assert sorted(message.number for message in link.sent) == [7, 8]
         assert {type(message) for message in link.sent} == {RequestDone}
         assert "new" in fleet.registries[0].tables("ks")
+
+
+@running
+async def test_early_acks_of_what_is_in_flight_are_taken_for_a_member_and_written():
+    async with Members(1, comment=f"{COMMENT},vt_ack=early") as fleet:
+        guest, link = visit(fleet)
+        fleet.attach(0, Client())
+        fleet.insert(1, 2, 3, via=0)
+        await asyncio.sleep(0.1)
+        ack = AckEarly(7, "ks", "msg", "0", (b"1", b"2"), 5)
+        guest.heard(ack)
+        guest.heard(replace(ack, number=8))
+        for number, other in enumerate(
+            [
+                replace(ack, ids=(b"3", b"99")),
+                replace(ack, keyspace="none"),
+                replace(ack, table="none"),
+                replace(ack, shard="none"),
+            ]
+        ):
+            guest.heard(replace(other, number=number))
+        taken = [RequestDone(7, 2), RequestDone(8, 0)]
+        assert link.sent == taken + [RequestDone(number, None) for number in range(4)]
+        await asyncio.sleep(0.1)
+        assert [fleet.row(one).time_acked_ns for one in (1, 2, 3)] == [5, 5, None]
 
 
 @running

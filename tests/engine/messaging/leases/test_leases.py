@@ -42,6 +42,15 @@ def test_a_message_that_is_sent_again_is_held_by_the_last_one():
     assert leases.ended(20) == [Lease(20, b"1", 2)]
 
 
+def test_who_leaves_gives_back_only_what_is_still_its_own():
+    leases = held((1, 10), (2, 10))
+    leases.give(2, [row(1, 20)])
+    leases.give_back_of(1, b"1")
+    leases.give_back_of(1, b"2")
+    leases.give_back_of(1, b"3")
+    assert leases.ended(99) == [Lease(20, b"1", 2)]
+
+
 def test_what_was_given_back_does_not_gather_until_its_time_has_come():
     leases = Leases()
     for ident in range(10 * STALE_MIN):
@@ -69,6 +78,17 @@ def test_a_question_is_bounded():
     assert len(leases.next_look()) == LOOK_IDS_MAX
     leases.looked({}, NOW_NS)
     assert len(leases.next_look()) == 1
+
+
+def test_a_look_gives_back_prolongs_or_changes_nothing():
+    leases = held((1, 10), (2, 20), (3, 30), (4, 40))
+    leases.suspect(None, by_heartbeat=True)
+    leases.next_look()
+    given_back, prolonged = leases.looked({b"2": 15, b"3": 30, b"4": 99}, NOW_NS)
+    assert [lease.id for lease in given_back] == [b"1", b"2"]
+    assert prolonged == [Lease(99, b"4", 1)]
+    assert leases.ended(50) == [Lease(30, b"3", 1)]
+    assert leases.ended(99) == [Lease(99, b"4", 1)]
 
 
 def test_what_anything_but_a_heartbeat_made_due_later_is_given_back():
