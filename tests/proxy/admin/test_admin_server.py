@@ -2,7 +2,6 @@
 
 import ast
 import asyncio
-import json
 
 import aiohttp
 
@@ -12,7 +11,7 @@ from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.admin.overview import queue_records
 from streamfrom.proxy.config.file import TlsSettings
 from streamfrom.proxy.status.fleet_figures import MembersFigures
-from streamfrom.proxy.status.status_rows import MEMBERS, Unanswered, member_rows
+from streamfrom.proxy.status.status_rows import Unanswered
 from streamfrom.proxy.tls import ServerTls
 from tests.cases import cases
 from tests.proxy.admin.conftest import (
@@ -46,15 +45,6 @@ async def test_metrics_are_prometheus_text(served):
     assert headers["Content-Type"].startswith("text/plain; version=")
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert "\nstreamfrom_connections 2\n" in text
-
-
-async def test_tables_are_json_by_column(served):
-    status, text, _ = await served.ask("/api/members")
-    assert status == 200
-    (row,) = member_rows([served.status.member()])
-    assert json.loads(text) == [
-        {column.name: value for column, value in zip(MEMBERS, row, strict=True)}
-    ]
 
 
 @cases(path=str, method=str, expected=ast.literal_eval)

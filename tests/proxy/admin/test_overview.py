@@ -8,23 +8,13 @@ from streamfrom.engine.messaging.table.setting_keys import KEYS
 from streamfrom.engine.messaging.table.table_settings import CONSENT
 from streamfrom.proxy.admin.history import Rates
 from streamfrom.proxy.admin.overview import (
-    limits,
     newer,
     queue_records,
-    records,
     setting_records,
     shard_records,
 )
 from tests.proxy.admin.conftest import figures
-from tests.proxy.rigs import SERVER
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
-
-
-def test_rows_become_records_by_column():
-    (record,) = records(
-        "members", [(None, "1.0", 2.0, 3, 4, 5, 0, None, "", 1, 9.5, None, None)]
-    )
-    assert (record["member"], record["uptime_s"], record["is_stopping"]) == (None, 2.0, 0)
 
 
 def test_a_queue_has_its_row_and_its_rates():
@@ -48,12 +38,6 @@ def test_a_table_that_cannot_be_used_has_its_reason():
     first, second = queue_records([figures()], [("ks", error)], lambda _: None, 0)
     assert (first["queue"], first["error"], first["is_paused"]) == ("broken", "no id", None)
     assert second["error"] is None
-
-
-def test_limits_are_those_in_force():
-    found = limits(replace(SERVER, max_connections=7))
-    assert found["max_connections"] == 7
-    assert found["connection_memory"] == SERVER.connection_memory_bytes
 
 
 def test_a_shard_of_a_queue_has_its_figures():

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.proxy.fake_answers import HANG_S, Error, Ok, Silence, until
+from tests.proxy.fake_answers import HANG_S, until
 from tests.proxy.fake_client import Client
 from tests.proxy.rigs import add_message_table, running_proxy
 from tests.proxy.sessions.test_session import refused
@@ -67,30 +67,6 @@ async def test_a_transaction_that_nobody_ends_is_rolled_back_and_the_client_told
         assert (await client.farewell()).code == 1053
         assert not backend.in_transaction
         assert "COMMIT" not in server.heard
-
-
-@pytest.mark.parametrize("prepared", [False, True])
-@pytest.mark.parametrize("answer", [Ok(), Error(1180, "Got error 28 during COMMIT")])
-async def test_a_commit_under_way_is_answered_after_the_grace(server, prepared, answer):
-    async with running_proxy(server, shutdown_grace_s=0.05, failover_buffer_s=LONG_S) as proxy:
-        client = await proxy.client()
-        statement, *_ = await client.prepare("COMMIT")
-        await client.query("BEGIN")
-        await client.query("INSERT INTO t VALUES (1)")
-        gate = asyncio.Event()
-        server.once("COMMIT", Silence(gate, answer))
-        if prepared:
-            client.send_execute(statement)
-        else:
-            client.send("COMMIT")
-        end = stopping(proxy)
-        await asyncio.sleep(0.1)
-        assert not end.done()
-        gate.set()
-        result = (await client.answer())[0]
-        assert result.code == (0 if isinstance(answer, Ok) else 1180)
-        assert not any("KILL" in text for text in server.controlled)
-        await end
 
 
 async def test_no_stream_begins_once_a_stop_has_begun(server):

@@ -45,26 +45,6 @@ async def test_a_transaction_begins_with_its_first_statement_and_is_undone_when_
     ]
 
 
-async def test_what_stands_apart_is_read_before_the_transaction_begins(server, session):
-    server.on("FROM t", rows_of("a"))
-    server.on("UPDATE", Ok(affected_rows=1))
-    before = len(server.heard)
-
-    def talk():
-        read = yield StoreQuery(b"SELECT n FROM t", 1, is_apart=True)
-        yield StoreQuery(b"UPDATE t", commits=True)
-        return read.rows
-
-    rows, _ = await session.transact(talk)
-    assert rows == [((b"a",), b"")]
-    assert server.heard[before:] == [
-        "SELECT n FROM t",
-        "START TRANSACTION",
-        "UPDATE t",
-        "COMMIT",
-    ]
-
-
 async def test_what_goes_ahead_is_sent_in_the_same_write_and_answered_with_it(server, session):
     server.on("FROM t", rows_of("a"))
     server.on("FROM u", rows_of("b"))

@@ -1,6 +1,5 @@
 """Members that ask each other about sessions, over real sockets of this machine."""
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -139,17 +138,6 @@ async def test_a_kill_of_what_cannot_be_reached_names_the_address(three):
         await one.others.kill_user(BOSS, "eve", query_only=False)
     (eve, _) = other.sessions.values()
     assert eve.told == ["end"], "who answers has done it"
-
-
-@pytest.mark.usefixtures("impatient")
-async def test_a_member_that_hangs_is_given_up(three, monkeypatch):
-    one, two, _ = three
-    one.known = [two.own]
-    monkeypatch.setattr(
-        Session, "interrupt", lambda *_: [asyncio.ensure_future(asyncio.Event().wait())]
-    )
-    with pytest.raises(MemberUnreachable, match="Deadline Exceeded"):
-        await one.others.kill(BOSS, first_of(2) + 1, query_only=True)
 
 
 async def test_who_is_no_member_any_more_is_refused_on_a_connection_that_stands(three):

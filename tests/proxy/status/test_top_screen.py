@@ -45,14 +45,6 @@ def test_a_column_is_chosen_and_the_largest_figures_come_first():
     assert "by ack time" in screen.lines(200, 9)[0]
 
 
-def test_a_second_sample_tells_rates():
-    screen = screen_of(queue("a", delivered=100))
-    screen.told("queues", [queue("a", delivered=300)], 12.0)
-    heading, line = screen.lines(200, 9)[2:4]
-    assert "DELIVERED/S" in heading
-    assert " 100 " in line
-
-
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_table_is_shown_and_sorted_by_each_column(view):
     screen = TopScreen()

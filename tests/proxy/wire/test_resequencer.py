@@ -32,7 +32,6 @@ from tests.proxy.wire.streams import (
     error_of,
     places,
     result_sets,
-    small_frames,
 )
 
 
@@ -84,20 +83,6 @@ def test_the_answers_of_several_shards_become_one(shards, places, capabilities):
         shards[-1].end,
     )
     assert (out, sequence) == frames(client_payloads([whole], capabilities), 1)
-
-
-@given(rows=st.lists(st.binary(min_size=1, max_size=400), max_size=5), places=places)
-def test_every_frame_of_a_long_row_gets_its_number(rows, places):
-    with small_frames(64):
-        packets = [text_row([row]) for row in rows]
-        end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
-        stream = frames([column_count(1), DEFINITION, *packets, end], 1)[0]
-        reader = Resequencer(OLD)
-        out = b"".join(reader.feed(piece) for piece in cut(stream, places))
-        eof = eof_packet(Status.AUTOCOMMIT)
-        expected = [column_count(1), DEFINITION, eof, *packets, eof]
-        assert (out, reader.next_sequence) == frames(expected, 1)
-        assert reader.rows == len(rows)
 
 
 def test_an_error_is_never_swallowed():

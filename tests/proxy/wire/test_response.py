@@ -10,10 +10,20 @@ from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
     column_count,
     column_definition,
+    eof_packet,
     ok_packet,
     text_row,
 )
-from tests.proxy.wire.streams import BACKEND, MODERN, OLD, RESIGNALLED, cut, error_of, places
+from tests.proxy.wire.streams import (
+    BACKEND,
+    MODERN,
+    OLD,
+    RESIGNALLED,
+    cut,
+    error_of,
+    places,
+    small_frames,
+)
 
 
 ROWS = [text_row([b"1"]), text_row([b"2"])]
@@ -46,6 +56,24 @@ def test_noise_raises_nothing_but_wire_errors(make, data):
     with contextlib.suppress(WireError):
         reader.feed(data)
         _ = reader.ok, reader.trackers
+
+
+@given(rows=st.lists(st.binary(min_size=1, max_size=400), max_size=5), places=places)
+def test_continuations_of_long_rows_are_never_taken_for_the_end(rows, places):
+    # Values begin with every byte there is; frames of 64 bytes stand in for 16 MiB.
+    with small_frames(64):
+        packets = [text_row([row]) for row in rows]
+        head = [column_count(1), column_definition(ColumnDefinition("id"))]
+        end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
+        stream, _ = frames([*head, *packets, end], 1)
+        pieces = cut(stream, places)
+        relay, old, collector = PassThrough(MODERN), Resequencer(OLD), RowCollector()
+        assert b"".join(map(relay.feed, pieces)) == stream
+        out = b"".join(map(old.feed, pieces)), old.next_sequence
+        assert out == frames([*head, eof_packet(2), *packets, eof_packet(2)], 1)
+        assert [row for piece in pieces for row in collector.feed(piece)] == packets
+        for reader in (relay, old, collector):
+            assert (reader.done, reader.rows) == (True, len(rows))
 
 
 @given(places=places)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
 
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.framing import frames
@@ -7,12 +7,10 @@ from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
     column_count,
     column_definition,
-    ok_packet,
     text_row,
 )
 from streamfrom.proxy.wire.row_collector import RowCollector
 from tests.proxy.wire.streams import (
-    BACKEND,
     Done,
     Failed,
     Rows,
@@ -22,7 +20,6 @@ from tests.proxy.wire.streams import (
     ok_of,
     places,
     result_sets,
-    small_frames,
 )
 
 
@@ -43,17 +40,6 @@ def test_any_cut_of_the_stream_gives_the_same_rows(part, places):
     else:
         assert ok_of(reader).warnings == part.end.warnings
         assert reader.trackers == part.end.trackers
-
-
-@given(rows=st.lists(st.binary(min_size=1, max_size=400), max_size=5), places=places)
-def test_long_rows_are_joined(rows, places):
-    with small_frames(64):
-        packets = [text_row([row]) for row in rows]
-        end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
-        stream = frames([column_count(1), DEFINITION, *packets, end], 1)[0]
-        reader = RowCollector()
-        assert [row for piece in cut(stream, places) for row in reader.feed(piece)] == packets
-        assert reader.done
 
 
 def test_rows_come_as_soon_as_they_are_whole():
