@@ -117,8 +117,11 @@ def test_extended_metadata_is_asked_for_a_client_that_has_it_and_never_left_out(
 
 def test_a_refusal_keeps_the_servers_words():
     client, _ = greeted()
+    fast_path = frame(b"\x01\x03", 2)
+    assert client.receive_data(fast_path) is LoginPhase.AUTHENTICATING
+    assert client.data_to_send() == b""
     with pytest.raises(BackendError, match="Access denied") as caught:
-        client.receive_data(frame(err_packet(1045, "28000", "Access denied", PROXY_OFFER), 2))
+        client.receive_data(frame(err_packet(1045, "28000", "Access denied", PROXY_OFFER), 3))
     assert caught.value.wire_code() == (1045, "28000")
     assert client.phase is LoginPhase.CLOSED
 

@@ -110,6 +110,19 @@ def test_session_state_of_the_proxys_own_asking_does_not_leak():
     assert PassThrough(MODERN_WITHOUT_TRACK, shown=bytes).feed(stream) == plain
 
 
+def test_a_file_is_asked_for_only_when_the_statement_allows_it():
+    request = frame(b"\xfb/etc/passwd", 1)
+    relay = PassThrough(MODERN, allows_local_infile=True)
+    assert relay.feed(request) == request
+    assert relay.wants_local_infile == b"/etc/passwd"
+    assert relay.next_sequence == relay.infile_sequence == 2
+    answer = frame(ok_packet(7, status=2, capabilities=BACKEND), 4)
+    assert relay.feed(answer) == answer
+    assert (relay.wants_local_infile, ok_of(relay).affected_rows) == (None, 7)
+    with pytest.raises(WireError):
+        PassThrough(MODERN).feed(request)
+
+
 @given(part=result_sets(), data=st.data())
 def test_a_damaged_answer_raises_nothing_but_wire_errors(part, data):
     stream = bytearray(frames(backend_payloads([part]), 1)[0])
