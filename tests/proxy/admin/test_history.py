@@ -2,7 +2,8 @@
 
 import pytest
 
-from streamfrom.proxy.admin.history import QUEUES_MAX, SAMPLES_MAX, History, QueueHistory
+from streamfrom.proxy.admin import history as history_module
+from streamfrom.proxy.admin.history import SAMPLES_MAX, History, QueueHistory
 from tests.proxy.admin.conftest import figures
 
 
@@ -82,7 +83,8 @@ def test_rates_of_a_full_ring_are_since_the_last_samples():
     assert rates.delivered_per_s == 5.0
 
 
-def test_queues_that_are_gone_are_forgotten_and_their_number_is_bounded():
+def test_queues_that_are_gone_are_forgotten_and_their_number_is_bounded(monkeypatch):
+    monkeypatch.setattr(history_module, "QUEUES_MAX", 9)
     history = History()
     history.sample([figures("a"), figures("b")], 0.0)
     history.forget_all_but([figures("b")])
@@ -90,7 +92,7 @@ def test_queues_that_are_gone_are_forgotten_and_their_number_is_bounded():
     assert len(history) == 1
     assert history.series("ks", "b")["at_s"] == [10.0]
     assert history.series("ks", "a")["at_s"] == []
-    history.sample([figures(f"q{number}") for number in range(QUEUES_MAX + 5)], 20.0)
-    assert len(history) == QUEUES_MAX
+    history.sample([figures(f"q{number}") for number in range(14)], 20.0)
+    assert len(history) == 9
     history.sample([figures("b")], 30.0)
     assert history.series("ks", "b")["at_s"] == [10.0, 30.0]

@@ -72,16 +72,16 @@ async def test_rows_in_flight_are_looked_at_on_the_control_connection(server, st
     assert server.heard == []
 
 
-async def test_a_thousand_queues_that_purge_at_once_leave_connections_to_clients(server, table):
+async def test_many_queues_that_purge_at_once_leave_connections_to_clients(server, table):
     gate = asyncio.Event()
     server.on("FOR UPDATE SKIP LOCKED", Silence(gate, rows_of()))
     async with running_shard(server, pool_size=module.PURGES_AT_ONCE + 1) as shard:
         store = ShardStore({("plain", "-"): shard}, FixedClock())
-        purges = [asyncio.create_task(store.purge(table, "-", NOW_NS)) for _ in range(1000)]
+        purges = [asyncio.create_task(store.purge(table, "-", NOW_NS)) for _ in range(200)]
         await until(lambda: shard.pool.lent == module.PURGES_AT_ONCE)
         assert not shard.pool.waiting
         gate.set()
-        assert await asyncio.gather(*purges) == [Purged(0, 0)] * 1000
+        assert await asyncio.gather(*purges) == [Purged(0, 0)] * 200
 
 
 async def test_a_claim_is_one_transaction_and_bodies_stay_bytes(server, store, table):

@@ -26,8 +26,8 @@ from streamfrom.proxy.fleet.peer_codec import (
 
 number = st.integers(0, 2**63 - 1)
 text = st.text(st.characters(exclude_categories=["Cs"]))
-ids = st.lists(st.binary()).map(tuple)
-texts = st.lists(text).map(tuple)
+ids = st.lists(st.binary(max_size=9), max_size=3).map(tuple)
+texts = st.lists(text, max_size=3).map(tuple)
 keys = st.builds(
     MessageKey,
     st.binary(),
@@ -44,9 +44,11 @@ KINDS = {
     "str": text,
     "ShardName": text,
     "Mapping[ShardName, tuple[bytes, ...]]": st.dictionaries(text, ids),
-    "tuple[MessageKey, ...]": st.lists(keys).map(tuple),
+    "tuple[MessageKey, ...]": st.lists(keys, max_size=3).map(tuple),
     "tuple[ShardName, ...]": texts,
-    "tuple[TableEvent, ...]": st.deferred(lambda: st.lists(any_of(TableEvent)).map(tuple)),
+    "tuple[TableEvent, ...]": st.deferred(
+        lambda: st.lists(any_of(TableEvent), max_size=3).map(tuple)
+    ),
     "tuple[bytes, ...]": ids,
     "tuple[bytes, ...] | None": st.none() | ids,
     "tuple[str, ...]": texts,
