@@ -10,6 +10,7 @@ from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import (
     AccessDenied,
     ServerShutdown,
+    TooManyConnections,
     UserLimitReached,
 )
 from streamfrom.proxy.log import SparingLog
@@ -157,6 +158,54 @@ async def test_a_proof_that_nobody_waits_for_was_a_guess():
     gate.proven("eve", b"welcome", lambda: None)
     gate.disconnected()
     assert len(services.backoff) == 0
+
+
+@running
+async def test_an_address_has_so_many_connections_and_so_many_without_a_login():
+    _, link, services = made(per_address=3, logins=2)
+
+    def come(address="10.0.0.1"):
+        link.peer = address
+        one = LoginGate(services, link.link, LOG)
+        found = one.refusal()
+        if found is None:
+            one.open()
+        return one, found
+
+    first, second = come()[0], come()[0]
+    refusal = come()[1]
+    assert refusal is not None
+    assert refusal.wire_code() == (1040, "08004")
+    assert "max_logins_per_address = 2" in str(refusal)
+    assert come("10.0.0.2")[1] is None
+    first.logged_in()
+    second.logged_in()
+    third, refusal = come()
+    assert refusal is None
+    refusal = come()[1]
+    assert refusal is not None
+    assert "max_connections_per_address = 3" in str(refusal)
+    for one in (first, third):
+        one.disconnected()
+    assert come()[1] is None
+    # One host may have all addresses of such a network.
+    for number in (1, 2):
+        assert come(f"2001:db8::{number}")[1] is None
+    assert come("2001:db8::3")[1] is not None
+    assert come("2001:db8:0:1::3")[1] is None
+
+
+@running
+async def test_a_place_is_kept_for_an_admin():
+    admin = replace(user(None), role=Role.ADMIN)
+    gate, _, services = made(users=(None, None), max_connections=2, has_admin=True)
+    assert gate.refusal() is None
+    newcomer = SimpleNamespace(user=None)
+    services.sessions[9] = newcomer
+    gate.check(admin, newcomer)
+    with pytest.raises(TooManyConnections):
+        gate.check(user(None), newcomer)
+    assert isinstance(gate.refusal(), TooManyConnections)
 
 
 @running
