@@ -67,7 +67,7 @@ def test_settings_have_the_values_of_the_comment():
     assert (found["vt_max_rate"], found["vt_max_per_key"]) == (0.5, 2)
     assert (found["vt_group"], found["vt_after"]) == (None, None)
     kinds = [found[f"vt_{key}"] for key in ("ack", "lease", "order", "prefetch")]
-    assert kinds == ["committed", "written", "oldest", "auto"]
+    assert kinds == ["committed", "lazy", "oldest", "auto"]
 
 
 def test_a_page_that_has_samples_is_given_the_newer_ones():
