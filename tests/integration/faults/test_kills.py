@@ -219,7 +219,11 @@ def test_kills_lose_nothing_and_repeat_only_what_they_cut_off(
         f"run again: {Counter(cause for *_, cause in again)}; run after their ack: {len(late)}"
     )
     assert not [one for one in again if one[-1] is None], "run twice without a kill"
-    assert not late, "run again after its ack"
+    around = {
+        n: (acked_s[n], runs[n], [one for one in kills if abs(one.from_s - acked_s[n]) < 15])
+        for n in late
+    }
+    assert not late, f"run again after its ack: {around}"
 
 
 def _committed_s(kills: list[Kill], acked_s: float) -> float:
