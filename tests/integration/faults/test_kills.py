@@ -34,8 +34,10 @@ BATCH = 10
 END_S = 120.0
 # How often each is killed, of ten times.
 SHARES = ("worker",) * 5 + ("proxy",) * 3 + ("server",) * 2
-# What a worker may have been given before another one's ack was committed, and come to after it.
-MARGIN_S = 1.0
+# What a worker may have been given before another one's ack was committed, and come to after it. Had the ack been lost, the
+# message would come when its lease of ACK_WAIT_S has ended.
+ACK_WAIT_S = 10
+MARGIN_S = ACK_WAIT_S - 2
 PROGRAM = """
 import asyncio, os, random, sys, time
 from streamfrom_worker import Worker
@@ -163,7 +165,10 @@ def test_kills_lose_nothing_and_repeat_only_what_they_cut_off(
 ) -> None:
     proxy, workers = team
     client = proxy.connect(database="commerce", autocommit=True)
-    run(client, "CREATE QUEUE job (n BIGINT) WITH (ack_wait = 5, max_backoff = 5)")
+    run(
+        client,
+        f"CREATE QUEUE job (n BIGINT) WITH (ack_wait = {ACK_WAIT_S}, max_backoff = {ACK_WAIT_S})",
+    )
     port, dice, kills = proxy.port, random.Random(SEED), list[Kill]()
     producer = Producer(port)
     producer.start()
