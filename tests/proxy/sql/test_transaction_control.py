@@ -152,6 +152,25 @@ async def test_a_savepoint_that_is_not_set_is_an_error_before_a_shard_has_begun(
     assert asked not in said(server) or known
 
 
+async def test_a_broken_transaction_refuses_everything_until_rollback(
+    server, other_server, client
+):
+    await client.query("BEGIN")
+    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
+    other_server.once("UPDATE", HangUp())
+    assert (await client.query(f"UPDATE t SET a = 1 WHERE id = {HIGH}")).code == 1105
+    for sql in (
+        "INSERT INTO t (id) VALUES (2)",
+        "SELECT * FROM t",
+        "SAVEPOINT a",
+        f"INSERT INTO t (id) VALUES (2), ({HIGH})",
+    ):
+        assert "send ROLLBACK, then begin again" in (await client.query(sql)).message
+    assert (await client.query("ROLLBACK")).error is None
+    assert (await client.query("INSERT INTO t (id) VALUES (3)")).error is None
+    assert not any("(2)" in text for text in server.heard + other_server.heard)
+
+
 @pytest.mark.parametrize("sql", ["COMMIT", "BEGIN"])
 async def test_a_broken_transaction_that_is_to_be_committed_says_that_it_was_not(
     server, proxy, sql

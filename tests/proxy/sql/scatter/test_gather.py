@@ -211,6 +211,19 @@ def ordered(*numbers):
     return result([INT, INT], [[b"%d" % n, b"%d" % n] for n in numbers])
 
 
+async def test_both_shards_get_the_text_and_their_rows_come_in_order():
+    stage = Stage("SELECT a FROM t ORDER BY a")
+    await stage.until_asked()
+    assert stage.backends[1].sent == [b"SELECT a AS `streamfrom:1`, a FROM t ORDER BY a"]
+    stage.backends[0].answer(ordered(1, 4))
+    stage.backends[1].answer(ordered(2, 3))
+    assert await stage.task
+    assert stage.reply.rows == [b"\x011", b"\x012", b"\x013", b"\x014"]
+    assert stage.reply.ended == (0, 0)
+    assert sorted(stage.executor.given) == [0, 1]
+    assert stage.executor.current is None
+
+
 async def test_the_warnings_of_all_shards_are_left_in_the_order_of_the_shards():
     def ask(text):
         if text == b"SHOW WARNINGS":
