@@ -41,7 +41,7 @@ def test_it_gets_messages_of_its_keys_and_others_get_theirs(
     )
     insert(producer, (1, "a"), (2, "b"), (3, "c"), (4, "it's"), (5, "b"), (6, "a"))
     assert sorted(one.ids(2)) == [1, 6]
-    assert two.ids(2) == [2, 4]
+    assert sorted(two.ids(2)) == [2, 4]
     assert two.poll(QUIET_S) is None
     run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id = 2")
     assert two.next(60) == (5, "b")
