@@ -309,6 +309,32 @@ async def test_a_kill_of_a_connection_that_is_gone_is_not_tried_again(plain: Pla
     await session.close()
 
 
+async def test_what_runs_when_the_proxy_is_killed_is_not_begun_a_second_time(
+    lone: Lone,
+) -> None:
+    run(lone.connect(), CREATE.format("job", 30))
+    run(lone.connect(), "INSERT INTO job (n) VALUES (1)")
+    begun, gate, worked = threading.Event(), threading.Event(), []
+    worker = Worker(f"mysql://root@127.0.0.1:{lone.port}/{lone.keyspace}")
+
+    @worker.queue("job", concurrency=2)
+    def work(message: Message) -> None:
+        worked.append(message["n"])
+        begun.set()
+        gate.wait(WAIT_S)
+
+    async with serving(worker):
+        await until(begun.is_set)
+        await asyncio.to_thread(lone.proxy.kill)
+        await asyncio.to_thread(lone.start)
+        client = lone.connect()
+        again = "SELECT unacked FROM streamfrom.streams"
+        await until(lambda: rows(client, again) == ((1,),))
+        gate.set()
+        await until(lambda: lone.direct("SELECT time_acked > 0 FROM job") == ((1,),))
+    assert worked == [1]
+
+
 async def test_what_had_not_begun_when_the_proxy_was_killed_is_worked_on_once(
     lone: Lone,
 ) -> None:

@@ -25,6 +25,7 @@ class Completer:
         self._session = session
         self._table = table
         self._acked: list[Any] = []
+        self._writing: list[Any] = []
         self._returned: list[Any] = []
         self._others: list[Result] = []
         self._news = asyncio.Event()
@@ -42,6 +43,10 @@ class Completer:
         self._is_idle.clear()
         self._news.set()
 
+    def is_done(self, ident: Any) -> bool:
+        """Return whether the acknowledgement of a message is yet to be written."""
+        return ident in self._acked or ident in self._writing
+
     async def written(self) -> None:
         """Return when all that was added is written."""
         await self._is_idle.wait()
@@ -58,6 +63,7 @@ class Completer:
 
     async def _write(self) -> None:
         acked, self._acked = self._acked[:AT_ONCE], self._acked[AT_ONCE:]
+        self._writing = acked
         if acked:
             changed = await self._each(self._table.acknowledge, acked)
             if changed < len(acked):
@@ -66,6 +72,7 @@ class Completer:
                     "messages were acknowledged before",
                     extra={"queue": self._table.name, "count": len(acked) - changed},
                 )
+        self._writing = []
         returned, self._returned = self._returned[:AT_ONCE], self._returned[AT_ONCE:]
         if returned:
             await self._each(self._table.give_back, returned)

@@ -135,6 +135,8 @@ class Consumer:
                     [self._handler.result(broken, Outcome.PARKED, 0.0, error)], table, completer
                 )
                 continue
+            if message.id in self._held or completer.is_done(message.id):
+                continue  # a proxy that has started anew does not know that this worker has it
             self._held[message.id] = time.monotonic()
             self._received.put_nowait(message)
 
