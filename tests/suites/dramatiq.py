@@ -68,7 +68,7 @@ def _run(run: Run) -> Outcomes:
 DRAMATIQ: Final = Suite(
     name="dramatiq",
     version=VERSION,
-    families=(Family.MARIADB,),
+    families=(Family.MARIADB, Family.MYSQL),
     databases=(DATABASE,),
     fetch=_fetch,
     run=_run,
