@@ -136,7 +136,7 @@ class Consumer:
                 )
                 continue
             if message.id in self._held or completer.is_done(message.id):
-                continue  # a proxy that has started anew does not know that this worker has it
+                continue  # a restarted proxy does not know that this worker has it
             self._held[message.id] = time.monotonic()
             self._received.put_nowait(message)
 
