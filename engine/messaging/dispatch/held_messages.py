@@ -187,6 +187,10 @@ class HeldMessages:
     def looked(self, shard: ShardState, time_next_ns: Mapping[bytes, int], now_ns: int) -> None:
         """Take in what rows say that may have changed: when those that are there and unacked are due."""
         given_back, prolonged = shard.looked(time_next_ns, now_ns)
+        if gone := [lease.id for lease in given_back if lease.id not in time_next_ns]:
+            self._gone(shard, gone, now_ns)
+            # The id may have been inserted again since the look.
+            shard.polls.wanted |= shard.leases.is_to_look
         for lease in given_back:
             self._receivers.acted(lease.receiver, 1, now_ns)
         for lease in prolonged:

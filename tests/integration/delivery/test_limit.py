@@ -8,7 +8,7 @@ import pytest
 from pymysql.constants import COMMAND, SERVER_STATUS
 
 from tests.cases import cases, in_turn
-from tests.fixtures.streams import rows, run
+from tests.fixtures.streams import eventually, rows, run
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
@@ -42,6 +42,22 @@ def test_one_connection_takes_acks_and_takes_again(queue: Queue) -> None:
     assert sorted(first + second) == list(range(1, 31))
     assert taken(connection, 5) == []
     assert rows(connection, "SELECT 1") == ((1,),)
+
+
+@pytest.mark.parametrize("emptied", ["DELETE FROM my_message", "TRUNCATE my_message"])
+def test_an_emptied_queue_takes_the_same_ids_again(queue: Queue, emptied: str) -> None:
+    connection = queue.create(more=",vt_ack_wait=600,vt_lease_delay=60")
+    insert_all(connection, range(1, 4))
+    assert taken(connection, 3) == [1, 2, 3]
+    run(connection, emptied)
+    insert_all(connection, range(1, 4))
+    again: set[int] = set()
+
+    def is_whole() -> bool:
+        again.update(taken(connection, 3))
+        return again == {1, 2, 3}
+
+    eventually(is_whole)
 
 
 def test_what_it_gave_is_held_by_its_lease_whatever_becomes_of_the_connection(
