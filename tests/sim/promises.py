@@ -124,8 +124,10 @@ class Promises:
                 (limit := shard.gates.in_flight) and not limit.is_known
             ):
                 continue
-            at_once = CLAIMS_IN_FLIGHT_MAX if shard.order is None else 1
-            if len(shard.claims) < at_once:
+            may_claim = not shard.queue.in_flight
+            if shard.order is None:
+                may_claim = len(shard.claims) < CLAIMS_IN_FLIGHT_MAX
+            if may_claim:
                 # Nothing due waits while somebody has room, but for what gathers a moment.
                 for receiver in map(state.attached.__getitem__, state.ready):
                     is_due = shard.queue.due(now_ns, at_most=1, keys=receiver.keys)

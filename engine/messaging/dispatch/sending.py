@@ -66,10 +66,13 @@ class Sending:
                 limit.reading = self._parts.number()
                 self._actions.append(FindLeases(limit.reading, shard.name))
             return
-        # Where messages wait for others of their key, each claim has to see what the one before has sent.
-        at_once = CLAIMS_IN_FLIGHT_MAX if shard.order is None else 1
-        while len(shard.claims) < at_once and self._start_claim(shard, now_ns):
-            pass
+        if shard.order is None:
+            while len(shard.claims) < CLAIMS_IN_FLIGHT_MAX and self._start_claim(shard, now_ns):
+                pass
+        # Where messages wait for others of their key, a claim wins rows that it was not asked for. So each has to see what
+        # the one before has sent, and what a release has put back.
+        elif not shard.queue.in_flight:
+            self._start_claim(shard, now_ns)
 
     def _start_claim(self, shard: ShardState, now_ns: int) -> bool:
         """Start a claim for receivers of the same keys, those served longest ago; return whether there is one."""
