@@ -249,7 +249,7 @@ class MemberStatus:
     certificate_expires_s: when its certificate for clients ends, as Unix time; None without one.
     address: where other members reach it, host:port; empty for nowhere.
     dispatches: the shards whose messages it sends, as keyspace/shard.
-    clock_unix_s: its clock, as Unix time; None of a member of an older version.
+    clock_unix_s: its clock, as Unix time; None where it does not report it.
     """
 
     member: str | None
