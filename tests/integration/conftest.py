@@ -12,14 +12,7 @@ from typing import Any
 
 import pytest
 
-from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import (
-    DatabaseServer,
-    ServerPool,
-    execute,
-    free_port,
-    names,
-)
+from tests.fixtures.database_servers import DatabaseServer, execute, free_port, names
 from tests.fixtures.running_proxy import (
     RunningProxy,
     StartProxy,
@@ -103,9 +96,7 @@ class Queue:
 
 
 @pytest.fixture(scope="session")
-def shared_cluster(
-    server_pool: ServerPool, family: Family, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SharedCluster]:
+def shared_cluster(server_pool, family, tmp_path_factory):
     servers = server_pool.server(family, 0), server_pool.server(family, 1)
     prefix = next(names)
     databases = {keyspace: f"{prefix}_{keyspace}" for keyspace in ("plain", "commerce")}
@@ -126,9 +117,7 @@ def shared_cluster(
 
 
 @pytest.fixture
-def cluster(
-    shared_cluster: SharedCluster, request: pytest.FixtureRequest
-) -> Iterator[SharedCluster]:
+def cluster(shared_cluster, request):
     """The shared proxy, for one test: its connections, tables and faults end with it."""
     proxy = shared_cluster.proxy
     assert proxy.process.poll() is None, f"the shared proxy ended:\n{proxy.log()[-5000:]}"
@@ -194,20 +183,14 @@ def lone(mariadb: DatabaseServer, start_proxy: StartProxy) -> Iterator[Lone]:
 
 
 @pytest.fixture(scope="session")
-def compared_proxy(
-    server_pool: ServerPool, family: Family, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[RunningProxy, list[str]]]:
+def compared_proxy(server_pool, family, tmp_path_factory):
     server, folder = server_pool.server(family, 0), tmp_path_factory.mktemp("compared")
     with scatter.compared_proxy(server, folder) as found:
         yield found
 
 
 @pytest.fixture
-def compared(
-    compared_proxy: tuple[RunningProxy, list[str]],
-    server: DatabaseServer,
-    request: pytest.FixtureRequest,
-) -> Iterator[scatter.ComparedCluster]:
+def compared(compared_proxy, server, request):
     """The same tables in one database and over shards, to compare their answers byte by byte."""
     proxy, databases = compared_proxy
     request.node.stash[proxies_of] = [proxy]

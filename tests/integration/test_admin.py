@@ -9,9 +9,8 @@ import urllib.request
 
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, eventually, message_table, run
+from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.streams import eventually, message_table, run
 from tests.fixtures.terminal import Terminal
 
 
@@ -27,11 +26,8 @@ def ask(address: str, path: str) -> tuple[int, str]:
 
 
 def test_figures_and_health_of_a_running_proxy(
-    breakable_servers: tuple[DatabaseServer, DatabaseServer],
-    breakable_database: str,
-    start_proxy: StartProxy,
-    consume: Consume,
-) -> None:
+    breakable_servers, breakable_database, start_proxy, consume
+):
     server, _ = breakable_servers
     config = '[server]\nlisten = "127.0.0.1:0"\n[admin]\nlisten = "127.0.0.1:0"\n'
     proxy = start_proxy(config + keyspace_toml("ks", [server], breakable_database))

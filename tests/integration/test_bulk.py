@@ -55,8 +55,7 @@ def affected(result: Result) -> int:
 def table(cluster: SharedCluster, keyspace: str) -> str:
     connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(
-        connection,
-        "CREATE TABLE item (id BIGINT PRIMARY KEY, name VARCHAR(20) DEFAULT 'none')",
+        connection, "CREATE TABLE item (id BIGINT PRIMARY KEY, name VARCHAR(20) DEFAULT 'none')"
     )
     return keyspace
 
@@ -88,9 +87,7 @@ def test_a_batch_is_one_statement(cluster: SharedCluster, table: str, batches: B
     assert found == ((1, "z"), (3, "p"), (4, "z"), (5, "d"), (7, "q"), (8, "h"))
 
 
-def test_a_batch_belongs_to_the_transaction_of_its_session(
-    cluster: SharedCluster, table: str, batches: Batches
-):
+def test_a_batch_belongs_to_the_transaction_of_its_session(cluster, table, batches):
     async def work(client: Client) -> None:
         await client.query("BEGIN")
         insert = "INSERT INTO item (id) VALUES (?)"
@@ -103,9 +100,7 @@ def test_a_batch_belongs_to_the_transaction_of_its_session(
     batches(table, work)
 
 
-def test_messages_sent_and_acknowledged_in_batches(
-    cluster: SharedCluster, keyspace: str, batches: Batches, consume: Any
-):
+def test_messages_sent_and_acknowledged_in_batches(cluster, keyspace, batches, consume):
     connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(connection, message_table("my_message", columns="message VARCHAR(100)"))
     consumer = consume(cluster.proxy, database=keyspace)
@@ -125,9 +120,7 @@ def test_messages_sent_and_acknowledged_in_batches(
     assert acked > 10**18
 
 
-def test_the_first_layout_gets_its_times(
-    cluster: SharedCluster, batches: Batches, consume: Any
-):
+def test_the_first_layout_gets_its_times(cluster, batches, consume):
     connection = cluster.proxy.connect(database="plain", autocommit=True)
     run(
         connection,

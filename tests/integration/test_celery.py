@@ -17,7 +17,7 @@ from kombu import Connection, Exchange, Queue, pools
 from kombu.utils.uuid import uuid
 
 from tests.fixtures.streams import WAIT_S, eventually, rows, run
-from tests.integration.conftest import Lone, Queue as Place
+from tests.integration.conftest import Queue as Place
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -160,9 +160,7 @@ def send_texts(client: Any, queue: str, texts: Sequence[str]) -> None:
     run(client, f"INSERT INTO celery_message (queue, priority, payload) VALUES {values}")
 
 
-def test_a_worker_does_what_celerys_users_ask(
-    plain: Place, app: Celery, broker: str, tmp_path: Path, workers: list[Worker]
-) -> None:
+def test_a_worker_does_what_celerys_users_ask(plain, app, broker, tmp_path, workers):
     for n in range(50):
         send(app, "pass_on" if n % 2 else "note", f"n{n}")
     due_s = time.time() + 3
@@ -215,9 +213,7 @@ def test_a_worker_does_what_celerys_users_ask(
     )
 
 
-def test_tasks_of_a_worker_that_is_killed_are_anothers(
-    app: Celery, broker: str, tmp_path: Path, workers: list[Worker]
-) -> None:
+def test_tasks_of_a_worker_that_is_killed_are_anothers(app, broker, tmp_path, workers):
     first = Worker(tmp_path, broker, "first")
     workers.append(first)
     send(app, "work", WORK_S)
@@ -231,8 +227,8 @@ def test_tasks_of_a_worker_that_is_killed_are_anothers(
 
 
 def test_what_is_no_task_is_parked_with_the_reason_and_spares_the_rest(
-    plain: Place, app: Celery, broker: str, tmp_path: Path, workers: list[Worker]
-) -> None:
+    plain, app, broker, tmp_path, workers
+):
     send(app, "absent")
     client = plain.connect()
     send_texts(client, "celery", BROKEN + NO_TASKS)
@@ -249,9 +245,7 @@ def test_what_is_no_task_is_parked_with_the_reason_and_spares_the_rest(
 
 @pytest.mark.parametrize("no_ack", [True, False])
 @pytest.mark.parametrize("way", ["get", "consume"])
-def test_what_is_no_message_is_parked_however_it_is_taken(
-    plain: Place, broker: str, way: str, no_ack: bool
-) -> None:
+def test_what_is_no_message_is_parked_however_it_is_taken(plain, broker, way, no_ack):
     import streamfrom_worker.celery  # noqa: F401 - it registers the transport
 
     client = plain.connect()
@@ -264,9 +258,7 @@ def test_what_is_no_message_is_parked_however_it_is_taken(
         assert len(rows(client, PARKED)) == len(BROKEN)
 
 
-def test_a_proxy_that_is_away_or_killed_costs_no_task(
-    lone: Lone, tmp_path: Path, workers: list[Worker]
-) -> None:
+def test_a_proxy_that_is_away_or_killed_costs_no_task(lone, tmp_path, workers):
     import streamfrom_worker.celery  # noqa: F401 - it registers the transport
 
     (tmp_path / "tasks_of_test.py").write_text(TASKS)
@@ -295,8 +287,8 @@ def test_a_proxy_that_is_away_or_killed_costs_no_task(
 
 
 def test_two_workers_with_one_name_share_the_tasks_and_repeat_none(
-    app: Celery, broker: str, tmp_path: Path, workers: list[Worker]
-) -> None:
+    app, broker, tmp_path, workers
+):
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
         (folder / "tasks_of_test.py").write_text(TASKS)
@@ -347,9 +339,7 @@ def test_priorities_and_exchanges_of_kombu(broker: str) -> None:
         bound.delete()
 
 
-def test_a_task_that_ends_after_its_connection_is_an_error_that_celery_knows(
-    broker: str,
-) -> None:
+def test_a_task_that_ends_after_its_connection_is_an_error_that_celery_knows(broker):
     """Celery logs it and goes on; with any other error its worker ends."""
     with kombu.Connection(broker) as connection:
         connection.SimpleQueue("late").put({"n": 1})

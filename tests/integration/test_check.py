@@ -2,17 +2,16 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streamfrom.engine.messaging.table.message_ids import first_id
 from streamfrom.engine.messaging.upkeep.partitions import SPANS, partition_by
-from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.database_servers import execute
 from tests.fixtures.fork_server import run_to_end
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
-from tests.fixtures.streams import Consume, message_table, refused, run
+from tests.fixtures.streams import message_table, refused, run
 from tests.integration.conftest import SharedCluster
 
 
@@ -41,9 +40,7 @@ def table(name: str, comment: str = f"vitess_message,{KEYS}", **columns: str) ->
 
 
 @pytest.fixture
-def checked(
-    tmp_path: Path, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
-) -> Check:
+def checked(tmp_path, servers, sharded_database):
     """A function that runs the command and returns its findings."""
 
     def checked(*, code: int) -> list[dict[str, Any]]:
@@ -64,16 +61,14 @@ def checked(
 
 
 def test_two_shards_with_the_same_sound_table_have_nothing_to_mend(
-    checked: Check, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
-) -> None:
+    checked, servers, sharded_database
+):
     for server in servers:
         execute(server, table("my_message"), database=sharded_database)
     assert {finding["level"] for finding in checked(code=0)} == {"ok"}
 
 
-def test_differences_between_shards_are_found(
-    checked: Check, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
-) -> None:
+def test_differences_between_shards_are_found(checked, servers, sharded_database):
     one, other = servers
     execute(one, table("my_message"), database=sharded_database)
     other_comment = "vitess_message," + KEYS.replace("wait=30", "wait=5")
@@ -103,8 +98,8 @@ def test_differences_between_shards_are_found(
 
 
 def test_groups_of_a_table_that_is_sharded_by_its_id_are_a_fault(
-    checked: Check, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
-) -> None:
+    checked, servers, sharded_database
+):
     comment = f"vitess_message,{KEYS},vt_group=batch,vt_after=finishes"
     grouped = table("my_message", comment, batch="VARCHAR(9)", finishes="VARCHAR(9)")
     for server in servers:
@@ -113,9 +108,7 @@ def test_groups_of_a_table_that_is_sharded_by_its_id_are_a_fault(
     assert sorted(told) == ["no index on batch, time_acked"] * 2 + ["vt_group"] * 2
 
 
-def test_a_message_table_of_another_engine_is_a_fault(
-    checked: Check, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
-) -> None:
+def test_a_message_table_of_another_engine_is_a_fault(checked, servers, sharded_database):
     for server in servers:
         execute(server, table("my_message"), database=sharded_database)
     execute(servers[1], "ALTER TABLE my_message ENGINE = MyISAM", database=sharded_database)
@@ -125,8 +118,8 @@ def test_a_message_table_of_another_engine_is_a_fault(
 
 
 def test_what_holds_partitions_back_is_told_and_what_does_not_is_not(
-    checked: Check, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
-) -> None:
+    checked, servers, sharded_database
+):
     day = SPANS["DAY"]
     start_ns = day.floor_ns(1_768_000_000 * 10**9)
     partitions = partition_by(day, start_ns).decode()
@@ -177,9 +170,7 @@ def test_a_table_that_cannot_deliver_says_so_to_each_statement(cluster: SharedCl
 WORKING = ("BIGINT UNSIGNED", "DECIMAL(20,0)", "VARCHAR(20)")
 
 
-def test_whatever_a_moment_fits_into_delivers_and_acknowledges(
-    cluster: SharedCluster, consume: Consume
-) -> None:
+def test_whatever_a_moment_fits_into_delivers_and_acknowledges(cluster, consume):
     connection = cluster.proxy.connect(database="plain", autocommit=True)
     for number, kind in enumerate(WORKING):
         cluster.direct(

@@ -9,11 +9,11 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, eventually, message_table, rows, run, value
+from tests.fixtures.streams import eventually, message_table, rows, run, value
 from tests.fixtures.terminal import OpenTerminal, Terminal
-from tests.integration.conftest import SETTINGS, Queue, SharedCluster
+from tests.integration.conftest import SETTINGS, SharedCluster
 from tests.proxy.certificates import write_certificate
 
 
@@ -45,9 +45,7 @@ def client(request: pytest.FixtureRequest, terminal: OpenTerminal) -> OpenClient
 
 
 class TestCommandLines:
-    def test_everyday_work(
-        self, cluster: SharedCluster, client: OpenClient, keyspace: str
-    ) -> None:
+    def test_everyday_work(self, cluster, client, keyspace):
         shell = client(cluster.proxy.port, database=keyspace)
         shell.type("CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20));")
         shell.expect(r"Query OK, 0 rows affected")
@@ -98,9 +96,7 @@ class TestCommandLines:
         shell.type("SELECT SUM(n) FROM numbers;")
         shell.expect(str(ROWS * (ROWS - 1) // 2))
 
-    def test_a_stream_shows_rows_at_once_and_ctrl_c_ends_it(
-        self, queue: Queue, client: OpenClient
-    ) -> None:
+    def test_a_stream_shows_rows_at_once_and_ctrl_c_ends_it(self, queue, client):
         producer = queue.create()
         shell = client(queue.proxy.port, "--quick", database=queue.keyspace)
         for turn in range(2):
@@ -120,18 +116,14 @@ class TestCommandLines:
         run(producer, "INSERT INTO my_message (id) VALUES (9)")
         assert value(producer, "SELECT epoch FROM my_message WHERE id = 9") == 0
 
-    def test_a_stream_of_what_is_none_is_an_error_on_the_terminal(
-        self, cluster: SharedCluster, client: OpenClient
-    ) -> None:
+    def test_a_stream_of_what_is_none_is_an_error_on_the_terminal(self, cluster, client):
         shell = client(cluster.proxy.port, "--quick", database="plain")
         shell.type("STREAM * FROM nosuch;")
         shell.expect(r"ERROR 1146 \(42S02\).*message table 'nosuch' not found")
         shell.type("STREAM nothing;")
         shell.expect(r"ERROR 1064 \(42000\)")
 
-    def test_ctrl_c_ends_a_statement_and_not_the_session(
-        self, cluster: SharedCluster, client: OpenClient
-    ) -> None:
+    def test_ctrl_c_ends_a_statement_and_not_the_session(self, cluster, client):
         shell = client(cluster.proxy.port, database="plain")
         shell.type("SELECT SLEEP(30), 'interruptible';")
         eventually(lambda: on_server(cluster, "'interruptible'"), "it runs")
@@ -225,12 +217,8 @@ class TestLogins:
             assert not logs_in(guarded, "nobody", "sécret", **options)
 
     def test_a_caching_sha2_hash_of_a_server_is_taken_as_it_is(
-        self,
-        start_proxy: StartProxy,
-        cluster: SharedCluster,
-        mysql: DatabaseServer,
-        tmp_path: Path,
-    ) -> None:
+        self, start_proxy, cluster, mysql, tmp_path
+    ):
         write_certificate(tmp_path)
         execute(mysql, "CREATE USER IF NOT EXISTS hashed@'%' IDENTIFIED BY 'secret'")
         ((stored,),) = execute(
@@ -253,9 +241,7 @@ class TestLogins:
             assert logs_in(proxy, "hashed", "secret", **options)
             assert logs_in(proxy, "hashed", "secret", **options)
 
-    def test_the_command_lines_log_in_with_and_without_tls(
-        self, guarded: RunningProxy, client: OpenClient, request: pytest.FixtureRequest
-    ) -> None:
+    def test_the_command_lines_log_in_with_and_without_tls(self, guarded, client, request):
         is_mysql = "mysql]" in request.node.name or "-mysql" in request.node.name
         without = "--ssl-mode=DISABLED" if is_mysql else "--skip-ssl"
         with_tls = "--ssl-mode=REQUIRED" if is_mysql else "--ssl"
@@ -274,9 +260,7 @@ class TestLogins:
             assert ("Not in use" in found) == (option == without), found
             shell.close()
 
-    def test_tls_may_be_required(
-        self, start_proxy: StartProxy, cluster: SharedCluster, tmp_path: Path
-    ) -> None:
+    def test_tls_may_be_required(self, start_proxy, cluster, tmp_path):
         write_certificate(tmp_path)
         config = USERS.replace('key = "server.key"', 'key = "server.key"\nrequire = true')
         proxy = start_proxy(
@@ -291,9 +275,7 @@ class TestLogins:
             proxy, "native", NATIVE_PASSWORD, ssl_disabled=False, ssl_verify_cert=False
         )
 
-    def test_a_stream_through_tls(
-        self, guarded: RunningProxy, consume: Consume, cluster: SharedCluster
-    ) -> None:
+    def test_a_stream_through_tls(self, guarded, consume, cluster):
         options = {
             "user": "native",
             "password": NATIVE_PASSWORD,
@@ -329,18 +311,14 @@ class TestLogins:
         assert not re.search("sécret|s\\\\u00e9cret|tried-this|14E65567", log)
         assert "Access denied for user 'clear'" in log
 
-    def test_without_users_root_enters_from_this_machine_and_the_log_says_so(
-        self, cluster: SharedCluster
-    ) -> None:
+    def test_without_users_root_enters_from_this_machine_and_the_log_says_so(self, cluster):
         assert "no [[users]] in the configuration" in cluster.proxy.log()
         with pytest.raises(pymysql.MySQLError, match="Access denied"):
             cluster.proxy.connect(user="app")
         with pytest.raises(pymysql.MySQLError, match="Access denied"):
             cluster.proxy.connect(user="root", password="x")
 
-    def test_a_unix_socket(
-        self, start_proxy: StartProxy, cluster: SharedCluster, tmp_path: Path
-    ) -> None:
+    def test_a_unix_socket(self, start_proxy, cluster, tmp_path):
         path = tmp_path / "s"
         config = SETTINGS + f'unix_socket = "{path}"\n'
         proxy = start_proxy(

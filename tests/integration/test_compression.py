@@ -6,7 +6,6 @@ import socket
 import subprocess
 import zlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +14,9 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.login.handshake import LoginRequest, decode_greeting, encode_login
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import run, value
-from tests.fixtures.terminal import OpenTerminal
-from tests.integration.conftest import SETTINGS, Queue, SharedCluster
+from tests.integration.conftest import SETTINGS, SharedCluster
 from tests.proxy.certificates import write_certificate
 
 
@@ -64,16 +62,12 @@ def shell(cluster: SharedCluster, command: list[str]) -> Shell:
 
 
 class TestCommandLines:
-    def test_small_and_large_answers_are_those_of_the_server(
-        self, cluster: SharedCluster, shell: Shell
-    ) -> None:
+    def test_small_and_large_answers_are_those_of_the_server(self, cluster, shell):
         sql = "SELECT 1; SELECT REPEAT('streamfrom ', 300000); SELECT SHA2(1, 512);"
         expected = ["1", "streamfrom " * 300_000, hashlib.sha512(b"1").hexdigest()]
         assert shell(sql, "-N").splitlines() == expected
 
-    def test_a_large_statement_arrives_whole(
-        self, cluster: SharedCluster, shell: Shell
-    ) -> None:
+    def test_a_large_statement_arrives_whole(self, cluster, shell):
         run(cluster.proxy.connect(database="plain"), "CREATE TABLE large (body LONGTEXT)")
         # Hardly to be compressed, and far beyond one piece.
         noise = "".join(hashlib.sha512(b"%d" % n).hexdigest() for n in range(20_000))
@@ -89,9 +83,7 @@ class TestCommandLines:
         )
         assert shell(sql, "-N", "--quick").split() == [str(n) for n in range(10_000)]
 
-    def test_a_file_is_loaded(
-        self, cluster: SharedCluster, shell: Shell, tmp_path: Path
-    ) -> None:
+    def test_a_file_is_loaded(self, cluster, shell, tmp_path):
         run(cluster.proxy.connect(database="plain"), "CREATE TABLE filled (n INT, name TEXT)")
         file = tmp_path / "rows.tsv"
         file.write_text("".join(f"{n}\tthe same in every line\n" for n in range(100_000)))
@@ -113,14 +105,7 @@ class TestCommandLines:
     def test_the_server_s_status_tells_of_it(self, shell: Shell) -> None:
         assert shell("SHOW STATUS LIKE 'Compression';", "-N").split() == ["Compression", "ON"]
 
-    def test_inside_tls(
-        self,
-        cluster: SharedCluster,
-        shell: Shell,
-        command: list[str],
-        start_proxy: StartProxy,
-        tmp_path: Path,
-    ) -> None:
+    def test_inside_tls(self, cluster, shell, command, start_proxy, tmp_path):
         write_certificate(tmp_path)
         proxy = start_proxy(
             SETTINGS
@@ -134,9 +119,7 @@ class TestCommandLines:
         )
 
 
-def test_a_stream_shows_rows_at_once(
-    plain: Queue, command: list[str], terminal: OpenTerminal
-) -> None:
+def test_a_stream_shows_rows_at_once(plain, command, terminal):
     producer = plain.create()
     program, *_, option = command
     shell = terminal(plain.proxy.port, option, "--quick", program=program, database="plain")

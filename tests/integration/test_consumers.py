@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, execute, free_port, names
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.database_servers import execute, free_port, names
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import eventually, message_table, rows, run, value
 from tests.integration import toolchains
 
@@ -191,13 +191,7 @@ def started() -> Iterator[list[Running]]:
 
 
 @pytest.mark.parametrize("name", WORKS)
-def test_a_consumer_does_everything_right(
-    name: str,
-    mariadb: DatabaseServer,
-    start_proxy: StartProxy,
-    started: list[Running],
-    tmp_path: Path,
-):
+def test_a_consumer_does_everything_right(name, mariadb, start_proxy, started, tmp_path):
     command = command_of(name, tmp_path)
     database = next(names)
     execute(mariadb, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")

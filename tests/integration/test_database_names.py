@@ -2,8 +2,6 @@
 
 import itertools
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pymysql
@@ -11,12 +9,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import DatabaseServer, execute, names, root
-from tests.fixtures.running_proxy import (
-    RunningProxy,
-    StartProxy,
-    keyspace_toml,
-    write_vschema,
-)
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, write_vschema
 
 
 pytestmark = pytest.mark.db
@@ -170,12 +163,7 @@ class Rig(NamedTuple):
 
 
 @pytest.fixture
-def rig(
-    servers: tuple[DatabaseServer, DatabaseServer],
-    family: Family,
-    start_proxy: StartProxy,
-    tmp_path: Path,
-) -> Iterator[Rig]:
+def rig(servers, family, start_proxy, tmp_path):
     prefix = next(names)
     real = [f"{prefix}_{end}" for end in ("direct", "same", "shop_real", "two_real")]
     for server in servers:
@@ -212,9 +200,7 @@ def answers(connection: Any, script: list[str], rig: Rig) -> list[tuple[str, str
 
 
 @pytest.mark.parametrize(("name", "where"), ways("same", "shop", "two:-80"))
-def test_each_statement_does_what_it_does_on_the_database_itself(
-    rig: Rig, name: str, where: str
-) -> None:
+def test_each_statement_does_what_it_does_on_the_database_itself(rig, name, where):
     direct = root(rig.server, database=f"{rig.prefix}_direct")
     expected = answers(direct, rig.script(f"{rig.prefix}_direct", where), rig)
     direct.close()
@@ -262,9 +248,7 @@ SELECT tc.table_schema AS namespace, LOWER(LEFT(tc.constraint_type, 1)) AS kind,
 
 
 @pytest.mark.parametrize(("name", "where"), ways("same", "shop", "two:-80", "two"))
-def test_what_servers_tell_of_databases_has_the_names_of_keyspaces(
-    rig: Rig, name: str, where: str
-) -> None:
+def test_what_servers_tell_of_databases_has_the_names_of_keyspaces(rig, name, where):
     def script(database: str) -> list[str]:
         lines = (line.rpartition(": ") for line in DESCRIBING)
         chosen = [sql for family, _, sql in lines if family in ("", rig.family.value)]

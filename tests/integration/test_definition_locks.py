@@ -5,17 +5,9 @@ import contextlib
 import pymysql
 import pytest
 
-from tests.fixtures.database_servers import Connect, DatabaseServer
+from tests.fixtures.database_servers import DatabaseServer
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.streams import (
-    Consume,
-    Consumer,
-    eventually,
-    message_table,
-    refused,
-    run,
-    value,
-)
+from tests.fixtures.streams import eventually, message_table, refused, run, value
 from tests.integration.conftest import SETTINGS
 
 
@@ -31,8 +23,8 @@ def proxy(server: DatabaseServer, database: str, start_proxy: StartProxy) -> Run
 
 
 def test_a_client_that_locks_tables_is_not_kept_waiting_nor_are_others(
-    proxy: RunningProxy, database: str, consume: Consume
-) -> None:
+    proxy, database, consume
+):
     client = proxy.connect(database=database, autocommit=True)
     run(client, "CREATE TABLE l1 (i INT, KEY (i)) ENGINE = MyISAM")
     run(client, "CREATE TABLE l2 (i INT)")
@@ -54,12 +46,8 @@ def test_a_client_that_locks_tables_is_not_kept_waiting_nor_are_others(
 
 
 def test_a_message_table_whose_definition_was_locked_is_learnt_when_the_lock_ends(
-    proxy: RunningProxy,
-    server: DatabaseServer,
-    database: str,
-    consume: Consume,
-    connect: Connect,
-) -> None:
+    proxy, server, database, consume, connect
+):
     """It was made past the proxy, and the next look at all tables is ten minutes away."""
     client = proxy.connect(database=database, autocommit=True)
     past = connect(server, database=database)
@@ -70,7 +58,7 @@ def test_a_message_table_whose_definition_was_locked_is_learnt_when_the_lock_end
     run(client, "DROP TABLE l2")
     run(past, "UNLOCK TABLES")
 
-    def stream() -> Consumer | None:
+    def stream():
         with contextlib.suppress(pymysql.MySQLError):
             return consume(proxy, "STREAM * FROM late", database=database)
         return None

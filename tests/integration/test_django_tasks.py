@@ -216,9 +216,7 @@ def test_tasks_and_their_results(project: Project, plain: Place) -> None:
     assert missing == ["TaskResultDoesNotExist"] * 2
 
 
-def test_a_killed_workers_task_is_anothers_and_a_long_one_stays_its_own(
-    project: Project,
-) -> None:
+def test_a_killed_workers_task_is_anothers_and_a_long_one_stays_its_own(project):
     ident = project.runs(f"found = work.enqueue({2 * ACK_WAIT_S}).id")
     first = project.work("first")
     eventually(lambda: project.said("first", "begin") == [["begin", "1"]])
@@ -232,9 +230,7 @@ def test_a_killed_workers_task_is_anothers_and_a_long_one_stays_its_own(
     assert project.runs(f"found = {result}.attempts") == 2
 
 
-def test_a_task_that_this_program_does_not_have_is_parked(
-    project: Project, plain: Place
-) -> None:
+def test_a_task_that_this_program_does_not_have_is_parked(project, plain):
     payload = json.dumps(
         {
             "task": "no_module.task",
@@ -256,9 +252,7 @@ def test_a_task_that_this_program_does_not_have_is_parked(
     }
 
 
-def test_djangos_connection_sends_and_acknowledges_in_its_transaction(
-    project: Project, plain: Place
-) -> None:
+def test_djangos_connection_sends_and_acknowledges_in_its_transaction(project, plain):
     run(plain.connect(), "CREATE QUEUE mail (payload JSON)")
     found = project.runs(
         """
@@ -278,9 +272,7 @@ def test_djangos_connection_sends_and_acknowledges_in_its_transaction(
     assert [json.loads(payload) for (payload,) in left] == [{"word": "committed"}]
 
 
-def test_a_proxy_that_is_away_or_killed_costs_no_task(
-    lone: Lone, lone_project: Project
-) -> None:
+def test_a_proxy_that_is_away_or_killed_costs_no_task(lone, lone_project):
     lone_project.runs("found = [note.enqueue(f'early-{n}').id for n in range(5)]")
     lone.proxy.stop()
     worker = lone_project.work("out")  # nothing listens yet
@@ -294,9 +286,7 @@ def test_a_proxy_that_is_away_or_killed_costs_no_task(
     assert worker.poll() is None
 
 
-def test_what_the_server_refuses_is_its_own_error_and_spares_the_rest(
-    lone: Lone, lone_project: Project
-) -> None:
+def test_what_the_server_refuses_is_its_own_error_and_spares_the_rest(lone, lone_project):
     found = lone_project.runs(
         """
         found = []
@@ -331,9 +321,7 @@ def test_what_the_server_refuses_is_its_own_error_and_spares_the_rest(
     assert results == [["FAILED", ["pymysql.err.OperationalError"]], ["SUCCESSFUL", []]]
 
 
-def test_a_keyspace_that_is_not_there_ends_the_worker_with_a_sentence(
-    lone: Lone, tmp_path: Path
-) -> None:
+def test_a_keyspace_that_is_not_there_ends_the_worker_with_a_sentence(lone, tmp_path):
     project = Project(tmp_path, lone, keyspace="nothing")
     done = project.manage("streamfrom_worker")
     assert done.returncode == 1

@@ -8,7 +8,7 @@ One way per server is tried here, DRIVERS=all tries them all.
 
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import message_table, run
 from tests.integration import toolchains
-from tests.integration.conftest import SharedCluster
 from tests.integration.test_prepared import ITEM
 from tests.proxy.certificates import write_certificate
 
@@ -98,9 +97,7 @@ class Door:
 
 
 @pytest.fixture(scope="session")
-def guarded_proxy(
-    shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RunningProxy]:
+def guarded_proxy(shared_cluster, tmp_path_factory):
     folder = tmp_path_factory.mktemp("guarded")
     write_certificate(folder)
     config = folder / "proxy.toml"
@@ -114,12 +111,7 @@ def guarded_proxy(
 
 
 @pytest.fixture(params=["tls", "sharded"])
-def door(
-    request: pytest.FixtureRequest,
-    cluster: SharedCluster,
-    family: Family,
-    guarded_proxy: RunningProxy,
-) -> Iterator[Door]:
+def door(request, cluster, family, guarded_proxy):
     """A way in, with the tables that the programs use."""
     if not toolchains.EVERYTHING and (request.param == "tls") != (family is Family.MARIADB):
         pytest.skip("the other server's way in; DRIVERS=all tries both")
@@ -156,9 +148,7 @@ def assert_at_home(command: list[str], door: Door, *, prepared: bool) -> None:
 
 
 @pytest.mark.parametrize(("program", "driver", "module", "prepared"), PYTHON_CASES)
-def test_a_python_driver_as_shipped_is_at_home(
-    door: Door, program: str, driver: str, module: str, prepared: bool
-):
+def test_a_python_driver_as_shipped_is_at_home(door, program, driver, module, prepared):
     command = [*toolchains.python(program, module), driver]
     assert_at_home(command, door, prepared=prepared)
 
@@ -181,20 +171,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], list
 
 @pytest.mark.parametrize(("language", "driver", "prepared"), OTHER_CASES)
 def test_a_driver_of_another_language_as_shipped_is_at_home(
-    door: Door,
-    built: Callable[[str, str], list[str]],
-    language: str,
-    driver: str,
-    prepared: bool,
+    door, built, language, driver, prepared
 ):
     assert_at_home(built(language, driver), door, prepared=prepared)
 
 
 @pytest.mark.one_server
 @pytest.mark.parametrize("driver", ["mysql2", "mysql", "ruby"])
-def test_drivers_keep_the_ids_of_queues_by_default(
-    cluster: SharedCluster, keyspace: str, built: Callable[[str, str], list[str]], driver: str
-) -> None:
+def test_drivers_keep_the_ids_of_queues_by_default(cluster, keyspace, built, driver):
     where = [str(cluster.proxy.port), keyspace, "50"]
     if driver == "ruby":
         words = ["ruby3.1", str(toolchains.PROGRAMS / "ruby" / "defaults.rb"), *where]

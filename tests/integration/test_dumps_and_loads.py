@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -119,7 +118,7 @@ def without_comments(dump: str) -> list[str]:
 
 
 def test_a_dump_through_the_proxy_is_that_of_the_server_and_comes_back_whole(
-    cluster: SharedCluster, plain: Any, tools: Tools
+    cluster, plain, tools
 ):
     options = ("--single-transaction", "--routines", "--triggers", "--hex-blob")
     dump = tools.dump(*options, "plain")
@@ -161,9 +160,7 @@ def test_a_sharded_keyspace_is_dumped_and_restored_without_locks(customers: Any,
     assert rows(customers, "SELECT * FROM customer ORDER BY id") == before
 
 
-def test_what_locks_or_freezes_all_shards_is_refused_and_one_shard_is_not(
-    customers: Any, tools: Tools
-):
+def test_what_locks_or_freezes_all_shards_is_refused_and_one_shard_is_not(customers, tools):
     for option, told in (
         ("--lock-tables", "unsupported: LOCK"),
         ("--single-transaction", "CONSISTENT SNAPSHOT over several shards"),
@@ -174,9 +171,7 @@ def test_what_locks_or_freezes_all_shards_is_refused_and_one_shard_is_not(
     assert "(1,'a')" in tools.dump("commerce:-80")
 
 
-def test_import_loads_a_file_into_one_shard(
-    cluster: SharedCluster, plain: Any, tools: Tools, tmp_path: Path
-):
+def test_import_loads_a_file_into_one_shard(cluster, plain, tools, tmp_path):
     cluster.direct("SET GLOBAL local_infile = 1")
     data = tmp_path / "noted.txt"
     data.write_text("7\n8\n")
@@ -202,9 +197,7 @@ def test_slap_runs_its_own_load(cluster: SharedCluster, plain: Any, tools: Tools
 
 
 @pytest.mark.parametrize("mode", ["disable", "auto"], ids=["text", "prepared"])
-def test_sysbench_reads_and_writes_without_an_error(
-    cluster: SharedCluster, family: Family, mode: str
-):
+def test_sysbench_reads_and_writes_without_an_error(cluster, family, mode):
     if not toolchains.EVERYTHING and (mode == "auto") != (family is Family.MYSQL):
         pytest.skip("the other server's way; DRIVERS=all tries both")
     command = [

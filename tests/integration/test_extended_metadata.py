@@ -8,7 +8,7 @@ from streamfrom.proxy.embedded.servers import Family
 from streamfrom.proxy.wire.codec import PacketReader
 from streamfrom.proxy.wire.constants import MARIADB_METADATA
 from tests.fixtures.streams import message_table, run
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
+from tests.integration.conftest import HIGH_IDS, LOW_IDS
 from tests.proxy.fake_client import MARIADB, OLD, Client
 
 
@@ -37,9 +37,7 @@ def extended(client: Client) -> list[bytes]:
 
 
 @pytest.mark.parametrize("older", [0, OLD], ids=["", "older"])
-def test_it_reaches_clients_that_know_it(
-    cluster: SharedCluster, keyspace: str, older: int
-) -> None:
+def test_it_reaches_clients_that_know_it(cluster, keyspace, older):
     connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(connection, "CREATE TABLE item (id BIGINT PRIMARY KEY, doc JSON, u UUID, n INT)")
     for each in (*LOW_IDS, *HIGH_IDS):

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.streams import eventually
-from tests.integration.conftest import SharedCluster
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -25,8 +24,8 @@ TABLES = {
 
 @pytest.mark.parametrize("table", TABLES)
 def test_what_the_producer_sends_the_consumer_acknowledges_until_it_is_told_to_end(
-    table: str, cluster: SharedCluster, tmp_path: Path
-) -> None:
+    table, cluster, tmp_path
+):
     client = cluster.proxy.connect(database="commerce", autocommit=True).cursor()
     client.execute(TABLES[table])
     place = {"PORT": str(cluster.proxy.port), "USER_NAME": "root", "PASSWORD": ""}

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.streams import WAIT_S, rows
-from tests.integration.conftest import Queue as Place
 
 
 pytestmark = pytest.mark.db
@@ -95,9 +94,7 @@ in_parent()
 @pytest.mark.parametrize(
     ("program", "table"), [(DRAMATIQ, "dramatiq_message"), (CELERY, "celery_message")]
 )
-def test_a_child_shares_no_connection_and_gives_nothing_back(
-    plain: Place, program: str, table: str
-) -> None:
+def test_a_child_shares_no_connection_and_gives_nothing_back(plain, program, table):
     url = f"streamfrom://root@127.0.0.1:{plain.proxy.port}/{plain.keyspace}"
     done = subprocess.run(
         [sys.executable, "-c", f"import os, sys, threading, time\n{program}{FORK}", url],

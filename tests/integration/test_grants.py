@@ -10,7 +10,7 @@ import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.fork_server import run_to_end
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import Consumer, eventually, message_table, refused, run, value
 
 
@@ -145,9 +145,7 @@ class Jobs:
 
 
 @pytest.fixture
-def jobs(
-    server: DatabaseServer, database: str, tmp_path: Path, start_proxy: StartProxy
-) -> Iterator[Jobs]:
+def jobs(server, database, tmp_path, start_proxy):
     made = Jobs(server, database, tmp_path)
     for table in (QUEUE, GRAVE):
         made.direct(table)

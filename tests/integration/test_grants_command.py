@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, execute, root
+from tests.fixtures.database_servers import execute, root
 from tests.fixtures.fork_server import run_to_end
 from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import message_table, refused, run
@@ -20,9 +20,7 @@ def asked(folder: Path, toml: str, *argv: str) -> tuple[int, str, str]:
     return found.returncode, found.stdout, found.stderr
 
 
-def test_every_queue_of_every_keyspace_at_every_shard(
-    servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str, tmp_path: Path
-) -> None:
+def test_every_queue_of_every_keyspace_at_every_shard(servers, sharded_database, tmp_path):
     odd, quoted = "it's `a` 日本 queue", "`it's ``a`` 日本 queue`"
     for server in servers:
         connection = root(server, database=sharded_database, autocommit=True)
@@ -62,9 +60,7 @@ def test_every_queue_of_every_keyspace_at_every_shard(
     ]
 
 
-def test_what_cannot_be_printed_is_refused(
-    server: DatabaseServer, database: str, tmp_path: Path
-) -> None:
+def test_what_cannot_be_printed_is_refused(server, database, tmp_path):
     execute(server, message_table("q"), database=database)
     execute(server, message_table("bad", more=",vt_max_rate=none"), database=database)
     toml = keyspace_toml(database, [server])
@@ -93,9 +89,7 @@ def test_what_cannot_be_printed_is_refused(
     assert "Access denied" in errors
 
 
-def test_commits_in_two_phases_need_a_right_of_their_own(
-    server: DatabaseServer, database: str, tmp_path: Path
-) -> None:
+def test_commits_in_two_phases_need_a_right_of_their_own(server, database, tmp_path):
     execute(server, message_table("q"), database=database)
     toml = keyspace_toml(database, [server])
     twopc = f'[server]\ntransaction_mode = "twopc"\n{toml}'

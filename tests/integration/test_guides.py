@@ -185,9 +185,7 @@ def proxy(mariadb: DatabaseServer, start_proxy: StartProxy) -> RunningProxy:
     "page",
     [page for page, blocks in PRINTED.items() if any(each[0] == "console" for each in blocks)],
 )
-def test_every_program_of_a_guide_prints_what_it_says(
-    page: str, proxy: RunningProxy, tmp_path: Path
-) -> None:
+def test_every_program_of_a_guide_prints_what_it_says(page, proxy, tmp_path):
     environ = {**path_with_python(page), "PYTHONUNBUFFERED": "1"}
     for path in (SKELETONS / page).rglob("*"):
         if path.is_file():

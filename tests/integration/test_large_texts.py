@@ -15,7 +15,7 @@ from pymysql.constants import COMMAND
 
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import WAIT_S, eventually, rows, run
-from tests.integration.conftest import Queue, SharedCluster
+from tests.integration.conftest import SharedCluster
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -199,9 +199,7 @@ def test_who_is_killed_while_its_text_is_read_goes_on_at_once(healthy, attacker,
     assert rows(attacker, "SELECT 1") == ((1,),)
 
 
-def test_a_client_that_leaves_while_its_text_is_read_is_forgotten(
-    plain: Queue, healthy, attacker
-):
+def test_a_client_that_leaves_while_its_text_is_read_is_forgotten(plain, healthy, attacker):
     text = TEXTS["IN list"]()
     attacker._execute_command(COMMAND.COM_QUERY, text)
     attacker._force_close()

@@ -1,15 +1,14 @@
 """The limits of clients, as seen from outside."""
 
 import struct
-from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
-from tests.fixtures.streams import Consume, eventually, message_table, refused, rows, run
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, write_vschema
+from tests.fixtures.streams import eventually, message_table, refused, rows, run
 
 
 pytestmark = pytest.mark.db
@@ -40,12 +39,7 @@ max_connections = 2
 
 
 @pytest.fixture
-def limited(
-    servers: tuple[DatabaseServer, DatabaseServer],
-    sharded_database: str,
-    start_proxy: StartProxy,
-    tmp_path: Path,
-) -> RunningProxy:
+def limited(servers, sharded_database, start_proxy, tmp_path):
     """A proxy with narrow limits."""
     vschema = write_vschema(tmp_path, VSCHEMA)
     return start_proxy(SETTINGS + keyspace_toml("commerce", servers, sharded_database, vschema))
@@ -61,9 +55,7 @@ def sleeps(server: DatabaseServer) -> bool:
     return any(info and "SLEEP(30)" in info for (info,) in found)
 
 
-def test_a_statement_that_takes_too_long_is_stopped_on_its_server(
-    limited: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer]
-) -> None:
+def test_a_statement_that_takes_too_long_is_stopped_on_its_server(limited, servers):
     client = connect(limited)
     run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY)")
     run(client, "INSERT INTO customer (id) VALUES (1), (4)")
@@ -79,9 +71,7 @@ def test_a_statement_that_takes_too_long_is_stopped_on_its_server(
     eventually(lambda: not any(map(sleeps, servers)), "nobody sleeps any more")
 
 
-def test_a_silent_client_is_left_and_a_consumer_is_not(
-    limited: RunningProxy, consume: Consume
-) -> None:
+def test_a_silent_client_is_left_and_a_consumer_is_not(limited, consume):
     setup = connect(limited)
     run(setup, message_table("my_message"))
     consumer = consume(limited, user="app", password="sesame", database="commerce")
@@ -132,12 +122,7 @@ password = "sesame"
 
 
 @pytest.fixture
-def holding(
-    servers: tuple[DatabaseServer, DatabaseServer],
-    sharded_database: str,
-    start_proxy: StartProxy,
-    tmp_path: Path,
-) -> RunningProxy:
+def holding(servers, sharded_database, start_proxy, tmp_path):
     """A proxy that holds little for its clients, with a table that has one row."""
     vschema = write_vschema(tmp_path, VSCHEMA)
     proxy = start_proxy(HOLDING + keyspace_toml("commerce", servers, sharded_database, vschema))
@@ -180,9 +165,7 @@ def long_data(client: Any, statement: int, size: int) -> None:
     send(client, struct.pack("<BIH", 0x18, statement, 0) + b"x" * size)
 
 
-def test_statements_beyond_the_budget_are_refused_and_the_transaction_goes_on(
-    holding: RunningProxy,
-) -> None:
+def test_statements_beyond_the_budget_are_refused_and_the_transaction_goes_on(holding):
     client = connect(holding)
     run(client, "BEGIN")
     run(client, "INSERT INTO customer (id) VALUES (4)")
@@ -221,9 +204,7 @@ def test_long_data_of_all_statements_is_counted_together(holding: RunningProxy) 
     assert rows(client, "SELECT id FROM customer") == ((1,),)
 
 
-def test_half_commands_of_one_users_connections_are_bounded_and_given_back(
-    holding: RunningProxy,
-) -> None:
+def test_half_commands_of_one_users_connections_are_bounded_and_given_back(holding):
     other = connect(holding, "other")
     half = (1_000_000).to_bytes(3, "little") + b"\0\x03" + b"x" * 900_000
     # Six times as much as a user may hold, three connections at a time.

@@ -64,8 +64,8 @@ def let_in(proxy: RunningProxy) -> Any:
 
 
 def test_silent_connections_of_one_address_leave_places_for_others(
-    server: DatabaseServer, database: str, start_proxy: StartProxy
-) -> None:
+    server, database, start_proxy
+):
     proxy = start(
         start_proxy, server, database, "max_connections = 300", "connect_timeout = 60"
     )
@@ -82,8 +82,8 @@ def test_silent_connections_of_one_address_leave_places_for_others(
 
 @pytest.mark.parametrize("user", ["app", "plain"])
 def test_guesses_at_once_are_judged_one_after_another_and_delay_nobody_elsewhere(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, user: str
-) -> None:
+    server, database, start_proxy, user
+):
     proxy = start(start_proxy, server, database, "connect_timeout = 3", "auth_backoff = 0.5")
     denied: list[float] = []
     came_in: list[float] = []

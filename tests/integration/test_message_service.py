@@ -4,7 +4,6 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -13,15 +12,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
-from tests.fixtures.database_servers import DatabaseServer, root
+from tests.fixtures.database_servers import root
 from tests.fixtures.running_proxy import (
     MESSAGE_VSCHEMA,
     RunningProxy,
-    StartProxy,
     keyspace_toml,
     write_vschema,
 )
-from tests.fixtures.streams import Consume, eventually, message_table, rows, run
+from tests.fixtures.streams import eventually, message_table, rows, run
 from tests.integration import toolchains
 from tests.integration.faults.partitioned_way import PartitionedWay
 
@@ -83,12 +81,7 @@ def acks(values: list[pb.Value]) -> pb.MessageAckRequest:
 
 
 @pytest.fixture
-def proxy(
-    servers: tuple[DatabaseServer, DatabaseServer],
-    sharded_database: str,
-    start_proxy: StartProxy,
-    tmp_path: Path,
-) -> RunningProxy:
+def proxy(servers, sharded_database, start_proxy, tmp_path):
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
     made = start_proxy(CONFIG + keyspace_toml("ks", servers, sharded_database, vschema))
     run(connect(made), message_table())
@@ -162,9 +155,7 @@ def test_messages_are_streamed_and_acked(proxy: RunningProxy) -> None:
         assert next(came)["id"] == b"4"
 
 
-def test_a_shard_is_named_or_given_by_its_range_and_anybody_may_be_ended(
-    proxy: RunningProxy,
-) -> None:
+def test_a_shard_is_named_or_given_by_its_range_and_anybody_may_be_ended(proxy):
     boss = connect(proxy, "boss")
     run(boss, "INSERT INTO my_message (id) VALUES (4), (5), (6), (7)")
     with grpc.insecure_channel(address_of(proxy)) as channel:
@@ -187,9 +178,7 @@ def test_a_shard_is_named_or_given_by_its_range_and_anybody_may_be_ended(
     assert "internal error" not in proxy.log()
 
 
-def test_what_is_wrong_is_told_in_words_that_a_client_of_vitess_reads(
-    proxy: RunningProxy,
-) -> None:
+def test_what_is_wrong_is_told_in_words_that_a_client_of_vitess_reads(proxy):
     with grpc.insecure_channel(address_of(proxy)) as channel:
         calls = Calls(channel)
 
@@ -250,8 +239,8 @@ def test_an_id_acks_its_own_message_and_no_other(proxy: RunningProxy) -> None:
 
 @pytest.mark.parametrize("leaving", ["cancels", "is out of time", "closes", "is cut off"])
 def test_a_client_that_leaves_in_the_middle_of_an_answer_leaves_nothing_behind(
-    proxy: RunningProxy, consume: Consume, leaving: str
-) -> None:
+    proxy, consume, leaving
+):
     boss = connect(proxy, "boss")
     run(boss, "DROP TABLE my_message")
     # What it held comes again long before its lease is over.
@@ -288,11 +277,8 @@ def test_a_client_that_leaves_in_the_middle_of_an_answer_leaves_nothing_behind(
 
 @pytest.mark.parametrize("leaving", ["cancels", "is out of time", "is cut off"])
 def test_an_ack_whose_client_leaves_is_stopped_on_the_server(
-    proxy: RunningProxy,
-    servers: tuple[DatabaseServer, DatabaseServer],
-    sharded_database: str,
-    leaving: str,
-) -> None:
+    proxy, servers, sharded_database, leaving
+):
     boss = connect(proxy, "boss")
     run(boss, "INSERT INTO my_message (id) VALUES (1), (2)")
     way = PartitionedWay(int(address_of(proxy).rpartition(":")[2]))
@@ -326,9 +312,7 @@ def test_an_ack_whose_client_leaves_is_stopped_on_the_server(
 
 
 @pytest.mark.slow
-def test_a_client_made_of_vitess_own_files_consumes_a_queue(
-    proxy: RunningProxy, tmp_path: Path
-) -> None:
+def test_a_client_made_of_vitess_own_files_consumes_a_queue(proxy, tmp_path):
     program = toolchains.go(tmp_path, toolchains.PROGRAMS / "vitess_go")
     client = connect(proxy)
     run(

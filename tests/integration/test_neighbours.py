@@ -20,9 +20,7 @@ def beside(server: DatabaseServer, database: str) -> Iterator[str]:
     execute(server, f"DROP DATABASE IF EXISTS {name}")
 
 
-def test_a_suite_makes_its_own_database_and_drops_it(
-    proxy: RunningProxy, database: str, beside: str
-) -> None:
+def test_a_suite_makes_its_own_database_and_drops_it(proxy, database, beside):
     client = proxy.connect(database=database, autocommit=True)
     run(client, "CREATE TABLE home (n INT)")
     run(client, "INSERT INTO home VALUES (1), (2)")
@@ -61,9 +59,7 @@ def test_a_suite_makes_its_own_database_and_drops_it(
     assert rows(client, "SELECT DATABASE(), @kept") == ((None, 1),)
 
 
-def test_a_keyspaces_own_database_can_be_dropped_and_made_anew(
-    proxy: RunningProxy, database: str
-) -> None:
+def test_a_keyspaces_own_database_can_be_dropped_and_made_anew(proxy, database):
     client = proxy.connect(database=database, autocommit=True)
     run(client, "CREATE TABLE t (n INT)")
     run(client, f"DROP DATABASE {database}")
@@ -82,8 +78,8 @@ def test_what_a_server_says_of_itself_can_be_used(proxy: RunningProxy) -> None:
 
 
 def test_what_a_definition_does_not_qualify_is_of_the_current_database(
-    proxy: RunningProxy, server: DatabaseServer, database: str, beside: str
-) -> None:
+    proxy, server, database, beside
+):
     """As on the server, whatever database the names beside it lead to."""
     client = proxy.connect(database=database, autocommit=True)
     run(client, "CREATE TABLE t (n INT)")

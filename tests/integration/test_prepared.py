@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.cases import in_turn
-from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.streams import Consume, message_table, run
+from tests.fixtures.database_servers import execute
+from tests.fixtures.streams import message_table, run
 from tests.integration.conftest import SharedCluster
 
 
@@ -103,9 +103,7 @@ def test_every_type_comes_back_as_it_was_bound(connector: Connect, tables: str):
     assert fetch(client, select, 5) == []
 
 
-def test_a_vindex_a_limit_and_a_list_of_queries_take_their_values(
-    connector: Connect, tables: str
-):
+def test_a_vindex_a_limit_and_a_list_of_queries_take_their_values(connector, tables):
     client = connector(database=tables)
     if tables == "commerce":
         found = fetch(client, "SELECT hex_keyspace_id, shard FROM hash WHERE id = ?", 1)
@@ -122,9 +120,7 @@ def test_a_vindex_a_limit_and_a_list_of_queries_take_their_values(
     assert fetch(client, "SELECT id FROM item WHERE id > ?", 0) == []
 
 
-def test_rows_for_several_shards_travel_with_their_values(
-    cluster: SharedCluster, connector: Connect, tables: str
-):
+def test_rows_for_several_shards_travel_with_their_values(cluster, connector, tables):
     client = connector(database=tables)
     insert = "INSERT INTO item (id, name) VALUES (?, ?), (?, ?), (?, ?)"
     assert change(client, insert, 1, "it's", 4, None, 7, "\\") == 3
@@ -138,9 +134,7 @@ def test_rows_for_several_shards_travel_with_their_values(
     assert sorted(names) == [(1, "it's"), (4, "x"), (7, "x")]
 
 
-def test_an_insert_and_an_ack_reach_the_stream(
-    cluster: SharedCluster, connector: Connect, tables: str
-):
+def test_an_insert_and_an_ack_reach_the_stream(cluster, connector, tables):
     reader, writer = connector(database=tables), connector(database=tables)
     cursor = reader.cursor(prepared=True)
     cursor.execute("STREAM * FROM my_message")
@@ -180,7 +174,7 @@ MODIFIED = [
 @in_turn
 @pytest.mark.parametrize(("old", "new", "value"), MODIFIED)
 def test_a_column_of_another_type_ends_a_prepared_stream_with_a_sentence(
-    cluster: SharedCluster, connector: Connect, old: str, new: str, value: str
+    cluster, connector, old, new, value
 ):
     writer = cluster.proxy.connect(database="plain", autocommit=True)
     run(writer, "DROP TABLE IF EXISTS ps")
@@ -211,7 +205,7 @@ def test_a_column_of_another_type_ends_a_prepared_stream_with_a_sentence(
 
 @pytest.mark.parametrize("charset", ["utf8mb4", "binary"])
 def test_a_column_that_keeps_its_type_leaves_a_prepared_stream_open(
-    cluster: SharedCluster, connector: Connect, charset: str
+    cluster, connector, charset
 ):
     writer = cluster.proxy.connect(database="plain", autocommit=True)
     run(writer, message_table("ps", columns="n VARCHAR(5), j JSON"))
@@ -230,9 +224,7 @@ def test_a_column_that_keeps_its_type_leaves_a_prepared_stream_open(
     run(writer, f"KILL {reader.connection_id}")
 
 
-def test_a_stream_in_text_goes_on_whatever_type_a_column_has(
-    cluster: SharedCluster, consume: Consume
-):
+def test_a_stream_in_text_goes_on_whatever_type_a_column_has(cluster, consume):
     writer = cluster.proxy.connect(database="plain", autocommit=True)
     run(writer, message_table("ps", columns="n TINYINT"))
     stream = consume(cluster.proxy, "STREAM n FROM ps", database="plain")
@@ -252,9 +244,7 @@ def test_a_transaction_is_one_for_text_and_executions(connector: Connect, tables
     assert fetch(client, "SELECT name FROM item WHERE id = ?", 1) == [("old",)]
 
 
-def test_many_clients_share_two_connections(
-    cluster: SharedCluster, connector: Connect, start_proxy: Any, database: str, server: Any
-):
+def test_many_clients_share_two_connections(cluster, connector, start_proxy, database, server):
     address = f"mysql://root@127.0.0.1:{server.port}/{database}"
     proxy = start_proxy(
         f'[keyspaces.{database}]\n[[keyspaces.{database}.shards]]\nname = "-"\n'
@@ -286,9 +276,7 @@ def test_many_clients_share_two_connections(
     assert "internal error" not in proxy.log()
 
 
-def test_statements_that_clients_have_closed_make_room_for_others(
-    connector: Connect, tables: str, servers: tuple[DatabaseServer, DatabaseServer]
-):
+def test_statements_that_clients_have_closed_make_room_for_others(connector, tables, servers):
     connection = connector(database=tables)
     try:
         for server in servers:

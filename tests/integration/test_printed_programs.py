@@ -85,9 +85,7 @@ def prepared(command: str, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("command", each(PRODUCERS))
-def test_a_producer_sends_what_is_in_the_file(
-    command: str, proxy: RunningProxy, tmp_path: Path
-) -> None:
+def test_a_producer_sends_what_is_in_the_file(command, proxy, tmp_path):
     shell = prepared(command, tmp_path)
     for folder in (tmp_path, tmp_path / "examples/producers"):
         (folder / "messages").write_text('{"n": 1}\n{"n": 2}\n')
@@ -107,9 +105,7 @@ def test_a_producer_sends_what_is_in_the_file(
 
 
 @pytest.mark.parametrize("command", each(CONSUMERS))
-def test_a_consumer_works_and_acknowledges(
-    command: str, proxy: RunningProxy, tmp_path: Path
-) -> None:
+def test_a_consumer_works_and_acknowledges(command, proxy, tmp_path):
     client = proxy.connect(database="commerce", autocommit=True)
     run(client, "INSERT INTO my_message (id, message) VALUES (1, '{}'), (2, '{}')")
     shell = prepared(command, tmp_path)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, execute, free_port, names
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.database_servers import execute, free_port, names
+from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import eventually, message_table, rows, run
 from tests.fixtures.tripwire import Tripwire
 from tests.integration import toolchains
@@ -43,8 +43,8 @@ def command_of(name: str, folder: Path) -> list[str]:
     "name", ["producer_pymysql.py", "producer.js", "producer.go", "Producer.java"]
 )
 def test_a_producer_sends_each_message_once_whatever_breaks(
-    name: str, mariadb: DatabaseServer, start_proxy: StartProxy, tmp_path: Path
-) -> None:
+    name, mariadb, start_proxy, tmp_path
+):
     command = command_of(name, tmp_path)
     database = next(names)
     execute(mariadb, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")

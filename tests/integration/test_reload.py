@@ -14,7 +14,7 @@ import pytest
 
 from streamfrom.proxy.embedded.program import Family, find_server, no_defaults
 from tests.fixtures.database_servers import DatabaseServer
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import rows, run, value
 from tests.integration.faults.breaking import in_thread
 from tests.proxy.certificates import issued
@@ -99,14 +99,8 @@ def change(proxy: RunningProxy, text: str) -> None:
 
 @pytest.mark.parametrize("require", ["true", "false"])
 def test_clients_must_have_a_certificate_that_the_authority_signed(
-    server: DatabaseServer,
-    database: str,
-    start_proxy: StartProxy,
-    tmp_path: Path,
-    tls: str,
-    log_in: Connect,
-    require: str,
-) -> None:
+    server, database, start_proxy, tmp_path, tls, log_in, require
+):
     log = '[log]\nlevel = "debug"\n'
     proxy = start_proxy(config(server, database, tls, f"require = {require}\n", USERS, log))
     good = issued("worker", "ca").write(tmp_path, "good")
@@ -125,8 +119,8 @@ def test_clients_must_have_a_certificate_that_the_authority_signed(
 
 
 def test_another_authority_counts_from_the_next_login_on(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, tmp_path: Path, tls: str
-) -> None:
+    server, database, start_proxy, tmp_path, tls
+):
     text = config(server, database, tls, USERS)
     proxy = start_proxy(text)
     good = issued("worker", "ca").write(tmp_path, "good")
@@ -147,8 +141,8 @@ def test_another_authority_counts_from_the_next_login_on(
 
 
 def test_a_key_that_is_not_the_certificates_ends_the_start_with_its_path(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, tmp_path: Path, tls: str
-) -> None:
+    server, database, start_proxy, tmp_path, tls
+):
     issued("other").write(tmp_path, "wrong")
     (tmp_path / "wrong.key").replace(tmp_path / "server.key")
     with pytest.raises(pytest.fail.Exception) as failed:
@@ -158,8 +152,8 @@ def test_a_key_that_is_not_the_certificates_ends_the_start_with_its_path(
 
 
 def test_users_and_limits_are_read_again_under_load_and_no_statement_fails(
-    server: DatabaseServer, database: str, start_proxy: StartProxy
-) -> None:
+    server, database, start_proxy
+):
     proxy = start_proxy(config(server, database, USERS))
     setup = proxy.connect(database=database, autocommit=True)
     run(setup, "CREATE TABLE t (id BIGINT PRIMARY KEY AUTO_INCREMENT, a INT)")
@@ -200,9 +194,7 @@ def test_users_and_limits_are_read_again_under_load_and_no_statement_fails(
         assert f"p{number}" not in log.replace("proxy", "")
 
 
-def test_a_configuration_that_cannot_be_used_changes_nothing(
-    server: DatabaseServer, database: str, start_proxy: StartProxy
-) -> None:
+def test_a_configuration_that_cannot_be_used_changes_nothing(server, database, start_proxy):
     text = config(server, database, USERS)
     proxy = start_proxy(text)
     bad = text.replace('"one"', '"two"') + "shares = 3\n"
@@ -218,8 +210,8 @@ def test_a_configuration_that_cannot_be_used_changes_nothing(
 
 
 def test_a_user_that_is_gone_is_sent_away_and_its_transaction_undone(
-    server: DatabaseServer, database: str, start_proxy: StartProxy
-) -> None:
+    server, database, start_proxy
+):
     proxy = start_proxy(config(server, database, USERS))
     setup = proxy.connect(database=database, autocommit=True)
     run(setup, "CREATE TABLE t (id BIGINT PRIMARY KEY)")

@@ -1,7 +1,6 @@
 """Reads from a real replica: near its primary it answers, behind it or stopped it does not."""
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pymysql
@@ -18,9 +17,7 @@ WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")
-def pair(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[EmbeddedServer, EmbeddedServer]]:
+def pair(tmp_path_factory):
     """A MariaDB primary and its replica."""
     program = find_server(Family.MARIADB)
     if program is None:
@@ -90,9 +87,7 @@ def tablets(client: Any) -> list[tuple[str, str]]:
     return [(row[3], row[4]) for row in rows(client, "SHOW VITESS_TABLETS")]
 
 
-def test_a_replica_answers_reads_and_refuses_writes(
-    pair: tuple[EmbeddedServer, EmbeddedServer], proxy: RunningProxy
-) -> None:
+def test_a_replica_answers_reads_and_refuses_writes(pair, proxy):
     _, replica = pair
     client = proxy.connect(autocommit=True)
     wait_for(lambda: can_use(client, "shop@replica"))
@@ -147,9 +142,7 @@ def test_a_replica_answers_reads_and_refuses_writes(
     run(writer, "DROP TABLE item")
 
 
-def test_a_replica_that_is_far_behind_is_not_read_from(
-    pair: tuple[EmbeddedServer, EmbeddedServer], proxy: RunningProxy
-) -> None:
+def test_a_replica_that_is_far_behind_is_not_read_from(pair, proxy):
     _, replica = pair
     client = proxy.connect(autocommit=True)
     wait_for(lambda: can_use(client, "shop@replica"))
@@ -174,9 +167,7 @@ def test_a_replica_that_is_far_behind_is_not_read_from(
     run(writer, "DROP TABLE late")
 
 
-def test_an_own_account_reads_from_a_replica_as_itself(
-    pair: tuple[EmbeddedServer, EmbeddedServer], start_proxy: StartProxy
-) -> None:
+def test_an_own_account_reads_from_a_replica_as_itself(pair, start_proxy):
     primary, _ = pair
     execute(primary, "CREATE TABLE secrets (id INT PRIMARY KEY, secret INT)", database="shop")
     execute(primary, "CREATE USER ann@'%' IDENTIFIED BY 'x'")

@@ -1,21 +1,14 @@
 """INSERT, REPLACE and DELETE … RETURNING over shards, whose answers are those of one server."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from streamfrom.proxy.wire.resultset import parse_column_definition
 from tests.cases import in_turn
-from tests.fixtures.database_servers import DatabaseServer
-from tests.fixtures.running_proxy import (
-    MESSAGE_VSCHEMA,
-    StartProxy,
-    keyspace_toml,
-    write_vschema,
-)
-from tests.fixtures.streams import Consume, refused, rows, run, value
+from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
+from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.binary_rows import parse_binary_row
 from tests.integration.conftest import SharedCluster
 from tests.integration.scatter import ComparedCluster, ask, check, differences
@@ -103,11 +96,7 @@ def test_rows_that_are_read_first_are_returned(table: ComparedCluster) -> None:
         "REPLACE INTO t (id, s) SELECT MAX(u), MAX(s) FROM u RETURNING id, s",
         "SELECT id, s FROM t ORDER BY id",
     )
-    check(
-        table,
-        "INSERT INTO t (id, s) SELECT id, s FROM u RETURNING id, s",
-        in_order=False,
-    )
+    check(table, "INSERT INTO t (id, s) SELECT id, s FROM u RETURNING id, s", in_order=False)
 
 
 @in_turn
@@ -158,11 +147,8 @@ def test_it_belongs_to_the_transaction(table: ComparedCluster) -> None:
 
 
 def test_rows_beyond_the_memory_of_a_merge_undo_the_statement(
-    servers: tuple[DatabaseServer, DatabaseServer],
-    sharded_database: str,
-    start_proxy: StartProxy,
-    tmp_path: Path,
-) -> None:
+    servers, sharded_database, start_proxy, tmp_path
+):
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
     keyspace = keyspace_toml("ks", servers, sharded_database, vschema)
     proxy = start_proxy(f'[server]\nlisten = "127.0.0.1:0"\nmerge_memory = 20000\n{keyspace}')
@@ -186,9 +172,7 @@ def test_rows_beyond_the_memory_of_a_merge_undo_the_statement(
     assert value(client, "SELECT COUNT(*) FROM my_message") == 4
 
 
-def test_ids_of_messages_are_told_whatever_inserts_them(
-    cluster: SharedCluster, keyspace: str, consume: Consume
-) -> None:
+def test_ids_of_messages_are_told_whatever_inserts_them(cluster, keyspace, consume):
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(client, "CREATE QUEUE my_message (user_id BIGINT, payload VARCHAR(20),)")
     stream = consume(cluster.proxy, database=keyspace)
@@ -212,9 +196,7 @@ def test_ids_of_messages_are_told_whatever_inserts_them(
     assert sorted(ident for (ident,) in deleted) == told
 
 
-def test_prepared_statements_and_batches_give_binary_rows(
-    cluster: SharedCluster, keyspace: str, consume: Consume
-) -> None:
+def test_prepared_statements_and_batches_give_binary_rows(cluster, keyspace, consume):
     connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(connection, "CREATE QUEUE my_message (user_id BIGINT, ratio FLOAT,)")
     run(connection, "CREATE TABLE item (id BIGINT PRIMARY KEY, ratio FLOAT)")

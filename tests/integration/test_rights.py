@@ -8,7 +8,6 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from http.cookiejar import CookieJar
@@ -20,7 +19,7 @@ import pytest
 
 from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
 from tests.fixtures.database_servers import DatabaseServer, execute, free_port
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import (
     Consume,
     Consumer,
@@ -92,9 +91,7 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> Iterator[Cluster]:
+def cluster(server, database, start_proxy, consume):
     execute(server, message_table("jobs"), database=database)
     execute(server, message_table("secret"), database=database)
     for user in USERS:
@@ -185,9 +182,7 @@ def test_a_consumer_needs_no_right_on_other_columns(cluster: Cluster, binary: bo
         assert cluster.direct(sql) == ((1, epoch),)
 
 
-def test_a_right_that_is_taken_away_ends_streams_and_says_what_is_missing(
-    cluster: Cluster,
-) -> None:
+def test_a_right_that_is_taken_away_ends_streams_and_says_what_is_missing(cluster):
     streams = [cluster.stream("consumer", "STREAM id FROM jobs", member) for member in (0, 1)]
     cluster.direct("REVOKE UPDATE (time_next) ON {database}.jobs FROM consumer@'%'")
     for stream in streams:
@@ -230,8 +225,8 @@ def test_a_server_that_only_reads_or_is_locked_takes_no_right_away(cluster: Clus
 @pytest.mark.parametrize("member", [0, 1])
 @pytest.mark.parametrize("settings", [",vt_ack=early", ",vt_order=strict", ""])
 def test_acks_that_the_dispatcher_writes_are_those_of_accounts_that_may(
-    cluster: Cluster, member: int, settings: str
-) -> None:
+    cluster, member, settings
+):
     comment = cluster.direct(
         "SELECT table_comment FROM information_schema.tables WHERE"
         " table_schema = DATABASE() AND table_name = 'jobs'"
@@ -452,9 +447,7 @@ def test_the_page_shows_and_does_what_the_account_may(cluster: Cluster) -> None:
 def test_grpc_serves_what_the_account_may(cluster: Cluster) -> None:
     cluster.insert(1)
     ack = pb.MessageAckRequest(
-        keyspace=cluster.database,
-        name="jobs",
-        ids=[pb.Value(type=pb.INT64, value=b"1")],
+        keyspace=cluster.database, name="jobs", ids=[pb.Value(type=pb.INT64, value=b"1")]
     )
 
     with grpc.insecure_channel(f"127.0.0.1:{cluster.grpc_port}") as channel:

@@ -56,9 +56,7 @@ def ids(connection: Any, condition: str = "1 = 1", table: str = "customer") -> l
 
 
 class TestInsertSelect:
-    def test_it_takes_part_in_a_transaction_and_locks_what_it_has_read(
-        self, cluster: SharedCluster, client: Any
-    ) -> None:
+    def test_it_takes_part_in_a_transaction_and_locks_what_it_has_read(self, cluster, client):
         run(client, "BEGIN")
         assert run(client, "INSERT INTO customer (id) SELECT id + 100 FROM customer") == 8
         other = cluster.proxy.connect(database="commerce", autocommit=True)
@@ -122,14 +120,10 @@ class TestInsertSelect:
 
 
 class TestInsert:
-    def test_rows_of_one_insert_go_where_their_ids_belong(
-        self, cluster: SharedCluster, client: Any
-    ) -> None:
+    def test_rows_of_one_insert_go_where_their_ids_belong(self, cluster, client):
         assert on_shards(cluster) == [sorted(LOW_IDS), sorted(HIGH_IDS)]
 
-    def test_columns_that_are_left_out_are_all_visible_ones_in_order(
-        self, cluster: SharedCluster, client: Any
-    ) -> None:
+    def test_columns_that_are_left_out_are_all_visible_ones_in_order(self, cluster, client):
         run(client, "DELETE FROM customer")
         run(client, "ALTER TABLE customer ADD COLUMN hidden INT INVISIBLE DEFAULT 9 FIRST")
         assert (
@@ -161,9 +155,7 @@ class TestInsert:
         assert min(counts) > 1000
         assert value(client, "SELECT name FROM customer WHERE id = 3999") == "it's (a, b)"
 
-    def test_many_writers_of_both_shards_do_not_hold_each_other_up(
-        self, cluster: SharedCluster, client: Any
-    ) -> None:
+    def test_many_writers_of_both_shards_do_not_hold_each_other_up(self, cluster, client):
         failures: list[BaseException] = []
 
         def work(number: int) -> None:
@@ -232,8 +224,8 @@ class TestByVindex:
         ],
     )
     def test_select_update_and_delete_agree_with_one_server(
-        self, cluster: SharedCluster, client: Any, condition: str, expected: list[int]
-    ) -> None:
+        self, cluster, client, condition, expected
+    ):
         # A strict server refuses to change rows by a comparison with '1abc'.
         is_strict = "abc" in condition
         assert ids(client, condition) == expected
@@ -263,9 +255,7 @@ class TestByVindex:
 
 
 class TestScatter:
-    def test_an_error_of_a_later_shard_ends_the_result(
-        self, cluster: SharedCluster, client: Any
-    ) -> None:
+    def test_an_error_of_a_later_shard_ends_the_result(self, cluster, client):
         cluster.direct("DROP TABLE customer", keyspace="commerce", shard=1)
         assert refused(client, "SELECT * FROM customer")[0] == 1146
         assert value(client, "SELECT 1") == 1
@@ -312,9 +302,7 @@ class TestScatter:
             "XA START 'x'",
         ],
     )
-    def test_what_cannot_be_put_together_exactly_is_refused(
-        self, cluster: SharedCluster, client: Any, sql: str
-    ) -> None:
+    def test_what_cannot_be_put_together_exactly_is_refused(self, cluster, client, sql):
         before = on_shards(cluster)
         code, text = refused(client, sql)
         assert code == 1235, text
@@ -336,17 +324,13 @@ class TestDdl:
         run(client, "CREATE TABLE IF NOT EXISTS customer (id BIGINT PRIMARY KEY)")
         assert on_shards(cluster, TABLES) == [["customer"], ["customer"]]
 
-    def test_a_shard_that_refuses_is_named_with_those_that_did_not(
-        self, cluster: SharedCluster, client: Any
-    ) -> None:
+    def test_a_shard_that_refuses_is_named_with_those_that_did_not(self, cluster, client):
         cluster.direct("CREATE TABLE other_message (n INT)", keyspace="commerce", shard=1)
         code, text = refused(client, "CREATE TABLE other_message (id BIGINT)")
         assert code == 1050
         assert text.endswith("(shard commerce/80-; done before on commerce/-80)")
 
-    def test_a_table_is_maintained_everywhere(
-        self, cluster: SharedCluster, client: Any
-    ) -> None:
+    def test_a_table_is_maintained_everywhere(self, cluster, client):
         client.autocommit(False)
         run(client, f"DELETE FROM customer WHERE id IN ({LOW}, {HIGH})")
         for verb in ("ANALYZE", "OPTIMIZE", "CHECK"):
@@ -356,9 +340,7 @@ class TestDdl:
         kept = [ident for ident in ALL_IDS if ident not in (LOW, HIGH)]
         assert ids(client) == kept, "it commits, on both shards"
 
-    def test_a_table_that_no_vindex_places_is_a_warning_with_the_line_to_add(
-        self, client: Any
-    ) -> None:
+    def test_a_table_that_no_vindex_places_is_a_warning_with_the_line_to_add(self, client):
         def warned(sql: str) -> list[Any]:
             with client.cursor() as cursor:
                 cursor.execute(sql)
@@ -391,9 +373,7 @@ class TestDdl:
             "DROP VIEW IF EXISTS nothing",
         ],
     )
-    def test_what_both_shards_note_is_one_note(
-        self, cluster: SharedCluster, client: Any, sql: str
-    ) -> None:
+    def test_what_both_shards_note_is_one_note(self, cluster, client, sql):
         def noted() -> tuple[int, Any]:
             with client.cursor() as cursor:
                 cursor.execute(sql)

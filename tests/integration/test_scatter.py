@@ -91,9 +91,7 @@ def test_unions_have_one_servers_columns_and_rows(joined: ComparedCluster, sql: 
 
 @in_turn
 @cases(inner=str)
-def test_the_rows_of_a_derived_table_are_counted_as_paginators_do(
-    joined: ComparedCluster, inner: str
-) -> None:
+def test_the_rows_of_a_derived_table_are_counted_as_paginators_do(joined, inner):
     for outer in ("COUNT(*)", "count(*) AS count_1"):
         sql = f"SELECT {outer} FROM ({inner}) AS anon_1"
         for prepared in (False, True):
@@ -111,9 +109,7 @@ def test_aggregates_are_those_of_one_server(grouped: ComparedCluster, sql: str) 
 
 @in_turn
 @cases(sql=str, refusal=str)
-def test_what_one_shard_cannot_know_is_refused(
-    grouped: ComparedCluster, sql: str, refusal: str | None
-) -> None:
+def test_what_one_shard_cannot_know_is_refused(grouped, sql, refusal):
     for connection in (grouped.spread[2], grouped.spread[3]):
         answer = ask(connection, sql)
         assert answer.error is not None
@@ -122,9 +118,7 @@ def test_what_one_shard_cannot_know_is_refused(
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3])
-def test_the_limit_of_the_session_is_one_of_the_answer(
-    compared: ComparedCluster, limit: int
-) -> None:
+def test_the_limit_of_the_session_is_one_of_the_answer(compared, limit):
     numbers(compared)
     connections = [*compared.spread.values(), compared.direct]
     for connection in connections:
@@ -149,9 +143,7 @@ def test_the_limit_of_the_session_is_one_of_the_answer(
     assert ask(compared.spread[3], "SELECT COUNT(*) FROM t LIMIT 1").rows == [(b"57",)]
 
 
-def test_what_is_computed_is_of_the_session_and_its_transaction(
-    grouped: ComparedCluster,
-) -> None:
+def test_what_is_computed_is_of_the_session_and_its_transaction(grouped):
     check(grouped, "SELECT id, s FROM t UNION ALL SELECT id, w FROM t", in_order=False)
     for connection in grouped.spread.values():
         assert ask(connection, f"SELECT {ITEMS} FROM t", prepared=True).rows == (
@@ -196,9 +188,7 @@ def test_what_is_computed_is_of_the_session_and_its_transaction(
     assert not differences(ask(grouped.spread[3], sql), ask(grouped.direct, sql))
 
 
-def test_the_rows_have_the_columns_that_the_table_shows_to_the_account(
-    compared: ComparedCluster,
-) -> None:
+def test_the_rows_have_the_columns_that_the_table_shows_to_the_account(compared):
     compared.create(
         "id BIGINT PRIMARY KEY, h INT DEFAULT 3 INVISIBLE, a INT, u INT NOT NULL UNIQUE,"
         " v INT AS (a * 2) VIRTUAL"
@@ -231,9 +221,7 @@ def test_the_rows_have_the_columns_that_the_table_shows_to_the_account(
         assert str(ask(connection, sql).error).startswith(f"(1235, '{refusal};")
 
 
-def test_moments_and_what_stands_in_their_place_are_sorted_as_the_server_does(
-    compared: ComparedCluster,
-) -> None:
+def test_moments_and_what_stands_in_their_place_are_sorted_as_the_server_does(compared):
     compared.create("id BIGINT PRIMARY KEY, y YEAR, d DATETIME, t TIMESTAMP NULL")
     for connection in (compared.direct, *compared.spread.values()):
         run(connection, "SET time_zone = '+00:00'")
@@ -253,9 +241,7 @@ def test_moments_and_what_stands_in_their_place_are_sorted_as_the_server_does(
     )
 
 
-def test_a_char_column_without_padding_is_sorted_as_the_server_does(
-    compared: ComparedCluster,
-) -> None:
+def test_a_char_column_without_padding_is_sorted_as_the_server_does(compared):
     is_mysql = compared.server.family is Family.MYSQL
     collation = "utf8mb4_0900_ai_ci" if is_mysql else "utf8mb4_unicode_nopad_ci"
     compared.create(
@@ -344,9 +330,7 @@ def test_kill_query_ends_it_and_the_session_goes_on(compared: ComparedCluster) -
     assert ask(connection, "SELECT COUNT(*) FROM t").rows == [(b"50",)]
 
 
-def test_joined_writes_do_on_the_shards_what_they_do_on_one_server(
-    compared: ComparedCluster,
-) -> None:
+def test_joined_writes_do_on_the_shards_what_they_do_on_one_server(compared):
     compared.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)")
     compared.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)", "u")
     compared.create("id BIGINT PRIMARY KEY, a INT", "r")

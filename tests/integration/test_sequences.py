@@ -3,15 +3,14 @@
 import asyncio
 import json
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, message_table, refused, rows, run, value
+from tests.fixtures.streams import message_table, refused, rows, run, value
 from tests.proxy.fake_client import MARIADB as MARIADB_CLIENT, Client
 
 
@@ -35,9 +34,7 @@ TABLES = {
 
 
 @pytest.fixture
-def config(
-    tmp_path: Path, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
-) -> str:
+def config(tmp_path, servers, sharded_database):
     sharded, lookup = tmp_path / "commerce.json", tmp_path / "lookup.json"
     vindexes = {"hash": {"type": "hash"}}
     sharded.write_text(json.dumps({"sharded": True, "vindexes": vindexes, "tables": TABLES}))
@@ -101,9 +98,7 @@ def test_inserts_take_their_ids_from_the_sequence(proxy: RunningProxy) -> None:
     assert found == (*enumerate("abcdefgi", 1), (50, "h"), (51, "own"))
 
 
-def test_values_are_asked_for_and_given_once_by_two_proxies(
-    proxy: RunningProxy, config: str, start_proxy: StartProxy
-) -> None:
+def test_values_are_asked_for_and_given_once_by_two_proxies(proxy, config, start_proxy):
     clients = [
         each.connect(database="commerce", autocommit=True)
         for each in (proxy, proxy, start_proxy(config))
@@ -124,9 +119,7 @@ def test_values_are_asked_for_and_given_once_by_two_proxies(
     assert value(clients[0], "SELECT COUNT(DISTINCT id) FROM customer") == 240
 
 
-def test_a_message_whose_id_is_generated_reaches_its_stream_at_once(
-    proxy: RunningProxy, consume: Consume
-) -> None:
+def test_a_message_whose_id_is_generated_reaches_its_stream_at_once(proxy, consume):
     client = proxy.connect(database="commerce", autocommit=True)
     run(client, message_table("my_message", poller_interval=3600))
     consumer = consume(proxy, database="commerce")

@@ -1,15 +1,13 @@
 """A server that takes no more connections: the error, the log and `check` name the shard and the limit."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pymysql
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, execute, fresh_database
+from tests.fixtures.database_servers import execute, fresh_database
 from tests.fixtures.fork_server import run_to_end
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import rows, run
 
 
@@ -19,9 +17,7 @@ ALLOWED = 15
 
 
 @pytest.fixture
-def small_server(
-    breakable_servers: tuple[DatabaseServer, DatabaseServer],
-) -> Iterator[DatabaseServer]:
+def small_server(breakable_servers):
     """A server that allows ALLOWED connections, and one more of an administrator."""
     server = breakable_servers[0]
     ((before,),) = execute(server, "SELECT @@max_connections")
@@ -30,9 +26,7 @@ def small_server(
     execute(server, f"SET GLOBAL max_connections = {before}")
 
 
-def test_a_full_server_is_named_in_the_error_the_log_and_the_status(
-    small_server: DatabaseServer, start_proxy: StartProxy
-) -> None:
+def test_a_full_server_is_named_in_the_error_the_log_and_the_status(small_server, start_proxy):
     databases = fresh_database(small_server)
     database = next(databases)
     proxy = start_proxy(keyspace_toml(database, [small_server]))
@@ -68,9 +62,7 @@ def test_a_full_server_is_named_in_the_error_the_log_and_the_status(
     next(databases, None)
 
 
-def test_check_compares_pools_with_the_servers_limit(
-    small_server: DatabaseServer, tmp_path: Path
-) -> None:
+def test_check_compares_pools_with_the_servers_limit(small_server, tmp_path):
     databases = fresh_database(small_server)
     config = tmp_path / "streamfrom.toml"
 
@@ -92,8 +84,8 @@ def test_check_compares_pools_with_the_servers_limit(
 
 
 def test_check_says_at_which_address_a_login_is_refused_and_why_it_may_be(
-    small_server: DatabaseServer, tmp_path: Path
-) -> None:
+    small_server, tmp_path
+):
     config = tmp_path / "streamfrom.toml"
     text = keyspace_toml("app", [small_server], "mysql").replace("root@", "stranger:wrong@")
     config.write_text(text)
@@ -104,9 +96,7 @@ def test_check_says_at_which_address_a_login_is_refused_and_why_it_may_be(
     assert "DROP USER ''@'localhost'" in error
 
 
-def test_check_says_that_a_server_offers_no_tls(
-    mariadb: DatabaseServer, tmp_path: Path
-) -> None:
+def test_check_says_that_a_server_offers_no_tls(mariadb, tmp_path):
     config = tmp_path / "streamfrom.toml"
     address = f"127.0.0.1:{mariadb.port}/mysql"
     text = keyspace_toml("app", [mariadb], "mysql")

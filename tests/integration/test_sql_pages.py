@@ -1,20 +1,13 @@
 """The SQL of docs/sql and docs/concepts, as it is printed: each statement runs, on tables of the names that the pages use."""
 
 import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, execute, names
-from tests.fixtures.running_proxy import (
-    HERE,
-    RunningProxy,
-    StartProxy,
-    keyspace_toml,
-    write_vschema,
-)
+from tests.fixtures.database_servers import execute, names
+from tests.fixtures.running_proxy import HERE, RunningProxy, keyspace_toml, write_vschema
 from tests.fixtures.streams import run
 from tests.integration.conftest import SharedCluster
 
@@ -84,9 +77,7 @@ def sharded(**columns: str) -> Mapping[str, Any]:
 
 
 @pytest.fixture
-def shop(
-    servers: tuple[DatabaseServer, DatabaseServer], tmp_path: Path, start_proxy: StartProxy
-) -> Iterator[RunningProxy]:
+def shop(servers, tmp_path, start_proxy):
     """Two sharded keyspaces with the same tables: orders are by id in one, by customer in the other."""
     others = {"customers": "id", "archive": "id", "a": "id", "b": "id"}
     config = ""

@@ -164,9 +164,7 @@ def test_what_comes_back_is_what_was_there(server: DatabaseServer, reader: Any) 
     assert not differences
 
 
-def test_types_whose_texts_are_not_all_of_their_values_are_refused(
-    server: DatabaseServer, reader: Any
-) -> None:
+def test_types_whose_texts_are_not_all_of_their_values_are_refused(server, reader):
     types = REFUSED | REFUSED_OWN[server.family]
     create(server, reader.db.decode(), types)
     taken = []

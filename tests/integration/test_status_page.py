@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from tests.fixtures.chromium import PROGRAM, Page, chromium
-from tests.fixtures.database_servers import DatabaseServer
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml, write_vschema
+from tests.fixtures.running_proxy import keyspace_toml, write_vschema
 from tests.fixtures.streams import Consume, eventually, rows, run
 
 
@@ -97,13 +96,7 @@ class Served:
 
 
 @pytest.fixture(params=[1, 2], ids=["unsharded", "sharded"])
-def served(
-    request: pytest.FixtureRequest,
-    servers: tuple[DatabaseServer, DatabaseServer],
-    sharded_database: str,
-    start_proxy: StartProxy,
-    tmp_path: Path,
-) -> Served:
+def served(request, servers, sharded_database, start_proxy, tmp_path):
     sharded = {"sharded": True, "vindexes": {}, "tables": {}}
     vschema = None if request.param == 1 else write_vschema(tmp_path, sharded)
     keyspace = keyspace_toml("ks", servers[: request.param], sharded_database, vschema)
@@ -121,9 +114,7 @@ def served(
     return Served(proxy, address, client, lambda: start_proxy(again + keyspace))
 
 
-def test_messages_are_found_by_state_and_value_and_shown_whole(
-    served: Served, consume: Consume
-) -> None:
+def test_messages_are_found_by_state_and_value_and_shown_whole(served, consume):
     served.insert(30, tenant=1, payload='{"a": "needle"}')
     served.insert(30, tenant=2, payload='{"a": "straw"}')
     run(served.client, f"{PARK}, last_error = 'SMTP 421: later' WHERE tenant = 2")
@@ -157,9 +148,7 @@ def test_messages_are_found_by_state_and_value_and_shown_whole(
     assert len(ready) == 25, "what is in flight is not listed as ready, lease written or not"
 
 
-def test_what_is_done_to_messages_is_what_the_statement_does(
-    served: Served, consume: Consume
-) -> None:
+def test_what_is_done_to_messages_is_what_the_statement_does(served, consume):
     served.insert(12, tenant=1, payload="[]")
     stream = consume(served.proxy, "STREAM /*vt+ PREFETCH=12 */ * FROM job", database="ks")
     stream.take(12)
@@ -193,9 +182,7 @@ def test_all_that_match_are_done_some_at_a_time(served: Served) -> None:
     assert served.count(PARKED) == 400
 
 
-def test_all_that_streams_hold_are_acked_some_at_a_time(
-    served: Served, consume: Consume
-) -> None:
+def test_all_that_streams_hold_are_acked_some_at_a_time(served, consume):
     served.insert(700, tenant=1, payload="[]")
     stream = consume(served.proxy, "STREAM /*vt+ PREFETCH=700 */ * FROM job", database="ks")
     stream.take(700)
@@ -340,9 +327,7 @@ class Clicks:
 
 @pytest.mark.slow
 @pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine (apt: chromium)")
-async def test_every_click_of_a_queues_page(
-    served: Served, consume: Consume, tmp_path: Path
-) -> None:
+async def test_every_click_of_a_queues_page(served, consume, tmp_path):
     payload = json.dumps(HOSTILE).replace('"n": 1', f'"n": {BIG}')
     served.insert(40, tenant=1, payload=payload)
     served.insert(8, tenant=2, payload=json.dumps({"order": "needle"}))

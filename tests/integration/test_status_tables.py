@@ -109,9 +109,7 @@ def test_it_is_a_schema_that_one_can_use(plain: Queue) -> None:
     assert value(client, "SELECT MAX(is_answering) FROM streamfrom.members") == 1
 
 
-def test_show_queue_status_tells_of_the_keyspace_one_is_in(
-    plain: Queue, sharded: Queue, cluster: SharedCluster, client: Any
-) -> None:
+def test_show_queue_status_tells_of_the_keyspace_one_is_in(plain, sharded, cluster, client):
     sharded.create()
     plain.create(name="plain_message")
     names = [(row[0], row[1]) for row in rows(client, "SHOW QUEUE STATUS")]

@@ -5,7 +5,7 @@ import pytest
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, eventually, message_table, run
+from tests.fixtures.streams import eventually, message_table, run
 
 
 pytestmark = pytest.mark.db
@@ -20,8 +20,8 @@ def start(
 
 
 def test_a_server_without_tls_is_used_where_tls_is_only_preferred(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     execute(server, message_table(poller_interval=1), database=database)
     proxy = start(start_proxy, server, database, "preferred")
     assert "not available" not in proxy.log()
@@ -38,9 +38,7 @@ def test_a_server_without_tls_is_used_where_tls_is_only_preferred(
     assert server.family is Family.MARIADB or plain == ((0,),)
 
 
-def test_a_server_without_tls_is_not_used_where_tls_is_required(
-    server: DatabaseServer, database: str, start_proxy: StartProxy
-) -> None:
+def test_a_server_without_tls_is_not_used_where_tls_is_required(server, database, start_proxy):
     proxy = start(start_proxy, server, database, "required")
     if server.family is Family.MARIADB:
         eventually(lambda: "shard not available" in proxy.log())

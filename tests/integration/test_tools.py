@@ -2,13 +2,11 @@
 
 import asyncio
 import ssl
-from typing import Any
 
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import DatabaseServer
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
 from tests.proxy.certificates import write_certificate
@@ -67,9 +65,7 @@ def test_show_warnings_tells_of_all_shards(cluster: SharedCluster):
     assert [code for _, code, _ in rows(connection, "SHOW ERRORS LIMIT 1")] == [1235]
 
 
-def test_status_tells_of_the_clients_own_tls(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, tmp_path: Any
-):
+def test_status_tells_of_the_clients_own_tls(server, database, start_proxy, tmp_path):
     write_certificate(tmp_path)
     proxy = start_proxy(
         '[server]\nlisten = "127.0.0.1:0"\n[server.tls]\ncert = "server.pem"\nkey = "server.key"\n'
@@ -108,9 +104,7 @@ def test_a_login_may_name_any_collation_that_the_server_knows(cluster: SharedClu
     assert asyncio.run(told()) == [name.encode() for name in names]
 
 
-def test_commands_of_old_are_answered_as_the_server_does(
-    cluster: SharedCluster, family: Family
-):
+def test_commands_of_old_are_answered_as_the_server_does(cluster, family):
     async def answers() -> list[int]:
         client = await Client.connect(cluster.proxy.port, database="plain")
         found = [

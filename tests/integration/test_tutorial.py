@@ -15,7 +15,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, execute, free_port, root
+from tests.fixtures.database_servers import execute, free_port, root
 from tests.fixtures.printed_steps import END_S, PrintedSteps
 from tests.fixtures.running_proxy import HERE
 from tests.fixtures.streams import eventually, rows
@@ -66,9 +66,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture
-def own_servers(
-    servers: tuple[DatabaseServer, DatabaseServer],
-) -> Iterator[tuple[DatabaseServer, DatabaseServer]]:
+def own_servers(servers):
     yield servers
     for server in servers:
         execute(server, "DROP DATABASE IF EXISTS commerce")
@@ -133,11 +131,7 @@ def log_in(page: str, user: str, password: str) -> str:
         return str(answer.headers["Set-Cookie"]).partition(";")[0]
 
 
-def test_the_tutorial_from_nothing_to_a_queue(
-    own_servers: tuple[DatabaseServer, DatabaseServer],
-    installed: dict[str, str],
-    terminals: Terminals,
-) -> None:
+def test_the_tutorial_from_nothing_to_a_queue(own_servers, installed, terminals):
     if shutil.which("mariadb") is None:
         pytest.skip("no mariadb client on this machine")
     folder = Path(installed["PWD"])

@@ -32,9 +32,7 @@ XA_COMMIT = b"XA COMMIT"
 VSCHEMA = {
     "sharded": True,
     "vindexes": {"numeric": {"type": "numeric"}},
-    "tables": {
-        "customer": {"column_vindexes": [{"column": "id", "name": "numeric"}]},
-    },
+    "tables": {"customer": {"column_vindexes": [{"column": "id", "name": "numeric"}]}},
 }
 SETTINGS = """[server]
 listen = "127.0.0.1:0"
@@ -139,20 +137,14 @@ class Stage:
 
 
 @pytest.fixture
-def stage(
-    servers: tuple[DatabaseServer, DatabaseServer], tmp_path: Path, start_proxy: StartProxy
-) -> Iterator[Stage]:
+def stage(servers, tmp_path, start_proxy):
     made = Stage(servers, tmp_path, start_proxy)
     yield made
     made.close()
 
 
 @pytest.fixture
-def breakable_stage(
-    breakable_servers: tuple[DatabaseServer, DatabaseServer],
-    tmp_path: Path,
-    start_proxy: StartProxy,
-) -> Iterator[Stage]:
+def breakable_stage(breakable_servers, tmp_path, start_proxy):
     made = Stage(breakable_servers, tmp_path, start_proxy)
     yield made
     for server in breakable_servers:
@@ -196,10 +188,7 @@ def test_a_transaction_over_shards_commits_and_leaves_nothing_behind(stage: Stag
     client.commit()
     assert stage.ids() == [[LOW], [LOW], [HIGH]]
     assert stage.prepared() == []
-    eventually(
-        lambda: stage.decisions() == 0,
-        "the decision is forgotten",
-    )
+    eventually(lambda: stage.decisions() == 0, "the decision is forgotten")
     client = insert_everywhere(proxy, plus=100)
     run(client, "SAVEPOINT here")
     run(client, "UPDATE commerce.customer SET n = 7")
@@ -212,9 +201,7 @@ def test_a_transaction_over_shards_commits_and_leaves_nothing_behind(stage: Stag
     client.commit()
 
 
-def test_without_autocommit_and_for_one_write_to_several_shards_it_is_the_same(
-    stage: Stage,
-) -> None:
+def test_without_autocommit_and_for_one_write_to_several_shards_it_is_the_same(stage):
     proxy = stage.proxy()
     client = proxy.connect(database="commerce", autocommit=False)
     assert rows(client, "SELECT id FROM customer ORDER BY id") == ()
@@ -362,9 +349,7 @@ def ann(stage: Stage) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.slow
-def test_a_proxy_killed_at_any_step_leaves_all_or_nothing(
-    stage: Stage, ann: dict[str, str]
-) -> None:
+def test_a_proxy_killed_at_any_step_leaves_all_or_nothing(stage, ann):
     config = stage.config + '[[users]]\nname = "ann"\npassword = "x"\n'
     proxy = stage.proxy(config)
     expected: list[list[int]] = [[], [], []]
@@ -410,9 +395,7 @@ def test_two_proxies_agree_on_what_a_third_one_left(stage: Stage) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
-def test_the_deciding_server_killed_in_its_commit(
-    breakable_stage: Stage, is_after: bool
-) -> None:
+def test_the_deciding_server_killed_in_its_commit(breakable_stage, is_after):
     stage = breakable_stage
     proxy = stage.proxy()
     client = proxy.connect(database="commerce")

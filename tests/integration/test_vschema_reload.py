@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, RunningProxy
-from tests.fixtures.streams import Consume, message_table, refused, rows, run
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import MESSAGE_VSCHEMA
+from tests.fixtures.streams import message_table, refused, rows, run
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -29,10 +29,8 @@ def replace_vschema(tmp_path: Path, tables: dict[str, Any]) -> None:
 
 
 def test_sessions_and_streams_live_on_when_the_vschema_changes(
-    sharded_proxy: RunningProxy,
-    tmp_path: Path,
-    consume: Consume,
-) -> None:
+    sharded_proxy, tmp_path, consume
+):
     client = sharded_proxy.connect(database="commerce", autocommit=True)
     run(client, message_table("my_message"))
     run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY, ref BIGINT)")
@@ -63,11 +61,8 @@ def test_sessions_and_streams_live_on_when_the_vschema_changes(
 
 
 def test_a_prepared_statement_is_routed_anew(
-    sharded_proxy: RunningProxy,
-    servers: tuple[DatabaseServer, DatabaseServer],
-    sharded_database: str,
-    tmp_path: Path,
-) -> None:
+    sharded_proxy, servers, sharded_database, tmp_path
+):
     replace_vschema(tmp_path, {"customer": CUSTOMER})
     sharded_proxy.wait_for_log("vschema reloaded")
     client = sharded_proxy.connector("commerce")

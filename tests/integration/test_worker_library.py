@@ -137,9 +137,7 @@ async def test_a_function_ends_a_message_in_each_way(plain: Place) -> None:
     assert rows(client, "SELECT time_next FROM job WHERE n = 3")[0][0] == 9 * 10**18
 
 
-async def test_a_message_that_cannot_be_decoded_is_parked_and_keeps_no_other_waiting(
-    plain: Place,
-) -> None:
+async def test_a_message_that_cannot_be_decoded_is_parked_and_keeps_no_other_waiting(plain):
     client = plain.connect()
     run(
         client, "CREATE QUEUE job (payload TEXT, last_error VARCHAR(1000)) WITH (ack_wait = 30)"
@@ -250,8 +248,8 @@ async def test_a_function_acknowledges_in_its_own_transaction(plain: Place) -> N
 
 @cases(name=str, columns=ast.literal_eval, error=str)
 async def test_a_queue_that_does_not_fit_ends_the_worker_with_a_sentence(
-    name: str, columns: list[str] | None, error: str, plain: Place
-) -> None:
+    name, columns, error, plain
+):
     client = made(plain)
     run(client, "CREATE TABLE ordinary (id INT PRIMARY KEY)")
     worker = Worker(url_of(plain.proxy, plain.keyspace))
@@ -286,9 +284,7 @@ async def test_a_proxy_that_is_away_or_killed_costs_no_message(lone: Lone) -> No
     assert sorted(set(worked)) == list(range(40))
 
 
-def test_a_message_above_the_limit_is_the_servers_error_and_ends_the_transaction(
-    lone: Lone,
-) -> None:
+def test_a_message_above_the_limit_is_the_servers_error_and_ends_the_transaction(lone):
     client, queue = lone.connect(), Queue("job")
     run(client, CREATE.format("job", 30))
     client.begin()
@@ -309,9 +305,7 @@ async def test_a_kill_of_a_connection_that_is_gone_is_not_tried_again(plain: Pla
     await session.close()
 
 
-async def test_what_runs_when_the_proxy_is_killed_is_not_begun_a_second_time(
-    lone: Lone,
-) -> None:
+async def test_what_runs_when_the_proxy_is_killed_is_not_begun_a_second_time(lone):
     run(lone.connect(), CREATE.format("job", 30))
     run(lone.connect(), "INSERT INTO job (n) VALUES (1)")
     begun, gate, worked = threading.Event(), threading.Event(), []
@@ -335,9 +329,7 @@ async def test_what_runs_when_the_proxy_is_killed_is_not_begun_a_second_time(
     assert worked == [1]
 
 
-async def test_what_had_not_begun_when_the_proxy_was_killed_is_worked_on_once(
-    lone: Lone,
-) -> None:
+async def test_what_had_not_begun_when_the_proxy_was_killed_is_worked_on_once(lone):
     client = lone.connect()
     run(client, CREATE.format("job", 30))
     run(client, "INSERT INTO job (n) VALUES " + ", ".join(f"({n})" for n in range(20)))
@@ -367,9 +359,7 @@ async def test_what_had_not_begun_when_the_proxy_was_killed_is_worked_on_once(
     assert sorted(worked[1:]) in ([n for n in range(20) if n != worked[0]], list(range(20)))
 
 
-def test_a_signal_lets_work_end_and_gives_back_what_has_not_begun(
-    plain: Place, tmp_path: Path
-) -> None:
+def test_a_signal_lets_work_end_and_gives_back_what_has_not_begun(plain, tmp_path):
     client = made(plain)
     (tmp_path / "jobs.py").write_text(JOBS)
     process = subprocess.Popen(

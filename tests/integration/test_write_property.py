@@ -240,9 +240,7 @@ def contents(connection: "Connection[Any]") -> list[Any]:
     return [ask(connection, f"SELECT * FROM {table} ORDER BY id").rows for table in TABLES]
 
 
-def test_every_write_does_what_it_does_on_one_server_or_is_refused(
-    compared: ComparedCluster,
-) -> None:
+def test_every_write_does_what_it_does_on_one_server_or_is_refused(compared):
     tally = Tally()
     found: list[str] = []
     for number in range(max(1, STATEMENTS // STATEMENTS_PER_HISTORY)):
@@ -278,9 +276,7 @@ def test_every_write_does_what_it_does_on_one_server_or_is_refused(
     tally.close(found, INSERT=0.6, REPLACE=0.6, UPDATE=0.7, DELETE=0.6)
 
 
-def test_a_delete_with_a_limit_takes_that_many_rows_over_all_shards(
-    compared: ComparedCluster,
-) -> None:
+def test_a_delete_with_a_limit_takes_that_many_rows_over_all_shards(compared):
     dice = random.Random(SEED)
     for number in range(max(10, STATEMENTS // 20)):
         fill(compared, dice)

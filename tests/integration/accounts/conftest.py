@@ -1,7 +1,6 @@
 """Users whose sessions log in at the servers by their own names and passwords."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,9 +77,7 @@ def accounts(servers: tuple[DatabaseServer, DatabaseServer]) -> Iterator[Account
 
 
 @pytest.fixture
-def config(
-    servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str, tmp_path: Path
-) -> str:
+def config(servers, sharded_database, tmp_path):
     """The configuration of a sharded keyspace with a table, but for its users."""
     for server in servers:
         sql = "CREATE TABLE customer (id BIGINT PRIMARY KEY, n INT, secret INT)"

@@ -7,9 +7,8 @@ import pymysql
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import eventually, refused, rows, value
-from tests.integration.accounts.conftest import Accounts
 from tests.integration.conftest import SETTINGS
 
 
@@ -19,9 +18,7 @@ WAITS = "SELECT SLEEP(100) /* theirs */"
 
 
 @pytest.fixture
-def proxy(
-    start_proxy: StartProxy, server: DatabaseServer, accounts: Accounts, database: str
-) -> RunningProxy:
+def proxy(start_proxy, server, accounts, database):
     accounts.create("shards", f"SELECT, INSERT, UPDATE, DELETE ON {database}.*")
     for name in ("ann", "boss", "eve"):
         accounts.create(name, f"SELECT ON {database}.*")
@@ -51,9 +48,7 @@ def sleeping(client: Any, server: DatabaseServer, worker: ThreadPoolExecutor) ->
     return answer
 
 
-def test_a_statement_is_killed_and_its_connection_goes_on(
-    proxy: RunningProxy, server: DatabaseServer, accounts: Accounts
-) -> None:
+def test_a_statement_is_killed_and_its_connection_goes_on(proxy, server, accounts):
     ann, other = (accounts.connect(proxy, "ann", database="plain") for _ in range(2))
     with ThreadPoolExecutor() as worker:
         for _ in range(2):
@@ -66,9 +61,7 @@ def test_a_statement_is_killed_and_its_connection_goes_on(
             assert value(ann, "SELECT 1") == 1
 
 
-def test_an_admin_sees_and_kills_the_statements_of_other_accounts(
-    proxy: RunningProxy, server: DatabaseServer, accounts: Accounts
-) -> None:
+def test_an_admin_sees_and_kills_the_statements_of_other_accounts(proxy, server, accounts):
     ann, boss, eve = (
         accounts.connect(proxy, name, database="plain") for name in ("ann", "boss", "eve")
     )
@@ -88,9 +81,7 @@ def test_an_admin_sees_and_kills_the_statements_of_other_accounts(
     assert value(ann, "SELECT 1") == 1
 
 
-def test_who_leaves_takes_the_statement_along(
-    proxy: RunningProxy, server: DatabaseServer, accounts: Accounts
-) -> None:
+def test_who_leaves_takes_the_statement_along(proxy, server, accounts):
     ann = accounts.connect(proxy, "ann", database="plain")
     ann._execute_command(3, WAITS)
     eventually(lambda: runs(server) == 1)
@@ -99,8 +90,8 @@ def test_who_leaves_takes_the_statement_along(
 
 
 def test_an_account_that_may_have_no_second_connection_loses_the_one_it_has(
-    proxy: RunningProxy, server: DatabaseServer, accounts: Accounts
-) -> None:
+    proxy, server, accounts
+):
     accounts.everywhere("ALTER USER 'ann'@'%' WITH MAX_USER_CONNECTIONS 1")
     ann, other = (accounts.connect(proxy, "ann", database="plain") for _ in range(2))
     with ThreadPoolExecutor() as worker:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fixtures.running_proxy import RunningProxy, StartProxy
+from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.accounts.conftest import Accounts
 from tests.integration.conftest import HIGH_IDS, LOW_IDS
@@ -13,9 +13,7 @@ pytestmark = pytest.mark.db
 
 class TestOwnAccounts:
     @pytest.fixture
-    def proxy(
-        self, start_proxy: StartProxy, accounts: Accounts, config: str, sharded_database: str
-    ) -> RunningProxy:
+    def proxy(self, start_proxy, accounts, config, sharded_database):
         accounts.create("ann", f"ALL ON {sharded_database}.*")
         accounts.create("eve", f"SELECT (id) ON {sharded_database}.customer")
         shared = '[[users]]\nname = "bob"\npassword = "x"\naccount = "shared"\n'
@@ -47,9 +45,7 @@ class TestOwnAccounts:
         assert len(rows(eve, "SELECT id FROM customer")) == 2
         assert refused(eve, "SELECT * FROM mysql.user")[0] in {1142, 1044}
 
-    def test_a_change_of_user_is_one_at_the_servers(
-        self, proxy: RunningProxy, accounts: Accounts
-    ) -> None:
+    def test_a_change_of_user_is_one_at_the_servers(self, proxy, accounts):
         client = accounts.connect(proxy, "ann", database="commerce:-80")
         run(client, "SET @a = 1")
         for user in ("eve", "ann"):

@@ -6,7 +6,6 @@ The server runs with a configuration of PAM of its own, in a mount namespace: th
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer, Family, find_server
 from tests.fixtures.database_servers import OPTIONS, execute, root
-from tests.fixtures.running_proxy import RunningProxy, StartProxy
+from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import refused, rows, run, value
 
 
@@ -54,9 +53,7 @@ def wrapped(server: Path, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module", params=["dialog", "mysql_clear_password"])
-def pam_server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[EmbeddedServer]:
+def pam_server(request, tmp_path_factory):
     program = find_server(Family.MARIADB)
     if program is None:
         pytest.skip("no mariadb server on this machine")
@@ -119,9 +116,7 @@ def refusal(proxy: RunningProxy, name: str, password: str = PASSWORD) -> tuple[i
     return code, text
 
 
-def test_an_account_of_pam_is_whom_pam_names(
-    pam_server: EmbeddedServer, start_proxy: StartProxy
-) -> None:
+def test_an_account_of_pam_is_whom_pam_names(pam_server, start_proxy):
     proxy = start_proxy(config(pam_server, options=by_socket(pam_server)))
     bob = connect(proxy, "bob")
     assert value(bob, "SELECT CURRENT_USER()") == "bob@%"
@@ -144,16 +139,12 @@ def test_an_account_of_pam_is_whom_pam_names(
     assert PASSWORD not in proxy.log()
 
 
-def test_the_password_goes_over_no_open_connection(
-    pam_server: EmbeddedServer, start_proxy: StartProxy
-) -> None:
+def test_the_password_goes_over_no_open_connection(pam_server, start_proxy):
     code, text = refusal(start_proxy(config(pam_server)), "bob")
     assert (code, "over TLS or a unix socket only" in text) == (2061, True), (code, text)
 
 
-def test_a_password_that_pam_refuses_is_the_servers_refusal(
-    pam_server: EmbeddedServer, start_proxy: StartProxy
-) -> None:
+def test_a_password_that_pam_refuses_is_the_servers_refusal(pam_server, start_proxy):
     made = config(pam_server, password="another", options=by_socket(pam_server))
     code, text = refusal(start_proxy(made), "bob", "another")
     assert (code, "shard '0'" in text, "another" in text) == (1045, True, False), (code, text)

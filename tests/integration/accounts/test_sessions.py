@@ -7,7 +7,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import RunningProxy, StartProxy
+from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.accounts.conftest import Accounts
 from tests.integration.conftest import HIGH_IDS, LOW_IDS
@@ -21,8 +21,8 @@ TWOPC = '[server]\ntransaction_mode = "twopc"\n'
 
 
 def test_an_account_that_may_read_one_column_is_served_whole(
-    start_proxy: StartProxy, accounts: Accounts, config: str, sharded_database: str
-) -> None:
+    start_proxy, accounts, config, sharded_database
+):
     accounts.create("eve", f"SELECT (id) ON {sharded_database}.customer")
     proxy = start_proxy(config + accounts.toml("eve"))
     crowd = [accounts.connect(proxy, "eve", database="commerce") for _ in range(10)]
@@ -64,13 +64,8 @@ def test_an_account_that_may_read_one_column_is_served_whole(
 
 @pytest.mark.parametrize("way", ["SET ROLE", "CALL"])
 def test_a_role_that_was_set_goes_to_no_other_session(
-    start_proxy: StartProxy,
-    servers: Servers,
-    accounts: Accounts,
-    config: str,
-    sharded_database: str,
-    way: str,
-) -> None:
+    start_proxy, servers, accounts, config, sharded_database, way
+):
     accounts.create(
         "ann", f"SELECT (id) ON {sharded_database}.customer", f"EXECUTE ON {sharded_database}.*"
     )
@@ -104,12 +99,8 @@ def test_a_role_that_was_set_goes_to_no_other_session(
 
 
 def test_variables_that_a_procedure_set_follow_the_session(
-    start_proxy: StartProxy,
-    servers: Servers,
-    accounts: Accounts,
-    config: str,
-    sharded_database: str,
-) -> None:
+    start_proxy, servers, accounts, config, sharded_database
+):
     accounts.create("ann", f"EXECUTE, SELECT ON {sharded_database}.*")
     for server in servers:
         execute(server, f"CREATE PROCEDURE {sharded_database}.p() SET @hidden = 7")
@@ -121,8 +112,8 @@ def test_variables_that_a_procedure_set_follow_the_session(
 
 
 def test_two_phases_need_the_right_to_note_the_decision(
-    start_proxy: StartProxy, accounts: Accounts, config: str, sharded_database: str
-) -> None:
+    start_proxy, accounts, config, sharded_database
+):
     accounts.create("ann", f"SELECT, INSERT, UPDATE ON {sharded_database}.customer")
     twopc = config.replace("[server]\n", TWOPC, 1)
     proxy = start_proxy(twopc + accounts.toml("ann"))
@@ -145,9 +136,7 @@ def test_two_phases_need_the_right_to_note_the_decision(
         assert rows(ann, "SELECT DISTINCT n FROM customer") == ((number,),)
 
 
-def test_a_role_is_set_on_every_shard(
-    start_proxy: StartProxy, accounts: Accounts, config: str, sharded_database: str
-) -> None:
+def test_a_role_is_set_on_every_shard(start_proxy, accounts, config, sharded_database):
     accounts.create("ann", f"SELECT (id) ON {sharded_database}.customer")
     accounts.everywhere("CREATE ROLE boss, half")
     try:
@@ -178,9 +167,7 @@ def test_a_role_is_set_on_every_shard(
         accounts.everywhere("DROP ROLE boss, half")
 
 
-def test_two_phases_of_a_reader_are_read_only(
-    start_proxy: StartProxy, accounts: Accounts, config: str, sharded_database: str
-) -> None:
+def test_two_phases_of_a_reader_are_read_only(start_proxy, accounts, config, sharded_database):
     accounts.create("ann", f"SELECT ON {sharded_database}.customer")
     twopc = config.replace("[server]\n", TWOPC, 1)
     proxy = start_proxy(twopc + accounts.toml("ann"))
@@ -201,9 +188,7 @@ class TestRefusals:
     """Each is the first statement's error, with the server's code and the shard's name; the session goes on."""
 
     @pytest.fixture
-    def proxy(
-        self, start_proxy: StartProxy, accounts: Accounts, config: str, sharded_database: str
-    ) -> RunningProxy:
+    def proxy(self, start_proxy, accounts, config, sharded_database):
         accounts.create("ann", f"SELECT ON {sharded_database}.*")
         return start_proxy(config + accounts.toml("ann"))
 
@@ -233,9 +218,7 @@ class TestRefusals:
             ("REQUIRE SSL", "REQUIRE NONE", {1045}),
         ],
     )
-    def test_a_login_that_the_server_refuses(
-        self, proxy: RunningProxy, accounts: Accounts, spoil: str, mend: str, codes: set[int]
-    ) -> None:
+    def test_a_login_that_the_server_refuses(self, proxy, accounts, spoil, mend, codes):
         alter = "ALTER USER 'ann'@'%' "
         found = self.refused_by_one(proxy, accounts, alter + spoil, alter + mend)
         assert found in codes
@@ -249,12 +232,8 @@ class TestRefusals:
 
 
 def test_more_sessions_than_the_server_allows_wait(
-    start_proxy: StartProxy,
-    servers: Servers,
-    accounts: Accounts,
-    config: str,
-    sharded_database: str,
-) -> None:
+    start_proxy, servers, accounts, config, sharded_database
+):
     accounts.create("ann", f"SELECT ON {sharded_database}.*")
     accounts.everywhere("ALTER USER 'ann'@'%' WITH MAX_USER_CONNECTIONS 2")
     proxy = start_proxy(config + accounts.toml("ann"))
@@ -275,12 +254,8 @@ def test_more_sessions_than_the_server_allows_wait(
 
 
 def test_a_proxied_user_has_the_rights_of_the_other(
-    start_proxy: StartProxy,
-    servers: Servers,
-    accounts: Accounts,
-    config: str,
-    sharded_database: str,
-) -> None:
+    start_proxy, servers, accounts, config, sharded_database
+):
     if servers[0].family is Family.MARIADB:
         pytest.skip("its plugin is PAM's: test_pam.py")
     flags = ("check_proxy_users", "sha256_password_proxy_users")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml, write_vschema
-from tests.fixtures.streams import Consume, message_table, refused, rows, run, value
+from tests.fixtures.running_proxy import keyspace_toml, write_vschema
+from tests.fixtures.streams import message_table, refused, rows, run, value
 from tests.integration.accounts.conftest import Accounts
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA
 
@@ -31,13 +31,8 @@ def with_queue(servers: Servers, database: str, folder: Path) -> str:
 
 
 def test_a_right_that_one_shard_revokes_is_gone_there_alone(
-    start_proxy: StartProxy,
-    servers: Servers,
-    accounts: Accounts,
-    sharded_database: str,
-    consume: Consume,
-    tmp_path: Path,
-) -> None:
+    start_proxy, servers, accounts, sharded_database, consume, tmp_path
+):
     config = with_queue(servers, sharded_database, tmp_path)
     accounts.create("ann", CONSUMES.format(sharded_database))
     proxy = start_proxy(config + BOSS + accounts.toml("ann"))
@@ -77,13 +72,8 @@ def test_a_right_that_one_shard_revokes_is_gone_there_alone(
 
 
 def test_a_pool_that_others_fill_takes_no_right_away(
-    start_proxy: StartProxy,
-    servers: Servers,
-    accounts: Accounts,
-    sharded_database: str,
-    consume: Consume,
-    tmp_path: Path,
-) -> None:
+    start_proxy, servers, accounts, sharded_database, consume, tmp_path
+):
     config = with_queue(servers, sharded_database, tmp_path)
     accounts.create("ann", CONSUMES.format(sharded_database))
     config = config.replace("[server]\n", "[server]\npool_timeout = 0.5\n", 1)
@@ -109,12 +99,8 @@ def test_a_pool_that_others_fill_takes_no_right_away(
 
 
 def test_a_shard_that_allows_an_account_no_more_connections_is_named(
-    start_proxy: StartProxy,
-    servers: Servers,
-    accounts: Accounts,
-    config: str,
-    sharded_database: str,
-) -> None:
+    start_proxy, servers, accounts, config, sharded_database
+):
     accounts.create("ann", f"SELECT ON {sharded_database}.*")
     execute(servers[1], "ALTER USER 'ann'@'%' WITH MAX_USER_CONNECTIONS 1")
     config = config.replace("[server]\n", "[server]\npool_timeout = 0.5\n", 1)
@@ -141,13 +127,8 @@ def own_accounts(breakable_servers: Servers) -> Iterator[Accounts]:
 
 
 def test_sessions_and_streams_of_own_accounts_outlive_a_restart(
-    start_proxy: StartProxy,
-    breakable_servers: Servers,
-    own_accounts: Accounts,
-    breakable_database: str,
-    consume: Consume,
-    tmp_path: Path,
-) -> None:
+    start_proxy, breakable_servers, own_accounts, breakable_database, consume, tmp_path
+):
     config = with_queue(breakable_servers, breakable_database, tmp_path)
     own_accounts.create("ann", f"SELECT, INSERT, UPDATE ON {breakable_database}.my_message")
     proxy = start_proxy(config + own_accounts.toml("ann"))

@@ -6,9 +6,9 @@ import pymysql
 import pytest
 
 from tests.cases import in_turn
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import eventually, value
-from tests.integration.bad_input.raw_client import OpenRaw, frame, login, works
+from tests.integration.bad_input.raw_client import frame, login, works
 from tests.integration.conftest import SETTINGS, SharedCluster
 
 
@@ -26,9 +26,7 @@ class TestLogin:
                     cluster.proxy.connect(database=name)
                 assert caught.value.args[0] in (1049, 1105), caught.value.args
 
-    def test_half_a_handshake_is_closed_when_its_time_is_over(
-        self, cluster: SharedCluster, raw: OpenRaw
-    ) -> None:
+    def test_half_a_handshake_is_closed_when_its_time_is_over(self, cluster, raw):
         started = time.monotonic()
         clients = [raw(cluster.proxy) for _ in range(3)]
         for client, size in zip(clients, (0, 3, 40), strict=True):
@@ -52,9 +50,7 @@ class TestLogin:
             frame(b"\x85\xa6\xff\x01" + b"\xff" * 60, 1),
         ],
     )
-    def test_garbage_closes_its_own_connection_only(
-        self, cluster: SharedCluster, raw: OpenRaw, data: bytes
-    ) -> None:
+    def test_garbage_closes_its_own_connection_only(self, cluster, raw, data):
         other = cluster.proxy.connect(database="plain")
         client = raw(cluster.proxy)
         client.read()
@@ -63,9 +59,7 @@ class TestLogin:
         assert value(other, "SELECT 2") == 2
         assert works(cluster)
 
-    def test_a_login_larger_than_64_kib_is_refused(
-        self, cluster: SharedCluster, raw: OpenRaw
-    ) -> None:
+    def test_a_login_larger_than_64_kib_is_refused(self, cluster, raw):
         client = raw(cluster.proxy)
         client.read()
         client.socket.sendall((1 << 20).to_bytes(3, "little") + b"\x01" + bytes(100))
@@ -73,8 +67,8 @@ class TestLogin:
         assert client.is_closed()
 
     def test_more_connections_than_allowed_are_told_so_instead_of_a_greeting(
-        self, start_proxy: StartProxy, cluster: SharedCluster
-    ) -> None:
+        self, start_proxy, cluster
+    ):
         proxy = start_proxy(
             SETTINGS
             + "max_connections = 2\n"

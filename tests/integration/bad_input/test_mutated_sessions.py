@@ -18,9 +18,8 @@ import pymysql
 import pytest
 
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import Consume, Consumer, eventually, rows, run, value
+from tests.fixtures.streams import Consumer, eventually, rows, run, value
 from tests.integration.bad_input.raw_client import frame, login
-from tests.integration.conftest import Queue
 
 
 SESSIONS = int(os.environ.get("MUTATED_SESSIONS", "1500"))
@@ -211,9 +210,7 @@ def descriptors(proxy: RunningProxy) -> int:
     return len(os.listdir(f"/proc/{proxy.pid}/fd"))
 
 
-def test_mutated_sessions_disturb_nobody_and_leave_nothing_behind(
-    sharded: Queue, consume: Consume
-) -> None:
+def test_mutated_sessions_disturb_nobody_and_leave_nothing_behind(sharded, consume):
     proxy = sharded.proxy
     sharded.create(columns="message VARCHAR(40)", batch_size=1000, ack_wait=3600)
     sharded.create("other_message", ack_wait=3600)

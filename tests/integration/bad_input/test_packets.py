@@ -6,9 +6,9 @@ import pymysql
 import pytest
 
 from tests.cases import in_turn
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import refused, run, value
-from tests.integration.bad_input.raw_client import OpenRaw, frame, works
+from tests.integration.bad_input.raw_client import frame, works
 from tests.integration.conftest import SETTINGS, SharedCluster
 
 
@@ -16,9 +16,7 @@ pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 
 class TestPackets:
-    def test_headers_and_statements_may_be_cut_anywhere(
-        self, cluster: SharedCluster, raw: OpenRaw
-    ) -> None:
+    def test_headers_and_statements_may_be_cut_anywhere(self, cluster, raw):
         client = raw(cluster.proxy)
         client.log_in()
         statement = frame(b"\x03SELECT 'abc'", 0)
@@ -29,9 +27,7 @@ class TestPackets:
             answer = [client.read()[1] for _ in range(5)]
             assert answer[3] == b"\x03abc", (cut, answer)
 
-    def test_statements_sent_ahead_are_answered_in_order(
-        self, cluster: SharedCluster, raw: OpenRaw
-    ) -> None:
+    def test_statements_sent_ahead_are_answered_in_order(self, cluster, raw):
         client = raw(cluster.proxy)
         client.log_in()
         client.socket.sendall(b"".join(frame(b"\x03SELECT %d" % n, 0) for n in range(200)))
@@ -39,9 +35,7 @@ class TestPackets:
             answer = [client.read() for _ in range(5)]
             assert answer[3] == (4, bytes([len(str(number))]) + b"%d" % number)
 
-    def test_a_wrong_sequence_number_ends_the_connection(
-        self, cluster: SharedCluster, raw: OpenRaw
-    ) -> None:
+    def test_a_wrong_sequence_number_ends_the_connection(self, cluster, raw):
         client = raw(cluster.proxy)
         client.log_in()
         client.send(b"\x03SELECT 1", 5)
@@ -50,8 +44,8 @@ class TestPackets:
         assert works(cluster)
 
     def test_a_packet_over_the_limit_is_refused_before_it_is_read(
-        self, start_proxy: StartProxy, cluster: SharedCluster, raw: OpenRaw
-    ) -> None:
+        self, start_proxy, cluster, raw
+    ):
         proxy = start_proxy(
             SETTINGS
             + "max_allowed_packet = 1048576\n"
@@ -60,10 +54,7 @@ class TestPackets:
         client = raw(proxy)
         client.log_in()
         client.socket.sendall((2 << 20).to_bytes(3, "little") + b"\x00" + b"\x03SELECT '")
-        assert client.error() == (
-            1153,
-            "Got a packet bigger than 'max_allowed_packet' bytes",
-        )
+        assert client.error() == (1153, "Got a packet bigger than 'max_allowed_packet' bytes")
         assert client.is_closed()
         connection = proxy.connect(database="plain")
         assert value(connection, f"SELECT LENGTH('{'x' * 1_000_000}')") == 1_000_000
@@ -75,9 +66,7 @@ class TestPackets:
     @pytest.mark.parametrize(
         "payload", [b"", b"\x0c", b"\x02", b"\x1b", b"\x11", b"\x11root\0", b"\x16", b"\x17"]
     )
-    def test_a_command_that_breaks_off_is_an_error(
-        self, cluster: SharedCluster, raw: OpenRaw, payload: bytes
-    ) -> None:
+    def test_a_command_that_breaks_off_is_an_error(self, cluster, raw, payload):
         client = raw(cluster.proxy)
         client.log_in()
         client.send(payload)
@@ -85,17 +74,15 @@ class TestPackets:
         assert works(cluster)
 
     def test_a_command_without_an_answer_that_breaks_off_ends_its_connection_only(
-        self, cluster: SharedCluster, raw: OpenRaw
-    ) -> None:
+        self, cluster, raw
+    ):
         client = raw(cluster.proxy)
         client.log_in()
         client.send(b"\x19\x01")
         assert client.is_closed()
         assert works(cluster)
 
-    def test_a_statement_that_is_not_utf_8_reaches_the_server_as_it_is(
-        self, cluster: SharedCluster, raw: OpenRaw
-    ) -> None:
+    def test_a_statement_that_is_not_utf_8_reaches_the_server_as_it_is(self, cluster, raw):
         client = raw(cluster.proxy)
         client.log_in()
         client.query(b"SELECT HEX(_binary'\xff\xfe\x80')")
@@ -111,24 +98,8 @@ class TestPackets:
         assert client.read()[1] == b"\x01"
 
     @in_turn
-    @pytest.mark.parametrize(
-        "sql",
-        [
-            "",
-            "  ",
-            ";",
-            "'",
-            "`",
-            '"',
-            "/*",
-            "SELECT",
-            "(",
-            "\0",
-        ],
-    )
-    def test_what_is_no_statement_is_a_plain_error(
-        self, cluster: SharedCluster, sql: str
-    ) -> None:
+    @pytest.mark.parametrize("sql", ["", "  ", ";", "'", "`", '"', "/*", "SELECT", "(", "\0"])
+    def test_what_is_no_statement_is_a_plain_error(self, cluster, sql):
         connection = cluster.proxy.connect(database="plain", autocommit=True)
         code, _ = refused(connection, sql)
         assert code in (1064, 1065), code
@@ -136,9 +107,7 @@ class TestPackets:
 
     @in_turn
     @pytest.mark.parametrize("sql", ["/* nothing */", "-- nothing", "# nothing", "/**/ ;"])
-    def test_a_comment_alone_is_answered_as_by_a_server(
-        self, cluster: SharedCluster, sql: str
-    ) -> None:
+    def test_a_comment_alone_is_answered_as_by_a_server(self, cluster, sql):
         connection = cluster.proxy.connect(database="plain", autocommit=True)
         assert run(connection, sql) == 0
 

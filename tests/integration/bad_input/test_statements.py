@@ -42,9 +42,7 @@ class TestStatements:
             ("STREAM * FROM my_message m", 1064, "syntax"),
         ],
     )
-    def test_a_stream_of_what_cannot_be_streamed(
-        self, connection: Any, sql: str, code: int, words: str
-    ) -> None:
+    def test_a_stream_of_what_cannot_be_streamed(self, connection, sql, code, words):
         found, text = refused(connection, sql)
         assert (found, words in text) == (code, True), text
         assert value(connection, "SELECT 1") == 1

@@ -23,9 +23,7 @@ class TestComments:
             *product(("vt_purge_after", "vt_batch_size", "vt_poller_interval"), BAD[:2]),
         ],
     )
-    def test_each_key_is_named_when_its_value_is_bad(
-        self, cluster: SharedCluster, key: str, bad: str
-    ) -> None:
+    def test_each_key_is_named_when_its_value_is_bad(self, cluster, key, bad):
         connection = cluster.proxy.connect(database="plain", autocommit=True)
         start, _, rest = message_table().partition(f"{key}=")
         digits = len(rest) - len(rest.lstrip("0123456789."))
@@ -100,9 +98,7 @@ class TestVindex:
             ("SELECT * FROM nosuch", 1235),
         ],
     )
-    def test_a_vindex_column_that_cannot_be_used(
-        self, cluster: SharedCluster, sql: str, code: int
-    ) -> None:
+    def test_a_vindex_column_that_cannot_be_used(self, cluster, sql, code):
         connection = cluster.proxy.connect(database="commerce", autocommit=True)
         run(
             connection,

@@ -20,9 +20,7 @@ pytestmark = pytest.mark.db
 
 
 class TestVanishing:
-    def test_a_client_that_never_reads_its_stream_costs_nobody_anything(
-        self, plain: Queue
-    ) -> None:
+    def test_a_client_that_never_reads_its_stream_costs_nobody_anything(self, plain):
         # What was sent is counted by what the rows show.
         producer = plain.create(
             columns="message LONGTEXT", batch_size=5, more=",vt_lease=written"
@@ -43,9 +41,7 @@ class TestVanishing:
         assert len(held) < 30
         assert memory_bytes(plain.proxy) - before < 60 << 20
 
-    def test_rows_that_never_left_for_a_vanished_consumer_are_due_at_once(
-        self, plain: Queue
-    ) -> None:
+    def test_rows_that_never_left_for_a_vanished_consumer_are_due_at_once(self, plain):
         producer = plain.create(columns="message LONGTEXT", batch_size=40)
         connection = plain.connect(autocommit=None)
         connection._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -122,10 +118,7 @@ class TestVanishing:
 
     def test_a_client_that_vanishes_in_a_result_stops_the_server(self, plain: Queue) -> None:
         plain.create()
-        run(
-            plain.connect(),
-            "INSERT INTO my_message (id) VALUES (1)",
-        )
+        run(plain.connect(), "INSERT INTO my_message (id) VALUES (1)")
         vanishing = plain.connect(cursorclass=pymysql.cursors.SSCursor)
         ten = "(SELECT 1 n UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5)"
         sql = f"SELECT 'sleeper', REPEAT('x', 1000) FROM {ten} a" + "".join(

@@ -4,11 +4,7 @@ import time
 
 import pytest
 
-from tests.fixtures.streams import (
-    eventually,
-    rows,
-    run,
-)
+from tests.fixtures.streams import eventually, rows, run
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert, insert_all
 

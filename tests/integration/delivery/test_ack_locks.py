@@ -106,9 +106,7 @@ def deadlocks(cluster: SharedCluster) -> int:
 
 
 @pytest.mark.parametrize("opening", ["BEGIN", "SET autocommit = 0"])
-def test_an_ack_in_a_transaction_that_a_deadlock_undid_is_an_error(
-    plain: Queue, opening: str
-) -> None:
+def test_an_ack_in_a_transaction_that_a_deadlock_undid_is_an_error(plain, opening):
     producer = plain.create()
     insert_all(producer, (1, 2, *range(51, 100)))
     consumer = plain.connect()

@@ -16,11 +16,10 @@ import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.program import Family
-from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import (
     POLL_NEVER_S,
-    Consume,
     Consumer,
     eventually,
     message_table,
@@ -312,9 +311,7 @@ def test_dead_letters_are_requeued_but_for_bad_rows(plain: Queue) -> None:
 
 
 @pytest.mark.parametrize("order", [",vt_key=tenant_id,vt_max_per_key=1", ",vt_order=strict"])
-def test_later_messages_of_their_key_go_on_without_a_poll_of_the_interval(
-    plain: Queue, order: str
-) -> None:
+def test_later_messages_of_their_key_go_on_without_a_poll_of_the_interval(plain, order):
     client = create(plain, poller_interval=POLL_NEVER_S, ack_wait=60, more=WRITTEN + order)
     refuse_updates(client, "NEW.epoch > OLD.epoch")
     insert(client, "my_message", [*BAD, *OTHERS])
@@ -356,8 +353,8 @@ def test_groups_fire_but_for_bad_rows(plain: Queue) -> None:
 
 
 def test_a_bad_row_is_found_again_after_a_restart_and_early_acks_are_not_lost(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     config = keyspace_toml("plain", [server], database)
     proxy = start_proxy(config)
     client = proxy.connect(database="plain", autocommit=True)
@@ -406,8 +403,8 @@ MESSAGES = 300
 
 
 def test_neighbours_are_sent_acked_and_purged_under_load_and_over_a_restart(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     """Five rows can be neither leased nor acknowledged, and one not deleted; the others come and go around them."""
     config = keyspace_toml("plain", [server], database)
     proxy = start_proxy(config)

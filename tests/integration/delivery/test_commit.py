@@ -2,9 +2,7 @@
 
 import pytest
 
-from tests.fixtures.streams import (
-    run,
-)
+from tests.fixtures.streams import run
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert, insert_all
 

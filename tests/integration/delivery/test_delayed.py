@@ -4,7 +4,7 @@ import mysql.connector
 import pytest
 
 from tests.fixtures.streams import refused, rows, run, value
-from tests.integration.conftest import Queue, SharedCluster
+from tests.integration.conftest import Queue
 
 
 pytestmark = pytest.mark.db
@@ -65,9 +65,7 @@ def test_a_text_that_sql_prepares_is_no_way_around(plain: Queue) -> None:
     assert rows(client, "SELECT priority, time_next FROM my_message") == ((7, 0),)
 
 
-def test_a_queue_is_made_without_delays_and_shows_it(
-    cluster: SharedCluster, keyspace: str
-) -> None:
+def test_a_queue_is_made_without_delays_and_shows_it(cluster, keyspace):
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(client, "CREATE QUEUE my_message (payload VARCHAR(10)) WITH (delayed = off)")
     assert "delayed" in str(rows(client, "SHOW CREATE QUEUE my_message"))

@@ -10,8 +10,8 @@ import mysql.connector
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute, root
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, eventually, message_table, refused, rows, run
+from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.streams import eventually, message_table, refused, rows, run
 from tests.integration.conftest import Queue, SharedCluster
 from tests.integration.delivery.producing import insert_all
 
@@ -64,9 +64,7 @@ def prepared_ack(port: int, database: str) -> Callable[[int], int]:
 
 
 @pytest.mark.parametrize("way", [by_text, by_parameters])
-def test_an_ack_is_answered_though_somebody_holds_the_row(
-    plain: Queue, way: Callable[[SharedCluster], Callable[[int], int]]
-) -> None:
+def test_an_ack_is_answered_though_somebody_holds_the_row(plain, way):
     client = plain.create(ack_wait=600, more=EARLY)
     ack = way(plain.cluster)
     insert_all(client, [1, 2])
@@ -170,8 +168,8 @@ def test_an_alter_turns_it_on_and_off_and_says_what_cannot_be(queue: Queue) -> N
 
 
 def test_what_was_answered_and_not_written_is_sent_again_if_the_proxy_dies(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     execute(server, message_table(ack_wait=600, more=EARLY), database=database)
     proxy = start_proxy(keyspace_toml(database, [server]))
     client = proxy.connect(database=database, autocommit=True)
@@ -188,8 +186,8 @@ def test_what_was_answered_and_not_written_is_sent_again_if_the_proxy_dies(
 
 
 def test_a_proxy_that_stops_writes_first_what_it_has_answered(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     execute(server, message_table(ack_wait=600, more=EARLY), database=database)
     proxy = start_proxy(keyspace_toml(database, [server]))
     client = proxy.connect(database=database, autocommit=True)
@@ -204,9 +202,7 @@ def test_a_proxy_that_stops_writes_first_what_it_has_answered(
     assert left == ((0,),)
 
 
-def test_acks_that_no_row_takes_are_listed_and_written_once_the_server_takes_them(
-    plain: Queue,
-) -> None:
+def test_acks_that_no_row_takes_are_listed_and_written_once_the_server_takes_them(plain):
     client = plain.create(ack_wait=600, more=EARLY)
     insert_all(client, [1, 2])
     assert sorted(plain.stream().ids(2)) == [1, 2]
@@ -227,8 +223,8 @@ def test_acks_that_no_row_takes_are_listed_and_written_once_the_server_takes_the
 
 
 def test_an_ack_through_a_member_that_does_not_dispatch_is_answered_by_the_one_that_does(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     execute(server, message_table(ack_wait=600, more=EARLY), database=database)
     first = start_proxy(keyspace_toml(database, [server]))
     first.wait_for_log("is dispatched from here")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, Consumer, message_table, run
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.streams import Consumer, message_table, run
 from tests.integration.conftest import Queue
 
 
@@ -215,12 +215,8 @@ def test_a_commit_over_shards_wakes_the_stream(sharded: Queue) -> None:
 
 
 def test_a_commit_through_a_member_that_does_not_dispatch_wakes_the_stream(
-    server: DatabaseServer,
-    family: Family,
-    database: str,
-    start_proxy: StartProxy,
-    consume: Consume,
-) -> None:
+    server, family, database, start_proxy, consume
+):
     execute(server, message_table(ack_wait=600), database=database)
     toml = keyspace_toml(database, [server]) + '[fleet]\nname = "shop"\n'
     first = start_proxy(toml)
@@ -266,9 +262,7 @@ def test_what_a_cascade_makes_ready_wakes_the_stream(plain: Queue) -> None:
 
 
 @pytest.mark.parametrize("ack", ["committed", "early"])
-def test_what_a_trigger_makes_of_an_ack_wakes_the_stream_of_the_next_queue(
-    plain: Queue, ack: str
-) -> None:
+def test_what_a_trigger_makes_of_an_ack_wakes_the_stream_of_the_next_queue(plain, ack):
     producer = plain.create(more=f",vt_ack={ack}")
     plain.create("other_message")
     run(
@@ -295,10 +289,7 @@ def test_what_a_trigger_makes_of_an_ack_wakes_the_stream_of_the_next_queue(
     ],
 )
 def test_a_rollback_reaches_nothing(plain: Queue, statements: tuple[str, ...]) -> None:
-    run(
-        plain.create(),
-        "CREATE VIEW item AS SELECT id FROM my_message",
-    )
+    run(plain.create(), "CREATE VIEW item AS SELECT id FROM my_message")
     stream = plain.stream()
     connection = plain.connect()
     for statement in statements:

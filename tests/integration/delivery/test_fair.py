@@ -4,9 +4,8 @@ from collections import Counter
 
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, refused, run
+from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.streams import refused, run
 from tests.integration.conftest import Queue
 
 
@@ -117,8 +116,8 @@ def test_what_it_cannot_be_with_is_refused(producer) -> None:
 
 
 def test_a_member_that_does_not_dispatch_gives_them_in_turn(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     config = keyspace_toml(database, [server]) + '[fleet]\nname = "shop"\n'
     first = start_proxy(config)
     first.wait_for_log("is dispatched from here")

@@ -3,9 +3,8 @@
 import pytest
 
 from tests.cases import in_turn
-from tests.fixtures.database_servers import DatabaseServer
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, refused, rows, run
+from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.streams import refused, rows, run
 from tests.integration.conftest import Queue, SharedCluster
 
 
@@ -30,9 +29,7 @@ def insert(connection, *messages):
     run(connection, f"INSERT INTO my_message (id, tenant) VALUES {values}")
 
 
-def test_it_gets_messages_of_its_keys_and_others_get_theirs(
-    plain: Queue, producer, consume: Consume
-) -> None:
+def test_it_gets_messages_of_its_keys_and_others_get_theirs(plain, producer, consume):
     one = plain.stream("STREAM id FROM my_message WHERE tenant = 'a'")
     two = consume(
         plain.proxy,
@@ -51,9 +48,7 @@ def test_it_gets_messages_of_its_keys_and_others_get_theirs(
     assert rest.ids(1) == [3]
 
 
-def test_a_flood_of_other_keys_does_not_hide_its_messages(
-    plain: Queue, producer, consume: Consume
-) -> None:
+def test_a_flood_of_other_keys_does_not_hide_its_messages(plain, producer, consume):
     flood = ", ".join(f"({ident}, 'flood')" for ident in range(1, 5001))
     run(producer, f"INSERT INTO my_message (id, tenant) VALUES {flood}")
     insert(producer, (9001, "a"), (9002, "a"))
@@ -146,8 +141,8 @@ def test_a_key_that_goes_one_by_one_goes_so_to_who_names_it(plain: Queue, produc
 
 
 def test_a_member_that_does_not_dispatch_gives_them_as_well(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     config = keyspace_toml(database, [server]) + '[fleet]\nname = "shop"\n'
     first = start_proxy(config)
     first.wait_for_log("is dispatched from here")

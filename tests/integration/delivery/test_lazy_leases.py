@@ -62,8 +62,8 @@ def test_a_reschedule_finds_the_lease_of_its_row_written(queue: Queue) -> None:
 
 
 def test_a_lease_is_written_when_no_ack_comes_and_before_the_first_send_where_the_table_says_so(
-    queue: Queue,
-) -> None:
+    queue,
+):
     other = queue.create(ack_wait=600, more=",vt_lease_delay=0.2")
     insert_all(other, [1])
     stream = queue.stream()

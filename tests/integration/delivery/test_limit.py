@@ -60,9 +60,7 @@ def test_an_emptied_queue_takes_the_same_ids_again(queue: Queue, emptied: str) -
     eventually(is_whole)
 
 
-def test_what_it_gave_is_held_by_its_lease_whatever_becomes_of_the_connection(
-    queue: Queue,
-) -> None:
+def test_what_it_gave_is_held_by_its_lease_whatever_becomes_of_the_connection(queue):
     connection = queue.create(more=",vt_release_after=0.2")
     insert_all(connection, range(1, 4))
     script = queue.connect()
@@ -174,9 +172,7 @@ def created(queue: Queue) -> Any:
 
 @in_turn
 @cases(end=str, sentence=str)
-def test_a_bad_end_is_refused_and_the_connection_goes_on(
-    created: Any, end: str, sentence: str
-) -> None:
+def test_a_bad_end_is_refused_and_the_connection_goes_on(created, end, sentence):
     with pytest.raises(pymysql.MySQLError, match=sentence):
         rows(created, f"STREAM * FROM my_message {end}")
     assert rows(created, "SELECT 1") == ((1,),)

@@ -4,9 +4,7 @@ import time
 
 import pytest
 
-from tests.fixtures.streams import (
-    run,
-)
+from tests.fixtures.streams import run
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert
 

@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
-from tests.fixtures.streams import WAIT_S, Consume, eventually, refused, rows, run
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.streams import WAIT_S, eventually, refused, rows, run
 from tests.integration.conftest import Queue
 
 
@@ -25,9 +25,7 @@ def ack(connection, ident):
     run(connection, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
 
 
-def test_a_key_goes_one_by_one_and_a_retry_holds_back_its_successors(
-    plain: Queue, producer
-) -> None:
+def test_a_key_goes_one_by_one_and_a_retry_holds_back_its_successors(plain, producer):
     run(
         producer,
         "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant VARCHAR(20))"
@@ -58,9 +56,7 @@ def test_a_key_goes_one_by_one_and_a_retry_holds_back_its_successors(
     assert stream.ids(1) == [9]
 
 
-def test_an_ack_that_waits_for_somebody_holds_back_its_key_alone(
-    plain: Queue, producer
-) -> None:
+def test_an_ack_that_waits_for_somebody_holds_back_its_key_alone(plain, producer):
     run(
         producer,
         "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
@@ -147,10 +143,7 @@ def test_the_number_of_a_key_and_strict_order_change_live(plain: Queue, producer
     assert rows(producer, "STREAM id FROM my_message LIMIT 5 WAIT 0") == ()
     ack(producer, 1)
     assert stream.ids(1) == [2]
-    run(
-        producer,
-        "ALTER QUEUE my_message SET (order = DEFAULT, key = tenant, max_per_key = 2)",
-    )
+    run(producer, "ALTER QUEUE my_message SET (order = DEFAULT, key = tenant, max_per_key = 2)")
     assert sorted(stream.ids(3)) == [3, 4, 5]
     assert stream.poll(QUIET_S) is None
     ack(producer, 4)
@@ -165,10 +158,7 @@ def test_wrong_settings_are_refused_and_change_nothing(producer) -> None:
         ("max_per_key = 1", "vt_max_per_key needs vt_key"),
         ("key = tenant, max_per_key = 0", "vt_max_per_key must be a whole number"),
         ("key = tenant, max_per_key = some", "vt_max_per_key must be a whole number"),
-        (
-            "key = nobody, max_per_key = 1",
-            "vt_key must be a column of the table, not 'nobody'",
-        ),
+        ("key = nobody, max_per_key = 1", "vt_key must be a column of the table, not 'nobody'"),
         ("key = body", "vt_key must be a column that an index has whole, not body JSON"),
         ("order = strict, key = tenant", "vt_order = strict cannot be with vt_key"),
     ):
@@ -201,12 +191,8 @@ def test_wrong_settings_are_refused_and_change_nothing(producer) -> None:
 
 @pytest.mark.parametrize("acks_with", ["the dispatcher", "the other member"])
 def test_no_order_is_broken_when_the_dispatcher_is_killed(
-    acks_with: str,
-    server: DatabaseServer,
-    database: str,
-    start_proxy: StartProxy,
-    consume: Consume,
-) -> None:
+    acks_with, server, database, start_proxy, consume
+):
     config = keyspace_toml(database, [server]) + '[fleet]\nname = "shop"\n'
     first = start_proxy(config)
     first.wait_for_log(DISPATCHED)

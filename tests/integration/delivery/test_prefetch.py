@@ -80,9 +80,7 @@ def test_a_nack_gives_room_back_and_a_heartbeat_does_not(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("hint", ["PREFETCH=3", "PREFETCH=0"])
-def test_what_a_client_held_comes_again_soon_after_its_connection_has_ended(
-    queue: Queue, hint: str
-) -> None:
+def test_what_a_client_held_comes_again_soon_after_its_connection_has_ended(queue, hint):
     other = queue.create(more=",vt_release_after=1")
     insert_all(other, range(1, 4))
     sql = f"STREAM /*vt+ {hint} */ id FROM my_message"
@@ -196,9 +194,7 @@ def work(queue: Queue, count: int, *works_s: float) -> list[list[int]]:
     return [worker.done for worker in workers]
 
 
-def test_equal_workers_finish_a_backlog_together_and_nothing_is_sent_twice(
-    queue: Queue,
-) -> None:
+def test_equal_workers_finish_a_backlog_together_and_nothing_is_sent_twice(queue):
     done = work(queue, 400, 0.05, 0.05, 0.05, 0.05)
     assert sorted(ident for ids in done for ident in ids) == list(range(1, 401))
     assert min(map(len, done)) >= 60  # a hundred each, and the machine is busy

@@ -2,12 +2,7 @@
 
 import pytest
 
-from tests.fixtures.streams import (
-    Consumer,
-    eventually,
-    message_table,
-    run,
-)
+from tests.fixtures.streams import Consumer, eventually, message_table, run
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert, insert_all
 
@@ -31,10 +26,7 @@ def test_a_projection_gives_its_columns_in_its_order(queue: Queue) -> None:
 
 
 def test_vt_message_cols_says_what_a_star_gives(queue: Queue) -> None:
-    queue.create(
-        columns="msg1 VARCHAR(20), msg2 BIGINT",
-        more=",vt_message_cols=id|msg1",
-    )
+    queue.create(columns="msg1 VARCHAR(20), msg2 BIGINT", more=",vt_message_cols=id|msg1")
     stream = queue.stream()
     assert stream.columns == ("id", "msg1")
     producer = queue.connect()

@@ -3,14 +3,7 @@
 import pymysql
 import pytest
 
-from tests.fixtures.streams import (
-    Consumer,
-    eventually,
-    message_table,
-    refused,
-    run,
-    value,
-)
+from tests.fixtures.streams import Consumer, eventually, message_table, refused, run, value
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert, insert_all
 
@@ -101,10 +94,7 @@ def test_a_bad_comment_hurts_its_own_table_only(queue: Queue) -> None:
 def test_a_table_that_goes_ends_its_streams(queue: Queue, sql: str) -> None:
     connection, stream = queue.create(), queue.stream()
     run(connection, sql)
-    assert stream.error() == (
-        1146,
-        "message table 'my_message' was dropped; its streams end",
-    )
+    assert stream.error() == (1146, "message table 'my_message' was dropped; its streams end")
     # The session goes on.
     assert value(stream.connection, "SELECT 1") == 1
 

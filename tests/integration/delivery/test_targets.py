@@ -2,13 +2,8 @@
 
 import pytest
 
-from tests.fixtures.streams import (
-    Consume,
-    Consumer,
-    refused,
-    run,
-)
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, Queue, SharedCluster
+from tests.fixtures.streams import Consume, Consumer, refused, run
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, Queue
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -35,9 +30,7 @@ def test_a_table_of_one_keyspace_alone_needs_neither(queue: Queue, consume: Cons
     assert stream.next()[0] == 1
 
 
-def test_a_table_of_two_keyspaces_needs_a_database(
-    plain: Queue, sharded: Queue, cluster: SharedCluster
-) -> None:
+def test_a_table_of_two_keyspaces_needs_a_database(plain, sharded, cluster):
     plain.create()
     sharded.create()
     code, text = refused(cluster.proxy.connect(), "STREAM * FROM my_message")
@@ -47,9 +40,7 @@ def test_a_table_of_two_keyspaces_needs_a_database(
 @pytest.mark.parametrize(
     "how", ["STREAM * FROM `commerce:-80`.my_message", "USE `commerce:-80`", "login"]
 )
-def test_a_narrowed_stream_has_its_shard_only(
-    sharded: Queue, consume: Consume, how: str
-) -> None:
+def test_a_narrowed_stream_has_its_shard_only(sharded, consume, how):
     producer = sharded.create()
     insert_all(producer, (*LOW_IDS, *HIGH_IDS))
     if how == "login":

@@ -153,9 +153,7 @@ def test_a_lease_is_made_longer_relative_to_itself(filled: Any) -> None:
     assert after_ns == before_ns + 60 * SECOND_NS
 
 
-def test_rows_of_a_query_and_rows_without_a_list_of_columns_get_the_moment(
-    plain: Queue,
-) -> None:
+def test_rows_of_a_query_and_rows_without_a_list_of_columns_get_the_moment(plain):
     connection = plain.create("my_message", poller_interval=1000)
     run(connection, "CREATE TABLE stamped (id BIGINT PRIMARY KEY, created DATETIME)")
     run(connection, "INSERT INTO stamped VALUES (1, NOW())")
@@ -193,9 +191,7 @@ def test_a_clock_of_the_sessions_own_is_refused(filled: Any, cluster: SharedClus
         assert refused(filled, sql)[0] == 1235
 
 
-def test_prepared_statements_mean_the_moment_of_their_execution(
-    cluster: SharedCluster, filled: Any, keyspace: str
-) -> None:
+def test_prepared_statements_mean_the_moment_of_their_execution(cluster, filled, keyspace):
     driver = pytest.importorskip("mysql.connector", reason="no mysql-connector-python here")
     connection = cluster.proxy.connector(keyspace)
     with contextlib.closing(connection):
@@ -225,9 +221,7 @@ def test_prepared_statements_mean_the_moment_of_their_execution(
         assert cursor.fetchall() == [(7,)]
 
 
-def test_the_servers_own_clock_agrees(
-    cluster: SharedCluster, filled: Any, keyspace: str
-) -> None:
+def test_the_servers_own_clock_agrees(cluster, filled, keyspace):
     """What a server says past the proxy, with its own NOW(), is what the proxy's NOW() means."""
     told = rows(filled, "SELECT id FROM my_message WHERE time_next <= NOW() ORDER BY id")
     direct = sorted(

@@ -1,33 +1,20 @@
 """A proxy with short waits before servers that are for breaking, and whole again afterwards."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.fixtures.database_servers import execute
-from tests.fixtures.running_proxy import (
-    MESSAGE_VSCHEMA,
-    RunningProxy,
-    StartProxy,
-    keyspace_toml,
-    write_vschema,
-)
-from tests.integration.faults.breaking import Servers, StartFaulty
+from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
+from tests.integration.faults.breaking import Servers
 
 
 @pytest.fixture
-def start(
-    start_proxy: StartProxy,
-    tmp_path: Path,
-    breakable_servers: Servers,
-    breakable_database: str,
-) -> StartFaulty:
+def start(start_proxy, tmp_path, breakable_servers, breakable_database):
     """A function that starts a proxy before the breakable servers; options are [server] keys."""
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
 
-    def start(port: int = 0, user: str = "root", **options: Any) -> RunningProxy:
+    def start(port=0, user="root", **options):
         settings = {"stream_grace": 120, "failover_buffer": 120, "schema_reload": 1} | options
         lines = ["[server]", f'listen = "127.0.0.1:{port}"']
         lines += [f"{key} = {setting}" for key, setting in settings.items()]

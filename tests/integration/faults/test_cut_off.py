@@ -8,13 +8,11 @@ import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer
-from tests.fixtures.streams import Consume, eventually, refused, rows, run, value
+from tests.fixtures.streams import eventually, refused, rows, run, value
 from tests.integration.faults.breaking import (
     HIGH,
     LOW,
     SECOND_NS,
-    Servers,
-    StartFaulty,
     create,
     in_thread,
     insert,
@@ -25,9 +23,7 @@ from tests.integration.faults.breaking import (
 pytestmark = [pytest.mark.db, pytest.mark.slow]
 
 
-def test_reads_that_a_restart_cut_off_are_read_again(
-    start: StartFaulty, breakable_servers: Servers
-) -> None:
+def test_reads_that_a_restart_cut_off_are_read_again(start, breakable_servers):
     proxy = start()
     reader = create(proxy)
     insert(reader, LOW)
@@ -54,8 +50,8 @@ def test_reads_that_a_restart_cut_off_are_read_again(
 
 
 def test_what_died_with_a_server_is_an_error_until_its_session_rolls_back(
-    start: StartFaulty, breakable_servers: Servers
-) -> None:
+    start, breakable_servers
+):
     proxy = start()
     setup = create(proxy)
     # On both shards and on one, begun in either way.
@@ -101,9 +97,7 @@ def test_what_died_with_a_server_is_an_error_until_its_session_rolls_back(
     assert len(rows(setup, "SELECT id FROM my_message")) == len(committing)
 
 
-def test_from_its_begin_on_nothing_of_a_transaction_waits(
-    start: StartFaulty, breakable_servers: Servers
-) -> None:
+def test_from_its_begin_on_nothing_of_a_transaction_waits(start, breakable_servers):
     proxy = start(failover_buffer=600)  # so long a statement outside a transaction waits
     create(proxy)
     connection = proxy.connect(database="commerce", autocommit=True)
@@ -119,9 +113,7 @@ def test_from_its_begin_on_nothing_of_a_transaction_waits(
         run(connection, "ROLLBACK")
 
 
-def test_a_write_that_was_cut_off_is_reported_and_not_sent_twice(
-    start: StartFaulty, breakable_servers: Servers
-) -> None:
+def test_a_write_that_was_cut_off_is_reported_and_not_sent_twice(start, breakable_servers):
     proxy = start()
     writer = create(proxy)
     insert(writer, LOW)
@@ -139,8 +131,8 @@ def test_a_write_that_was_cut_off_is_reported_and_not_sent_twice(
 
 
 def test_a_result_that_breaks_off_ends_with_an_error_and_the_session_goes_on(
-    start: StartFaulty, breakable_servers: Servers
-) -> None:
+    start, breakable_servers
+):
     proxy = start()
     connection = create(proxy)
     insert(connection, LOW)
@@ -162,8 +154,8 @@ def test_a_result_that_breaks_off_ends_with_an_error_and_the_session_goes_on(
 
 
 def test_a_claim_that_hangs_on_a_stopped_server_delivers_once_it_goes_on(
-    start: StartFaulty, breakable_servers: Servers, consume: Consume
-) -> None:
+    start, breakable_servers, consume
+):
     server = breakable_servers[0]
     assert isinstance(server, EmbeddedServer)
     proxy = start()

@@ -11,7 +11,7 @@ import pytest
 
 from tests.fixtures.database_servers import root
 from tests.fixtures.running_proxy import STOP_S
-from tests.fixtures.streams import Consume, eventually, rows, run
+from tests.fixtures.streams import eventually, rows, run
 from tests.integration.faults.breaking import (
     HIGH,
     LOW,
@@ -46,9 +46,7 @@ def terminate(proxy: Any) -> None:
     proxy.wait_for_log("stopping")
 
 
-def test_a_worker_acks_and_a_transaction_commits_after_sigterm(
-    start: StartFaulty, consume: Consume
-) -> None:
+def test_a_worker_acks_and_a_transaction_commits_after_sigterm(start, consume):
     proxy = start(shutdown_grace=120)
     connection = create(proxy)
     insert(connection, LOW, HIGH)
@@ -73,10 +71,7 @@ def test_a_worker_acks_and_a_transaction_commits_after_sigterm(
     connection = proxy.connect(database="commerce")
     assert rows(
         connection, "SELECT id FROM my_message WHERE time_acked IS NULL ORDER BY id"
-    ) == (
-        (2,),
-        (5,),
-    )
+    ) == ((2,), (5,))
 
 
 def test_a_proxy_with_nothing_to_do_is_gone_at_once(start: StartFaulty) -> None:
@@ -93,8 +88,8 @@ def test_a_proxy_with_nothing_to_do_is_gone_at_once(start: StartFaulty) -> None:
     ("mode", "ids"), [("multi", (LOW,)), ("multi", (LOW, HIGH)), ("twopc", (LOW, HIGH))]
 )
 def test_a_commit_that_waits_for_its_server_is_answered_after_the_grace(
-    start: StartFaulty, breakable_servers: Servers, mode: str, ids: tuple[int, ...]
-) -> None:
+    start, breakable_servers, mode, ids
+):
     proxy = start(shutdown_grace=0.2, failover_buffer=120, transaction_mode=f'"{mode}"')
     run(create(proxy), "DELETE FROM my_message")
     client = proxy.connect(database="commerce", autocommit=False)
@@ -122,9 +117,7 @@ def test_a_commit_that_waits_for_its_server_is_answered_after_the_grace(
     )
 
 
-def test_a_commit_that_no_server_answers_is_said_to_be_unknown(
-    start: StartFaulty, breakable_servers: Servers
-) -> None:
+def test_a_commit_that_no_server_answers_is_said_to_be_unknown(start, breakable_servers):
     proxy = start(shutdown_grace=0.2, failover_buffer=0.5)
     create(proxy)
     client = proxy.connect(database="commerce", autocommit=False)

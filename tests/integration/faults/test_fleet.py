@@ -17,7 +17,7 @@ from tests.fixtures.running_proxy import (
     keyspace_toml,
     write_vschema,
 )
-from tests.fixtures.streams import Consume, eventually, message_table, rows, run
+from tests.fixtures.streams import eventually, message_table, rows, run
 from tests.integration.delivery.working import ACK_WAIT_S, STREAM, Worker, done_twice
 
 
@@ -38,9 +38,7 @@ def two(start_proxy: StartProxy, toml: str) -> tuple[RunningProxy, RunningProxy]
     return first, start_proxy(toml)
 
 
-def test_one_dispatches_and_the_other_takes_over(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+def test_one_dispatches_and_the_other_takes_over(server, database, start_proxy, consume):
     execute(server, message_table(poller_interval=1), database=database)
     first, second = two(start_proxy, config(database, server))
     at_second = consume(second, database=database)
@@ -60,8 +58,8 @@ def test_one_dispatches_and_the_other_takes_over(
 
 
 def test_a_paused_dispatcher_delivers_nothing_once_it_goes_on(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     execute(server, message_table(poller_interval=1), database=database)
     first, second = two(start_proxy, config(database, server))
     at_second = consume(second, database=database)
@@ -81,9 +79,7 @@ def test_a_paused_dispatcher_delivers_nothing_once_it_goes_on(
     assert 21 in at_first.ids(21), "what the closed stream held comes as well"
 
 
-def test_a_killed_lock_connection_is_elected_again(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+def test_a_killed_lock_connection_is_elected_again(server, database, start_proxy, consume):
     execute(server, message_table(poller_interval=1), database=database)
     proxy = start_proxy(config(database, server))
     proxy.wait_for_log(DISPATCHED)
@@ -100,8 +96,8 @@ def test_a_killed_lock_connection_is_elected_again(
 
 
 def test_streams_and_commits_at_any_member_are_those_of_one_queue(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     """A poll comes every 10,000 s: whatever comes sooner was told from member to member."""
     execute(server, message_table(poller_interval=10_000, columns=TEXTS), database=database)
     first = start_proxy(config(database, server))
@@ -155,12 +151,8 @@ def each_dispatches_one(
 
 
 def test_dispatchers_send_a_stream_no_more_than_its_prefetch_together(
-    servers: list[DatabaseServer],
-    sharded_database: str,
-    start_proxy: StartProxy,
-    consume: Consume,
-    tmp_path: Path,
-) -> None:
+    servers, sharded_database, start_proxy, consume, tmp_path
+):
     for server in servers:
         execute(server, message_table(ack_wait=600), database=sharded_database)
     first, second = each_dispatches_one(servers, sharded_database, start_proxy, tmp_path)
@@ -189,12 +181,8 @@ def test_dispatchers_send_a_stream_no_more_than_its_prefetch_together(
 
 @pytest.mark.thorough  # test_leases_follow_work.py with one dispatcher, and the simulator with several
 def test_a_stream_over_two_dispatchers_does_nothing_twice(
-    servers: list[DatabaseServer],
-    sharded_database: str,
-    start_proxy: StartProxy,
-    consume: Consume,
-    tmp_path: Path,
-) -> None:
+    servers, sharded_database, start_proxy, consume, tmp_path
+):
     for server in servers:
         execute(server, message_table(ack_wait=ACK_WAIT_S), database=sharded_database)
     members = each_dispatches_one(servers, sharded_database, start_proxy, tmp_path)
@@ -221,8 +209,8 @@ def test_a_stream_over_two_dispatchers_does_nothing_twice(
 
 
 def test_no_more_are_in_flight_when_another_member_dispatches(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     table = message_table(poller_interval=1, ack_wait=600, more=",vt_max_in_flight=4")
     execute(server, table, database=database)
     first = start_proxy(config(database, server))
@@ -253,8 +241,8 @@ def test_no_more_are_in_flight_when_another_member_dispatches(
 
 
 def test_what_a_lost_members_clients_held_goes_to_others(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     table = message_table(poller_interval=10_000, ack_wait=600, more=",vt_release_after=1")
     execute(server, table, database=database)
     first, second = two(start_proxy, config(database, server))
@@ -269,8 +257,8 @@ def test_what_a_lost_members_clients_held_goes_to_others(
 
 
 def test_a_backlog_reaches_a_fast_stream_of_another_member_whole_beside_a_stalled_one(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     """What the stalled one's socket never took comes at once when it leaves, what it took soon after."""
     table = message_table(
         poller_interval=10_000, ack_wait=600, columns=TEXTS, more=",vt_release_after=1"
@@ -289,8 +277,8 @@ def test_a_backlog_reaches_a_fast_stream_of_another_member_whole_beside_a_stalle
 
 
 def test_a_definition_changed_at_one_member_counts_at_the_dispatcher(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     first, second = two(start_proxy, config(database, server))
     here = first.connect(database=database, autocommit=True)
     there = second.connect(database=database, autocommit=True)

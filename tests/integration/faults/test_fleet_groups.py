@@ -7,8 +7,8 @@ import pytest
 
 from streamfrom.engine.messaging.table.groups import HELD_NS
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, eventually, rows, run
+from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.streams import eventually, rows, run
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -27,8 +27,8 @@ def config(database: str, server: DatabaseServer) -> str:
 
 
 def test_a_group_fires_once_whoever_acks_and_whichever_dispatcher_dies(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     first = start_proxy(config(database, server))
     first.wait_for_log(DISPATCHED)
     second = start_proxy(config(database, server))

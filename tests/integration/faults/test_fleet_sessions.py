@@ -8,7 +8,7 @@ import pytest
 from pymysql.connections import Connection
 
 from tests.fixtures.database_servers import DatabaseServer
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import eventually, rows, run
 
 
@@ -48,9 +48,7 @@ def error_of(client: "Connection[Any]", sql: str) -> int:
     return int(refused.value.args[0])
 
 
-def test_clients_of_another_proxy_are_listed_and_killed(
-    server: DatabaseServer, database: str, start_proxy: StartProxy
-) -> None:
+def test_clients_of_another_proxy_are_listed_and_killed(server, database, start_proxy):
     one, two = (start_proxy(config(database, server)) for _ in range(2))
     boss = one.connect(user="boss", database=database)
     eve = two.connect(user="eve", database=database)
@@ -96,9 +94,7 @@ def test_clients_of_another_proxy_are_listed_and_killed(
     assert error_of(eve_here, "SELECT 1") in (2006, 2013)
 
 
-def test_clients_of_a_proxy_that_has_gone_are_gone(
-    server: DatabaseServer, database: str, start_proxy: StartProxy
-) -> None:
+def test_clients_of_a_proxy_that_has_gone_are_gone(server, database, start_proxy):
     one, two = (start_proxy(config(database, server)) for _ in range(2))
     boss = one.connect(user="boss", database=database)
     lost = two.connect(user="eve", database=database)
@@ -110,9 +106,7 @@ def test_clients_of_a_proxy_that_has_gone_are_gone(
     eventually(lambda: rows(boss, members) == ((1, 1),))
 
 
-def test_clients_of_another_worker_are_listed_and_killed(
-    server: DatabaseServer, database: str, start_proxy: StartProxy
-) -> None:
+def test_clients_of_another_worker_are_listed_and_killed(server, database, start_proxy):
     proxy = start_proxy(config(database, server, "workers = 2"))
     proxy.wait_for_log("workers serve")
     first = proxy.connect(user="eve", database=database)

@@ -8,8 +8,8 @@ import pytest
 from pymysql.connections import Connection
 
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, eventually, message_table, rows, run
+from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.streams import eventually, message_table, rows, run
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -41,8 +41,8 @@ def meets(client: "Connection[Any]") -> None:
 
 
 def test_each_proxy_tells_the_figures_of_both_and_one_that_hangs_holds_nobody_up(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     execute(server, message_table(ack_wait=3600), database=database)
     proxies = [start_proxy(config(database, server))]
     proxies[0].wait_for_log("is dispatched from here")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute, root
 from tests.fixtures.streams import eventually, refused, run, value
-from tests.integration.faults.breaking import Servers, StartFaulty, in_thread, running
+from tests.integration.faults.breaking import in_thread, running
 
 
 pytestmark = [pytest.mark.db, pytest.mark.slow]
@@ -36,12 +36,8 @@ DROP = "DROP QUEUE my_message"
 
 @pytest.mark.parametrize(("sql", "down"), [(CREATE, 1), (ALTER, 0), (DROP, 1)])
 def test_nothing_changes_while_a_shard_is_down_and_the_second_try_completes_it(
-    start: StartFaulty,
-    breakable_servers: Servers,
-    breakable_database: str,
-    sql: str,
-    down: int,
-) -> None:
+    start, breakable_servers, breakable_database, sql, down
+):
     proxy = start(failover_buffer=0.3)
     client = proxy.connect(database="commerce", autocommit=True)
     if sql != CREATE:
@@ -69,8 +65,8 @@ def _runs(client: Any, sql: str) -> bool:
 
 @pytest.mark.parametrize("sql", [CREATE, ALTER, DROP])
 def test_what_a_shard_left_half_made_a_second_try_completes(
-    start: StartFaulty, breakable_servers: Servers, breakable_database: str, sql: str
-) -> None:
+    start, breakable_servers, breakable_database, sql
+):
     proxy = start(failover_buffer=0.3)
     client = proxy.connect(database="commerce", autocommit=True)
     if sql != CREATE:
@@ -103,8 +99,8 @@ def test_what_a_shard_left_half_made_a_second_try_completes(
 @pytest.mark.one_server
 @pytest.mark.parametrize("sql", [CREATE, ALTER, DROP])
 def test_what_a_proxy_that_is_killed_left_half_made_another_one_completes(
-    start: StartFaulty, breakable_servers: Servers, breakable_database: str, sql: str
-) -> None:
+    start, breakable_servers, breakable_database, sql
+):
     proxy = start(failover_buffer=0.3)
     client = proxy.connect(database="commerce", autocommit=True)
     if sql != CREATE:

@@ -1,7 +1,6 @@
 """Members of a fleet on machines of their own: joined, parted while the database is there, and one that nobody reaches."""
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +8,9 @@ from pymysql.connections import Connection
 
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.fork_server import run_to_end
-from tests.fixtures.machines import Machine, Network, why_no_machines
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, Consumer, eventually, message_table, rows, run
+from tests.fixtures.machines import Network, why_no_machines
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
+from tests.fixtures.streams import Consumer, eventually, message_table, rows, run
 from tests.integration.faults.partitioned_way import PartitionedWay
 
 
@@ -44,12 +43,10 @@ def way(network: Network, server: DatabaseServer) -> Iterator[PartitionedWay]:
 
 
 @pytest.fixture
-def start(
-    network: Network, way: PartitionedWay, database: str, start_proxy: StartProxy
-) -> Iterator[Start]:
+def start(network, way, database, start_proxy):
     """A function that starts a proxy on a machine."""
 
-    def start(machine: Machine, fleet: str = "", stream_grace: int = 60) -> RunningProxy:
+    def start(machine, fleet="", stream_grace=60):
         keyspace = keyspace_toml(database, [way]).replace("127.0.0.1", network.hub.address)
         serves = f'[server]\nlisten = "127.0.0.1:0"\nstream_grace = {stream_grace}\n'
         return start_proxy(f"{serves}{keyspace}[fleet]\n{fleet}\n", machine=machine)
@@ -76,13 +73,8 @@ def come(streams: Sequence[Consumer], idents: Sequence[int]) -> None:
 
 
 def test_members_on_two_machines_are_one_fleet_also_after_they_were_parted(
-    network: Network,
-    server: DatabaseServer,
-    database: str,
-    start: Start,
-    consume: Consume,
-    tmp_path: Path,
-) -> None:
+    network, server, database, start, consume, tmp_path
+):
     """No poll comes: what a parted member commits is looked for by the dispatcher, which misses its news."""
     table = message_table(poller_interval=10_000, ack_wait=600, more=",vt_release_after=never")
     execute(server, table, database=database)
@@ -136,13 +128,8 @@ def test_members_on_two_machines_are_one_fleet_also_after_they_were_parted(
 
 
 def test_a_member_that_nobody_reaches_serves_its_clients_and_is_told_of(
-    network: Network,
-    server: DatabaseServer,
-    database: str,
-    start: Start,
-    consume: Consume,
-    tmp_path: Path,
-) -> None:
+    network, server, database, start, consume, tmp_path
+):
     """As behind NAT, without an `advertise` that leads through: it reaches others, and they do not reach it."""
     execute(server, message_table(poller_interval=1, ack_wait=600), database=database)
     first = start(network.machines[0])

@@ -7,22 +7,12 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer, Family
 from tests.fixtures.database_servers import execute
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
-from tests.fixtures.streams import (
-    Consume,
-    eventually,
-    message_table,
-    refused,
-    rows,
-    run,
-    value,
-)
+from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.streams import eventually, message_table, refused, rows, run, value
 from tests.integration.faults.breaking import (
     HIGH,
     LOW,
     SECOND_NS,
-    Servers,
-    StartFaulty,
     create,
     in_thread,
     insert,
@@ -34,8 +24,8 @@ pytestmark = [pytest.mark.db, pytest.mark.slow]
 
 
 def test_a_write_waits_for_a_server_that_turned_read_only(
-    start: StartFaulty, breakable_servers: Servers, breakable_database: str, consume: Consume
-) -> None:
+    start, breakable_servers, breakable_database, consume
+):
     user = ordinary_user(breakable_servers, breakable_database)
     proxy = start(user=user)
     producer = create(proxy, ack_wait=1, poller_interval=0.5)
@@ -57,8 +47,8 @@ def test_a_write_waits_for_a_server_that_turned_read_only(
 
 
 def test_a_write_that_waited_too_long_gets_the_servers_own_error(
-    start: StartFaulty, breakable_servers: Servers, breakable_database: str
-) -> None:
+    start, breakable_servers, breakable_database
+):
     user = ordinary_user(breakable_servers, breakable_database)
     proxy = start(user=user, failover_buffer=0.5)
     producer = create(proxy)
@@ -72,8 +62,8 @@ def test_a_write_that_waited_too_long_gets_the_servers_own_error(
 
 
 def test_in_a_transaction_a_read_only_server_is_an_error_at_once(
-    start: StartFaulty, breakable_servers: Servers, breakable_database: str
-) -> None:
+    start, breakable_servers, breakable_database
+):
     user = ordinary_user(breakable_servers, breakable_database)
     proxy = start(user=user, failover_buffer=600)
     create(proxy)
@@ -84,9 +74,7 @@ def test_in_a_transaction_a_read_only_server_is_an_error_at_once(
     run(connection, "ROLLBACK")
 
 
-def test_every_member_of_a_fleet_notices_it_though_one_alone_asks(
-    start: StartFaulty, breakable_servers: Servers
-) -> None:
+def test_every_member_of_a_fleet_notices_it_though_one_alone_asks(start, breakable_servers):
     members = [start(), start()]
     for member in members:
         member.wait_for_log("shard available")
@@ -103,13 +91,8 @@ def test_every_member_of_a_fleet_notices_it_though_one_alone_asks(
 
 @pytest.mark.parametrize("shift", ["+1h", "-1h"])
 def test_a_server_whose_clock_is_wrong_changes_no_moment(
-    start_proxy: StartProxy,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    consume: Consume,
-    family: Family,
-    shift: str,
-) -> None:
+    start_proxy, tmp_path_factory, monkeypatch, consume, family, shift
+):
     library = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
     if library is None or family is not Family.MARIADB:
         pytest.skip("needs libfaketime, which MySQL's own loader does not take")

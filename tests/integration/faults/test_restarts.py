@@ -6,24 +6,16 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.load import Audit
-from tests.fixtures.streams import Consume, eventually, refused, rows, run, value
-from tests.integration.faults.breaking import (
-    HIGH,
-    LOW,
-    Servers,
-    StartFaulty,
-    create,
-    insert,
-)
+from tests.fixtures.streams import eventually, refused, rows, run, value
+from tests.integration.faults.breaking import HIGH, LOW, create, insert
 
 
 pytestmark = [pytest.mark.db, pytest.mark.slow]
 
 
 def test_a_proxy_starts_before_its_servers_and_serves_once_they_are_there(
-    start: StartFaulty, breakable_servers: Servers, consume: Consume
-) -> None:
+    start, breakable_servers, consume
+):
     proxy = start()
     create(proxy)
     proxy.stop()
@@ -55,9 +47,7 @@ def test_a_proxy_starts_before_its_servers_and_serves_once_they_are_there(
     assert sorted(stream.ids(2)) == [LOW, HIGH]
 
 
-def test_a_server_that_is_killed_under_load_loses_nothing(
-    start: StartFaulty, breakable_servers: Servers, audit: Audit
-) -> None:
+def test_a_server_that_is_killed_under_load_loses_nothing(start, breakable_servers, audit):
     proxy = start()
     connection = create(proxy, ack_wait=1, poller_interval=1, more=",vt_max_backoff=2")
     for _ in range(2):
@@ -73,8 +63,8 @@ def test_a_server_that_is_killed_under_load_loses_nothing(
 
 
 def test_a_stream_survives_a_restart_that_is_shorter_than_its_grace(
-    start: StartFaulty, breakable_servers: Servers, consume: Consume
-) -> None:
+    start, breakable_servers, consume
+):
     proxy = start()
     producer = create(proxy)
     stream = consume(proxy, database="commerce")
@@ -89,8 +79,8 @@ def test_a_stream_survives_a_restart_that_is_shorter_than_its_grace(
 
 
 def test_a_stream_ends_with_an_error_that_names_the_shard_when_the_grace_is_over(
-    start: StartFaulty, breakable_servers: Servers, consume: Consume
-) -> None:
+    start, breakable_servers, consume
+):
     proxy = start(stream_grace=1, failover_buffer=0)
     producer = create(proxy)
     stream = consume(proxy, database="commerce")
@@ -110,8 +100,8 @@ def test_a_stream_ends_with_an_error_that_names_the_shard_when_the_grace_is_over
 
 
 def test_a_stream_opens_while_one_shard_is_down_and_gets_its_rows_when_it_is_back(
-    start: StartFaulty, breakable_servers: Servers, consume: Consume
-) -> None:
+    start, breakable_servers, consume
+):
     proxy = start()
     producer = create(proxy)
     insert(producer, LOW, HIGH)
@@ -123,8 +113,8 @@ def test_a_stream_opens_while_one_shard_is_down_and_gets_its_rows_when_it_is_bac
 
 
 def test_an_answer_with_an_end_gives_what_other_shards_have_while_one_is_down(
-    start: StartFaulty, breakable_servers: Servers
-) -> None:
+    start, breakable_servers
+):
     proxy = start(stream_grace=1)
     producer = create(proxy)
     insert(producer, LOW, HIGH)

@@ -6,8 +6,8 @@ import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.load import Audit
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, eventually, message_table, run
+from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.streams import eventually, message_table, run
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -24,8 +24,8 @@ def config(database: str, server: DatabaseServer, port: int = 0) -> str:
 
 
 def test_what_clients_of_a_stopped_dispatcher_had_not_acked_comes_soon(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     execute(server, SLOW, database=database)
     first = start_proxy(config(database, server))
     first.wait_for_log(DISPATCHED)
@@ -43,8 +43,8 @@ def test_what_clients_of_a_stopped_dispatcher_had_not_acked_comes_soon(
 
 
 def test_a_stream_holds_under_the_next_dispatcher_what_the_one_before_sent(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     execute(server, SLOW, database=database)
     first = start_proxy(config(database, server))
     first.wait_for_log(DISPATCHED)
@@ -78,8 +78,8 @@ def test_a_stream_holds_under_the_next_dispatcher_what_the_one_before_sent(
 
 @pytest.mark.slow
 def test_a_rolling_restart_under_load_leaves_no_message_to_its_lease(
-    server: DatabaseServer, database: str, start_proxy: StartProxy
-) -> None:
+    server, database, start_proxy
+):
     execute(server, SLOW, database=database)
     members = [start_proxy(config(database, server)) for _ in range(3)]
     audit = Audit(database)

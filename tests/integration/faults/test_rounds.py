@@ -9,7 +9,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pymysql
@@ -17,7 +17,6 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer
 from tests.fixtures.database_servers import DatabaseServer, execute, free_port
-from tests.fixtures.load import Audit
 from tests.fixtures.running_proxy import (
     MESSAGE_VSCHEMA,
     RunningProxy,
@@ -202,13 +201,7 @@ class Rounds:
 
 
 @pytest.fixture(params=[1, pytest.param(3, marks=pytest.mark.thorough)], ids=["one", "fleet"])
-def rounds(
-    request: pytest.FixtureRequest,
-    start_proxy: StartProxy,
-    breakable_servers: Servers,
-    breakable_database: str,
-    tmp_path: Path,
-) -> Iterator[Rounds]:
+def rounds(request, start_proxy, breakable_servers, breakable_database, tmp_path):
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
     dice = random.Random(SEED)
     rounds = Rounds(
@@ -218,9 +211,7 @@ def rounds(
     rounds.close()
 
 
-def test_rounds_of_faults_lose_nothing_and_send_nothing_that_was_acked(
-    rounds: Rounds, audit: Audit
-) -> None:
+def test_rounds_of_faults_lose_nothing_and_send_nothing_that_was_acked(rounds, audit):
     create(rounds.members[0], ack_wait=1, poller_interval=1, more=",vt_max_backoff=2").close()
     is_alone = len(rounds.members) == 1
     for port in rounds.ports * (2 if is_alone else 1):

@@ -6,27 +6,17 @@ import pymysql
 import pytest
 
 from tests.fixtures.database_servers import free_port
-from tests.fixtures.load import Audit
 from tests.fixtures.running_proxy import STOP_S
-from tests.fixtures.streams import WAIT_S, Consume, eventually, rows
-from tests.integration.faults.breaking import (
-    HIGH,
-    LOW,
-    Servers,
-    StartFaulty,
-    create,
-    in_thread,
-    insert,
-    running,
-)
+from tests.fixtures.streams import WAIT_S, eventually, rows
+from tests.integration.faults.breaking import HIGH, LOW, create, in_thread, insert, running
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server, pytest.mark.slow]
 
 
 def test_sigterm_ends_streams_with_1053_lets_statements_end_and_exits_0(
-    start: StartFaulty, breakable_servers: Servers, consume: Consume
-) -> None:
+    start, breakable_servers, consume
+):
     proxy = start(shutdown_grace=5)
     connection = create(proxy)
     insert(connection, LOW, HIGH)
@@ -51,9 +41,7 @@ def test_sigterm_ends_streams_with_1053_lets_statements_end_and_exits_0(
     )
 
 
-def test_sigterm_waits_for_acks_of_what_was_sent_and_no_longer(
-    start: StartFaulty, consume: Consume
-) -> None:
+def test_sigterm_waits_for_acks_of_what_was_sent_and_no_longer(start, consume):
     proxy = start(shutdown_grace=600)
     connection = create(proxy, more=",vt_release_after=never")
     insert(connection, LOW, HIGH)
@@ -67,9 +55,7 @@ def test_sigterm_waits_for_acks_of_what_was_sent_and_no_longer(
     assert proxy.process.wait(WAIT_S) == 0
 
 
-def test_sigterm_does_not_wait_longer_than_the_grace(
-    start: StartFaulty, breakable_servers: Servers
-) -> None:
+def test_sigterm_does_not_wait_longer_than_the_grace(start, breakable_servers):
     proxy = start(shutdown_grace=0.5)
     connection = create(proxy)
     insert(connection, LOW)
@@ -82,9 +68,7 @@ def test_sigterm_does_not_wait_longer_than_the_grace(
     eventually(lambda: not running(breakable_servers[0], "SLEEP"), "the server stopped too")
 
 
-def test_a_proxy_that_is_killed_under_load_loses_nothing(
-    start: StartFaulty, audit: Audit
-) -> None:
+def test_a_proxy_that_is_killed_under_load_loses_nothing(start, audit):
     port = free_port()
     proxy = start(port)
     create(proxy, ack_wait=1, poller_interval=1, more=",vt_max_backoff=2")
@@ -99,9 +83,7 @@ def test_a_proxy_that_is_killed_under_load_loses_nothing(
     audit.check(proxy.connect(database="commerce", autocommit=True))
 
 
-def test_two_proxies_on_one_table_deliver_each_attempt_once(
-    start: StartFaulty, audit: Audit
-) -> None:
+def test_two_proxies_on_one_table_deliver_each_attempt_once(start, audit):
     proxies = [start(), start()]
     connection = create(proxies[0], ack_wait=0.5, poller_interval=0.2, batch_size=3)
     eventually(

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, message_table, run
+from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.streams import message_table, run
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -15,8 +15,8 @@ def config(database: str, server: DatabaseServer, fleet: str) -> str:
 
 
 def test_a_member_of_another_fleet_sends_nothing_says_why_and_takes_over_when_the_first_is_gone(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     execute(server, message_table(poller_interval=600), database=database)
     shop = start_proxy(config(database, server, "shop"))
     shop.wait_for_log("is dispatched from here")

@@ -10,8 +10,8 @@ import pytest
 from pymysql.connections import Connection
 
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, eventually, message_table, run
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
+from tests.fixtures.streams import eventually, message_table, run
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -42,12 +42,8 @@ def pids(proxy: RunningProxy) -> set[int]:
 
 
 def test_workers_share_a_port_a_socket_a_queue_and_a_hangup(
-    server: DatabaseServer,
-    database: str,
-    start_proxy: StartProxy,
-    consume: Consume,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+    server, database, start_proxy, consume, tmp_path_factory
+):
     execute(server, message_table(poller_interval=30), database=database)
     path = tmp_path_factory.mktemp("s") / "s"
     head = f'[server]\nlisten = "127.0.0.1:0"\nunix_socket = "{path}"\n'
@@ -76,8 +72,8 @@ def test_workers_share_a_port_a_socket_a_queue_and_a_hangup(
 
 
 def test_a_worker_that_dies_is_started_anew_and_all_end_with_their_parent(
-    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
-) -> None:
+    server, database, start_proxy, consume
+):
     execute(server, message_table(poller_interval=1), database=database)
     proxy = start_proxy(config(database, server))
     proxy.wait_for_log(SERVE)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.streams import Consume, eventually, refused, rows, run, value
+from tests.fixtures.streams import eventually, refused, rows, run, value
 from tests.integration.conftest import SharedCluster
 
 
@@ -26,9 +26,7 @@ def names(client: Any) -> list[str]:
     return [name for (name,) in rows(client, "SHOW QUEUES")]
 
 
-def test_messages_die_into_it_and_come_back(
-    cluster: SharedCluster, keyspace: str, client: Any, consume: Consume
-) -> None:
+def test_messages_die_into_it_and_come_back(cluster, keyspace, client, consume):
     run(client, QUEUE)
     assert rows(client, "SHOW WARNINGS") == ()
     assert names(client) == ["job", "job_dead"]
@@ -89,9 +87,7 @@ def test_a_queue_that_is_there_gets_one_and_its_definition_says_so(client: Any) 
     assert run(client, "ALTER QUEUE job REQUEUE DEAD") == 0
 
 
-def test_a_table_of_that_name_that_is_no_queue_takes_them_if_it_consents(
-    cluster: SharedCluster,
-) -> None:
+def test_a_table_of_that_name_that_is_no_queue_takes_them_if_it_consents(cluster):
     client = cluster.proxy.connect(database="plain", autocommit=True)
     run(client, "CREATE TABLE job_dead (id BIGINT PRIMARY KEY, a INT)")
     run(client, "CREATE QUEUE job (a INT) WITH (max_attempts = 1, dead_letter = on)")

@@ -58,9 +58,7 @@ def ack(client: Any, *idents: int) -> None:
     )
 
 
-def test_two_who_ack_the_last_two_members_at_once_fire_what_comes_after_once(
-    queue: Queue,
-) -> None:
+def test_two_who_ack_the_last_two_members_at_once_fire_what_comes_after_once(queue):
     client = make(queue)
     stream = queue.stream(STREAM)
     insert(client, (1, "b", None), (2, "b", None), (3, None, "b"))
@@ -200,9 +198,7 @@ def test_a_reschedule_does_not_fire_what_waits(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("order", [{"key": "tenant", "max_per_key": 1}, {"order": "strict"}])
-def test_what_is_held_does_not_hold_back_those_that_go_one_by_one(
-    queue: Queue, order: dict[str, Any]
-) -> None:
+def test_what_is_held_does_not_hold_back_those_that_go_one_by_one(queue, order):
     client = make(queue, **order)
     stream = queue.stream(STREAM)
     # What comes after the group is the first in order.
@@ -221,10 +217,7 @@ def test_every_form_of_insert_is_held(plain: Queue) -> None:
         "CREATE TABLE plan (id BIGINT PRIMARY KEY, batch VARCHAR(20), finishes VARCHAR(20))",
     )
     run(client, "INSERT INTO plan VALUES (1, 'b', NULL), (2, NULL, 'b')")
-    run(
-        client,
-        "INSERT INTO step (id, batch, finishes) SELECT id, batch, finishes FROM plan",
-    )
+    run(client, "INSERT INTO step (id, batch, finishes) SELECT id, batch, finishes FROM plan")
     with plain.proxy.connector("plain") as connection:
         cursor = connection.cursor(prepared=True)
         for message in [(3, "c", None), (4, None, "c")]:
@@ -276,9 +269,7 @@ def test_groups_are_switched_on_and_off_while_streams_go_on(plain: Queue) -> Non
 
 
 @cases(settings=str, told=str)
-def test_wrong_settings_are_refused_and_change_nothing(
-    queue: Queue, settings: str, told: str
-) -> None:
+def test_wrong_settings_are_refused_and_change_nothing(queue, settings, told):
     client = queue.connect()
     columns = f"id BIGINT NOT NULL, {COLUMNS}"
     code, text = refused(client, f"CREATE QUEUE step ({columns}) WITH ({settings})")
@@ -298,9 +289,7 @@ def test_wrong_settings_are_refused_and_change_nothing(
     assert (code, told in text) == (1105, True), text
 
 
-def test_a_queue_has_the_index_of_its_groups_and_is_made_again_by_its_own_statement(
-    queue: Queue,
-) -> None:
+def test_a_queue_has_the_index_of_its_groups_and_is_made_again_by_its_own_statement(queue):
     client = make(queue)
     index = "KEY `group_idx` (`batch`,`time_acked`)"
     assert rows(client, "SHOW CREATE TABLE step")[0][1].count(index) == 1

@@ -7,7 +7,7 @@ import pytest
 
 from streamfrom.engine.messaging.table.message_ids import first_id
 from streamfrom.engine.messaging.upkeep.partitions import SPANS, Partition, definitions
-from tests.fixtures.streams import Consume, eventually, message_table, refused, rows, run, value
+from tests.fixtures.streams import eventually, message_table, refused, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 
 
@@ -83,9 +83,7 @@ def insert_acked(client: Any, *ids: int) -> None:
 
 
 @pytest.mark.parametrize(("unit", "count"), [("HOUR", 38), ("DAY", 9)])
-def test_a_partitioned_queue_is_a_queue_like_any_other(
-    cluster: SharedCluster, keyspace: str, consume: Consume, unit: str, count: int
-) -> None:
+def test_a_partitioned_queue_is_a_queue_like_any_other(cluster, keyspace, consume, unit, count):
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(client, f"{QUEUE} PARTITION BY {unit} WITH (ack_wait = 60)")
     shards = partitions(cluster, keyspace)
@@ -116,9 +114,7 @@ def test_a_partitioned_queue_is_a_queue_like_any_other(
     assert same == again
 
 
-def test_what_is_done_is_dropped_and_a_straggler_is_told(
-    cluster: SharedCluster, keyspace: str, old: OldHours
-) -> None:
+def test_what_is_done_is_dropped_and_a_straggler_is_told(cluster, keyspace, old):
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     # In a sharded keyspace ids that follow one another are on different shards.
     straggler = old.ident(4)
@@ -159,18 +155,15 @@ def test_what_is_done_is_dropped_and_a_straggler_is_told(
 
 
 def test_a_transaction_holds_a_partition_and_nobody_else_and_what_it_revives_stays(
-    cluster: SharedCluster, keyspace: str, old: OldHours, consume: Consume
-) -> None:
+    cluster, keyspace, old, consume
+):
     holder = cluster.proxy.connect(database=keyspace)
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     logged = len(cluster.proxy.log())
     ids = [old.ident(5) for _ in range(20)]
     value(holder, "SELECT COUNT(*) FROM my_message")
     insert_acked(client, *ids)
-    run(
-        holder,
-        f"UPDATE my_message SET time_acked = NULL, time_next = 0 WHERE id = {ids[7]}",
-    )
+    run(holder, f"UPDATE my_message SET time_acked = NULL, time_next = 0 WHERE id = {ids[7]}")
     eventually(
         lambda: '"reason": "a transaction holds the table"' in cluster.proxy.log()[logged:],
         "drops were wanted",
@@ -205,11 +198,7 @@ REFUSED = (
         "leave the column 'id' out",
     ),
     ("CREATE QUEUE my_message (a INT UNIQUE) PARTITION BY DAY", 1210, "must contain id"),
-    (
-        f"{QUEUE} PARTITION BY HOUR WITH (purge_after = 1e9)",
-        1210,
-        "partitions, more than 1000",
-    ),
+    (f"{QUEUE} PARTITION BY HOUR WITH (purge_after = 1e9)", 1210, "partitions, more than 1000"),
     ("SHOW QUEUE PARTITIONS", 1064, "takes FROM a queue"),
     ("SHOW QUEUE PARTITIONS FROM nothing", 1051, "Unknown queue 'nothing'"),
 )
@@ -223,9 +212,7 @@ def test_what_cannot_be(cluster: SharedCluster, keyspace: str) -> None:
         assert rows(client, "SHOW QUEUES") == ()
 
 
-def test_too_long_a_purge_after_is_refused_later_too(
-    cluster: SharedCluster, keyspace: str
-) -> None:
+def test_too_long_a_purge_after_is_refused_later_too(cluster, keyspace):
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(client, f"{QUEUE} PARTITION BY HOUR")
     assert refused(client, "ALTER QUEUE my_message SET (purge_after = 31536000)")[0] == 1210
@@ -242,9 +229,7 @@ def test_a_queue_that_was_left_half_made_with_other_partitions(cluster: SharedCl
     assert all(len(names) >= 9 for names in partitions(cluster, "commerce"))
 
 
-def test_a_table_without_partitions_and_one_with_others(
-    cluster: SharedCluster, keyspace: str
-) -> None:
+def test_a_table_without_partitions_and_one_with_others(cluster, keyspace):
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(client, message_table(purge_after=1, poller_interval=0.3))
     assert rows(client, "SHOW QUEUE PARTITIONS FROM my_message") == ()

@@ -79,9 +79,7 @@ def test_the_last_id_finds_its_message_on_whichever_shard_it_is(client: Any) -> 
     assert value(client, "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL") == 0
 
 
-def test_prepared_statements_and_batches(
-    cluster: SharedCluster, client: Any, keyspace: str
-) -> None:
+def test_prepared_statements_and_batches(cluster, client, keyspace):
     with cluster.proxy.connector(keyspace) as connection:
         cursor = connection.cursor(prepared=True)
         told = []
@@ -97,9 +95,7 @@ def test_prepared_statements_and_batches(
         assert stored(client)[3:] == [first, first + 1, first + 2]
 
 
-def test_a_batch_of_the_bulk_command(
-    cluster: SharedCluster, client: Any, keyspace: str, family: Family
-) -> None:
+def test_a_batch_of_the_bulk_command(cluster, client, keyspace, family):
     if family is Family.MYSQL:
         pytest.skip("MySQL knows no batches")
 
@@ -117,9 +113,7 @@ def test_a_batch_of_the_bulk_command(
     assert stored(client) == [first, first + 1]
 
 
-def test_a_query_that_leaves_the_id_out_gets_one_for_each_row(
-    queue: Queue, client: Any
-) -> None:
+def test_a_query_that_leaves_the_id_out_gets_one_for_each_row(queue, client):
     stream = queue.stream("STREAM id, user_id FROM my_message")
     with client.cursor() as cursor:
         assert cursor.execute("INSERT INTO my_message (user_id) SELECT 1") == 1
@@ -141,9 +135,7 @@ def test_a_query_that_leaves_the_id_out_gets_one_for_each_row(
     assert len(stored(client)) == 8
 
 
-def test_a_prepared_query_that_leaves_the_id_out_gets_them(
-    cluster: SharedCluster, client: Any, keyspace: str
-) -> None:
+def test_a_prepared_query_that_leaves_the_id_out_gets_them(cluster, client, keyspace):
     connection = cluster.proxy.connector(keyspace)
     cursor = connection.cursor(prepared=True)
     insert = (
@@ -156,9 +148,7 @@ def test_a_prepared_query_that_leaves_the_id_out_gets_them(
     connection.close()
 
 
-def test_an_ordinary_table_gets_ids_when_it_asks_for_them(
-    cluster: SharedCluster, keyspace: str
-) -> None:
+def test_an_ordinary_table_gets_ids_when_it_asks_for_them(cluster, keyspace):
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(client, message_table())
     assert refused(client, "INSERT INTO my_message (message) VALUES ('1')")[0] == 1364

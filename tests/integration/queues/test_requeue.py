@@ -7,7 +7,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.streams import Consume, eventually, refused, rows, run, value
+from tests.fixtures.streams import eventually, refused, rows, run, value
 from tests.integration.conftest import SharedCluster
 
 
@@ -34,8 +34,8 @@ def numbers(client: Any, where: str) -> list[int]:
 
 
 def test_parked_messages_are_delivered_again_with_all_their_attempts(
-    cluster: SharedCluster, keyspace: str, client: Any, consume: Consume
-) -> None:
+    cluster, keyspace, client, consume
+):
     parked(client, 5)
     run(client, "INSERT INTO job (n, time_next) VALUES (6, NOW() + INTERVAL 1 HOUR)")
     stream = consume(cluster.proxy, "STREAM n, epoch FROM job", database=keyspace)
@@ -55,9 +55,7 @@ def test_a_limit_and_a_rate(client: Any) -> None:
     assert run(client, "ALTER QUEUE job REQUEUE PARKED") == 2487
 
 
-def test_without_autocommit_it_commits_as_other_definitions_do(
-    cluster: SharedCluster, keyspace: str, client: Any
-) -> None:
+def test_without_autocommit_it_commits_as_other_definitions_do(cluster, keyspace, client):
     parked(client, 3)
     other = cluster.proxy.connect(database=keyspace)
     run(other, "INSERT INTO job (n) VALUES (7)")
@@ -72,19 +70,14 @@ def buried(client: Any, keyspace: str, more: str = "") -> None:
         client,
         "CREATE QUEUE grave (n INT, dead_time BIGINT, dead_reason VARCHAR(100), dead_attempts INT)",
     )
-    run(
-        client,
-        "CREATE QUEUE job (n INT) WITH (max_attempts = 2, dead_letter = grave)",
-    )
+    run(client, "CREATE QUEUE job (n INT) WITH (max_attempts = 2, dead_letter = grave)")
     run(
         client,
         "INSERT INTO grave (n, priority, dead_reason) VALUES (1, 10, 'x'), (2, 10, 'x'), (3, 10, 'x')",
     )
 
 
-def test_dead_letters_are_messages_again(
-    cluster: SharedCluster, keyspace: str, client: Any, consume: Consume
-) -> None:
+def test_dead_letters_are_messages_again(cluster, keyspace, client, consume):
     buried(client, keyspace)
     run(client, "UPDATE grave SET time_acked = NOW() WHERE n = 3")
     ids = rows(client, "SELECT id, n FROM grave WHERE n < 3 ORDER BY n")
@@ -96,9 +89,7 @@ def test_dead_letters_are_messages_again(
     assert [n for (n,) in rows(client, "SELECT n FROM grave")] == [3], "it was acknowledged"
 
 
-def test_a_row_that_the_server_refuses_stays_and_is_a_warning(
-    cluster: SharedCluster, keyspace: str, client: Any
-) -> None:
+def test_a_row_that_the_server_refuses_stays_and_is_a_warning(cluster, keyspace, client):
     buried(client, keyspace)
     ((ident,),) = rows(client, "SELECT id FROM grave WHERE n = 2")
     run(client, f"INSERT INTO job (id, n, time_next) VALUES ({ident}, 9, {2**62})")
@@ -110,9 +101,7 @@ def test_a_row_that_the_server_refuses_stays_and_is_a_warning(
     assert numbers(client, "time_next = 0") == [1, 3]
 
 
-def test_a_kill_ends_it_between_two_batches(
-    cluster: SharedCluster, keyspace: str, client: Any
-) -> None:
+def test_a_kill_ends_it_between_two_batches(cluster, keyspace, client):
     parked(client, 100)
     slow = cluster.proxy.connect(database=keyspace, autocommit=True)
     number = value(slow, "SELECT CONNECTION_ID()")
@@ -162,9 +151,7 @@ def test_what_cannot_be_is_refused_and_the_connection_stays(client: Any) -> None
         ("ALTER QUEUE other SET (dead_letter = grave)", "the dead letters of several queues"),
     ],
 )
-def test_dead_letters_of_nobody_knows_which_queue_stay(
-    client: Any, keyspace: str, spoil: str, words: str
-) -> None:
+def test_dead_letters_of_nobody_knows_which_queue_stay(client, keyspace, spoil, words):
     buried(client, keyspace)
     run(client, "CREATE QUEUE other (n INT) WITH (max_attempts = 2)")
     run(client, spoil)

@@ -120,9 +120,7 @@ def test_an_ordinary_message_table_is_altered(cluster: SharedCluster, keyspace: 
 
 
 @pytest.mark.parametrize("ident", ["", "id BIGINT NOT NULL, ", "id INT UNSIGNED NOT NULL, "])
-def test_show_create_queue_makes_it_again(
-    cluster: SharedCluster, keyspace: str, ident: str
-) -> None:
+def test_show_create_queue_makes_it_again(cluster, keyspace, ident):
     client = cluster.proxy.connect(autocommit=True)
     run(
         client,
@@ -146,18 +144,13 @@ def test_show_create_queue_makes_it_again(
     assert before == after
 
 
-def test_show_queues_lists_the_message_tables_of_a_keyspace(
-    cluster: SharedCluster, keyspace: str
-) -> None:
+def test_show_queues_lists_the_message_tables_of_a_keyspace(cluster, keyspace):
     client = cluster.proxy.connect(autocommit=True)
     assert refused(client, "SHOW QUEUES")[0] == 1046
     run(client, f"CREATE QUEUE {keyspace}.my_message (a INT)")
     run(client, f"CREATE QUEUE {keyspace}.other_message (a INT)")
     run(client, f"CREATE TABLE {keyspace}.item (id BIGINT PRIMARY KEY)")
-    assert rows(client, f"SHOW QUEUES FROM {keyspace}") == (
-        ("my_message",),
-        ("other_message",),
-    )
+    assert rows(client, f"SHOW QUEUES FROM {keyspace}") == (("my_message",), ("other_message",))
     run(client, f"USE {keyspace}")
     assert rows(client, "SHOW QUEUES LIKE 'my%'") == (("my_message",),)
     assert refused(client, "SHOW QUEUES WHERE 1")[0] == 1064
@@ -166,8 +159,8 @@ def test_show_queues_lists_the_message_tables_of_a_keyspace(
 @in_turn
 @cases(sql=str, code=ast.literal_eval, words=str)
 def test_what_cannot_be_makes_nothing_and_leaves_the_session_whole(
-    cluster: SharedCluster, keyspace: str, sql: str, code: int | None, words: str
-) -> None:
+    cluster, keyspace, sql, code, words
+):
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     found, sentence = refused(client, sql)
     assert code in (None, found), (found, sentence)
@@ -179,8 +172,8 @@ def test_what_cannot_be_makes_nothing_and_leaves_the_session_whole(
 @in_turn
 @cases(settings=str, words=str)
 def test_a_change_that_a_table_could_not_be_used_with_is_refused(
-    cluster: SharedCluster, keyspace: str, settings: str, words: str
-) -> None:
+    cluster, keyspace, settings, words
+):
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(client, "CREATE QUEUE my_message (a INT, b VARCHAR(9))")
     run(client, "ALTER TABLE my_message MODIFY epoch BIGINT NULL DEFAULT 0")
@@ -197,9 +190,7 @@ def test_a_change_that_a_table_could_not_be_used_with_is_refused(
 GROUPS = "`group` = batch, after = finishes"
 
 
-def test_groups_are_refused_where_their_messages_are_on_several_shards(
-    cluster: SharedCluster, keyspace: str
-) -> None:
+def test_groups_are_refused_where_their_messages_are_on_several_shards(cluster, keyspace):
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     columns = "(tenant INT NOT NULL, batch VARCHAR(9), finishes VARCHAR(9))"
     is_sharded = len(cluster.servers_of(keyspace)) > 1
@@ -227,9 +218,7 @@ def test_groups_are_refused_where_their_messages_are_on_several_shards(
         run(client, f"CREATE QUEUE step {columns} SHARD BY ({column}) WITH ({GROUPS})")
 
 
-def test_a_fault_that_a_table_has_already_hinders_no_change(
-    cluster: SharedCluster, keyspace: str
-) -> None:
+def test_a_fault_that_a_table_has_already_hinders_no_change(cluster, keyspace):
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(client, "CREATE QUEUE my_message (a INT)")
     (comment, *_) = comments(cluster, keyspace, "my_message")
@@ -244,9 +233,7 @@ def test_a_fault_that_a_table_has_already_hinders_no_change(
     assert run(client, "INSERT INTO my_message (a) VALUES (1)") == 1
 
 
-def test_a_half_made_queue_is_completed_altered_alike_and_dropped(
-    cluster: SharedCluster,
-) -> None:
+def test_a_half_made_queue_is_completed_altered_alike_and_dropped(cluster):
     client = cluster.proxy.connect(database="commerce", autocommit=True)
     create = "CREATE QUEUE my_message (a INT) WITH (ack_wait = 5)"
     run(client, create)
@@ -285,8 +272,8 @@ def test_sharding_that_the_vschema_says(cluster: SharedCluster) -> None:
 
 @cases(columns=str, shard_by=str, written=str)
 def test_sharding_that_no_vschema_says_stands_in_the_comment(
-    sharded: Queue, columns: str, shard_by: str, written: str
-) -> None:
+    sharded, columns, shard_by, written
+):
     client = sharded.connect()
     other = sharded.connect()
     run(client, "DROP QUEUE IF EXISTS of_no_vschema")
@@ -324,9 +311,7 @@ def test_sharding_that_no_vschema_says_stands_in_the_comment(
         run(client, "DROP QUEUE IF EXISTS of_no_vschema")
 
 
-def test_every_statement_of_a_queue_may_be_prepared(
-    cluster: SharedCluster, keyspace: str
-) -> None:
+def test_every_statement_of_a_queue_may_be_prepared(cluster, keyspace):
     with prepared(cluster, keyspace) as cursor:
         create = "CREATE QUEUE IF NOT EXISTS my_message (a INT) WITH (ack_wait = ?)"
         cursor.execute(create, (17,))
@@ -352,9 +337,7 @@ def test_every_statement_of_a_queue_may_be_prepared(
         assert cursor.fetchall() == []
 
 
-def test_sqls_own_prepare_takes_them_or_says_that_it_does_not(
-    cluster: SharedCluster, keyspace: str
-) -> None:
+def test_sqls_own_prepare_takes_them_or_says_that_it_does_not(cluster, keyspace):
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(client, "CREATE QUEUE my_message (a INT)")
     for sql in (
@@ -404,9 +387,7 @@ def told(connection: Any, sql: str, *, binary: bool) -> list[Any]:
 
 
 @pytest.mark.parametrize("binary", [False, True], ids=["text", "prepared"])
-def test_dead_letters_that_nothing_keeps_are_a_warning(
-    cluster: SharedCluster, keyspace: str, binary: bool
-) -> None:
+def test_dead_letters_that_nothing_keeps_are_a_warning(cluster, keyspace, binary):
     with cluster.proxy.connector(keyspace) as connection:
         create = "CREATE QUEUE my_message (a INT) WITH (max_attempts = 2, dead_letter = grave)"
         change = "ALTER QUEUE my_message SET (ack_wait = 9, dead_letter = grave)"
@@ -439,9 +420,7 @@ def test_a_shard_without_the_table_of_dead_letters_is_named(cluster: SharedClust
     assert (code, text.endswith("(shard commerce/80-)")) == (1146, True), text
 
 
-def test_what_is_there_already_or_not_there_is_one_note(
-    cluster: SharedCluster, keyspace: str
-) -> None:
+def test_what_is_there_already_or_not_there_is_one_note(cluster, keyspace):
     client = cluster.proxy.connect(database=keyspace, autocommit=False)
     run(client, "CREATE QUEUE my_message (a INT)")
     assert refused(client, "CREATE QUEUE my_message (a INT)")[0] == 1050

@@ -4,20 +4,15 @@ With more clients than that every statement may find a connection that somebody 
 used. `plain` is unsharded, `commerce` has two shards.
 """
 
-from collections.abc import Iterator
-
 import pytest
 
-from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import DatabaseServer, ServerPool, execute, names
+from tests.fixtures.database_servers import execute, names
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, proxies_of, write_vschema
 from tests.integration.conftest import FAULTS, SETTINGS, VSCHEMA
 
 
 @pytest.fixture(scope="package")
-def tight_proxy(
-    server_pool: ServerPool, family: Family, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[RunningProxy, str]]:
+def tight_proxy(server_pool, family, tmp_path_factory):
     """The proxy, and its sharded keyspace's database; that of the other one ends in _plain."""
     servers = server_pool.server(family, 0), server_pool.server(family, 1)
     database = next(names)
@@ -50,11 +45,7 @@ def sharded_database(tight_proxy: tuple[RunningProxy, str]) -> str:
 
 
 @pytest.fixture
-def tight(
-    tight_proxy: tuple[RunningProxy, str],
-    servers: tuple[DatabaseServer, DatabaseServer],
-    request: pytest.FixtureRequest,
-) -> Iterator[RunningProxy]:
+def tight(tight_proxy, servers, request):
     """A proxy with two connections to each server; keyspaces plain and commerce."""
     proxy, database = tight_proxy
     request.node.stash[proxies_of] = [proxy]

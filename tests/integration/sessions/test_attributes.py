@@ -14,7 +14,7 @@ import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import DatabaseServer, ServerPool, execute
+from tests.fixtures.database_servers import ServerPool, execute
 from tests.fixtures.running_proxy import RunningProxy
 from tests.integration.sessions.crowd import HIGH, LOW
 
@@ -77,12 +77,7 @@ def told(port: int, database: str, *, prepared: bool) -> list[Any]:
 @pytest.mark.usefixtures("component")
 class TestAttributes:
     @pytest.mark.parametrize("prepared", [False, True], ids=["text", "prepared"])
-    def test_a_server_is_told_what_it_is_told_direct(
-        self,
-        tight: RunningProxy,
-        servers: tuple[DatabaseServer, DatabaseServer],
-        prepared: bool,
-    ) -> None:
+    def test_a_server_is_told_what_it_is_told_direct(self, tight, servers, prepared):
         found = told(tight.port, "plain", prepared=prepared)
         assert found == told(servers[0].port, "mysql", prepared=prepared)
         assert found[0] == ("grün", "one", "5")

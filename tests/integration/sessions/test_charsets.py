@@ -13,7 +13,7 @@ from pymysql.constants import CLIENT
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.cases import in_turn
-from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import refused, rows, run
 
@@ -72,9 +72,7 @@ def connect(port: int, database: str, charset: str) -> Any:
 
 @in_turn
 @pytest.mark.parametrize("charset", [*UNREAD, *READ])
-def test_a_login_has_its_character_set_as_on_the_server(
-    tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer], charset: str
-) -> None:
+def test_a_login_has_its_character_set_as_on_the_server(tight, servers, charset):
     told = []
     for port, database in ((tight.port, "plain"), (servers[1].port, "mysql")):
         client = connect(port, database, charset)
@@ -94,12 +92,8 @@ def test_a_login_has_its_character_set_as_on_the_server(
 @pytest.mark.parametrize("charset", UNREAD)
 @pytest.mark.parametrize("by", ["login", "SET NAMES", "SET", "expression", "PREPARE"])
 def test_what_is_a_statement_and_what_a_value_is_as_on_the_server(
-    tight: RunningProxy,
-    servers: tuple[DatabaseServer, DatabaseServer],
-    sharded_database: str,
-    charset: str,
-    by: str,
-) -> None:
+    tight, servers, sharded_database, charset, by
+):
     owner = tight.connect(database="plain", autocommit=True)
     run(owner, "CREATE TABLE IF NOT EXISTS victim (id INT)")
     half = len(charset) // 2
@@ -143,9 +137,7 @@ def test_what_is_a_statement_and_what_a_value_is_as_on_the_server(
 
 @in_turn
 @pytest.mark.parametrize("charset", READ)
-def test_where_bytes_are_what_they_seem_the_server_and_the_proxy_agree(
-    tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer], charset: str
-) -> None:
+def test_where_bytes_are_what_they_seem_the_server_and_the_proxy_agree(tight, servers, charset):
     texts = (
         b"SELECT HEX('\xb2\\\\') AS b, '\xb0\xa1\\'' AS c, \"\xb0\xa1''\" AS d, `a`.`\xb0\xa1` FROM (SELECT 1 AS"
         b" `\xb0\xa1`) a",
@@ -204,12 +196,7 @@ NAMED = (
 
 @in_turn
 @pytest.mark.parametrize("charset", [*UNREAD, "gb18030", "ujis", "gb2312"])
-def test_names_are_written_as_the_server_reads_them(
-    tight: RunningProxy,
-    servers: tuple[DatabaseServer, DatabaseServer],
-    sharded_database: str,
-    charset: str,
-) -> None:
+def test_names_are_written_as_the_server_reads_them(tight, servers, sharded_database, charset):
     """MariaDB's own tests of Japanese (mysql-test/suite/jp) do all of that."""
     if not execute(servers[1], f"SHOW CHARACTER SET LIKE '{charset}'"):
         return
@@ -243,9 +230,7 @@ def test_names_are_written_as_the_server_reads_them(
 
 @in_turn
 @pytest.mark.parametrize("charset", UNREAD)
-def test_text_of_an_unsharded_keyspace_is_what_it_is_on_the_server(
-    tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer], charset: str
-) -> None:
+def test_text_of_an_unsharded_keyspace_is_what_it_is_on_the_server(tight, servers, charset):
     words = "\u8868\u80fd\u529f\u7adc\u8a31\u84cb\u3042\u30bd it's \\ 100%"
     codec = "shift_jis" if charset == "sjis" else charset
     word = words.encode(codec, "ignore")
@@ -314,12 +299,8 @@ SETS = (
 @pytest.mark.parametrize("asked", ["SHOW WARNINGS", "SELECT @@warning_count, ROW_COUNT()"])
 @pytest.mark.parametrize("by", ["text", "prepared", "PREPARE", "another connection"])
 def test_what_a_set_warns_of_is_what_the_server_alone_warns_of(
-    tight: RunningProxy,
-    servers: tuple[DatabaseServer, DatabaseServer],
-    sharded_database: str,
-    asked: str,
-    by: str,
-) -> None:
+    tight, servers, sharded_database, asked, by
+):
     others = [tight.connect(database="plain", autocommit=True) for _ in range(4)]
     found = []
     for port, database in ((tight.port, "plain"), (servers[1].port, sharded_database)):
@@ -345,9 +326,7 @@ def test_what_a_set_warns_of_is_what_the_server_alone_warns_of(
     assert found[0] == found[1]
 
 
-def test_over_shards_a_set_warns_as_on_one_server(
-    tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
-) -> None:
+def test_over_shards_a_set_warns_as_on_one_server(tight, servers, sharded_database):
     found = []
     for port, database in ((tight.port, "commerce"), (servers[1].port, sharded_database)):
         client = connect(port, database, "utf8mb4")
@@ -358,9 +337,7 @@ def test_over_shards_a_set_warns_as_on_one_server(
 
 
 @pytest.mark.parametrize("keyspace", ["plain", "commerce"])
-def test_an_error_of_preparing_is_shown_to_who_prepared_and_to_nobody_else(
-    tight: RunningProxy, keyspace: str
-) -> None:
+def test_an_error_of_preparing_is_shown_to_who_prepared_and_to_nobody_else(tight, keyspace):
     client = tight.connect(database=keyspace, autocommit=True)
     assert prepared(client, b"SELECT no_column") == [1054]
     assert answers(client, b"SHOW WARNINGS")[0][0][1] == 1054

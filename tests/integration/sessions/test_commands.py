@@ -6,9 +6,9 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT, COMMAND
 
-from tests.fixtures.database_servers import DatabaseServer, root
+from tests.fixtures.database_servers import root
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import Consume, message_table, refused, rows, run, value
+from tests.fixtures.streams import message_table, refused, rows, run, value
 from tests.integration.sessions.crowd import LOW
 
 
@@ -32,9 +32,7 @@ SESSION_TRACK = 1 << 23
 
 
 class TestCommands:
-    def test_a_client_is_told_that_something_has_changed_where_it_asks(
-        self, tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer]
-    ) -> None:
+    def test_a_client_is_told_that_something_has_changed_where_it_asks(self, tight, servers):
         changed = b"\x02\x011"
         found: list[list[bool]] = []
         for client in (
@@ -62,9 +60,7 @@ class TestCommands:
         assert found[0] == found[1]
         assert found[0][2:5] == [True] * 3
 
-    def test_the_flags_say_that_the_current_database_was_dropped(
-        self, tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer]
-    ) -> None:
+    def test_the_flags_say_that_the_current_database_was_dropped(self, tight, servers):
         found = []
         for client in (tight.connect(database="plain"), root(servers[1], autocommit=False)):
             run(client, "CREATE DATABASE gone_soon")
@@ -76,9 +72,7 @@ class TestCommands:
         assert found[0][0][3] | found[0][0][4] << 8 == 0x102 & ~2
 
     @pytest.mark.parametrize("sql", ["SELECT 1 AS ' '", "SELECT ? AS ' '", "SELECT 1"])
-    def test_preparing_warns_in_the_packet_behind_the_definitions(
-        self, tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer], sql: str
-    ) -> None:
+    def test_preparing_warns_in_the_packet_behind_the_definitions(self, tight, servers, sql):
         found = []
         for client in (tight.connect(database="plain"), root(servers[1])):
             head = command(client, 0x16, sql.encode())
@@ -90,9 +84,7 @@ class TestCommands:
             client.close()
         assert found[0] == found[1]
 
-    def test_the_list_of_processes_is_that_of_such_a_server(
-        self, tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer]
-    ) -> None:
+    def test_the_list_of_processes_is_that_of_such_a_server(self, tight, servers):
         found = []
         for client in (tight.connect(database="plain"), root(servers[1])):
             with client.cursor() as cursor:
@@ -109,9 +101,7 @@ class TestCommands:
             client.close()
         assert found[0] == found[1]
 
-    def test_what_use_cannot_mean_is_refused_and_leads_nowhere(
-        self, tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer]
-    ) -> None:
+    def test_what_use_cannot_mean_is_refused_and_leads_nowhere(self, tight, servers):
         client = tight.connect(database="plain")
         for sql in (
             "USE DATABASE commerce",
@@ -127,9 +117,7 @@ class TestCommands:
             value(client, "SELECT DATABASE()") == "plain" or rows(client, "SHOW TABLES") == ()
         )
 
-    def test_a_variable_under_the_wrong_scope_is_the_servers_error(
-        self, tight: RunningProxy
-    ) -> None:
+    def test_a_variable_under_the_wrong_scope_is_the_servers_error(self, tight):
         client = tight.connect(database="plain")
         for name in ("session.socket", "LOCAL.socket", "global.warning_count"):
             assert refused(client, f"SELECT @@{name}")[0] == 1238
@@ -149,22 +137,14 @@ class TestCommands:
             assert refused(client, "GET DIAGNOSTICS @v =")[0] == 1064
         assert rows(other, "SHOW WARNINGS") == ()
 
-    def test_reset_connection_forgets_the_session_and_keeps_the_database(
-        self, tight: RunningProxy
-    ) -> None:
+    def test_reset_connection_forgets_the_session_and_keeps_the_database(self, tight):
         client = tight.connect(database="commerce:-80", autocommit=True)
         run(client, "SET time_zone = '+03:00', @a = 5")
         run(client, "CREATE TEMPORARY TABLE scratch (n INT)")
         value(client, "SELECT GET_LOCK('mine', 0)")
         run(client, "BEGIN")
         run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
-        assert (
-            command(
-                client,
-                0x1F,
-            )[:1]
-            == b"\0"
-        )
+        assert command(client, 0x1F)[:1] == b"\0"
         assert value(client, "SELECT @a") is None
         assert value(client, "SELECT @@time_zone") != "+03:00"
         assert refused(client, "SELECT * FROM scratch")[0] == 1146
@@ -206,9 +186,7 @@ class TestCommands:
                 else:
                     assert rows(client, "SELECT 1; SELECT 2") == ((1,),)
 
-    def test_a_change_user_that_is_refused_ends_the_connection(
-        self, tight: RunningProxy
-    ) -> None:
+    def test_a_change_user_that_is_refused_ends_the_connection(self, tight):
         client = tight.connect(database="plain")
         client._execute_command(0x11, b"nobody\0\0plain\0\x2d\x00mysql_native_password\0")
         client._read_packet()
@@ -297,9 +275,7 @@ class TestMultiStatements:
         assert caught.value.args[0] == 1054
         assert rows(client, "SELECT id FROM customer") == ((1,),)
 
-    def test_a_stream_may_come_last(
-        self, tight: RunningProxy, client: Any, consume: Consume
-    ) -> None:
+    def test_a_stream_may_come_last(self, tight, client, consume):
         run(client, message_table())
         client._execute_command(
             COMMAND.COM_QUERY,

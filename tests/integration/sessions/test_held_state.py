@@ -90,9 +90,7 @@ class TestHeldState:
     @pytest.mark.parametrize(
         "sql", ["SET last_insert_id = 5", "SET @@identity = 5", "SELECT LAST_INSERT_ID(5)"]
     )
-    def test_an_insert_id_that_the_client_sets_itself_stays(
-        self, tight: RunningProxy, sql: str
-    ) -> None:
+    def test_an_insert_id_that_the_client_sets_itself_stays(self, tight, sql):
         clients = crowd(tight, 3)
         run(clients[0], sql)
         for client in clients[1:]:
@@ -100,9 +98,7 @@ class TestHeldState:
             assert value(client, "SELECT LAST_INSERT_ID()") == 0
         assert value(clients[0], "SELECT LAST_INSERT_ID()") == 5
 
-    def test_warnings_are_those_of_the_clients_last_statement(
-        self, tight: RunningProxy
-    ) -> None:
+    def test_warnings_are_those_of_the_clients_last_statement(self, tight):
         clients = crowd(tight, 4)
         for turn in range(3):
             for number, client in enumerate(clients):
@@ -126,9 +122,7 @@ class TestHeldState:
             run(client, "INSERT INTO counted VALUES (1), (2)")
             assert value(client, "SELECT ROW_COUNT()") == 2
 
-    def test_what_is_asked_with_the_insert_id_is_of_the_statement_before(
-        self, tight: RunningProxy
-    ) -> None:
+    def test_what_is_asked_with_the_insert_id_is_of_the_statement_before(self, tight):
         client = tight.connect(database="plain", autocommit=True)
         asked = "SELECT LAST_INSERT_ID(), ROW_COUNT(), FOUND_ROWS()"
         run(client, "SELECT 1 UNION SELECT 2")
@@ -145,9 +139,7 @@ class TestHeldState:
             run(other, "SELECT 1 UNION SELECT 2 UNION SELECT 3")
         assert rows(client, asked)[0][:2] == (9, 3)
 
-    def test_found_rows_is_never_that_of_another_client(
-        self, tight: RunningProxy, sharded_database: str
-    ) -> None:
+    def test_found_rows_is_never_that_of_another_client(self, tight, sharded_database):
         """Each client's count, though writes of others come between on its connection."""
         clients = crowd(tight)
         run(clients[0], "CREATE TABLE written (id INT AUTO_INCREMENT PRIMARY KEY, n INT)")

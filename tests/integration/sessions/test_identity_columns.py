@@ -88,9 +88,7 @@ def test_quoted_names_of_functions_are_the_functions(cluster: SharedCluster) -> 
         assert rows(again, "SELECT `last_insert_id`(), @@`last_insert_id`") == ((0, 0),)
 
 
-def test_a_quoted_function_that_is_another_value_each_time_is_not_merged(
-    cluster: SharedCluster,
-) -> None:
+def test_a_quoted_function_that_is_another_value_each_time_is_not_merged(cluster):
     client = cluster.proxy.connect(database="commerce", autocommit=True)
     run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY, n INT)")
     tables = "customer a JOIN customer b ON a.id = b.id"

@@ -8,8 +8,6 @@ import pymysql
 import pytest
 from pymysql.connections import Connection
 
-from tests.fixtures.database_servers import Connect, DatabaseServer
-from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import run, value
 from tests.integration.sessions.crowd import crowd
 
@@ -53,11 +51,8 @@ STATEMENTS = (
 
 
 def test_it_is_what_one_server_says_also_when_others_had_the_connection(
-    tight: RunningProxy,
-    sharded_database: str,
-    servers: tuple[DatabaseServer, DatabaseServer],
-    connect: Connect,
-) -> None:
+    tight, sharded_database, servers, connect
+):
     client, *others = crowd(tight, 4)
     direct = connect(servers[1], database=f"{sharded_database}_plain", autocommit=True)
     both = (("through", client), ("straight", direct))

@@ -9,16 +9,7 @@ import pytest
 
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import (
-    WAIT_S,
-    Consume,
-    eventually,
-    message_table,
-    refused,
-    rows,
-    run,
-    value,
-)
+from tests.fixtures.streams import WAIT_S, eventually, message_table, refused, rows, run, value
 from tests.integration.sessions.crowd import crowd
 
 
@@ -46,9 +37,7 @@ class TestKill:
         return result
 
     @pytest.mark.parametrize("sql", ["KILL QUERY %d", "KILL HARD QUERY %d"])
-    def test_kill_query_stops_the_statement_and_the_session_goes_on(
-        self, tight: RunningProxy, servers: Any, sql: str
-    ) -> None:
+    def test_kill_query_stops_the_statement_and_the_session_goes_on(self, tight, servers, sql):
         if "HARD" in sql and "MariaDB" not in servers[0].version:
             pytest.skip("MariaDB's own word")
         client, other = crowd(tight, 2)
@@ -60,9 +49,7 @@ class TestKill:
         assert outcome[0] == 1317 or outcome == ((1, "killable"),), outcome
         assert value(client, "SELECT 1") == 1
 
-    def test_kill_query_stops_a_write_on_several_shards_and_undoes_it(
-        self, tight: RunningProxy, servers: Any
-    ) -> None:
+    def test_kill_query_stops_a_write_on_several_shards_and_undoes_it(self, tight, servers):
         client, other = crowd(tight, 2, database="commerce")
         run(client, "INSERT INTO customer (id, n) VALUES (1, 0), (4, 0)")
         outcome: list[Any] = []
@@ -103,9 +90,7 @@ class TestKill:
         assert refused(client, "KILL 987654321") == (1094, "Unknown thread id: 987654321")
         assert refused(client, "KILL QUERY 987654321")[0] == 1094
 
-    def test_a_stream_ends_with_1317_and_its_session_goes_on(
-        self, tight: RunningProxy, consume: Consume
-    ) -> None:
+    def test_a_stream_ends_with_1317_and_its_session_goes_on(self, tight, consume):
         producer = tight.connect(database="commerce", autocommit=True)
         run(producer, message_table())
         stream = consume(tight, database="commerce")
@@ -114,9 +99,7 @@ class TestKill:
         run(producer, "INSERT INTO my_message (id) VALUES (1)")
         assert value(stream.connection, "SELECT id FROM my_message") == 1
 
-    def test_kill_ends_a_stream_and_its_connection(
-        self, tight: RunningProxy, consume: Consume
-    ) -> None:
+    def test_kill_ends_a_stream_and_its_connection(self, tight, consume):
         producer = tight.connect(database="commerce", autocommit=True)
         run(producer, message_table())
         stream = consume(tight, database="commerce")

@@ -1,11 +1,8 @@
 """LOAD DATA LOCAL INFILE: the client's file goes to the server through the proxy."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.sessions.crowd import crowd
@@ -18,17 +15,13 @@ class TestLoadData:
     """LOAD DATA LOCAL INFILE: the client's file goes to the server through the proxy."""
 
     @pytest.fixture
-    def loaded(
-        self, tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer]
-    ) -> Iterator[RunningProxy]:
+    def loaded(self, tight, servers):
         ((before,),) = execute(servers[1], "SELECT @@global.local_infile")
         execute(servers[1], "SET GLOBAL local_infile = ON")
         yield tight
         execute(servers[1], f"SET GLOBAL local_infile = {before}")
 
-    def test_a_file_larger_than_all_buffers_arrives(
-        self, loaded: RunningProxy, tmp_path: Path
-    ) -> None:
+    def test_a_file_larger_than_all_buffers_arrives(self, loaded, tmp_path):
         (client,) = crowd(loaded, 1, local_infile=True)
         run(client, "CREATE TABLE filled (n INT, t VARCHAR(200))")
         file = tmp_path / "rows.csv"
@@ -41,8 +34,8 @@ class TestLoadData:
         )
 
     def test_an_empty_file_and_a_missing_one_leave_the_connection_in_step(
-        self, loaded: RunningProxy, tmp_path: Path
-    ) -> None:
+        self, loaded, tmp_path
+    ):
         (client,) = crowd(loaded, 1, local_infile=True)
         run(client, "CREATE TABLE filled (n INT)")
         file = tmp_path / "rows.csv"
@@ -55,9 +48,7 @@ class TestLoadData:
         client.ping(reconnect=False)
         assert value(client, "SELECT COUNT(*) FROM filled") == 0
 
-    def test_a_file_is_read_in_the_characters_that_the_database_has_now(
-        self, loaded: RunningProxy, tmp_path: Path
-    ) -> None:
+    def test_a_file_is_read_in_the_characters_that_the_database_has_now(self, loaded, tmp_path):
         file = tmp_path / "rows.csv"
         file.write_bytes("Ä".encode("latin1") + b"\n")
         before = crowd(loaded, 2)
@@ -84,9 +75,7 @@ class TestLoadData:
             (client,) = crowd(loaded, 1)
             run(client, "ALTER DATABASE CHARACTER SET utf8mb4")
 
-    def test_an_error_in_the_middle_is_the_servers(
-        self, loaded: RunningProxy, tmp_path: Path
-    ) -> None:
+    def test_an_error_in_the_middle_is_the_servers(self, loaded, tmp_path):
         (client,) = crowd(loaded, 1, local_infile=True)
         run(client, "CREATE TABLE filled (n INT PRIMARY KEY)")
         file = tmp_path / "rows.csv"

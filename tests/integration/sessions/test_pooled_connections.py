@@ -1,14 +1,13 @@
 """What a connection keeps from its login or from its last session, and what the next session finds on it."""
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import run, value
 
 
@@ -19,9 +18,7 @@ HANG_S = 60.0
 
 
 @pytest.fixture
-def server(
-    breakable_servers: tuple[DatabaseServer, DatabaseServer], breakable_database: str
-) -> Iterator[DatabaseServer]:
+def server(breakable_servers, breakable_database):
     """A server whose global variables a test may change."""
     found = breakable_servers[0]
     before = [
@@ -35,9 +32,7 @@ def server(
 
 
 @pytest.fixture
-def proxy(
-    server: DatabaseServer, breakable_database: str, start_proxy: StartProxy
-) -> RunningProxy:
+def proxy(server, breakable_database, start_proxy):
     return start_proxy(keyspace_toml(breakable_database, [server]))
 
 
@@ -53,8 +48,8 @@ def sessions(proxy: RunningProxy, number: int, **options: Any) -> list[Any]:
 
 
 def test_a_raised_limit_of_packets_is_that_of_all_new_sessions(
-    proxy: RunningProxy, server: DatabaseServer, breakable_database: str
-) -> None:
+    proxy, server, breakable_database
+):
     options = {"database": breakable_database, "max_allowed_packet": 1 << 30}
     admin = proxy.connect(autocommit=True, **options)
     before = value(admin, "SELECT @@global.max_allowed_packet")
@@ -66,9 +61,7 @@ def test_a_raised_limit_of_packets_is_that_of_all_new_sessions(
         assert run(client, f"INSERT INTO large VALUES ('{'x' * (2 * LOW_BYTES)}')") == 1
 
 
-def test_a_session_keeps_what_it_began_with(
-    proxy: RunningProxy, server: DatabaseServer, breakable_database: str
-) -> None:
+def test_a_session_keeps_what_it_began_with(proxy, server, breakable_database):
     old, admin = (proxy.connect(database=breakable_database, autocommit=True) for _ in range(2))
     before = value(old, "SELECT @@wait_timeout")
     run(admin, "SET GLOBAL wait_timeout = 4711")
@@ -77,9 +70,7 @@ def test_a_session_keeps_what_it_began_with(
     assert value(new, "SELECT @@wait_timeout") == 4711
 
 
-def test_a_change_past_the_proxy_is_noticed(
-    proxy: RunningProxy, server: DatabaseServer, breakable_database: str
-) -> None:
+def test_a_change_past_the_proxy_is_noticed(proxy, server, breakable_database):
     options = {"database": breakable_database, "max_allowed_packet": 1 << 30}
     large = f"INSERT INTO large VALUES ('{'x' * (2 * LOW_BYTES)}')"
     (before,) = execute(server, "SELECT @@global.max_allowed_packet")[0]
@@ -103,9 +94,7 @@ def test_a_change_past_the_proxy_is_noticed(
         assert found is is_taken
 
 
-def test_nobody_finds_another_sessions_role(
-    proxy: RunningProxy, server: DatabaseServer, breakable_database: str, family: Family
-) -> None:
+def test_nobody_finds_another_sessions_role(proxy, server, breakable_database, family):
     role = f"role_{breakable_database[-12:]}"
     execute(server, f"CREATE ROLE {role}")
     execute(

@@ -133,9 +133,7 @@ def test_everybody_gets_their_own_answer(crowd: Crowd) -> None:
     crowd.go_on(3000)
 
 
-def test_a_locked_table_holds_up_its_readers_and_loses_nothing(
-    cluster: SharedCluster, crowd: Crowd
-) -> None:
+def test_a_locked_table_holds_up_its_readers_and_loses_nothing(cluster, crowd):
     other = cluster.proxy.connect(database="plain", autocommit=True)
     run(other, "CREATE TABLE beside (id INT PRIMARY KEY)")
     run(other, "INSERT INTO beside VALUES (1)")
@@ -151,9 +149,7 @@ def test_a_locked_table_holds_up_its_readers_and_loses_nothing(
         crowd.go_on(300)
 
 
-def test_connections_that_a_server_kills_are_nobodys_trouble(
-    cluster: SharedCluster, crowd: Crowd, connections: Callable[[], list[int]]
-) -> None:
+def test_connections_that_a_server_kills_are_nobodys_trouble(cluster, crowd, connections):
     dice = random.Random(1)
     crowd.asks_back = False
     for _ in range(5):

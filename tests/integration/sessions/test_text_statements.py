@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cases import cases, in_turn
-from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import Consume, message_table, refused, rows, run, value
 from tests.integration.conftest import SharedCluster
@@ -23,9 +23,7 @@ def client(tight: RunningProxy) -> Any:
     return tight.connect(database="commerce", autocommit=True)
 
 
-def test_the_values_route_an_execution(
-    client: Any, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
-) -> None:
+def test_the_values_route_an_execution(client, servers, sharded_database):
     run(client, "PREPARE put FROM 'INSERT INTO customer (id, n) VALUES (?, ?)'")
     for ident in (LOW, HIGH):
         run(client, f"SET @id = {ident}, @n = {ident * 10}")
@@ -74,9 +72,7 @@ def test_each_client_has_its_own_and_a_reset_has_none(tight: RunningProxy) -> No
 
 @in_turn
 @cases(sql=str, code=ast.literal_eval)
-def test_what_is_wrong_is_told_and_the_session_goes_on(
-    client: Any, sql: str, code: int
-) -> None:
+def test_what_is_wrong_is_told_and_the_session_goes_on(client, sql, code):
     run(client, "PREPARE two FROM 'SELECT ?, ?'")
     run(client, "PREPARE p FROM 'SELECT 3'")
     assert refused(client, sql)[0] == code

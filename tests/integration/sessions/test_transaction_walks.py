@@ -14,7 +14,6 @@ from streamfrom.proxy.embedded.servers import Family
 from streamfrom.proxy.wire.constants import Status
 from tests.fixtures.database_servers import execute, root
 from tests.fixtures.streams import run
-from tests.integration.conftest import SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -95,9 +94,7 @@ def walks(family: Family) -> list[list[str]]:
     ]
 
 
-def test_answers_are_those_of_the_server(
-    cluster: SharedCluster, family: Family, database: str
-) -> None:
+def test_answers_are_those_of_the_server(cluster, family, database):
     other = cluster.servers[1]
     # Another server, as the names of XA transactions and the locks of a server are for all of its clients.
     execute(other, f"CREATE DATABASE IF NOT EXISTS {database}")

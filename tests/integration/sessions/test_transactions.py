@@ -10,8 +10,8 @@ import pymysql
 import pytest
 
 from tests.cases import in_turn
-from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import keyspace_toml, write_vschema
 from tests.fixtures.streams import WAIT_S, eventually, refused, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA, SharedCluster
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
@@ -27,9 +27,7 @@ class TestTransactions:
             for server in servers
         ]
 
-    def test_on_one_shard(
-        self, tight: RunningProxy, servers: Any, sharded_database: str
-    ) -> None:
+    def test_on_one_shard(self, tight, servers, sharded_database):
         clients = crowd(tight, 4, database="commerce", autocommit=False)
         for number, client in enumerate(clients[:2]):
             run(client, f"INSERT INTO customer (id) VALUES ({(1, 2)[number]})")
@@ -40,9 +38,7 @@ class TestTransactions:
 
     @pytest.mark.parametrize("way", ["BEGIN", "START TRANSACTION", "autocommit"])
     @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
-    def test_on_several_shards(
-        self, tight: RunningProxy, servers: Any, sharded_database: str, way: str, end: str
-    ) -> None:
+    def test_on_several_shards(self, tight, servers, sharded_database, way, end):
         client = tight.connect(database="commerce", autocommit=way != "autocommit")
         if way != "autocommit":
             run(client, way)
@@ -57,9 +53,7 @@ class TestTransactions:
         for other in crowd(tight, 4, database="commerce"):
             assert len(rows(other, "SELECT id FROM customer")) == sum(map(len, expected))
 
-    def test_savepoints_on_several_shards(
-        self, tight: RunningProxy, servers: Any, sharded_database: str
-    ) -> None:
+    def test_savepoints_on_several_shards(self, tight, servers, sharded_database):
         client = tight.connect(database="commerce")
         assert refused(client, "RELEASE SAVEPOINT nosuch")[0] == 1305
         run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
@@ -74,8 +68,8 @@ class TestTransactions:
         assert self.ids(tight, servers, sharded_database) == [[LOW], [6]]
 
     def test_a_shard_with_a_savepoint_alone_gets_those_that_others_have_had_since(
-        self, tight: RunningProxy, servers: Any, sharded_database: str
-    ) -> None:
+        self, tight, servers, sharded_database
+    ):
         client = tight.connect(database="commerce:-80", autocommit=False)
         run(client, "SAVEPOINT a")
         run(client, f"INSERT INTO `commerce:80-`.customer (id) VALUES ({HIGH})")
@@ -91,17 +85,15 @@ class TestTransactions:
         "what", ["SET autocommit = 1", "CREATE TABLE other (id INT)", "BEGIN"]
     )
     def test_what_commits_implicitly_commits_everywhere(
-        self, tight: RunningProxy, servers: Any, sharded_database: str, what: str
-    ) -> None:
+        self, tight, servers, sharded_database, what
+    ):
         client = tight.connect(database="commerce")
         run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
         run(client, f"INSERT INTO customer (id) VALUES ({HIGH})")
         run(client, what)
         assert self.ids(tight, servers, sharded_database) == [[LOW], [HIGH]]
 
-    def test_a_client_that_leaves_rolls_back_everywhere(
-        self, tight: RunningProxy, servers: Any, sharded_database: str
-    ) -> None:
+    def test_a_client_that_leaves_rolls_back_everywhere(self, tight, servers, sharded_database):
         client = tight.connect(database="commerce")
         run(client, f"INSERT INTO customer (id) VALUES ({LOW}), ({HIGH})")
         client.close()
@@ -109,9 +101,7 @@ class TestTransactions:
         run(other, f"INSERT INTO customer (id) VALUES ({LOW}), ({HIGH})")
         assert self.ids(tight, servers, sharded_database) == [[LOW], [HIGH]]
 
-    def test_a_deadlock_rolls_back_everywhere(
-        self, tight: RunningProxy, servers: Any, sharded_database: str
-    ) -> None:
+    def test_a_deadlock_rolls_back_everywhere(self, tight, servers, sharded_database):
         setup = tight.connect(database="commerce", autocommit=True)
         run(setup, "INSERT INTO customer (id, n) VALUES (1, 0), (2, 0), (4, 0)")
         first, second = crowd(tight, 2, database="commerce", autocommit=False)
@@ -150,13 +140,8 @@ class TestTransactions:
         assert rows(setup, "SELECT n FROM customer WHERE id = 4") == ((3,),)
 
     def test_transaction_mode_single_refuses_a_second_shard(
-        self,
-        start_proxy: StartProxy,
-        servers: Any,
-        sharded_database: str,
-        tmp_path: Path,
-        tight: RunningProxy,
-    ) -> None:
+        self, start_proxy, servers, sharded_database, tmp_path, tight
+    ):
         config = SETTINGS + 'transaction_mode = "single"\n'
         config += keyspace_toml(
             "commerce", servers, sharded_database, write_vschema(tmp_path, VSCHEMA)
@@ -183,11 +168,8 @@ def is_stopped(process: int) -> bool:
 
 @pytest.mark.slow
 def test_a_commit_that_reached_one_shard_only_says_which(
-    start_proxy: StartProxy,
-    breakable_servers: tuple[DatabaseServer, DatabaseServer],
-    breakable_database: str,
-    tmp_path: Path,
-) -> None:
+    start_proxy, breakable_servers, breakable_database, tmp_path
+):
     vschema = write_vschema(tmp_path, VSCHEMA)
     proxy = start_proxy(
         keyspace_toml("commerce", breakable_servers, breakable_database, vschema)
@@ -199,7 +181,7 @@ def test_a_commit_that_reached_one_shard_only_says_which(
     run(client, f"INSERT INTO customer (id) VALUES ({HIGH})")
     # The second server stops answering; it dies while its COMMIT is under way.
     second = breakable_servers[1]
-    process = second.pid  # type: ignore[attr-defined]
+    process = second.pid
     os.kill(process, signal.SIGSTOP)
     eventually(lambda: is_stopped(process), "each thread of the second has stopped")
     outcome: list[Any] = []
@@ -229,9 +211,7 @@ class TestCompletion:
     @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
     @pytest.mark.parametrize("begun", [False, True])
     @pytest.mark.parametrize("by_variable", [False, True])
-    def test_release_disconnects_the_client(
-        self, cluster: SharedCluster, keyspace: str, end: str, begun: bool, by_variable: bool
-    ) -> None:
+    def test_release_disconnects_the_client(self, cluster, keyspace, end, begun, by_variable):
         client, other = (
             cluster.proxy.connect(database=keyspace, autocommit=True) for _ in range(2)
         )
@@ -253,9 +233,7 @@ class TestCompletion:
         assert value(other, "SELECT COUNT(*) FROM customer") == expected
 
     @pytest.mark.parametrize("by_variable", [False, True])
-    def test_chain_begins_the_next_transaction(
-        self, cluster: SharedCluster, keyspace: str, by_variable: bool
-    ) -> None:
+    def test_chain_begins_the_next_transaction(self, cluster, keyspace, by_variable):
         client = cluster.proxy.connect(database=keyspace, autocommit=True)
         run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY)")
         chain = "" if by_variable else " AND CHAIN"
@@ -284,9 +262,7 @@ class TestCompletion:
             run(client, "COMMIT")
             assert value(client, "SELECT @@completion_type") == "NO_CHAIN"
 
-    def test_the_warning_of_rows_that_no_transaction_holds_is_there(
-        self, cluster: SharedCluster
-    ) -> None:
+    def test_the_warning_of_rows_that_no_transaction_holds_is_there(self, cluster):
         client = cluster.proxy.connect(database="plain", autocommit=True)
         run(client, "CREATE TABLE mi (a INT) ENGINE = MyISAM")
         for begin in ("SET autocommit = 0", "BEGIN"):

@@ -98,9 +98,7 @@ def test_what_triggers_and_procedures_do_is_seen_elsewhere(cluster: SharedCluste
 
 
 @pytest.mark.parametrize("limit", [0, 1])
-def test_values_go_along_whatever_sql_select_limit_is(
-    cluster: SharedCluster, limit: int
-) -> None:
+def test_values_go_along_whatever_sql_select_limit_is(cluster, limit):
     client = cluster.proxy.connect(database="plain", autocommit=True)
     run(client, "SET @a = 1, @b = 2")
     # What it sets, its text alone does not name.
@@ -111,9 +109,7 @@ def test_values_go_along_whatever_sql_select_limit_is(
     assert rows(client, "SELECT @a, @b, @c LIMIT 1") == ((1, 2, 3),)
 
 
-def test_without_variables_the_next_keyspace_is_free_behind_programs(
-    cluster: SharedCluster, family: Family
-) -> None:
+def test_without_variables_the_next_keyspace_is_free_behind_programs(cluster, family):
     client = cluster.proxy.connect(database="plain", autocommit=True)
     run(client, "CREATE PROCEDURE five() SELECT 5")
     programs = ["CALL five()", "EXECUTE s", "SELECT 1 FROM sys.version LIMIT 1"]
@@ -135,9 +131,7 @@ def test_without_variables_the_next_keyspace_is_free_behind_programs(
         run(client, "DROP PROCEDURE five")
 
 
-def test_what_cannot_go_along_is_refused_and_not_null(
-    cluster: SharedCluster, family: Family
-) -> None:
+def test_what_cannot_go_along_is_refused_and_not_null(cluster, family):
     client = cluster.proxy.connect(database="plain", autocommit=True)
     run(client, "SET @large = REPEAT('x', 1048577)")
     client.select_db("commerce:80-")

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.fixtures.database_servers import execute
-from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import eventually, refused, rows, run, value
 from tests.integration.conftest import SharedCluster
 
@@ -12,9 +11,7 @@ pytestmark = pytest.mark.db
 
 
 @pytest.mark.parametrize("keyspace", [None, "plain", "commerce"])
-def test_databases_are_keyspaces_however_they_are_chosen(
-    tight: RunningProxy, keyspace: str | None
-) -> None:
+def test_databases_are_keyspaces_however_they_are_chosen(tight, keyspace):
     client = tight.connect(database=keyspace)
     everything = (("commerce",), ("information_schema",), ("plain",))
     assert rows(client, "SHOW DATABASES") == everything

@@ -8,7 +8,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.cases import in_turn
-from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.sessions.crowd import crowd, shuffled_rounds
@@ -52,14 +52,7 @@ OWN: tuple[tuple[str, str, Callable[[int], tuple[Any, ...]]], ...] = (
 class TestVariables:
     @in_turn
     @pytest.mark.parametrize(("sets", "asked", "told"), OWN)
-    def test_each_client_keeps_its_own(
-        self,
-        tight: RunningProxy,
-        family: Family,
-        sets: str,
-        asked: str,
-        told: Callable[[int], tuple[Any, ...]],
-    ) -> None:
+    def test_each_client_keeps_its_own(self, tight, family, sets, asked, told):
         clients = crowd(tight)
         isolation = "@@tx_isolation" if family is Family.MARIADB else "@@transaction_isolation"
         for number, client in enumerate(clients):
@@ -93,9 +86,7 @@ class TestVariables:
                     "E9" if client.charset == "latin1" else "C3A9",
                 )
 
-    def test_a_session_begins_with_autocommit_whatever_the_servers_own_is(
-        self, tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer]
-    ) -> None:
+    def test_a_session_begins_with_autocommit_whatever_the_servers_own_is(self, tight, servers):
         for server in servers:
             execute(server, "SET GLOBAL autocommit = 0")
         try:
@@ -117,9 +108,7 @@ class TestVariables:
             for server in servers:
                 execute(server, "SET GLOBAL autocommit = 1")
 
-    def test_a_one_shot_isolation_level_is_for_one_transaction(
-        self, tight: RunningProxy
-    ) -> None:
+    def test_a_one_shot_isolation_level_is_for_one_transaction(self, tight):
         first, *others = crowd(tight, 4)
         run(first, "CREATE TABLE t (id INT PRIMARY KEY)")
         run(first, "SET TRANSACTION READ ONLY")

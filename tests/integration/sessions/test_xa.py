@@ -1,7 +1,7 @@
 """A client's own XA transactions: what it prepared outlives it, and nothing of ours ends them."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pymysql
@@ -10,8 +10,8 @@ from pymysql.connections import Connection
 from pymysql.constants import CLIENT, COMMAND
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import eventually, refused, rows, run, value
 from tests.integration.conftest import Queue
 
@@ -109,12 +109,7 @@ MARIADB_ONLY: dict[str, Way] = {  # MySQL prepares no statement of XA (1295)
     params=[1, pytest.param(2, marks=pytest.mark.thorough)],
     ids=["one connection", "two connections"],
 )
-def proxy(
-    request: pytest.FixtureRequest,
-    server: DatabaseServer,
-    database: str,
-    start_proxy: StartProxy,
-) -> Iterator[RunningProxy]:
+def proxy(request, server, database, start_proxy):
     """A proxy with a small pool, so that a connection that is left comes to others soon."""
     proxy = start_proxy(keyspace_toml(database, [server]) + f"pool_size = {request.param}\n")
     yield proxy
@@ -189,9 +184,7 @@ def resets_its_connection(left: Any, other: Any) -> None:
 
 class TestPrepared:
     @pytest.mark.parametrize("way", [*EVERYWHERE, *MARIADB_ONLY])
-    def test_what_a_client_prepared_outlives_it(
-        self, server: DatabaseServer, left: Any, client: Callable[..., Any], way: str
-    ) -> None:
+    def test_what_a_client_prepared_outlives_it(self, server, left, client, way):
         if way in MARIADB_ONLY and server.family is not Family.MARIADB:
             pytest.skip("MariaDB's alone")
         (EVERYWHERE | MARIADB_ONLY)[way](left)
@@ -206,26 +199,14 @@ class TestPrepared:
     @pytest.mark.parametrize(
         "leaves", [vanishes, is_killed, changes_its_user, resets_its_connection]
     )
-    def test_a_client_that_goes_leaves_it(
-        self,
-        left: Any,
-        client: Callable[..., Any],
-        leaves: Callable[[Any, Any], None],
-    ) -> None:
+    def test_a_client_that_goes_leaves_it(self, left, client, leaves):
         other = client()  # before the one connection is in use
         as_text(left)
         leaves(left, other)
         other.close()
         check_is_whole(client)
 
-    def test_a_proxy_that_stops_leaves_it(
-        self,
-        proxy: RunningProxy,
-        left: Any,
-        connect: Callable[..., Any],
-        server: DatabaseServer,
-        database: str,
-    ) -> None:
+    def test_a_proxy_that_stops_leaves_it(self, proxy, left, connect, server, database):
         as_text(left)
         proxy.stop()
         check_is_whole(lambda: connect(server, database=database))
@@ -237,9 +218,7 @@ class TestPrepared:
         assert rows(left, "SELECT a FROM t") == ((1,),)
 
     @pytest.mark.parametrize("steps", [1, 2, 3])
-    def test_what_was_not_prepared_is_undone(
-        self, left: Any, client: Callable[..., Any], steps: int
-    ) -> None:
+    def test_what_was_not_prepared_is_undone(self, left, client, steps):
         for sql in STEPS[:steps]:
             run(left, sql)
         left.close()
@@ -253,9 +232,7 @@ class TestPrepared:
 
 
 class TestFailedCalls:
-    def test_a_transaction_that_a_failed_call_left_open_stays_open(
-        self, left: Any, client: Callable[..., Any]
-    ) -> None:
+    def test_a_transaction_that_a_failed_call_left_open_stays_open(self, left, client):
         """An error says nothing of the transaction."""
         body = f"START TRANSACTION; INSERT INTO t VALUES (1); {FAILS}"
         run(left, f"CREATE PROCEDURE p() BEGIN {body}; END")
@@ -267,8 +244,8 @@ class TestFailedCalls:
         assert value(client(), "SELECT COUNT(*) FROM t") == 1
 
     def test_a_failed_call_keeps_its_connection_no_longer_than_to_the_next_statement(
-        self, left: Any, client: Callable[..., Any]
-    ) -> None:
+        self, left, client
+    ):
         run(left, f"CREATE PROCEDURE p() BEGIN {FAILS}; END")
         others = [client() for _ in range(2)]
         for one in (left, *others):

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import DatabaseServer, ServerPool, fresh_database
+from tests.fixtures.database_servers import DatabaseServer, fresh_database
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, proxies_of
 from tests.fixtures.streams import run
 from tests.integration.troubles.operated import ADMIN, KEYSPACE, QUEUE, Operated
@@ -21,17 +20,12 @@ MADE = (
 
 
 @pytest.fixture(scope="module")
-def troubled_servers(
-    server_pool: ServerPool, family: Family
-) -> tuple[DatabaseServer, DatabaseServer]:
+def troubled_servers(server_pool, family):
     return server_pool.server(family, 2), server_pool.server(family, 3)
 
 
 @pytest.fixture(scope="module")
-def running(
-    troubled_servers: tuple[DatabaseServer, DatabaseServer],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Operated]:
+def running(troubled_servers, tmp_path_factory):
     config = tmp_path_factory.mktemp("troubles") / "streamfrom.toml"
     for database in fresh_database(*troubled_servers):
         vschema = config.with_suffix(".json")

@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pymysql
@@ -119,16 +118,12 @@ def test_a_key_that_stands_still(operated: Operated, consume: Consume) -> None:
     eventually(lambda: operated.queue()["depth"] == 0)
 
 
-def test_a_dead_shard(
-    operated: Operated,
-    troubled_servers: tuple[DatabaseServer, DatabaseServer],
-    consume: Consume,
-) -> None:
+def test_a_dead_shard(operated, troubled_servers, consume):
     low, high = troubled_servers
     client = operated.client()
     stream = consume(operated.proxy, database=KEYSPACE)
 
-    def is_up(shard: str) -> float | None:
+    def is_up(shard):
         return operated.metric("StreamfromShardDown", "streamfrom_shard_up", shard=shard)
 
     def read_only(server: DatabaseServer) -> None:
@@ -240,16 +235,14 @@ def test_a_paused_queue(operated: Operated, consume: Consume) -> None:
     assert not operated.queue()["is_paused"]
 
 
-def test_a_full_pool(
-    operated: Operated, troubled_servers: tuple[DatabaseServer, DatabaseServer]
-) -> None:
+def test_a_full_pool(operated, troubled_servers):
     client = operated.client()
     alert = "StreamfromPoolExhausted"
 
-    def free() -> float | None:
+    def free():
         return operated.metric(alert, "streamfrom_pool_connections", shard="80-", state="free")
 
-    def waiting() -> float | None:
+    def waiting():
         return operated.metric(alert, "streamfrom_pool_waiters", shard="80-")
 
     idle = [operated.client() for _ in range(POOL)]
@@ -281,9 +274,7 @@ def test_a_full_pool(
     eventually(lambda: (free() or 0) > 0)
 
 
-def test_a_clock_that_is_off(
-    alone: str, start_proxy: StartProxy, tmp_path: Path, consume: Consume
-) -> None:
+def test_a_clock_that_is_off(alone, start_proxy, tmp_path, consume):
     off = tmp_path / "seconds"
     off.write_text("-3600")
     operated = Operated(
@@ -314,9 +305,7 @@ def test_a_clock_that_is_off(
     assert behind_s() < 3600
 
 
-def test_a_purge_that_is_held_back(
-    server: DatabaseServer, database: str, start_proxy: StartProxy
-) -> None:
+def test_a_purge_that_is_held_back(server, database, start_proxy):
     alert, failed = "StreamfromPurgeFailing", "streamfrom_purge_failures_total"
     account = "streamfrom@'127.%'"
     execute(server, f"CREATE USER {account}")
@@ -404,9 +393,7 @@ def test_a_member_that_is_gone(alone: str, start_proxy: StartProxy, consume: Con
     assert len(back.page()["members"]) == 2
 
 
-def test_a_certificate_that_ends_tomorrow(
-    alone: str, start_proxy: StartProxy, tmp_path: Path
-) -> None:
+def test_a_certificate_that_ends_tomorrow(alone, start_proxy, tmp_path):
     issued("localhost", days=1).write(tmp_path, "server")
     tls = '[server.tls]\ncert = "server.pem"\nkey = "server.key"\n'
     proxy = start_proxy(alone.replace("[admin]", f"{tls}[admin]"))
