@@ -130,24 +130,6 @@ def test_so_does_one_in_a_transaction_without_a_usable_table_or_alone(facts):
     assert scene.executor.gathered is None
 
 
-async def test_the_client_is_told_of_its_own_rows():
-    scene = Scene()
-    ack = scene.gathered()
-    ack.acknowledged()
-    assert scene.written == [2]
-    assert (scene.state.answered_at, scene.state.diagnostics.row_count) == (None, 2)
-    assert scene.over == [None]
-    assert scene.executor.gathered is None
-
-
-def test_what_is_to_be_sent_by_itself_is_sent_at_once():
-    scene = Scene()
-    scene.gathered().send_alone()
-    assert scene.sent == [scene.attempt]
-    assert scene.executor.gathered is None
-    assert not scene.over
-
-
 @pytest.mark.parametrize("reason", [None, StatementTimedOut()])
 def test_what_was_stopped_is_not_sent_again(reason):
     scene = Scene()
@@ -157,18 +139,6 @@ def test_what_was_stopped_is_not_sent_again(reason):
     assert not scene.sent
     (error,) = scene.over
     assert isinstance(error, QueryInterrupted if reason is None else StatementTimedOut)
-
-
-def test_kill_finds_what_runs_it_as_long_as_somebody_waits():
-    scene = Scene()
-    ack = scene.gathered()
-    ack.runs_on(BACKEND)
-    assert scene.running == [BACKEND]
-    ack.runs_on(None)
-    assert scene.running == []
-    ack.is_left = True
-    ack.runs_on(BACKEND)
-    assert scene.running == []
 
 
 def test_one_that_is_sent_by_itself_is_completed_then():

@@ -34,14 +34,6 @@ async def test_they_are_refused_elsewhere_while_the_session_holds_one(server, ho
     assert await refused(holder, "SELECT 1") is None
 
 
-async def test_they_go_on_where_it_holds_none_any_more(server, holder):
-    server.once("IS_USED_LOCK", rows_of(0))
-    assert await refused(holder, "SELECT GET_LOCK('b', 1)") is None
-    await holder.query("USE plain")
-    server.once("IS_USED_LOCK", rows_of(1))
-    assert "'commerce/-80'" in (await refused(holder, "SELECT GET_LOCK('c', 1)"))[1]
-
-
 async def test_what_a_server_does_not_tell_is_taken_for_a_lock(server, holder):
     server.once("IS_USED_LOCK", Error(1399, "XAER_RMFAIL", "XAE07"))
     assert await refused(holder, "SELECT RELEASE_LOCK('a')") == ELSEWHERE
@@ -58,24 +50,9 @@ async def test_names_that_are_not_known_need_all_to_be_released(proxy):
     assert await refused(client, "SELECT IS_FREE_LOCK('ab')") is None
 
 
-async def test_a_reset_gives_them_up(proxy):
-    client = await proxy.client("plain")
-    await client.query("SELECT GET_LOCK(@a, 1)")
-    await client.command(b"\x1f")
-    await client.query("USE commerce")
-    assert await refused(client, "SELECT IS_FREE_LOCK('a')") is None
-
-
 async def test_several_shards_do_not_call_them(client):
     assert await refused(client, "SELECT GET_LOCK('a', 1) FROM t") == (
         1235,
         "unsupported: functions of advisory locks together with a table in a sharded keyspace;"
         " use one SELECT for each",
     )
-
-
-async def test_a_set_asks_where_others_ask(server, other_server, client):
-    await client.query("SET time_zone = '+01:00', @@sort_buffer_size = 5")
-    await client.query("SET @a = GET_LOCK('a', 1)")
-    assert "SET @a = GET_LOCK('a', 1)" in server.heard
-    assert "SET @a = GET_LOCK('a', 1)" not in other_server.heard

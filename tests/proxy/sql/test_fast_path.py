@@ -15,9 +15,8 @@ from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
 from streamfrom.proxy.sql.fast_path import FastPath
 from streamfrom.proxy.sql.prepared_statements import PreparedStatements
 from streamfrom.sqlparse_ext.cache import StatementCache
-from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
 from tests.cases import cases
-from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
+from tests.proxy.fake_answers import Error, HangUp, rows_of, until
 from tests.proxy.fake_client import read_result
 from tests.proxy.rigs import FixedClock, SessionRig, context_of, running_shard
 from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
@@ -113,17 +112,6 @@ async def test_what_is_not_plain_takes_the_long_way(server, scene, sql):
     assert server.heard[heard:] == []
 
 
-async def test_an_ack_is_completed_and_told_when_it_is_done(server, scene):
-    scene.registry.know("msg", load("plain", raw_table("msg")))
-    result = await scene.send(
-        "UPDATE msg SET time_acked = 1800000000000000005 WHERE id IN (1, 2)"
-    )
-    assert result.error is None
-    assert "AND time_acked IS NULL" in server.heard[-1]
-    ((shard, table, (effect,)),) = scene.session.published
-    assert (shard, table, effect.kind, effect.ids) == ("-", "msg", EffectKind.ACK, (1, 2))
-
-
 EARLY = load("plain", raw_table("msg", DEFAULT_COMMENT + ",vt_ack=early"))
 ACK = "UPDATE msg SET time_acked = 1800000000000000005 WHERE id IN (1, 2)"
 
@@ -155,33 +143,6 @@ async def test_an_ack_that_cannot_be_early_is_sent_unless_rows_are_to_be_waited_
     for sql in (ACK, "DELETE FROM msg WHERE id = 1"):
         assert await scene.send(sql) is None, "the long way waits for the rows"
     assert (await scene.send("INSERT INTO msg (id) VALUES (9)")).error is None
-
-
-async def test_an_ack_inside_a_transaction_is_never_early(server, scene):
-    scene.registry.know("msg", EARLY)
-    scene.registry.taken = 2
-    await scene.session.run("BEGIN")
-    await scene.send(ACK)
-    assert scene.registry.asked == []
-    assert "time_acked = 1800000000000000005" in server.heard[-1]
-
-
-@pytest.mark.parametrize("why", ["tx_read_only", "transaction_read_only"])
-async def test_whoever_may_only_read_is_refused_by_the_server(server, scene, why):
-    scene.registry.know("msg", EARLY)
-    scene.registry.taken = 2
-    session = scene.session
-    session.state.settings = session.state.settings.with_changes([(why, "ON")])
-    await scene.send(ACK)
-    assert scene.registry.asked == []
-
-
-async def test_a_generated_id_is_told_with_the_insert(server, scene):
-    scene.registry.know("msg", load("plain", raw_table("msg")))
-    server.on("INSERT", Ok(affected_rows=1, last_insert_id=77))
-    await scene.send("INSERT INTO msg (id, message) VALUES (77, 'x')")
-    ((_, _, (effect,)),) = scene.session.published
-    assert (effect.kind, effect.ids) == (EffectKind.NEW, (77,))
 
 
 async def test_a_table_that_becomes_a_message_table_is_noticed(server, scene):
@@ -220,19 +181,6 @@ async def test_what_was_not_sent_is_left_to_the_long_way_or_is_the_answer(scene)
         scene.session.executor.finish(PoolTimeout("plain", "-", 1.0))
 
 
-async def test_a_read_that_broke_is_left_to_the_long_way(server, scene):
-    server.once("FROM t", HangUp())
-    assert await scene.send("SELECT id FROM t") == "again"
-    assert scene.session.link.written[-1:] != b"\xff"
-    assert scene.session.shards[0].pool.connections == 0
-
-
-async def test_a_write_that_broke_is_an_error(server, scene):
-    server.once("INSERT", HangUp())
-    with pytest.raises(BackendLost):
-        await scene.send("INSERT INTO t VALUES (1)")
-
-
 async def test_inside_a_transaction_nothing_is_left_to_a_second_attempt(server, scene):
     await scene.session.begin()
     await scene.session.run("SELECT 1")
@@ -241,9 +189,6 @@ async def test_inside_a_transaction_nothing_is_left_to_a_second_attempt(server, 
     server.once("FROM t", HangUp())
     with pytest.raises(BackendLost):
         await scene.send("SELECT id FROM t")
-
-
-# --- several shards --------------------------------------------------------------------
 
 
 # --- quick reads -------------------------------------------------------------------------

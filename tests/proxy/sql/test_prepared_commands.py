@@ -7,15 +7,32 @@ import pytest
 from streamfrom.proxy.wire.commands import stmt_close, stmt_send_long_data
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import frame
+from streamfrom.proxy.wire.resultset import parse_text_row
 from tests.cases import cases
-from tests.proxy.fake_answers import Error, HangUp, rows_of, until
+from tests.proxy.fake_answers import Error, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused, parameter
 from tests.proxy.rigs import running_proxy
-from tests.proxy.sql.binary import stmt_reset, told, value
 from tests.proxy.wire.peers import write_parameters
 
 
 LAST = 0xFFFFFFFF
+
+
+def stmt_reset(statement: int) -> bytes:
+    """Return a COM_STMT_RESET."""
+    return frame(b"\x1a" + statement.to_bytes(4, "little"), 0)
+
+
+def told(server, *kinds):
+    """Return what the relay connections of *server* were told, of these kinds."""
+    return [text for text in server.heard if text.startswith(kinds)]
+
+
+def value(row):
+    """Return the one VAR_STRING of a binary row."""
+    (payload,) = row
+    assert payload[:2] == b"\0\0"
+    return parse_text_row(payload[2:])[0]
 
 
 @pytest.fixture
@@ -52,25 +69,6 @@ async def test_parameters_that_are_cut_are_refused_and_the_session_goes_on(
         assert (result.code, result.message) == (code, words)
         assert (await client.execute(1, 5)).ok
     assert told(server, "EXECUTE") == ["EXECUTE UPDATE t SET a = ? [5]"]
-
-
-async def test_a_connection_that_changed_hands_is_prepared_on_where_need_be(server):
-    async with running_proxy(server, pool_size=1) as proxy:
-        clients = [await proxy.client() for _ in range(2)]
-        ids = [(await client.prepare("SELECT ?"))[0] for client in clients]
-        for _ in range(3):
-            for client, statement in zip(clients, ids, strict=True):
-                assert (await client.execute(statement, 1)).rows
-    assert server.logins == 1
-    # The text is the same, so is the statement: each session asked once, and that was enough.
-    assert len(told(server, "PREPARE")) == 2
-
-
-async def test_a_write_that_broke_off_is_not_sent_again(server, client):
-    await client.prepare("UPDATE t SET a = ?")
-    server.once("UPDATE t", HangUp())
-    assert "lost the connection" in (await client.execute(1, 5)).message
-    assert len(told(server, "EXECUTE")) == 1
 
 
 async def test_a_statement_that_the_server_forgot_is_prepared_anew(server, client):
@@ -134,13 +132,6 @@ async def test_a_comment_alone_can_be_prepared_as_on_mariadb(proxy, keyspace):
     assert not parameters
     assert not columns
     assert (await client.execute(statement)).ok is not None
-
-
-async def test_a_servers_refusal_is_passed_on(server, client):
-    server.once("PREPARE SELEC", Error(1064, "near SELEC", "42000"))
-    with pytest.raises(Refused, match="near SELEC"):
-        await client.prepare("SELEC")
-    assert (await client.prepare("SELECT 1"))[0] == 2
 
 
 async def test_commands_sent_ahead_find_the_statement_they_mean(client):

@@ -1,7 +1,3 @@
-import pytest
-
-from tests.proxy.fake_answers import Error, rows_of
-from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import said
 
@@ -14,27 +10,6 @@ async def test_a_delete_with_a_limit_asks_each_shard_for_what_is_left(
     assert result.ok.affected_rows == 2  # one for each part, says the fake
     assert said(server)[1] == "DELETE FROM t WHERE id IN (1, 2) LIMIT 2"
     assert said(other_server)[1] == f"DELETE FROM t WHERE id IN ({HIGH}) LIMIT 1"
-
-
-@pytest.mark.parametrize("capabilities", [MODERN, OLD])
-async def test_a_scattered_select_is_one_result(server, other_server, proxy, capabilities):
-    server.on("FROM t", rows_of(1, 2))
-    other_server.on("FROM t", rows_of(8, 9))
-    client = await proxy.client("commerce", capabilities=capabilities)
-    client.send("SELECT id FROM t; SELECT 1")
-    first, second = await client.answer()
-    assert first.values == [b"1", b"2", b"8", b"9"]
-    assert second.values == [b"1"]
-
-
-async def test_a_scattered_select_that_one_shard_refuses_ends_in_its_error(
-    server, other_server, client
-):
-    server.on("FROM t", rows_of(1))
-    other_server.on("FROM t", Error(1146, "Table 'shop.t' doesn't exist", "42S02"))
-    result = await client.query("SELECT id FROM t")
-    assert (result.values, result.code) == ([b"1"], 1146)
-    assert (await client.query("SELECT 1")).values == [b"1"]
 
 
 async def test_what_cannot_be_answered_exactly_is_refused(client):

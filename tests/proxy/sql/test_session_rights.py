@@ -9,7 +9,7 @@ from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
 from streamfrom.proxy.config.file import SessionAccount, User
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError
-from streamfrom.proxy.rights.questions import acknowledge, change, count
+from streamfrom.proxy.rights.questions import acknowledge, count
 from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.proxy.sql.session_rights import SessionRights
 from streamfrom.proxy.wire.resultset import text_row
@@ -104,30 +104,6 @@ def test_an_ack_that_a_trigger_may_see_runs_on_the_connection_of_its_session(hid
     assert asked(ACK, hidden=hidden) == ((7, 8), 5)
 
 
-@pytest.mark.parametrize(
-    ("role", "on_mariadb", "roles"),
-    [
-        (None, True, "NONE"),
-        (b"a`b", True, "`a``b`"),
-        (b"NONE", False, "NONE"),
-        (b"`a`@`%`,`b`@`%`", False, "`a`@`%`,`b`@`%`"),
-    ],
-)
-async def test_roles_that_the_session_has_set_are_part_of_the_question(
-    role, on_mariadb, roles, monkeypatch
-):
-    monkeypatch.setattr(SHARD, "is_mariadb", on_mariadb)
-    for has_set, may_have, expected in (
-        (True, False, roles),
-        (False, True, roles),
-        (False, False, None),
-    ):
-        desk = Desk()
-        held = SimpleNamespace(role=role, is_spent=has_set, may_have_role=may_have)
-        await rights_of(OWN, desk, held=held).check([SHARD], change("m", removes=True))
-        assert [key.roles for key in desk.checked] == [expected]
-
-
 @pytest.mark.parametrize("may_count", [True, False])
 async def test_acks_count_sends_where_the_account_may_change_epoch(may_count):
     class Counting(Desk):
@@ -149,15 +125,6 @@ async def test_acks_count_sends_where_the_account_may_change_epoch(may_count):
     assert not rights.must_learn(view, ack)
     assert [key.right for key in desk.checked] == [count(TABLE)]
     assert uncounted == (set() if may_count else {("ks", "m")})
-
-
-async def test_nothing_is_asked_for_the_account_of_the_shards():
-    desk = Desk()
-    rights = rights_of(SHARDS_ACCOUNT, desk)
-    assert await rights.check([SHARD], acknowledge(TABLE)) == []
-    assert await rights.has(SHARD, acknowledge(TABLE))
-    assert (await rights.sight([SHARD])).sees("anything", "at all")
-    assert desk.checked == []
 
 
 async def test_a_stream_and_an_ack_cost_one_question_each_and_later_ones_none(server):

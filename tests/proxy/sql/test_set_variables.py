@@ -2,25 +2,7 @@ import pytest
 
 from tests.cases import cases
 from tests.loop_calls import calls_counted
-from tests.proxy.fake_answers import until
-from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import said
-
-
-async def test_switching_autocommit_on_commits_everywhere(server, other_server, client):
-    await client.query("SET autocommit = 0")
-    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
-    await client.query("SET autocommit = 1")
-    await until(lambda: "COMMIT" in server.heard and "COMMIT" in other_server.heard)
-    assert not any(c.in_transaction for c in (*server.relays, *other_server.relays))
-
-
-async def test_names_follow_with_their_collation(server, other_server, client):
-    assert (await client.query("SET NAMES latin1 COLLATE latin1_bin")).error is None
-    await client.query(f"SELECT * FROM t WHERE id = {HIGH}")
-    (connection,) = other_server.relays
-    assert connection.variables["character_set_client"] == "latin1"
-    assert connection.variables["collation_connection"] == "latin1_bin"
 
 
 @pytest.mark.parametrize("sql", ["SET sort_buffer_size = 5", "SET GLOBAL sort_buffer_size = 5"])

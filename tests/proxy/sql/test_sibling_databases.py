@@ -46,27 +46,3 @@ async def test_what_no_server_has_is_unknown(plain, name):
     assert (await client.query(f"USE `{name}`" if name else "USE ``")).code in (1049, 1064)
     assert (await client.command(b"\x02" + name.encode())).code == 1049
     assert (await client.query("SELECT 1")).values == [b"1"]
-
-
-async def test_a_transaction_survives_a_use_that_fails(server, plain):
-    client = await plain.client("plain")
-    await client.query("BEGIN")
-    assert (await client.query("USE nowhere")).code == 1049
-    assert (await client.query("COMMIT")).ok is not None
-    assert [text for text in server.heard if text in ("BEGIN", "COMMIT")] == ["BEGIN", "COMMIT"]
-
-
-async def test_who_drops_its_database_has_none_and_can_make_it_anew(server, plain):
-    client = await plain.client("beside")
-    assert (await client.query("DROP DATABASE beside")).ok is not None
-    assert (await client.query("STREAM * FROM t")).code == 1046
-    assert (await client.query("CREATE DATABASE beside")).ok is not None
-    assert (await client.query("USE beside")).ok is not None
-    assert not any(text == "INIT_DB db" for text in server.heard)
-
-
-async def test_statements_may_join_databases_beside_each_other(plain):
-    client = await plain.client("beside")
-    assert (await client.query("SELECT * FROM t JOIN db.u")).values == [b"1"]
-    # The server knows that database by another name than the keyspace's.
-    assert (await client.query("SELECT * FROM t JOIN plain.u")).values == [b"1"]

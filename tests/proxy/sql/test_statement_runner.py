@@ -1,8 +1,8 @@
 import pytest
 
-from tests.proxy.fake_answers import Error, Rows
+from tests.proxy.fake_answers import Error
 from tests.proxy.keyspaces import HIGH
-from tests.proxy.rigs import add_message_table, claimed, claims, running_proxy, said
+from tests.proxy.rigs import said
 
 
 DEADLOCK = Error(1213, "Deadlock found when trying to get lock")
@@ -18,43 +18,7 @@ async def test_a_comment_alone_is_answered_ok_as_on_a_server(client):
         assert (await client.query(sql)).error is None
 
 
-async def test_whoever_comes_after_set_global_begins_with_what_it_set(server):
-    async with running_proxy(server) as proxy:
-        first = await proxy.client("plain")
-        for sql, logins in (("SELECT 1", 0), ("SET GLOBAL max_allowed_packet = 2048", 1)):
-            await first.query(sql)
-            before = sum("session_track" in heard for heard in server.heard)
-            second = await proxy.client("plain")
-            await first.close()
-            await second.query("SELECT @@wait_timeout")
-            after = sum("session_track" in heard for heard in server.heard)
-            assert (after - before, server.heard.count("RESET")) == (logins, 0)
-            first = second
-
-
 # --- DDL -------------------------------------------------------------------------------
-
-
-async def test_ddl_runs_everywhere_and_new_message_tables_are_known_behind_it(
-    server, other_server, client
-):
-    assert (await client.query("STREAM * FROM msg")).code == 1146
-    add_message_table(server)
-    add_message_table(other_server)
-    result = await client.query("CREATE TABLE msg (id BIGINT) COMMENT 'vitess_message'")
-    assert result.error is None
-    for each in (server, other_server):
-        assert said(each)[-1].startswith("CREATE TABLE")
-    client.send("STREAM * FROM msg")
-    assert await client.head() == 2
-
-
-async def test_ddl_commits_the_transaction_on_every_shard(server, other_server, client):
-    await client.query("BEGIN")
-    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
-    await client.query("CREATE TABLE x (id INT)")
-    for each in (server, other_server):
-        assert said(each)[-2:] == ["COMMIT", "CREATE TABLE x (id INT)"]
 
 
 async def test_temporary_tables_need_one_shard(server, client):
@@ -77,17 +41,6 @@ async def test_unlock_tables_reaches_what_was_locked_in_one_shard(server, client
     assert said(server) == ["LOCK TABLES t READ", "UNLOCK TABLES"]
 
 
-# --- what the proxy knows itself -------------------------------------------------------
-
-
-async def test_show_and_kill_are_answered_here(server, client):
-    shown = await client.query("SHOW VITESS_SHARDS")
-    assert shown.values == [b"commerce/-80", b"commerce/80-", b"plain/-"]
-    assert (await client.query("KILL QUERY ID 5")).code == 1235
-    assert (await client.query("KILL 1.5")).code == 1094
-    assert said(server) == []
-
-
 # --- messages --------------------------------------------------------------------------
 
 
@@ -101,25 +54,6 @@ async def test_an_ack_that_a_deadlock_undid_is_sent_again_on_both_ways(server, m
         assert (await client.query(ack)).error is None
     server.once("UPDATE msg", *[DEADLOCK] * 10)
     assert (await client.query(ack)).code == 1213
-
-
-async def test_an_insert_wakes_the_stream_of_its_shard_at_commit(
-    server, other_server, messages
-):
-    reader = await messages.client("commerce")
-    reader.send("STREAM * FROM msg")
-    assert await reader.head() == 2
-    writer = await messages.client("commerce")
-    await writer.query("BEGIN")
-    await writer.query(f"INSERT INTO msg (id, message) VALUES (5, 'a'), ({HIGH}, 'b')")
-    for each, number in ((server, 5), (other_server, HIGH)):
-        each.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(number, b"m"),)))
-    assert claims(server) + claims(other_server) == []
-    await writer.query("COMMIT")
-    got = {(await reader.row())[0], (await reader.row())[0]}
-    assert got == {b"5", str(HIGH).encode()}
-    (mine,) = claims(server)
-    assert "IN (5)" in mine  # a shard hears of its own rows only
 
 
 async def test_an_open_comment_behind_many_is_refused_at_once(client):

@@ -1,26 +1,8 @@
 import pytest
 
-from streamfrom.proxy.wire.constants import Status
 from tests.proxy.fake_answers import HangUp
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import said
-
-
-async def test_a_transaction_reaches_a_shard_when_a_statement_does(
-    server, other_server, client
-):
-    begun = await client.query("START TRANSACTION READ ONLY")
-    assert begun.status & Status.IN_TRANS
-    assert said(server) == []
-    await client.query("SELECT * FROM t WHERE id = 1")
-    committed = await client.query("COMMIT")
-    assert not committed.status & Status.IN_TRANS
-    assert said(server) == [
-        "START TRANSACTION READ ONLY",
-        "SELECT * FROM t WHERE id = 1",
-        "COMMIT",
-    ]
-    assert said(other_server) == []
 
 
 async def test_begin_in_another_keyspace_commits_what_came_before_elsewhere(
@@ -35,65 +17,6 @@ async def test_begin_in_another_keyspace_commits_what_came_before_elsewhere(
     await client.query("ROLLBACK")
     assert said(server)[-1] == "ROLLBACK"
     assert "ROLLBACK" not in other_server.heard
-
-
-@pytest.mark.parametrize(
-    "sql",
-    ["START TRANSACTION WITH CONSISTENT SNAPSHOT"],
-)
-async def test_what_only_one_server_can_promise_is_refused_over_several(client, sql):
-    await client.query("BEGIN")
-    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
-    assert (await client.query(sql)).code == 1235
-
-
-BOTH = f"INSERT INTO t (id) VALUES (1), ({HIGH})"
-
-
-@pytest.mark.parametrize(
-    ("begin", "chained"),
-    [
-        ("BEGIN", "START TRANSACTION"),
-        ("START TRANSACTION READ ONLY", "START TRANSACTION READ ONLY"),
-    ],
-)
-@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
-@pytest.mark.parametrize("by_variable", [False, True])
-async def test_a_transaction_over_several_shards_may_be_chained_to_the_next(
-    server, other_server, client, begin, chained, end, by_variable
-):
-    chain = "" if by_variable else " AND CHAIN"
-    if by_variable:
-        await client.query("SET completion_type = 'CHAIN'")
-    await client.query(begin)
-    await client.query("SELECT * FROM t")
-    assert (await client.query(end + chain)).ok.status & Status.IN_TRANS
-    await client.query("SELECT * FROM t")
-    for heard in (said(server), said(other_server)):
-        ends = f"{end} AND NO CHAIN NO RELEASE" if by_variable else end
-        assert heard[-4:] == ["SELECT * FROM t", ends, chained, "SELECT * FROM t"]
-    last = await client.query("ROLLBACK AND NO CHAIN")
-    assert not last.ok.status & Status.IN_TRANS
-
-
-@pytest.mark.parametrize("by_variable", [False, True])
-@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
-@pytest.mark.parametrize(
-    "before",
-    [[], ["USE plain"], ["BEGIN", BOTH], ["USE plain", "BEGIN", "INSERT INTO u VALUES (1)"]],
-)
-async def test_release_disconnects_the_client_behind_its_answer(
-    server, client, before, end, by_variable
-):
-    if by_variable:
-        await client.query("SET completion_type = 'RELEASE'")
-    for sql in before:
-        assert (await client.query(sql)).error is None
-    assert (await client.query(end + ("" if by_variable else " RELEASE"))).error is None
-    with pytest.raises(EOFError):
-        await client.query("SELECT 1")
-    heard = [text for text in said(server) if text.startswith(end)]
-    assert len(heard) == ("BEGIN" in before)
 
 
 async def test_a_snapshot_without_a_database_is_of_the_shard_that_is_read(
@@ -150,25 +73,6 @@ async def test_a_savepoint_that_is_not_set_is_an_error_before_a_shard_has_begun(
         assert answer.error is None
     assert (await client.query("INSERT INTO t (id) VALUES (1)")).error is None
     assert asked not in said(server) or known
-
-
-async def test_a_broken_transaction_refuses_everything_until_rollback(
-    server, other_server, client
-):
-    await client.query("BEGIN")
-    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
-    other_server.once("UPDATE", HangUp())
-    assert (await client.query(f"UPDATE t SET a = 1 WHERE id = {HIGH}")).code == 1105
-    for sql in (
-        "INSERT INTO t (id) VALUES (2)",
-        "SELECT * FROM t",
-        "SAVEPOINT a",
-        f"INSERT INTO t (id) VALUES (2), ({HIGH})",
-    ):
-        assert "send ROLLBACK, then begin again" in (await client.query(sql)).message
-    assert (await client.query("ROLLBACK")).error is None
-    assert (await client.query("INSERT INTO t (id) VALUES (3)")).error is None
-    assert not any("(2)" in text for text in server.heard + other_server.heard)
 
 
 @pytest.mark.parametrize("sql", ["COMMIT", "BEGIN"])

@@ -4,27 +4,12 @@ import ast
 
 from tests.cases import cases
 from tests.proxy.fake_answers import Error
-from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import said
 
 
 def listed(result):
     assert result.error is None, result.error
     return [tuple((value or b"").decode() for value in row) for row in result.rows]
-
-
-async def test_a_write_takes_effect_and_each_part_is_listed(server, other_server, client):
-    insert = f"INSERT INTO t (id, a) VALUES (1, 'x'), ({HIGH}, 'y')"
-    assert listed(await client.query(f"VEXPLAIN QUERIES {insert}")) == [
-        ("0", "commerce", "-80", "INSERT INTO t (id, a) VALUES (1, 'x')"),
-        ("1", "commerce", "80-", f"INSERT INTO t (id, a) VALUES ({HIGH}, 'y')"),
-    ]
-    assert said(server)[-1] == said(other_server)[-1] == "COMMIT"
-    delete = "DELETE FROM t WHERE a = 1 LIMIT 5"
-    assert [row[3] for row in listed(await client.query(f"VEXPLAIN QUERIES {delete}"))] == [
-        delete,
-        "DELETE FROM t WHERE a = 1 LIMIT 4",
-    ]
 
 
 async def test_the_error_of_a_shard_is_the_answer(server, client):
@@ -41,11 +26,3 @@ async def test_what_cannot_be_listed_is_refused_and_not_run(server, client, sql,
     assert result.code == code
     assert words in result.message
     assert said(server) == before
-
-
-async def test_nothing_is_listed_of_the_statement_behind(client):
-    assert listed(await client.query("VEXPLAIN QUERIES SELECT 1")) == [
-        ("0", "commerce", "-80", "SELECT 1")
-    ]
-    assert (await client.query("SELECT 1")).values == [b"1"]
-    assert len(listed(await client.query("VEXPLAIN QUERIES SELECT 1"))) == 1

@@ -146,24 +146,3 @@ def test_a_view_ails_with_its_replica():
 def test_a_shard_without_replicas_has_no_healthy_one():
     with pytest.raises(NoHealthyReplica, match="there is none"):
         catalog().view("plain@replica")
-
-
-def test_the_servers_of_a_keyspace_are_its_primaries_and_their_replicas():
-    def server(host, trouble=None):
-        return SimpleNamespace(
-            dsn=SimpleNamespace(host=host, server=f"{host}:3306"), trouble=trouble
-        )
-
-    runtimes = {
-        ("commerce", "-80"): server("a"),
-        ("commerce", "80-"): server("b", "gone"),
-        ("plain", "-"): server("c"),
-    }
-    replicas = {("commerce", "-80"): [server("r")]}
-    made = Catalog((SHARDED, PLAIN), runtimes, Registry(), replicas)  # type: ignore[arg-type]
-    assert [(t.shard, t.host, t.is_primary, t.is_serving) for t in made.tablets()] == [
-        ("-80", "a", True, True),
-        ("-80", "r", False, True),
-        ("80-", "b", True, False),
-        ("-", "c", True, True),
-    ]

@@ -58,16 +58,6 @@ async def test_an_interrupt_ends_the_wait_with_its_error_and_the_reading_at_its_
     assert await large_texts.read(LARGE, lambda: "next") == "next"
 
 
-async def test_a_client_that_leaves_stops_the_reading(threads):
-    reading = Reading()
-    task = asyncio.create_task(LargeTexts(threads).read(LARGE, reading))
-    await until(reading.began)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await until(reading.stopped)
-
-
 async def test_only_so_many_are_read_at_once_and_who_waits_may_be_interrupted(threads):
     under_way = [Reading() for _ in range(AT_ONCE)]
     tasks = [asyncio.create_task(LargeTexts(threads).read(LARGE, each)) for each in under_way]

@@ -41,13 +41,6 @@ def test_a_keyspace_is_described_by_its_own_server():
         assert place(sql.format(other), "plain") == ("plain", "db_plain", sql.format(other))
 
 
-def test_a_session_of_information_schema_asks_for_keyspaces_as_well():
-    sql = "SELECT 1 FROM tables WHERE table_schema = '{}'"
-    for name in ("plain", "commerce"):
-        expected = (name, "information_schema", sql.format(name))
-        assert place(sql.format(name), "information_schema") == expected
-
-
 @cases(use=str, condition=str, shown=str)
 def test_a_database_is_called_as_the_session_or_the_statement_calls_it(use, condition, shown):
     made = compiler(use)
@@ -70,14 +63,6 @@ def test_schemas_of_two_servers_are_refused():
     joined = "SELECT 1 FROM information_schema.tables, t WHERE table_schema = 'commerce'"
     with pytest.raises(Unsupported, match="several keyspaces"):
         place(joined, "plain")
-
-
-def test_a_database_that_is_no_keyspace_is_for_the_only_server_to_judge():
-    sql = "SELECT * FROM elsewhere.t"
-    assert place(sql, "plain") == ("plain", "db_plain", sql)
-    for use in (None, "commerce"):
-        with pytest.raises(UnknownDatabase):
-            place(sql, use)
 
 
 def test_a_foreign_key_may_refer_to_another_keyspace_on_the_same_server():
@@ -123,29 +108,7 @@ def test_a_target_in_show_is_the_real_database_to_the_server(sql, sent):
     assert place(sql, "plain")[2] == sent
 
 
-@pytest.mark.parametrize(
-    "sql", ["SHOW TABLES FROM db_commerce", "SELECT * FROM db_commerce.t WHERE id = 1"]
-)
-def test_the_name_that_select_database_tells_is_the_current_target(sql):
-    view, database, _ = place(sql, "commerce")
-    assert (view, database) == ("commerce", "db_commerce")
-
-
 # --- what a stream reads ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("use", "table", "keyspace"),
-    [
-        ("plain", TableRef(None, "msg"), "plain"),
-        ("plain", TableRef("commerce", "msg"), "commerce"),
-        (None, TableRef("commerce:-80", "msg"), "commerce"),
-        (None, TableRef(None, "only"), "plain"),
-    ],
-)
-def test_a_stream_reads_a_message_table(use, table, keyspace):
-    view, found = compiler(use).stream_source(table)
-    assert (view.keyspace.name, found.name) == (keyspace, table.name)
 
 
 @pytest.mark.parametrize(
@@ -258,10 +221,3 @@ def test_a_target_that_cannot_be_leaves_the_session_where_it_was():
         "commerce:-80",
         ["-80"],
     )
-
-
-def test_two_spellings_of_one_target_are_each_their_sessions_own():
-    one, other = compiler("commerce/-80"), compiler("commerce:-80")
-    assert (one.target, other.target) == ("commerce/-80", "commerce:-80")
-    one.leave()
-    assert one.target == ""

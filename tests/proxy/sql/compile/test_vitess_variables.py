@@ -12,7 +12,6 @@ from streamfrom.proxy.sql.compile.vitess_variables import VitessVariables, sets_
 from tests.cases import cases
 from tests.proxy.fake_client import MODERN
 from tests.proxy.keyspaces import HIGH
-from tests.proxy.rigs import said
 from tests.sqlparse_ext.facts import shape, statement
 
 
@@ -77,9 +76,3 @@ async def test_a_session_that_keeps_to_one_shard_does_until_it_begins_anew(
     await client.query("BEGIN")
     assert (await client.query(both)).error is None
     await client.query("COMMIT")
-
-
-async def test_reading_them_asks_no_server_for_them(server, client):
-    await client.query("SET workload = 'olap'")
-    await client.query("SELECT @@workload, @@session.transaction_mode AS m, @@global.workload")
-    assert said(server) == ["SELECT 'OLAP' AS `@@workload`, 'MULTI' AS m, @@global.workload"]

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamfrom.engine.errors import SequenceError, VschemaError
+from streamfrom.engine.errors import SequenceError
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.backends.session_variables import Settings
@@ -103,43 +103,11 @@ class Shelf:
         return column.name, value
 
 
-async def test_rows_without_an_id_get_values_in_a_row():
-    shelf = Shelf()
-    assert await shelf.filled("INSERT INTO t (a) VALUES (1), (2)") == (
-        "INSERT INTO t (a, `id`) VALUES (1, 100), (2, 101)",
-        100,
-    )
-    assert await shelf.filled("REPLACE INTO t SET id = NULL") == (
-        "REPLACE INTO t SET id = 102",
-        102,
-    )
-
-
 @cases(sql=str, use=str)
 async def test_what_needs_no_value_takes_none(sql, use):
     shelf = Shelf(use)
     assert await shelf.filled(sql) == (sql, 0)
     assert shelf.sequences.next_value == 100
-
-
-async def test_a_sequence_that_is_not_there_is_told():
-    with pytest.raises(
-        VschemaError, match="cannot resolve sequence none: table none not found"
-    ):
-        await Shelf().filled("INSERT INTO lost (a) VALUES (1)")
-
-
-async def test_a_select_asks_for_values():
-    shelf = Shelf("lookup")
-    assert await shelf.next("SELECT NEXT VALUE FROM seq") == ("nextval", b"100")
-    assert await shelf.next("SELECT NEXT 5 VALUES FROM lookup.seq") == ("nextval", b"101")
-    assert await shelf.next("SELECT NEXT VALUE FROM seq") == ("nextval", b"106")
-
-
-async def test_a_column_called_next_is_not_taken_for_a_sequence():
-    shelf = Shelf("lookup")
-    assert await shelf.next("SELECT next value FROM t") is None
-    assert await shelf.next("SELECT 1") is None
 
 
 @pytest.mark.parametrize(

@@ -54,34 +54,6 @@ class Around:
         return run_virtual(self.tables.text(statement(sql)))
 
 
-QUEUES = b"queues` AS (SELECT * FROM JSON_TABLE(CONVERT(_utf8mb4 x'5b5d' USING utf8mb4), '$[*]' COLUMNS ("
-
-
-def test_the_rows_stand_before_the_statement_and_its_names_lose_the_schema():
-    text = Around().text(
-        "SELECT streamfrom.queues.depth FROM `streamfrom`.queues WHERE depth > 1"
-    )
-    assert text.startswith(b"WITH `" + QUEUES)
-    assert text.endswith(b" SELECT queues.depth FROM queues WHERE depth > 1")
-
-
-def test_common_table_expressions_of_the_statement_follow_them():
-    sql = "/* x */ WITH RECURSIVE a AS (SELECT 1 FROM STREAMFROM.queues) SELECT * FROM a"
-    text = Around().text(sql)
-    assert text.startswith(b"/* x */ WITH RECURSIVE `" + QUEUES)
-    assert text.endswith(b", a AS (SELECT 1 FROM queues) SELECT * FROM a")
-
-
-def test_show_queue_status_is_a_select():
-    assert (
-        Around()
-        .text("SHOW QUEUE STATUS")
-        .endswith(b" SELECT * FROM queues ORDER BY keyspace, queue")
-    )
-    both = Around().text("SHOW QUEUE STATUS FROM `ks` LIKE 'a%'")
-    assert both.endswith(b"WHERE keyspace = 'ks' AND queue LIKE 'a%' ORDER BY keyspace, queue")
-
-
 @pytest.mark.parametrize(
     ("sql", "error"),
     [

@@ -30,13 +30,6 @@ async def test_no_rows_are_returned_with_the_columns_that_they_would_have(
     assert len(said(other_server)) == 1
 
 
-async def test_in_a_transaction_the_rows_are_locked(server, client):
-    assert (await client.query("BEGIN")).error is None
-    server.on("SELECT a FROM t", rows_of(1))
-    assert (await client.query("INSERT INTO t (id) SELECT a FROM t WHERE id = 5")).error is None
-    assert "SELECT a FROM t WHERE id = 5 LIMIT 5001 LOCK IN SHARE MODE" in said(server)
-
-
 @cases(sql=str, words=str)
 async def test_what_cannot_be_exact_is_refused(server, other_server, client, sql, words):
     result = await client.query(sql)

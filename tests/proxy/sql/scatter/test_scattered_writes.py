@@ -2,14 +2,10 @@ import asyncio
 
 import pytest
 
-from streamfrom.proxy.errors import (
-    BackendError,
-    ReturningTooLarge,
-)
 from streamfrom.proxy.sql.scatter.scattered_writes import MergedOk, run_everywhere, write_parts
 from streamfrom.proxy.wire.commands import query
-from streamfrom.proxy.wire.resultset import Ok as OkPacket, parse_text_row
-from tests.proxy.fake_answers import Error, Ok, Rows, rows_of, until
+from streamfrom.proxy.wire.resultset import Ok as OkPacket
+from tests.proxy.fake_answers import Error, Ok, until
 from tests.proxy.rigs import said
 from tests.sqlparse_ext.facts import shape, statement
 
@@ -59,73 +55,7 @@ def test_the_numbers_of_the_info_are_summed():
     assert MergedOk(()).info == b""
 
 
-async def test_a_part_may_wait_for_what_the_parts_before_have_affected(
-    server, other_server, session
-):
-    parts = [
-        (shard, lambda affected: query(b"DELETE FROM t LIMIT %d" % (5 - affected)))
-        for shard in session.shards
-    ]
-    done = await write_parts(
-        session.executor, session.state, "db", parts, shape("DELETE FROM t"), KEPT_BYTES
-    )
-    assert done.affected_rows == 2
-    assert said(server) == ["START TRANSACTION", "DELETE FROM t LIMIT 5", "COMMIT"]
-    assert said(other_server) == ["START TRANSACTION", "DELETE FROM t LIMIT 4", "COMMIT"]
-
-
-async def returned(session, kept_bytes=KEPT_BYTES):
-    """Run a write with RETURNING that has a part on each shard."""
-    sql = "DELETE FROM t RETURNING id"
-    parts = [(shard, query(sql.encode())) for shard in session.shards]
-    return await write_parts(
-        session.executor, session.state, "db", parts, shape(sql), kept_bytes
-    )
-
-
-async def test_more_rows_than_may_be_kept_undo_the_write(server, other_server, session, low):
-    server.on("RETURNING", rows_of("x" * 600))
-    other_server.on("RETURNING", rows_of("x" * 600))
-    with pytest.raises(ReturningTooLarge, match="more than 1000 bytes, so nothing was written"):
-        await returned(session)
-    assert said(server)[-1] == said(other_server)[-1] == "ROLLBACK"
-    assert low.pool.lent == 0
-    await session.begin()
-    with pytest.raises(ReturningTooLarge):
-        await returned(session)
-    assert said(other_server)[-1] == "ROLLBACK TO SAVEPOINT streamfrom_part"
-    assert (await returned(session, 5000)).affected_rows == 2
-
-
 # --- parts, outside of a transaction ---------------------------------------------------
-
-
-async def test_parts_run_in_a_transaction_of_their_own(server, other_server, session, low):
-    assert (await write(session)).affected_rows == 2
-    assert said(server) == ["START TRANSACTION", LOW, "COMMIT"]
-    assert said(other_server) == ["START TRANSACTION", HIGH, "COMMIT"]
-    assert session.state.transaction is None
-    assert low.pool.lent == 0
-
-
-async def test_the_warnings_of_all_parts_are_left(server, other_server, session):
-    warning = Rows(("Level", "Code", "Message"), ((b"Warning", b"1264", b"out of range"),))
-    for each in (server, other_server):
-        each.once("INSERT", Ok(1, warnings=1))
-        each.on("SHOW WARNINGS", warning)
-    assert (await write(session)).warnings == 2
-    assert len(session.state.diagnostics.rows) == 2
-    assert session.state.answered_at is None
-    await write(session)
-    assert not session.state.diagnostics.rows
-
-
-async def test_the_error_of_a_part_is_left(server, session):
-    server.once("INSERT", Error(1062, "Duplicate"))
-    server.on("SHOW WARNINGS", Rows(("Level",), ((b"Error",),)))
-    with pytest.raises(BackendError):
-        await write(session)
-    assert len(session.state.diagnostics.rows) == 1
 
 
 async def test_parts_wait_for_a_shard_that_is_away(server, other_server, session, high):
@@ -146,25 +76,6 @@ async def test_what_another_session_could_notice_of_a_part_is_remembered(server,
     assert (await session.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
 
 
-# --- parts, inside a transaction -------------------------------------------------------
-
-
-async def test_inside_a_transaction_parts_are_undone_to_a_savepoint(
-    server, other_server, session
-):
-    await session.begin()
-    other_server.once(HIGH, Error(1062, "Duplicate entry", "23000"))
-    with pytest.raises(BackendError, match="Duplicate"):
-        await write(session)
-    undone = ["SAVEPOINT streamfrom_part", "ROLLBACK TO SAVEPOINT streamfrom_part"]
-    assert said(server) == ["BEGIN", undone[0], LOW, undone[1]]
-    assert said(other_server) == ["BEGIN", undone[0], HIGH, "SHOW WARNINGS", undone[1]]
-    assert session.branches.in_transaction
-    await write(session)
-    await session.branches.commit()
-    assert said(server)[-2:] == [LOW, "COMMIT"]
-
-
 # --- everywhere ------------------------------------------------------------------------
 
 
@@ -175,49 +86,6 @@ async def everywhere(session, sql=DDL):
     return await run_everywhere(
         session.executor, session.state, "db", session.shards, statement(sql)
     )
-
-
-def warned(*messages):
-    return Rows(
-        ("Level", "Code", "Message"), tuple((b"Note", b"1050", text) for text in messages)
-    )
-
-
-async def test_what_every_shard_warns_of_is_one_warning(server, other_server, session):
-    own = b"own", b"own"
-    for each, messages in (server, (b"exists",)), (other_server, (b"exists", *own)):
-        info = b"Records: 0  Duplicates: 0  Warnings: %d" % len(messages)
-        each.once(DDL, Ok(warnings=len(messages), info=info))
-        each.on("SHOW WARNINGS", warned(*messages))
-    merged = await everywhere(session)
-    assert (merged.warnings, merged.info) == (3, b"Records: 0  Duplicates: 0  Warnings: 3")
-    told = [parse_text_row(row, 3)[2] for row in session.state.diagnostics.rows]
-    assert told == [b"exists", *own]
-
-
-async def test_the_warnings_before_a_refusal_are_left(server, other_server, session):
-    server.once(DDL, Ok(warnings=1))
-    other_server.once(DDL, Error(1060, "Duplicate column name 'b'", "42S21"))
-    server.on("SHOW WARNINGS", warned(b"exists"))
-    other_server.on("SHOW WARNINGS", warned(b"Duplicate column name 'b'"))
-    with pytest.raises(BackendError):
-        await everywhere(session)
-    assert len(session.state.diagnostics.rows) == 2
-    assert session.state.answered_at is None
-
-
-async def test_ddl_stops_at_the_first_refusal_and_says_where_it_has_run(
-    server, other_server, session, high
-):
-    other_server.once(DDL, Error(1060, "Duplicate column name 'b'", "42S21"))
-    with pytest.raises(
-        BackendError,
-        match=r"^Duplicate column name 'b' \(shard ks/80-; done before on ks/-80\)$",
-    ) as refused:
-        await everywhere(session)
-    assert refused.value.wire_code() == (1060, "42S21")
-    (backend,) = high.pool.idle
-    assert backend.has_residue
 
 
 async def test_ddl_waits_for_a_shard_that_refuses_it_undone(server, other_server, session):
