@@ -28,7 +28,6 @@ from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
 from streamfrom.sqlparse_ext.writes.message_effects import (
-    CHANGES_HELD,
     Effect,
     EffectKind,
 )
@@ -110,7 +109,7 @@ class FastPath:
                     step = self._plain_step(direct, statement) or compiler.compile(
                         view, statement
                     )
-                    if step.effect is not None and step.effect.kind in CHANGES_HELD:
+                    if step.effect is not None and step.effect.needs_leases:
                         return False  # leases may have to be written first
                     if step.statement is not statement:
                         statement = step.statement
@@ -213,7 +212,7 @@ class FastPath:
                 shard = view.runtime(route.shard)
                 if direct.touches_messages:
                     step = self._compiler.compile_bound(view, statement)
-                    if step.effect is not None and step.effect.kind in CHANGES_HELD:
+                    if step.effect is not None and step.effect.needs_leases:
                         return False
                     statement = step.statement
         except StreamfromError:

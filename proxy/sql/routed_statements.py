@@ -33,7 +33,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.message_effects import (
-    CHANGES_HELD,
     STANDS_ALONE,
     EffectKind,
 )
@@ -183,9 +182,7 @@ class RoutedStatements:
         if effect is None or effect.kind in STANDS_ALONE:
             return
         registry, name = self._context.registry, shard.name
-        if effect.kind in CHANGES_HELD or registry.here.awaits_acks(
-            shard.keyspace, name, table
-        ):
+        if effect.needs_leases or registry.here.awaits_acks(shard.keyspace, name, table):
             right = change(table, removes=effect.kind is EffectKind.REMOVE)
             if await self._context.rights.has(shard, right):
                 ids = None if effect.ids is None else tuple(map(literal, effect.ids))

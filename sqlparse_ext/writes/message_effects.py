@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANY_TABLE",
-    "CHANGES_HELD",
     "STANDS_ALONE",
     "UNKNOWN",
     "Effect",
@@ -64,12 +63,11 @@ class EffectKind(StrEnum):
     TOUCH = "TOUCH"  # columns by which nothing is scheduled
 
 
-# What these change must show before that a message was sent.
-CHANGES_HELD: Final = frozenset(
-    {EffectKind.RESCHEDULE, EffectKind.HEARTBEAT, EffectKind.UNKNOWN}
-)
 # These need to know nothing of what was sent or acked before.
 STANDS_ALONE: Final = frozenset({EffectKind.NEW, EffectKind.TOUCH})
+_RESCHEDULES: Final = frozenset(
+    {EffectKind.RESCHEDULE, EffectKind.HEARTBEAT, EffectKind.UNKNOWN}
+)
 _COUNTED: Final = frozenset({EffectKind.ACK, EffectKind.REMOVE})
 
 
@@ -97,6 +95,17 @@ class Effect:
     keys: tuple[Key, ...] = ()
     generated: Key | None = None
     rows: int | None = None
+
+    @property
+    def needs_leases(self) -> bool:
+        """Return whether the rows that it changes must show before that they were sent.
+
+        An id that a removal does not name may be inserted again before anything else shows that it was free: what then distinguishes
+        the new row from the old one is that it shows no lease.
+        """
+        return self.kind in _RESCHEDULES or (
+            self.kind is EffectKind.REMOVE and self.ids is None
+        )
 
     def answered(self, insert_id: int, rows: int | None) -> Effect:
         """Return the effect with the id that the server's OK named, 0 for none, and the rows that it counted."""

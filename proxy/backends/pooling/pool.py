@@ -18,7 +18,7 @@ would cost more than the statement.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.backends.pooling.connection_handover import hand_over, take_diagnostics
 from streamfrom.proxy.backends.pooling.login_roles import LoginRoles
@@ -49,6 +49,13 @@ RESET_TIMEOUT_S: Final = 5.0
 PATIENCE_S: Final = 0.1
 # After so long the server is asked again for more connections of an account than it allowed.
 LIMIT_RETRY_S: Final = 1.0
+
+
+class _AccountLimit(NamedTuple):
+    """A server's refusal of more connections of an account, which its waiters get in the place of PoolTimeout."""
+
+    retry_s: float
+    error: BackendError
 
 
 class Pool:
@@ -86,8 +93,8 @@ class Pool:
         self._lent: set[Backend] = set()
         self._opening = 0
         self._waiting = PoolQueue()
-        # The accounts that the server takes no more connections of, and when it is asked again.
-        self._limited: dict[Account, float] = {}
+        # The accounts that the server takes no more connections of.
+        self._limited: dict[Account, _AccountLimit] = {}
         self._is_serving = False
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -344,19 +351,20 @@ class Pool:
         for is_left_over in (False, True) if len(heads) > 1 else (True,):
             for waiter in heads:
                 account = waiter.owner.account
+                limit = self._limited.get(account)
                 choice = choose(
                     self._idle,
                     waiter.owner,
                     waiter.database,
                     has_room=self.connections < self.size,
-                    may_open=now_s >= self._limited.get(account, 0.0),
+                    may_open=limit is None or now_s >= limit.retry_s,
                     may_displace=is_left_over or now_s - waiter.came_s >= PATIENCE_S,
                 )
                 if choice is Choice.WAIT:
                     continue
-                if account in self._limited and isinstance(choice, Choice | MakeRoom):
+                if limit is not None and isinstance(choice, Choice | MakeRoom):
                     # One login asks for all.
-                    self._limited[account] = now_s + LIMIT_RETRY_S
+                    self._limited[account] = _AccountLimit(now_s + LIMIT_RETRY_S, limit.error)
                 return waiter, choice
         return None
 
@@ -371,8 +379,7 @@ class Pool:
     async def _open(self, owner: ConnectionOwner, database: str | None) -> Backend:
         """Open a connection for a waiter that was served None.
 
-        Where the server takes no more of an own account, wait for one of the account, and raise the server's error in the
-        place of PoolTimeout.
+        Where the server takes no more of an own account, wait for one of the account.
         """
         loop, deadline_s = asyncio.get_running_loop(), 0.0
         backend: Backend | None = None
@@ -380,18 +387,18 @@ class Pool:
             try:
                 backend = await self._open_backend(owner.account, database, owner.variant)
             except BaseException as error:
-                is_limit = isinstance(error, BackendError) and error.code in USER_LIMITS
-                if is_limit and owner.account.is_own:
-                    self._limited[owner.account] = loop.time() + LIMIT_RETRY_S
-                self._take_back(None)
-                if not (is_limit and owner.account.is_own):
+                if not (
+                    isinstance(error, BackendError)
+                    and error.code in USER_LIMITS
+                    and owner.account.is_own
+                ):
+                    self._take_back(None)
                     raise
+                self._limited[owner.account] = _AccountLimit(loop.time() + LIMIT_RETRY_S, error)
+                self._take_back(None)
                 deadline_s = deadline_s or loop.time() + self.timeout_s
                 self._stop_timer()
-                try:
-                    served = await self._line_up(owner, database, deadline_s)
-                except PoolTimeout:
-                    raise error from None
+                served = await self._line_up(owner, database, deadline_s)
                 if served is not None:
                     return served
         self._limited.pop(owner.account, None)
@@ -424,7 +431,9 @@ class Pool:
         """Look again when the first wait ends, or when a server may be asked again."""
         when_s, loop = self._waiting.first_deadline_s(), asyncio.get_running_loop()
         if when_s is not None:
-            retries = [at_s for at_s in self._limited.values() if at_s > loop.time()]
+            retries = [
+                each.retry_s for each in self._limited.values() if each.retry_s > loop.time()
+            ]
             self._timer = loop.call_at(min([when_s, *retries]), self._time_out)
 
     def _stop_timer(self) -> None:
@@ -438,10 +447,13 @@ class Pool:
         for waiter in self._waiting.late(now_s):
             error = PoolTimeout(self._keyspace, self._shard, self.timeout_s)
             self._on_timeout(error)
-            waiter.failed(error)
+            limit = self._limited.get(waiter.owner.account)
+            waiter.failed(error if limit is None else limit.error.with_traceback(None))
         self._serve()
         # An account whose time has come without a waiter asks when it has one.
-        self._limited = {each: at_s for each, at_s in self._limited.items() if at_s > now_s}
+        self._limited = {
+            a: limit for a, limit in self._limited.items() if limit.retry_s > now_s
+        }
         if self._timer is None:
             self._set_timer()
 

@@ -69,6 +69,23 @@ def test_effects(sql, kind, ids):
     assert effect(statement(sql), CURRENT) == Effect(kind, None if ids is None else tuple(ids))
 
 
+@pytest.mark.parametrize(
+    ("sql", "needed"),
+    [
+        ("DELETE FROM m WHERE tenant = 7", True),
+        ("TRUNCATE m", True),
+        ("UPDATE m SET time_next = 5 WHERE id = 1", True),
+        ("DELETE FROM m WHERE id = 7", False),
+        ("UPDATE m SET time_acked = 1800000000000000005", False),
+        ("INSERT INTO m (id) VALUES (1)", False),
+    ],
+)
+def test_what_reschedules_or_frees_ids_that_it_does_not_name_needs_leases(sql, needed):
+    found = effect(statement(sql), CURRENT)
+    assert found is not None
+    assert found.needs_leases is needed
+
+
 @cases(sql=str)
 def test_statements_that_touch_no_message(sql):
     assert effect(statement(sql), CURRENT) is None

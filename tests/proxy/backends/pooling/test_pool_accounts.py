@@ -137,6 +137,17 @@ async def test_in_vain_it_gets_the_servers_error():
 
 
 @running
+async def test_who_comes_later_and_waits_in_vain_gets_the_servers_error_too():
+    server = Server(size=8, limit=1, timeout_s=LIMIT_RETRY_S / 2)
+    await server.pool.acquire(Tenant(account=ANN), "db")
+    # The second one's wait ends at the moment at which the server may be asked again.
+    for _ in range(2):
+        with pytest.raises(BackendError, match="max_user_connections"):
+            await server.pool.acquire(Tenant(account=ANN), "db")
+    assert server.refused <= 2
+
+
+@running
 async def test_the_shards_account_is_refused_at_once():
     server = Server(size=8, limit=1)
     await server.pool.acquire(Tenant(), "db")
