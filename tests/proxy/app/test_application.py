@@ -61,7 +61,6 @@ async def test_a_proxy_starts_serves_and_stops(server):
         await client.close()
     assert logs[-1]["event"] == "stopped"
     assert not any(each is remembered for each in gc.get_objects()), "searched as it ends"
-    gc.unfreeze()
     await until(lambda: not server.connections)
 
 

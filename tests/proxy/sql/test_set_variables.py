@@ -37,9 +37,9 @@ async def test_a_shard_that_went_down_unnoticed_holds_no_login_up(server, other_
 
 @pytest.mark.parametrize("item", ["@a=1", "@@sql_mode='',@`é`='é'"])
 async def test_the_loop_does_not_go_through_all_that_is_set(server, client, item):
-    """A SET of 100 KB was tokenised once more in the loop: 84 ms."""
-    sql = "SET " + ",".join([item] * (100_000 // len(item)))
+    """A long SET was tokenised once more in the loop: 84 ms for 100 KB."""
+    sql = "SET " + ",".join([item] * (40_000 // len(item)))
     with calls_counted() as counts:
         assert (await client.query(sql)).error is None
-    # 15,000 and more if the loop reads the text or goes through what is set; timers take their share.
-    assert counts.most_common(1)[0][1] < 5000, counts.most_common(5)
+    # 6,000 and more if the loop reads the text or goes through what is set; timers take their share.
+    assert counts.most_common(1)[0][1] < 2000, counts.most_common(5)
