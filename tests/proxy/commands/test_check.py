@@ -16,7 +16,6 @@ from tests.proxy.fake_server import MARIADB, PASSWORD
 from tests.proxy.rigs import (
     add_decisions,
     add_message_table,
-    add_tables,
     config_of,
     shard_config,
 )
@@ -42,18 +41,6 @@ def roomy(server, other_server):
     """Both servers allow more connections than any test here asks for."""
     for each in (server, other_server):
         each.on("@@max_connections", Rows((str(each.port), "1", "d", "1000")))
-
-
-async def test_a_sound_configuration_is_all_ok(server, other_server, report):
-    for each in (server, other_server):
-        add_message_table(each)
-    code, lines = await report(config_of(server, other_server))
-    assert code == 0
-    assert lines[0] == "ok       config: 2 keyspaces, root from this machine only"
-    assert f"ok       plain/-: mysql://root@127.0.0.1:{server.port}/db: 8.4.3" in lines
-    assert "ok       plain/-.msg: message table, streams id, message" in lines
-    assert "ok       commerce/80-.msg: message table, streams id, message" in lines
-    assert all(line.startswith("ok ") for line in lines)
 
 
 async def test_a_keyspace_of_the_name_of_the_proxys_own_schema_is_a_warning(server, report):
@@ -304,17 +291,6 @@ async def test_shards_of_different_servers_are_a_warning(server, other_server, r
     )
 
 
-async def test_a_table_without_the_mark_on_one_shard_is_a_fault(server, other_server, report):
-    add_message_table(server)
-    add_tables(other_server, ("msg", "", "InnoDB"))
-    code, lines = await report(config_of(server, other_server))
-    assert code == 1
-    assert (
-        "error    commerce/80-.msg: no message table, which it is on commerce/-80; give it the same columns and comment"
-        in lines
-    )
-
-
 # --- the certificate ------------------------------------------------------------------------
 
 
@@ -330,6 +306,3 @@ async def test_a_certificate_with_its_key_is_looked_at(server, report, tmp_path)
     assert code == 0
     # It is valid for a day, which is soon.
     assert lines[1].startswith(f"warning  server.tls.cert: {cert} expires on ")
-
-
-# --- as JSON --------------------------------------------------------------------------------

@@ -62,16 +62,6 @@ async def test_a_table_is_shown_once():
     assert line.startswith("shop.orders ")
 
 
-async def test_who_looks_once_and_is_told_nothing_knows_why():
-    async def ask():
-        raise CannotTell("gone")
-
-    out = io.StringIO()
-    with pytest.raises(CannotTell, match="gone"):
-        await show(ask, None, out)
-    assert out.getvalue() == ""
-
-
 async def test_who_watches_is_shown_rates_and_reasons_and_goes_on():
     out = io.StringIO()
     more = {**ROW, "delivered": 9}

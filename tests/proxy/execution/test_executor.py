@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.execution.attempt import Attempt
@@ -90,23 +88,6 @@ async def test_the_hot_path_leaves_it_to_others_to_open_a_transaction(server, se
     session.executor.settle(done[0], shape("SELECT 1"))
 
 
-async def test_the_hot_path_does_not_use_a_connection_that_is_gone(server, session):
-    await session.begin()
-    await session.run("SELECT 1")
-    server.break_connections()
-    await until(lambda: session.branches.held[session.shards[0]].is_closed)
-    assert not send_now(session, "SELECT 1", lambda _: None)
-
-
-async def test_an_interrupted_statement_ends_with_the_servers_own_error(server, shard, session):
-    server.once("SLEEP", Silence())
-    running = asyncio.ensure_future(session.run("SELECT SLEEP(9)"))
-    await until(lambda: "SELECT SLEEP(9)" in server.heard)
-    session.executor.interrupt()
-    assert (await running).code == 1317
-    await asyncio.gather(*session.spawned)
-
-
 async def test_a_kill_under_way_never_meets_another_sessions_statement(server, shard, session):
     gate = asyncio.Event()
     server.once("SLEEP", Silence(gate, rows_of(0)))
@@ -118,22 +99,6 @@ async def test_a_kill_under_way_never_meets_another_sessions_statement(server, s
     gate.set()
     await running
     assert shard.pool.connections == 0
-
-
-async def test_a_statement_of_a_client_that_left_is_killed_and_its_connection_closed(
-    server, shard, session
-):
-    server.once("SLEEP", Silence())
-    running = asyncio.ensure_future(session.run("SELECT SLEEP(9)"))
-    await until(lambda: "SELECT SLEEP(9)" in server.heard)
-    thread = server.relays[0].id
-    session.executor.forget()
-    running.cancel()
-    await asyncio.gather(*session.spawned)
-    assert f"KILL {thread}" in server.controlled
-    assert shard.pool.connections == 0
-    with pytest.raises(asyncio.CancelledError):
-        await running
 
 
 async def test_a_blocked_client_is_let_go_on(server, shard, session):

@@ -13,25 +13,12 @@ from streamfrom.proxy.errors import (
 )
 from streamfrom.proxy.wire.commands import query
 from tests.cases import cases
-from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, rows_of, until
+from tests.proxy.fake_answers import HangUp, Rows, Silence, until
 from tests.proxy.rigs import SessionRig
 from tests.sqlparse_ext.facts import shape
 
 
-READ_ONLY = Error(1290, "The MySQL server is running with the --read-only option", "HY000")
-
-
 BIG = Rows(("a",), ((b"x" * 1_000_000,),) * 16)
-
-
-@pytest.mark.parametrize("sql", ["SELECT 1", "INSERT INTO t VALUES (1)"])
-async def test_a_statement_that_was_not_sent_waits_for_the_shard(server, session, sql):
-    server.stop()
-    running = asyncio.ensure_future(session.run(sql))
-    await until(lambda: session.shards[0].trouble is not None)
-    await server.start()
-    assert (await running).error is None
-    assert server.heard.count(sql) == 1
 
 
 async def test_the_wait_for_a_shard_has_an_end(server, shard):
@@ -39,13 +26,6 @@ async def test_the_wait_for_a_shard_has_an_end(server, shard):
     server.stop()
     with pytest.raises(BackendUnavailable, match="nothing was executed there"):
         await session.run("SELECT 1")
-
-
-async def test_a_read_that_broke_before_its_first_byte_is_repeated(server, session):
-    server.on("FROM t", rows_of(5))
-    server.once("FROM t", HangUp(), HangUp())
-    assert (await session.run("SELECT id FROM t")).values == [b"5"]
-    assert server.heard.count("SELECT id FROM t") == 3
 
 
 async def test_a_write_whose_bytes_have_left_is_never_sent_twice(server, shard, session):
@@ -82,12 +62,6 @@ async def test_a_session_whose_own_state_was_lost_while_idle_is_over_too(
         await session.run("SELECT 1")
 
 
-async def test_a_write_that_was_refused_undone_waits_and_is_tried_again(server, session):
-    server.once("INSERT INTO", READ_ONLY)
-    assert (await session.run("INSERT INTO t VALUES (1)")).error is None
-    assert server.heard.count("INSERT INTO t VALUES (1)") == 2
-
-
 # --- what is asked and not relayed: text behind a prepared SELECT, a second stage ------------
 
 
@@ -100,12 +74,6 @@ async def test_a_write_that_is_asked_is_sent_once(server, session):
     with pytest.raises(BackendLost):
         await ask(session, "ALTER TABLE t ADD b INT")
     assert server.heard.count("ALTER TABLE t ADD b INT") == 1
-
-
-async def test_what_is_asked_waits_for_a_read_only_server(server, session):
-    server.once("ALTER", READ_ONLY)
-    assert (await ask(session, "ALTER TABLE t ADD b INT")).ok is not None
-    assert server.heard.count("ALTER TABLE t ADD b INT") == 2
 
 
 async def test_a_question_that_somebody_stopped_is_not_asked_again(server, session):

@@ -9,9 +9,7 @@ from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execu
 from streamfrom.proxy.wire.attribute_encoding import COUNT_FOLLOWS, Attribute, into_execute
 from streamfrom.proxy.wire.binary_parameters import Parameter
 from streamfrom.proxy.wire.commands import (
-    stmt_execute,
     stmt_fetch,
-    stmt_send_long_data,
 )
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.prepare_response import PrepareReader
@@ -49,14 +47,6 @@ def backend():
     return Connection()
 
 
-async def test_a_statement_that_the_server_lost_is_prepared_anew(backend):
-    execution = Execution(KEY, b"", 0)
-    await execution.prepare_on(backend)
-    execution.forget_on(backend)
-    assert execution.packet_for(backend) is None
-    assert backend.statements.take_stale() == [1]
-
-
 async def test_a_server_of_attributes_gets_the_owners_behind_the_parameters(backend):
     backend.takes_attributes = True
     attribute = Attribute(b"n", Parameter(FieldType.VAR_STRING, unsigned=False, data=b"v"))
@@ -70,19 +60,6 @@ async def test_a_server_of_attributes_gets_the_owners_behind_the_parameters(back
             assert packet is not None
             assert packet[9] & COUNT_FOLLOWS
             assert packet[14:] == into_execute(body, 1, attributes)
-
-
-async def test_long_data_goes_ahead_of_the_execution_in_pieces(backend):
-    execution = Execution(KEY, b"body", 4, {1: bytearray(b"x" * (600 << 10)), 3: bytearray()})
-    await execution.prepare_on(backend)
-    assert execution.packet_for(backend) == b"".join(
-        (
-            stmt_send_long_data(1, 1, b"x" * (512 << 10)),
-            stmt_send_long_data(1, 1, b"x" * (88 << 10)),
-            stmt_send_long_data(1, 3, b""),
-            stmt_execute(1, 0, b"body"),
-        )
-    )
 
 
 async def test_only_the_connection_of_a_cursor_has_its_rows(backend):

@@ -5,9 +5,8 @@ import pytest
 
 from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
 from streamfrom.proxy.execution.session_connections import named
-from tests.proxy.fake_answers import Ok, until
+from tests.proxy.fake_answers import until
 from tests.proxy.rigs import SessionRig, running_shard
-from tests.sqlparse_ext.facts import shape
 
 
 class Wish:
@@ -56,20 +55,6 @@ async def test_a_session_that_departs_while_one_is_opened_leaves_it_to_others(se
     (backend,) = shard.pool.idle
     assert wish.got == []
     assert backend.owner is None
-
-
-async def test_an_insert_id_is_waited_for_that_the_next_user_takes_away(server):
-    async with running_shard(server, pool_size=1) as shard:
-        session, other = SessionRig(shard), SessionRig(shard)
-        server.once("INSERT", Ok(last_insert_id=7))
-        await session.run("INSERT INTO t VALUES ()")
-        await other.run("SELECT 1")
-        assert session.state.last_insert_id == 7
-        backend = await session.executor.acquire(shard, "db", shape("SELECT LAST_INSERT_ID()"))
-        assert "SET last_insert_id = 7" in server.heard
-        shard.pool.release(backend)
-        await other.leave()
-        await session.leave()
 
 
 @pytest.mark.parametrize(

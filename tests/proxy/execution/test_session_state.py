@@ -11,7 +11,7 @@ from streamfrom.proxy.execution.session_state import (
     sets_collation,
     sets_untracked,
 )
-from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability, Status, TrackerKind
+from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability, TrackerKind
 from streamfrom.proxy.wire.resultset import Ok, Tracker
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from tests.cases import cases
@@ -87,21 +87,6 @@ def test_residue_is_what_another_session_could_notice(sql, answer, expected):
 
 def state(capabilities=PROXY_OFFER, settings=None):
     return SessionState(int(capabilities), settings or names("utf8mb4", "utf8mb4_general_ci"))
-
-
-def test_the_flags_of_our_own_answers_say_what_a_server_would():
-    session = state()
-    assert session.status == Status.AUTOCOMMIT
-    session.transaction = Transaction(b"BEGIN")
-    assert session.status == Status.AUTOCOMMIT | Status.IN_TRANS
-    session.note([sysvar("autocommit", "OFF")])
-    assert session.status == Status.IN_TRANS
-
-
-def test_drivers_are_told_how_strings_are_written():
-    session = state()
-    session.note([sysvar("sql_mode", "NO_BACKSLASH_ESCAPES")])
-    assert session.status == Status.AUTOCOMMIT | Status.NO_BACKSLASH_ESCAPES
 
 
 def test_a_reset_returns_to_what_the_login_had():

@@ -1,24 +1,10 @@
 import pytest
 
-from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows
 from streamfrom.proxy.execution.session_tracking import bring_insert_id, spread_insert_id
 from tests.cases import cases
-from tests.proxy.fake_answers import Error, Ok, Rows, until
+from tests.proxy.fake_answers import Error, Ok, until
 from tests.proxy.rigs import SessionRig, running_shard
 from tests.sqlparse_ext.facts import shape
-
-
-WHAT_IS_LEFT = "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0) LIMIT 1"
-
-
-@pytest.fixture
-async def pair(server):
-    """Two sessions that take one connection away from each other."""
-    async with running_shard(server, pool_size=1) as shard:
-        sessions = SessionRig(shard), SessionRig(shard)
-        yield sessions
-        for each in sessions:
-            await each.leave()
 
 
 async def test_what_a_departed_session_left_is_undone_before_the_connection_changes_hands(
@@ -139,67 +125,3 @@ async def test_no_other_session_finds_a_copy_of_the_last_insert_id(server, other
 
 
 NAMED = Ok(last_insert_id=90, names_its_id=True)
-
-
-@pytest.mark.parametrize("made_at", [0, 1])
-async def test_of_two_connections_the_one_that_made_an_id_last_tells_it(
-    server, other_server, made_at, both
-):
-    shards = (made_at, 1 - made_at)
-    for number, shard in enumerate((*shards, *shards), 1):
-        (server, other_server)[shard].once("VALUES ()", Ok(last_insert_id=40 + number))
-        await both.run("INSERT INTO t VALUES ()", shard=shard)
-    for shard in shards:
-        (server, other_server)[shard].on("VALUES (90)", NAMED)
-        await both.run("INSERT INTO t VALUES (90)", shard=shard)
-        assert (await both.run("SELECT LAST_INSERT_ID()", shard=shard)).values == [b"44"]
-    assert (await both.run("SELECT LAST_INSERT_ID()", shard=made_at)).values == [b"44"]
-
-
-@cases(sql=str)
-async def test_an_id_that_no_answer_tells_follows_the_session(server, sql, pair):
-    session, other = pair
-    server.on("RETURNING", Rows(("a",), ((b"1",),)))
-    await session.run(sql)
-    (connection,) = server.relays
-    connection.last_insert_id = 41
-    await other.run("SELECT 1")
-    assert (await session.run("SELECT LAST_INSERT_ID()")).values == [b"41"]
-
-
-@pytest.mark.parametrize(
-    ("sql", "answer", "counts", "asks"),
-    [
-        ("SELECT a FROM t", Rows(("a",), ((b"1",), (b"2",))), (2, -1), 0),
-        ("SELECT a FROM t LIMIT 1, 1", Rows(("a",), ((b"2",),)), (3, -1), 1),
-        ("DELETE FROM t", Ok(affected_rows=4), (0, 4), 0),
-        ("DELETE FROM t", Ok(), (0, 0), 0),
-        ("CREATE TABLE u (a INT)", Ok(), (0, 0), 0),
-        ("UPDATE t SET a = 1", Ok(4, info=b"Rows matched: 7  Changed: 4"), (7, 4), 0),
-        ("SELECT oops", Error(1054, "42S22", "no"), (3, -1), 1),
-    ],
-)
-async def test_who_loses_a_connection_takes_the_counts_along(
-    server, sql, answer, counts, asks, pair
-):
-    session, other = pair
-    server.once(sql, answer)
-    await session.run(sql)
-    await other.run("SELECT 1")
-    diagnostics = session.state.diagnostics
-    assert diagnostics is not None
-    assert (diagnostics.found_rows, diagnostics.row_count) == counts
-    assert server.heard.count(WHAT_IS_LEFT) == asks
-
-
-async def test_a_count_that_its_server_alone_knows_is_asked_for_behind_a_write_elsewhere(
-    server, other_server, both
-):
-    server.once(WHAT_IS_LEFT, Rows(tuple("abcd"), ((b"3", b"-1", b"0", b"0"),)))
-    await both.run("SELECT a FROM t LIMIT 1, 1")
-    await both.run("DELETE FROM t", shard=1)
-    (connection,) = both.shards[1].pool.idle
-    found = connection.found_rows
-    assert isinstance(found, CarriedFoundRows)
-    await until(lambda: found.told is not None)
-    assert found.told == 3

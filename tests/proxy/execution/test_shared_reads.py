@@ -94,21 +94,6 @@ async def reader(company):
     await made.leave()
 
 
-async def test_the_reads_of_several_sessions_are_answered_each_with_its_own(
-    server, company, reader
-):
-    readers = [reader, *(Reader(company) for _ in range(4))]
-    for number, each in enumerate(readers):
-        server.on(f"= {number}", rows_of(number))
-        each.send(query(f"SELECT id FROM t WHERE id = {number}".encode()))
-    await until(lambda: all(each.outcome for each in readers))
-    answers = [each.finish().values for each in readers]
-    assert answers == [[str(number).encode()] for number in range(5)]
-    assert len({each.outcome.backend for each in readers}) == 1
-    for each in readers[1:]:
-        await each.leave()
-
-
 @pytest.mark.parametrize(
     "answer", [Error(1054), Rows(("id",), ((b"1",),), warnings=1)], ids=["error", "warnings"]
 )

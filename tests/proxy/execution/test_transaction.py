@@ -1,18 +1,13 @@
-import asyncio
-
 import pytest
 
 from streamfrom.proxy.errors import (
     BackendError,
     BackendLost,
-    PartialCommit,
     TransactionBroken,
-    TransactionSpansShards,
 )
 from streamfrom.proxy.execution.transaction import PendingEffects
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.proxy.fake_answers import Error, HangUp, until
-from tests.proxy.rigs import SessionRig
 
 
 ACK = Effect(EffectKind.ACK, (1,))
@@ -80,30 +75,6 @@ async def test_a_shard_joins_when_a_statement_touches_it(server, other_server, s
     assert [str(shard) for shard, _ in session.branches.open] == ["ks/80-", "ks/-80"]
 
 
-async def test_a_late_branch_repeats_the_savepoints(server, other_server, session):
-    await session.begin()
-    await session.run("SELECT 1", shard=0)
-    for sql in (b"SAVEPOINT a", b"SAVEPOINT b", b"ROLLBACK TO a"):
-        await session.branches.savepoint(sql)
-    await session.run("SELECT 1", shard=1)
-    expected = ["BEGIN", "SAVEPOINT a", "SAVEPOINT b", "ROLLBACK TO a"]
-    assert transactions(server, other_server) == [expected, expected]
-
-
-async def test_one_shard_is_the_limit_where_the_configuration_says_so(low, high, other_server):
-    session = SessionRig(low, high, may_span_shards=False)
-    await session.begin()
-    await session.run("SELECT 1", shard=0)
-    with pytest.raises(
-        TransactionSpansShards, match=r"uses shard 'ks/-80' and may not use 'ks/80-'"
-    ):
-        await session.run("SELECT 1", shard=1)
-    assert transactions(other_server) == [[]]
-    assert high.pool.lent == 0
-    await session.run("SELECT 1", shard=0)
-    await session.leave()
-
-
 # --- COMMIT and ROLLBACK ---------------------------------------------------------------
 
 
@@ -122,20 +93,6 @@ async def test_a_first_commit_that_fails_rolls_everything_back(
     ]
     assert session.published == []
     assert not session.branches.in_transaction
-
-
-async def test_a_later_commit_that_fails_is_a_partial_commit_and_named_so(
-    server, other_server, session, low, high
-):
-    await session.begin()
-    await on_both(session)
-    session.branches.happened(low, "msg", ACK)
-    other_server.once("COMMIT", HangUp())
-    with pytest.raises(PartialCommit) as partial:
-        await session.branches.commit()
-    assert str(partial.value).startswith("partial commit: committed on ks/-80; not on ks/80- (")
-    assert session.published == [("-80", "msg", [ACK])]
-    assert (low.pool.lent, high.pool.lent) == (0, 0)
 
 
 # --- a branch is lost ------------------------------------------------------------------
@@ -180,17 +137,6 @@ async def test_a_branch_that_was_lost_while_idle_is_noticed_before_anything_is_s
     assert "INSERT INTO t VALUES (2)" not in server.heard
 
 
-async def test_a_deadlock_on_one_shard_undoes_the_others(server, other_server, session):
-    await session.begin()
-    await on_both(session)
-    server.once("UPDATE", Error(1213, "Deadlock found", "40001"))
-    assert (await session.run("UPDATE t SET a = 1", shard=0)).code == 1213
-    assert session.state.transaction is None
-    await until(lambda: not other_server.relays)
-    await session.branches.commit()
-    assert transactions(other_server) == [["BEGIN"]]
-
-
 async def test_session_state_outlives_the_transaction_that_broke_around_it(
     server, other_server, session, low
 ):
@@ -225,21 +171,6 @@ async def test_after_a_deadlock_elsewhere_session_state_waits_for_rollback(serve
 
 
 # --- the end ---------------------------------------------------------------------------
-
-
-async def test_a_session_that_leaves_during_its_commit_closes_the_connection(
-    server, session, low
-):
-    await session.begin()
-    await session.run("INSERT INTO t VALUES (1)", shard=0)
-    server.once("COMMIT", HangUp())
-    committing = asyncio.ensure_future(session.branches.commit())
-    await until(lambda: session.branches.held[low].is_busy)
-    session.executor.forget()
-    committing.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await committing
-    await until(lambda: low.pool.connections == 0)
 
 
 async def test_a_transaction_has_begun_with_its_begin_or_else_with_its_first_shard(

@@ -1,10 +1,8 @@
 import pytest
 
-from streamfrom.proxy.errors import SessionLost
-from streamfrom.proxy.wire.constants import FieldType, TrackerKind
-from streamfrom.proxy.wire.resultset import Tracker
+from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.errors import Unsupported
-from tests.proxy.fake_answers import Error, Ok, Rows
+from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.rigs import SessionRig, running_shard
 
 
@@ -12,7 +10,6 @@ TYPES = (FieldType.LONGLONG, *[FieldType.VAR_STRING] * 3)
 COLUMNS = ("v", "charset", "collation", "hex")
 NAMES = "user_variables_by_thread"
 UNSET = Rows(COLUMNS, ((None, b"binary", b"binary", None),), types=(FieldType.VAR_STRING,) * 4)
-CHANGED = Ok(trackers=(Tracker(TrackerKind.STATE, "", "1"),))
 
 
 def number(value):
@@ -36,42 +33,6 @@ async def shards(server, other_server):
 @pytest.fixture
 async def session(shards):
     return SessionRig(*shards)
-
-
-def said(server):
-    return [sql for sql in server.heard if "@`" in sql]
-
-
-def asked_for_names(server):
-    return sum(NAMES in sql for sql in server.controlled)
-
-
-async def test_a_connection_elsewhere_is_given_what_was_set(
-    server, other_server, shards, session
-):
-    server.on("SELECT @`a`", number(5))
-    other_server.once("SELECT @`a`", UNSET, number(5))
-    await session.run("SET @a = 5")
-    await session.run("SELECT b FROM t", shard=1)
-    question = "SELECT @`a`, CHARSET(@`a`), COLLATION(@`a`), HEX(@`a`) LIMIT 1"
-    assert said(other_server) == [question, "SET @`a` = CAST('5' AS SIGNED)", question]
-    assert shards[1] in session.branches.held, "nobody else may have it like this"
-    await session.run("SELECT @a", shard=1)
-    await session.run("SELECT @a", shard=0)
-    assert len(said(other_server)) == 3, "reading changes nothing"
-    assert len(said(server)) == asked_for_names(server) == 1, "they were asked for once"
-    await session.leave()
-
-
-@pytest.mark.parametrize("sql", ["CALL p()", "INSERT INTO t VALUES (1)", "SELECT f()"])
-async def test_what_a_stored_program_set_is_asked_for(server, other_server, session, sql):
-    server.once(sql, CHANGED)
-    server.on("SELECT @`a`", number(5))
-    other_server.once("SELECT @`a`", UNSET, number(5))
-    await session.run(sql)
-    await session.run("SELECT 1", shard=1)
-    assert "SET @`a` = CAST('5' AS SIGNED)" in said(other_server)
-    await session.leave()
 
 
 async def test_who_may_not_read_their_names_is_told_so(server, shards, session):
@@ -113,25 +74,4 @@ async def test_a_server_that_does_not_answer_the_question_is_an_error(server, sh
     await session.run("SET @a = 5")
     with pytest.raises(Unsupported, match="XAER_RMFAIL"):
         await session.run("SELECT 1", shard=1)
-    await session.leave()
-
-
-async def test_a_lost_connection_has_lost_the_variables(server, other_server, shards, session):
-    await session.run("SET @a = 5")
-    server.break_connections()
-    with pytest.raises(SessionLost):
-        await session.run("SELECT 1", shard=1)
-    assert shards[1].pool.lent == 0
-    await session.leave()
-
-
-async def test_warnings_are_those_of_the_clients_own_statement(server, other_server, session):
-    server.on("SELECT @`a`", number(5))
-    other_server.on("SELECT @`a`", number(5))
-    server.on("SHOW WARNINGS", Rows(("Level", "Code", "Message")))
-    server.once("SET @a", Ok(warnings=1))
-    await session.run("SET @a = '1x' + 4")
-    await session.run("SELECT 1", shard=1)
-    heard = [sql for sql in server.heard if sql == "SHOW WARNINGS" or NAMES in sql]
-    assert heard[0] == "SHOW WARNINGS"
     await session.leave()

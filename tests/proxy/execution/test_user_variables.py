@@ -3,7 +3,6 @@ import pytest
 from streamfrom.proxy.execution.user_variables import (
     VALUE_BYTES_MAX,
     VariableValue,
-    assignment,
     differing,
     question,
     read,
@@ -28,40 +27,6 @@ def said(kind, value, charset=BINARY, digits=None, flags=0, name="a", rows=1):
     )
     row = text_row([value, *charset, digits])
     return read(name, [column] * 4, [row] * rows)
-
-
-def test_one_question_asks_for_all_that_makes_a_value():
-    assert question("a `b") == (
-        b"SELECT @`a ``b`, CHARSET(@`a ``b`), COLLATION(@`a ``b`), HEX(@`a ``b`) LIMIT 1"
-    )
-
-
-@pytest.mark.parametrize(
-    ("value", "sql"),
-    [
-        (said(INT, b"-5"), b"CAST('-5' AS SIGNED)"),
-        (said(INT, None), b"CAST(NULL AS SIGNED)"),
-        (
-            said(INT, b"18446744073709551615", flags=FieldFlag.UNSIGNED),
-            b"CAST('18446744073709551615' AS UNSIGNED)",
-        ),
-        (said(DECIMAL, b"-1.50"), b"CAST('-1.50' AS DECIMAL(3,2))"),
-        (said(DECIMAL, b"0.001"), b"CAST('0.001' AS DECIMAL(3,3))"),
-        (said(DECIMAL, b"0"), b"CAST('0' AS DECIMAL(1,0))"),
-        (said(DECIMAL, None), b"CAST(NULL AS DECIMAL)"),
-        (said(DOUBLE, b"-0"), b"-0e0"),
-        (said(DOUBLE, b"1e300"), b"1e300"),
-        (said(DOUBLE, b"0.30000000000000004"), b"0.30000000000000004e0"),
-        (said(DOUBLE, None), b"NULL + 0e0"),
-        (said(BLOB, b"\0A", BINARY, b"0041"), b"_binary x'0041'"),
-        (said(TEXT, b"?", LATIN, b"E9"), b"_latin1 x'E9' COLLATE latin1_bin"),
-        (said(BLOB, None, LATIN), b"_latin1 x'' COLLATE latin1_bin, @`a` = NULL"),
-        (said(SHAPE, b"...", BINARY, b"E61000000102"), b"ST_GeomFromWKB(x'0102', 4326)"),
-        (said(SHAPE, None), b"ST_GeomFromWKB(NULL)"),
-    ],
-)
-def test_each_type_has_a_literal_that_is_exactly_it(value, sql):
-    assert assignment("a", value) == b"SET @`a` = " + sql
 
 
 @pytest.mark.parametrize(

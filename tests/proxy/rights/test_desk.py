@@ -89,17 +89,6 @@ async def test_a_failure_that_is_no_refusal_takes_no_right_away_and_gives_none(
     assert failure.message in str(caught.value), "a refusal does not stand in"
 
 
-async def test_roles_that_were_set_are_set_for_the_question_and_left_with_it(
-    server, shard, app, desk
-):
-    await desk.check(Question(app, "`buyers`", shard, TAKE))
-    at = server.heard.index("SET ROLE `buyers`")
-    assert server.heard[at + 1] == SELECT
-    assert shard.pool.connections == 0
-    await desk.check(Question(app, None, shard, TAKE))
-    assert len(questions(server)) == 4, "without the roles it is another question"
-
-
 async def test_an_act_that_cannot_wait_is_allowed_once_the_answer_is_known(
     server, shard, app, desk
 ):
@@ -145,23 +134,6 @@ async def test_a_stream_ends_when_its_right_could_not_be_asked_for_any_more(serv
     unwatch()
     desk.changed()
     await until(lambda: not any("_keep_watch" in repr(task) for task in asyncio.all_tasks()))
-
-
-async def test_an_account_sees_its_tables_by_one_look_however_many_there_are(
-    server, shard, app, desk
-):
-    names = [f"queue_{number}" for number in range(1000)]
-    server.on("information_schema.schemata", Rows(("n",), ((shard.database.encode(),),)))
-    server.on(TABLES, Rows(("n",), tuple((name.encode(),) for name in names)))
-    sight = await desk.sight([Question(app, None, shard, None)])
-    assert all(sight.sees(shard.keyspace, name) for name in names)
-    assert not sight.sees(shard.keyspace, "another")
-    assert not sight.sees("another")
-    assert len([sql for sql in server.heard if TABLES in sql]) == 1
-    server.on("information_schema.schemata", Rows(("n",)))
-    desk.changed()
-    sight = await desk.sight([Question(app, None, shard, None)])
-    assert not sight.sees(shard.keyspace)
 
 
 async def test_of_several_shards_the_account_sees_what_all_show(

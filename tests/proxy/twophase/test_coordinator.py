@@ -9,14 +9,12 @@ from streamfrom.proxy.errors import (
     CommitPending,
     CommitRefused,
     CommitUnknown,
-    NoDecisionTable,
     TransactionBroken,
 )
 from streamfrom.proxy.twophase.coordinator import Coordinator
 from streamfrom.proxy.twophase.decisions import Decisions
 from streamfrom.proxy.twophase.xid import FORMAT_ID, GlobalId
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Silence, until
 from tests.proxy.rigs import SessionRig, add_decisions, running_shard
@@ -114,41 +112,6 @@ async def test_the_first_shard_decides_once_all_others_are_prepared(
     assert any("DELETE FROM streamfrom.decisions" in text for text in server.controlled)
 
 
-async def test_a_late_branch_repeats_the_savepoints(other_server, session):
-    await session.begin()
-    await session.run("SELECT 1", shard=0)
-    await session.branches.savepoint(b"SAVEPOINT a")
-    await session.run("SELECT 1", shard=1)
-    assert other_server.heard[-3:-1] == [f"XA START {XID}", "SAVEPOINT a"]
-
-
-async def test_without_autocommit_a_branch_begins_behind_a_commit(other_server, session):
-    """MySQL counts a mere SHOW as the beginning of something, and refuses XA START then."""
-    await session.run("SET autocommit = 0", shard=0)
-    await session.run("INSERT INTO t VALUES (1)", shard=0)
-    await session.run("INSERT INTO t VALUES (1)", shard=1)
-    assert steps(other_server) == ["COMMIT", "XA START"]
-
-
-async def test_a_shard_without_a_table_takes_no_part(server, other_server, session, high):
-    other_server.on("SELECT branches", Error(1142, "SELECT command denied", "42000"))
-    await session.begin()
-    await session.run("SELECT 1", shard=0)
-    with pytest.raises(NoDecisionTable, match="SELECT command denied"):
-        await session.run("SELECT 1", shard=1)
-    assert high.pool.lent == 0
-    await session.branches.commit()
-    assert steps(server) == ["BEGIN", "COMMIT"]
-
-
-@pytest.mark.parametrize("sql", ["CALL p()", "LOCK TABLES t WRITE", "EXECUTE s", "XA END 'x'"])
-async def test_what_may_commit_by_itself_is_refused_beside_others(session, other_server, sql):
-    await on_both(session)
-    with pytest.raises(Unsupported, match='with transaction_mode = "twopc", as it may commit'):
-        await session.run(sql, shard=1)
-    assert sql not in other_server.heard
-
-
 async def test_a_shard_that_ends_its_part_by_itself_breaks_the_transaction(server, session):
     await on_both(session)
     connection = next(c for c in server.relays if c.in_transaction)
@@ -156,16 +119,6 @@ async def test_a_shard_that_ends_its_part_by_itself_breaks_the_transaction(serve
     await session.run("SELECT f()", shard=0)
     with pytest.raises(TransactionBroken, match="'ks/-80' ended its part by itself"):
         await session.run("SELECT 1", shard=1)
-
-
-async def test_a_deadlock_closes_a_branch_that_would_refuse_everything(
-    server, other_server, session, high
-):
-    await on_both(session)
-    other_server.once("UPDATE", Error(1213, "Deadlock found", "40001"))
-    assert (await session.run("UPDATE t SET a = 1", shard=1)).code == 1213
-    await until(lambda: high.pool.connections == 0)
-    await until(lambda: not server.relays)
 
 
 # --- before the decision -------------------------------------------------------------------
@@ -216,16 +169,6 @@ async def test_a_decision_outside_of_the_transaction_is_none(server, other_serve
     assert "XA PREPARE" not in steps(other_server)
 
 
-async def test_a_session_that_reads_only_commits_without_a_decision(
-    server, other_server, session
-):
-    await on_both(session)
-    for each in (server, other_server):
-        each.on("INSERT INTO streamfrom.decisions", Error(1792, "in a READ ONLY transaction"))
-    await session.branches.commit()
-    assert steps(server) == ["BEGIN", "DECIDE", "ROLLBACK"]
-
-
 # --- the decision --------------------------------------------------------------------------
 
 
@@ -271,16 +214,6 @@ async def test_as_long_as_nobody_knows_nothing_is_undone(
 
 
 # --- behind the decision -------------------------------------------------------------------
-
-
-async def test_a_shard_that_did_not_follow_is_told_again(server, other_server, session):
-    await on_both(session)
-    other_server.once("XA COMMIT", HangUp(), Error(1290, "--read-only"), Ok())
-    await session.branches.commit()
-    assert [t for t in other_server.controlled if t.startswith("XA COMMIT")] == [
-        f"XA COMMIT {XID}"
-    ] * 2
-    assert len(session.published) == 2
 
 
 async def test_a_shard_that_does_not_follow_in_time_is_named(server, other_server, session):

@@ -111,16 +111,6 @@ async def test_a_shard_that_does_not_let_us_look_is_told_of_once(other_server, w
     assert events == ["cannot look for unfinished transactions"]
 
 
-async def test_it_goes_on_in_the_background_until_it_is_stopped(server, other_server, watch):
-    await watch.recovery.start()
-    other_server.on("XA RECOVER", prepared(XID))
-    server.on("FOR UPDATE NOWAIT", DECIDED)
-    await until(lambda: finished(other_server))
-    watch.decisions.forget(watch.shards[0], WHOLE)
-    await watch.recovery.stop()
-    assert any(text.startswith("DELETE") for text in server.controlled)
-
-
 async def test_a_fault_of_its_own_does_not_end_it(watch, monkeypatch):
     looked = []
 

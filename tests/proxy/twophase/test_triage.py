@@ -62,14 +62,6 @@ def test_a_branch_whose_decision_is_kept_elsewhere_is_told_once_and_left_alone()
     assert look(triage, 6, b=seen(branch)).strangers == ()
 
 
-def test_a_decision_is_forgotten_after_long_quiet():
-    triage = made()
-    row = (FIRST, (B, C))
-    assert look(triage, 0, a=seen(decided=[row]), b=seen(), c=seen()).forget == ()
-    assert look(triage, 59, a=seen(decided=[row]), b=seen(), c=seen()).forget == ()
-    assert look(triage, 60, a=seen(decided=[row]), b=seen(), c=seen()).forget == (FIRST,)
-
-
 def test_a_branch_seen_in_between_begins_the_quiet_anew():
     triage = made()
     row = (FIRST, (B,))
@@ -78,15 +70,6 @@ def test_a_branch_seen_in_between_begins_the_quiet_anew():
     look(triage, 51, a=seen(decided=[row]), b=seen())
     assert look(triage, 100, a=seen(decided=[row]), b=seen()).forget == ()
     assert look(triage, 111, a=seen(decided=[row]), b=seen()).forget == (FIRST,)
-
-
-def test_while_a_shard_of_it_is_away_no_decision_is_forgotten():
-    triage = made()
-    row = (FIRST, (B, C))
-    for now_s in (0, 100, 200):
-        assert look(triage, now_s, a=seen(decided=[row]), b=seen()).forget == ()
-    assert look(triage, 210, a=seen(decided=[row]), b=seen(), c=seen()).forget == ()
-    assert look(triage, 270, a=seen(decided=[row]), b=seen(), c=seen()).forget == (FIRST,)
 
 
 def test_the_decision_of_a_live_transaction_is_not_forgotten():

@@ -7,7 +7,7 @@ from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.sessions.session import Session
 from streamfrom.proxy.vtgate.inner_client import READ_BYTES, InnerClient, enter
-from tests.proxy.fake_answers import Error, Ok, Rows, until
+from tests.proxy.fake_answers import Ok, Rows, until
 from tests.proxy.rigs import running_proxy
 
 
@@ -22,28 +22,6 @@ async def client_of(proxy, host="127.0.0.1", user="root", password="", database=
     return await InnerClient.open(
         lambda link: Session(services, link, next(numbers)), host, user, password, database
     )
-
-
-async def test_a_statement_without_rows_tells_how_many_it_changed(server, proxy):
-    client = await client_of(proxy)
-    server.on("UPDATE t", Ok(affected_rows=3))
-    assert (await client.run(b"UPDATE t SET a = 1")).affected_rows == 3
-    server.on("UPDATE u", Error(1142, "denied", "42000"))
-    with pytest.raises(BackendError) as refused:
-        await client.run(b"UPDATE u SET a = 1")
-    assert refused.value.wire_code() == (1142, "42000")
-    assert (await client.run(b"UPDATE t SET a = 1")).affected_rows == 3
-    client.close()
-
-
-async def test_an_error_behind_rows_is_raised_behind_them(server, proxy):
-    client = await client_of(proxy)
-    server.on("SELECT a", Rows(("a",), ((b"1",),), then=Error(1317, "interrupted")))
-    rows = client.rows(b"SELECT a FROM t")
-    assert [await anext(rows), await anext(rows)] == [[], [b"\x011"]]
-    with pytest.raises(BackendError, match="interrupted"):
-        await anext(rows)
-    client.close()
 
 
 async def test_the_session_has_the_callers_host_and_ends_with_the_client(proxy):

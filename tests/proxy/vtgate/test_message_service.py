@@ -1,4 +1,3 @@
-import asyncio
 import itertools
 
 import grpc
@@ -10,10 +9,8 @@ from streamfrom.proxy.sessions.session import Session
 from streamfrom.proxy.tls import ServerTls
 from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
 from streamfrom.proxy.vtgate.message_service import (
-    IDS_AT_ONCE,
     REQUEST_BYTES_MAX,
     MessageService,
-    literal_list,
 )
 from tests.proxy.certificates import issued, write_certificate
 from tests.proxy.fake_answers import Ok
@@ -50,19 +47,6 @@ def ack_of(channel):
 ONE = pb.MessageAckRequest(name="msg", ids=[pb.Value(type=pb.INT64, value=b"1")])
 
 
-async def test_an_ack_is_an_update(server, proxy):
-    server.on("UPDATE `msg`", Ok(affected_rows=1))
-    service = await service_of(proxy)
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{service.port}") as channel:
-        answer = await ack_of(channel)(ONE)
-        assert answer.result.rows_affected == 1
-        long = pb.MessageAckRequest(name="x" * 5000)
-        with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await ack_of(channel)(long)
-        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    await service.stop()
-
-
 @pytest.mark.parametrize("method", ["MessageStream", "MessageAck"])
 async def test_a_request_that_cannot_be_read_is_the_callers_fault(proxy, method):
     service = await service_of(proxy)
@@ -85,23 +69,6 @@ async def test_no_more_than_gRPCs_own_limit_is_taken_whatever_packets_may_be(pro
             await call(bytes(REQUEST_BYTES_MAX + 1))
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     await service.stop()
-
-
-async def test_others_have_their_turns_while_the_ids_of_an_ack_become_literals():
-    ids = [pb.Value(type=pb.INT64, value=b"%d" % number) for number in range(50_000)]
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.ensure_future(count())
-    listed = await literal_list(ids)
-    counting.cancel()
-    assert listed.split(b",") == [b"%d" % number for number in range(50_000)]
-    assert turns > len(ids) // IDS_AT_ONCE // 20, "it is some 60 ms of work"
 
 
 async def test_with_certificates_it_speaks_tls_alone_and_asks_for_one_where_the_wire_does(
