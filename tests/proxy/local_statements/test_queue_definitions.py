@@ -109,26 +109,10 @@ def partitioned(unit, more="", columns="a INT"):
     return create_table(queue, new_comment(queue), NOW_NS).decode()
 
 
-def test_a_queue_is_partitioned_by_the_time_in_its_ids():
-    text = partitioned("DAY")
-    assert (
-        "'\nPARTITION BY RANGE (`id`) (PARTITION `p20270115` VALUES LESS THAN (215167795200000),"
-        " PARTITION `p20270116` VALUES LESS THAN (215734026240000), "
-    ) in text
-    assert text.endswith(", PARTITION `prest` VALUES LESS THAN MAXVALUE)")
-    assert text.count("VALUES LESS THAN (") == 8
-    assert partitioned("HOUR").count("VALUES LESS THAN (") == 37
-    assert shape(text).tables[0].name == "q"
-
-
 @cases(columns=str, more=str, words=str)
 def test_a_queue_that_cannot_be_partitioned(columns, more, words):
     with pytest.raises(BadQueue, match=words):
         partitioned("HOUR", more, columns)
-
-
-def test_a_unique_index_may_contain_the_id():
-    assert "UNIQUE KEY u (a, id)" in partitioned("DAY", columns="a INT, UNIQUE KEY u (a, id)")
 
 
 SERVERS = {

@@ -25,27 +25,10 @@ MYSQL = """CREATE TABLE `q` (
   KEY `poller_idx` (`time_acked`,`priority`,`time_next` DESC),
   KEY `k` (`a`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COMMENT='vitess_message,vt_ack_wait=30,vt_auto_id=on,vt_message_cols=id|a'"""
-MARIADB = """CREATE TABLE `q` (
-  `id` bigint(20) NOT NULL,
-  `priority` tinyint(4) NOT NULL DEFAULT 50,
-  `epoch` bigint(20) NOT NULL DEFAULT 0,
-  `time_next` bigint(20) DEFAULT 0,
-  `time_acked` bigint(20) DEFAULT NULL,
-  `state` varchar(11) GENERATED ALWAYS AS (case `time_acked`) VIRTUAL INVISIBLE,
-  `a` int DEFAULT NULL COMMENT 'x, y',
-  PRIMARY KEY (`id`),
-  KEY `poller_idx` (`time_acked`,`priority`,`time_next`),
-  KEY `k` (`a`)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COMMENT='vitess_message,vt_ack_wait=30,vt_auto_id=on,vt_message_cols=id|a'"""
 AGAIN = (
     "CREATE QUEUE `q` (\n  `a` int DEFAULT NULL COMMENT 'x, y',\n  KEY `k` (`a`)\n)\n"
     "WITH (ack_wait = 30, auto_id = on, message_cols = 'id|a')"
 )
-
-
-@pytest.mark.parametrize("definition", [MYSQL, MARIADB])
-def test_a_queue_that_is_made_again(definition):
-    assert create_queue("q", definition) == AGAIN
 
 
 @pytest.mark.parametrize(("name", "unit"), [("p2027011523", "HOUR"), ("p20270115", "DAY")])
@@ -64,10 +47,9 @@ def test_other_partitions_are_nothing_that_create_queue_makes():
         create_queue("q", MYSQL + "\n/*!50100 PARTITION BY HASH (`id`)\nPARTITIONS 4 */")
 
 
-@pytest.mark.parametrize("definition", [MYSQL, MARIADB])
-def test_the_index_that_its_settings_make_is_not_named(definition):
+def test_the_index_that_its_settings_make_is_not_named():
     needed = "vt_purge_after=9,vt_batch_size=1,vt_cache_size=1,vt_poller_interval=9"
-    ordered = definition.replace(
+    ordered = MYSQL.replace(
         "  KEY `k` (`a`)",
         "  KEY `k` (`a`),\n  KEY `order_idx` (`a`,`time_acked`,`epoch`,`priority`,`time_next`)",
     ).replace("vt_message_cols=id|a", f"{needed},vt_key=a,vt_max_per_key=1")

@@ -1,5 +1,3 @@
-import pytest
-
 from streamfrom.proxy.local_statements.show_vitess import Tablet, show_vitess
 from tests.proxy.keyspaces import PLAIN, SHARDED
 from tests.sqlparse_ext.facts import statement
@@ -34,17 +32,3 @@ def test_a_tablet_is_a_server_of_a_shard():
 def test_like_chooses_tablets_by_host_and_where_chooses_none_as_in_vitess():
     assert [row[6] for row in told("SHOW VITESS_TABLETS LIKE 'db_'")[1]] == [b"db1", b"db2"]
     assert len(told("SHOW vitess_tablets WHERE keyspace = 'x'")[1]) == 3
-
-
-@pytest.mark.parametrize("what", ["KEYSPACES", "VITESS_KEYSPACES"])
-def test_keyspaces_come_in_the_order_of_their_names(what):
-    assert told(f"SHOW {what}") == (["Database"], [(b"commerce",), (b"plain",)])
-    assert told(f"SHOW {what} LIKE 'p%'")[1] == [(b"plain",)]
-
-
-def test_the_target_is_told_as_the_client_named_it():
-    assert told("SHOW VITESS_TARGET", "commerce:-80@replica") == (
-        ["Target"],
-        [(b"commerce:-80@replica",)],
-    )
-    assert told("SHOW VITESS_TARGET")[1] == [(b"",)]

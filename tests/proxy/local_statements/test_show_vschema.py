@@ -23,10 +23,6 @@ def test_tables_are_those_of_the_selected_keyspace():
     assert rows == [("msg",), ("multi",), ("named",), ("pin",), ("pin_high",), ("ref",), ("t",)]
 
 
-def test_a_keyspace_without_a_vschema_has_no_tables():
-    assert told("show vschema tables", PLAIN)[1] == []
-
-
 def test_tables_need_a_keyspace():
     with pytest.raises(NoDatabaseSelected):
         told("SHOW VSCHEMA TABLES", None)
@@ -36,13 +32,6 @@ def test_vindexes_of_all_keyspaces():
     assert told("SHOW VSCHEMA VINDEXES") == (
         ["Keyspace", "Name", "Type", "Params", "Owner"],
         [("commerce", "md5", "binary_md5", "", ""), ("commerce", "numeric", "numeric", "", "")],
-    )
-
-
-def test_keyspaces():
-    assert told("SHOW VSCHEMA KEYSPACES", None) == (
-        ["Keyspace", "Sharded", "Foreign Key", "Comment"],
-        [("commerce", "true", "unmanaged", ""), ("plain", "false", "unmanaged", "")],
     )
 
 

@@ -62,12 +62,6 @@ def test_values_and_vindex_are_told():
     assert (found["Values"], found["Vindex"]) == (["5", "6", "NULL"], "numeric")
 
 
-@cases(sql=str, operator=str)
-def test_a_write_goes_to_primaries(sql, operator):
-    found = plan(sql)
-    assert (found["OperatorType"], found["TargetTabletType"]) == (operator, "PRIMARY")
-
-
 def test_a_write_that_is_split_tells_each_part():
     assert plan(f"INSERT INTO t (id) VALUES (5), ({HIGH})")["Queries"] == {
         "-80": "INSERT INTO t (id) VALUES (5)",

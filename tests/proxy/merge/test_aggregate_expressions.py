@@ -29,27 +29,6 @@ def tried(sql, values, results, *, wanted=None, exact=False):
     return found, [COUNTER, *results, *twice]
 
 
-def test_a_shard_computes_the_clients_text_from_typed_rows():
-    found, columns = tried(
-        "SELECT SUM(a) / COUNT(*) FROM t WHERE b = 5",
-        [number("SUM"), number("COUNT", kind=INT)],
-        [number("x", 4)],
-    )
-    assert found.trial() == (
-        b"SELECT `streamfrom:n`, `streamfrom:1`, `streamfrom:2`, (`streamfrom:1` / `streamfrom:2`)"
-        b" FROM (SELECT 0 AS `streamfrom:n`, SUM(a) AS `streamfrom:1`, COUNT(*) AS `streamfrom:2`"
-        b" FROM t WHERE 1=0 HAVING 1=0) AS `streamfrom`"
-    )
-    asked = found.question([[None, b"10", b"4"]])
-    assert asked.startswith(
-        b"SELECT `streamfrom:n`, (`streamfrom:1` / `streamfrom:2`)"
-        b" FROM (SELECT `n`, `SUM`, `COUNT` FROM JSON_TABLE("
-    )
-    assert b'[["0","10","4"]]'.hex().encode() in asked
-    row = text_row([b"0", b"2.5000"])
-    assert found.answer([[None, b"10", b"4"]], columns, [row]) == [{0: Computed(b"2.5000")}]
-
-
 def test_group_columns_and_aliases_of_aggregates_are_values_too():
     found = computation(
         "SELECT a, SUM(b) AS s, a + COUNT(*) FROM t GROUP BY a HAVING s / 2 > 3 OR a = 1"
@@ -59,15 +38,6 @@ def test_group_columns_and_aliases_of_aggregates_are_values_too():
     assert b"(`streamfrom:1` / 2 > 3 OR `streamfrom:0` = 1)" in text
     assert b"a AS `streamfrom:0`" in text
     assert b"FROM t WHERE 1=0 GROUP BY a HAVING 1=0" in text
-
-
-def test_rows_may_come_in_any_order():
-    found, columns = tried(
-        "SELECT -COUNT(*) FROM t", [number("c", kind=INT)], [number("x", kind=INT)]
-    )
-    rows = [text_row([b"1", b"-7"]), text_row([b"0", b"-5"])]
-    answers = found.answer([[None, b"5"], [None, b"7"]], columns, rows)
-    assert [each[0].text for each in answers] == [b"-5", b"-7"]
 
 
 def test_what_a_shard_computes_with_other_types_is_refused():
@@ -178,15 +148,3 @@ def test_an_average_that_servers_take_for_another_integer_is_refused(average):
         Unsupported, match=r"CAST\(AVG\(a\) AS SIGNED\) over several shards: an AVG"
     ):
         integer_of(average)
-
-
-def test_an_average_may_have_as_many_digits_as_a_decimal_has():
-    large = b"9" * 50
-    shown, precise = large + b".3333", large + b".333333333"
-    found, columns = tried(
-        "SELECT COALESCE(AVG(a), 0) FROM t", [number("AVG", 4)], [number("x", 4)]
-    )
-    row = [b"0", shown, precise]
-    assert found.answer([[None, shown, precise]], columns, [text_row(row)]) == [
-        {0: Computed(shown, is_cut=True)}
-    ]

@@ -1,6 +1,5 @@
 from decimal import ROUND_HALF_UP, Decimal
 
-import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.merge.aggregates import (
@@ -49,24 +48,6 @@ def test_an_average_is_rounded_half_away_from_zero_at_the_announced_scale(values
     exact = sum(map(Decimal, values)) / (count * len(values))
     rounded = exact.quantize(Decimal("0.000001"), ROUND_HALF_UP)
     assert Decimal(run(average, *rows).decode()) == rounded
-
-
-@pytest.mark.parametrize(
-    ("decimals", "total", "count", "digits"),
-    [
-        (0, b"4", b"3", b"1.333333333"),
-        (0, b"-4", b"3", b"-1.333333333"),
-        (3, b"4.000", b"3", b"1.333333333"),
-        (6, b"4.000000", b"3", b"1.333333333333333333"),
-        (0, None, b"0", None),
-    ],
-)
-def test_an_average_has_digits_to_the_end_of_a_word(decimals, total, count, digits):
-    average = Average(
-        Sum(0, ColumnDefinition("s", decimals=decimals)), Folded(1, "COUNT"), decimals + 4
-    )
-    run(average, [total, count])
-    assert average.cut() == digits
 
 
 def test_an_average_of_floats_has_the_digits_it_shows():

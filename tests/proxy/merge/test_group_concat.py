@@ -63,22 +63,6 @@ def test_a_text_that_a_server_would_cut_is_refused():
         run(concatenation(bytes_max=4), (b"xx", 2, b"1"))
 
 
-def test_shards_are_asked_for_each_text_by_its_bytes():
-    listed = Listed(*call("GROUP_CONCAT(a, '-', b ORDER BY c DESC, d SEPARATOR '|')"))
-    assert listed.ordered == [b"c DESC", b"d"]
-    assert listed.bytes == b"CAST(CONCAT(a, '-', b) AS BINARY)"
-    assert listed.parts[0] == b"MIN(CONCAT(a, '-', b))"
-
-
-def test_lists_are_the_same_whatever_separates_them():
-    one, other, third = (
-        Listed(*call(f"GROUP_CONCAT(a ORDER BY {order})"))
-        for order in ("b", "B SEPARATOR ';'", "b DESC")
-    )
-    assert one.is_same(other)
-    assert not one.is_same(third)
-
-
 @cases(sql=str, separator=str.encode)
 def test_a_separator_is_a_comma_or_what_is_given(sql, separator):
     assert separator_of(*call(sql)) == separator

@@ -26,30 +26,9 @@ def test_exact_averages_of_distinct_values_with_fixed_decimals_are_refused():
         planned(GroupsQuery(query, 1 << 20, exact=True), columns)
 
 
-def test_strings_are_grouped_by_any_weight_of_the_group():
-    found = plan("SELECT a, MIN(b) FROM t GROUP BY a", strings=("a", "MIN(b)"))
-    assert found.sql() == (
-        b"SELECT MIN(HEX(WEIGHT_STRING(a))), a, MIN(b), HEX(WEIGHT_STRING(MIN(b)))"
-        b" FROM t GROUP BY a ORDER BY a"
-    )
-
-
 def run(sql, parts, *shards, columns=None):
     columns = columns or [number(str(index)) for index in range(9)]
     return answer(plan(sql, columns).merger(len(shards), parts), *shards)
-
-
-def test_group_concat_is_put_together_beside_other_aggregates():
-    sql = "SELECT a, GROUP_CONCAT(b ORDER BY c), COUNT(DISTINCT d), COUNT(*) FROM t GROUP BY a"
-    found = plan(sql, [number(str(index)) for index in range(4)])
-    found.concat_bytes_max = 100
-    assert found.asks_concat_length
-    rows = answer(
-        found.merger(2, [number("")] * 10),
-        [(1, 3, "y", 7, 1, "y", 1, 2, 3, 2)],
-        [(1, 2, "x", 7, 1, "x", 1, 1, 2, 1), (1, 3, "y", 8, 1, "y", 1, 1, 3, 1)],
-    )
-    assert rows == [("1", "x,y,y,y", "2", "4")]
 
 
 def test_an_order_by_group_concat_is_refused():
@@ -65,17 +44,6 @@ def test_bits_of_byte_strings_are_refused():
     parts = [number("BIT_OR(v)", kind=FieldType.VAR_STRING)]
     with pytest.raises(Unsupported, match="BIT_OR of byte strings"):
         plan("SELECT BIT_OR(v) FROM t", parts).merger(2, parts)
-
-
-def test_distinct_values_of_several_arguments_count_once_each():
-    sql = "SELECT a, COUNT(DISTINCT b), SUM(DISTINCT c), COUNT(*) FROM t GROUP BY a"
-    rows = run(
-        sql,
-        [number("")] * 6,
-        [(1, None, 5, 1, 5, 4), (1, 7, 5, 1, 5, 1), (1, 7, 6, 1, 6, 1), (2, 7, 5, 2, 5, 1)],
-        [(1, 7, 6, 1, 6, 2), (1, 8, 5, 1, 5, 1), (2, 8, None, 2, None, 1)],
-    )
-    assert rows == [("1", "2", "11", "9"), ("2", "2", "5", "2")]
 
 
 @pytest.mark.parametrize("function", ["SUM", "AVG"])

@@ -1,7 +1,7 @@
 import pytest
 
 from streamfrom.proxy.merge.insert_values import values_row
-from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
+from streamfrom.proxy.wire.constants import FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import Unsupported
 
@@ -18,28 +18,6 @@ def spelled(kind, text, *, backslash_escapes=True, is_summed=False, **options):
         is_summed=is_summed,
     )
     return row.decode()[1:-1]
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "literal"),
-    [
-        (FieldType.LONGLONG, b"-9223372036854775808", "-9223372036854775808"),
-        (FieldType.VAR_STRING, b"it's \\ 5", "'it''s \\\\ 5'"),
-        (FieldType.NEWDECIMAL, b"12.50", "12.50"),
-        (FieldType.DATE, b"2026-01-02", "DATE'2026-01-02'"),
-        (FieldType.TIME, b"-01:02:03", "TIME'-01:02:03'"),
-        (FieldType.DATETIME, b"2026-01-02 03:04:05", "TIMESTAMP'2026-01-02 03:04:05'"),
-        (FieldType.VAR_STRING, None, "NULL"),
-        (FieldType.NULL, None, "NULL"),
-    ],
-)
-def test_a_value_is_a_literal_that_a_vindex_reads_as_well(kind, text, literal):
-    assert spelled(kind, text) == literal
-
-
-def test_bytes_are_hexadecimal_and_a_double_is_no_decimal():
-    assert spelled(FieldType.BLOB, b"\xff'\0", charset=BINARY_CHARSET) == "x'ff2700'"
-    assert spelled(FieldType.DOUBLE, b"0.1", decimals=31) == "0.1e0"
 
 
 @pytest.mark.parametrize(
@@ -69,11 +47,3 @@ def test_a_question_mark_is_refused_where_it_may_be_another_character():
     assert values_row(columns, [b"\xe4"], **options) == b"('\xe4')"
     with pytest.raises(Unsupported, match="SET NAMES utf8mb4"):
         values_row(columns, [b"a?"], **options)
-
-
-def test_a_row_has_all_its_columns():
-    columns = [column(FieldType.LONG), column(FieldType.VAR_STRING)]
-    assert (
-        values_row(columns, [b"1", b"a"], backslash_escapes=True, is_summed=False)
-        == b"(1, 'a')"
-    )

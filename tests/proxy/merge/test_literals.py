@@ -17,27 +17,6 @@ UNSIGNED = column(FieldType.LONGLONG, flags=FieldFlag.UNSIGNED)
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "expected"),
-    [
-        (column(FieldType.NEWDECIMAL, 2), b"-1.50", b"-1.50"),
-        (column(FieldType.NEWDECIMAL), b"12", b"12."),
-        (column(FieldType.DOUBLE, 31), b"0.1", b"0.1e0"),
-        (column(FieldType.DOUBLE, 31), b"1e20", b"1e20"),
-        (column(FieldType.DATE), b"2024-01-31", b"DATE'2024-01-31'"),
-        (
-            column(FieldType.TIMESTAMP),
-            b"2024-01-31 10:00:00",
-            b"TIMESTAMP'2024-01-31 10:00:00'",
-        ),
-        (column(FieldType.TIME, 2), b"-10:00:00.50", b"TIME'-10:00:00.50'"),
-        (column(FieldType.BLOB), b"\0\xff", b"x'00ff'"),
-    ],
-)
-def test_a_value_is_written_as_one_of_its_own_kind(kind, text, expected):
-    assert literal(kind, text) == expected
-
-
-@pytest.mark.parametrize(
     ("kind", "text"),
     [
         (column(FieldType.FLOAT, 31), b"0.1"),

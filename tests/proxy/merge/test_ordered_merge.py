@@ -8,7 +8,7 @@ from streamfrom.proxy.merge.ordered_merge import (
     OrderedMerge,
     key_reader,
 )
-from streamfrom.proxy.wire.resultset import parse_text_row, text_row
+from streamfrom.proxy.wire.resultset import text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
@@ -17,10 +17,6 @@ NUMBER = ColumnKey(Comparison.NUMBER)
 
 def row(key, value):
     return text_row([None if key is None else b"%d" % key, value])
-
-
-def values(rows):
-    return [parse_text_row(each)[0] for each in rows]
 
 
 def test_a_long_key_is_read_whole():
@@ -78,16 +74,6 @@ def test_no_take_gives_more_than_its_share_and_none_of_it_comes_too_late(sources
     assert not merge.has_more
     assert len(keys) == sum(map(len, sources))
     assert keys == sorted(keys)
-
-
-def test_nothing_leaves_before_every_source_has_spoken():
-    merge = OrderedMerge(2, [NUMBER.decoder()])
-    merge.add_rows(0, [row(1, b"a"), row(9, b"b")])
-    assert merge.next_rows() == ([], [])
-    merge.add_rows(1, [row(5, b"c")])
-    assert values(merge.next_rows()[1]) == [b"a", b"c"]
-    assert merge.waiting_bytes[1] == 0
-    assert merge.waiting_bytes[0] > 0
 
 
 def test_a_source_out_of_order_is_an_error_and_no_wrong_answer():

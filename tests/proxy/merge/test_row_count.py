@@ -1,14 +1,6 @@
-from streamfrom.proxy.merge.group_query import GroupsQuery
 from streamfrom.proxy.merge.row_count import CountedQuery
 from streamfrom.proxy.merge.row_merge import RowsQuery
-from tests.proxy.merge.answers import answer, definitions, number, planned, texts
-
-
-def test_groups_of_several_shards_are_counted_once():
-    query = GroupsQuery(texts("SELECT DISTINCT a FROM t"), 1 << 20)
-    plan = planned(CountedQuery(query), [number("a")], ["a"])
-    merge = plan.merger(2, [number("a"), number("a")])
-    assert answer(merge, [(1, 1), (2, 2)], [(2, 2), (5, 5)]) == [("3",)]
+from tests.proxy.merge.answers import definitions, number, planned, texts
 
 
 def test_nothing_is_told_before_all_is_known_and_then_once():

@@ -31,14 +31,6 @@ def test_exact_floats_come_in_front_and_take_their_places():
     assert rows == [("1", "3.3333332538604736", "2", None)]
 
 
-def test_strings_are_compared_by_their_weight():
-    found = plan("SELECT a FROM t ORDER BY a", strings=("a",))
-    assert found.sql().startswith(b"SELECT HEX(WEIGHT_STRING(a)) AS `streamfrom:1`, a FROM t")
-    merge = found.merger(2, ())
-    rows = answer(merge, [("0041", "a"), ("0043", "C")], [("00410020", "A "), ("0042", "b")])
-    assert rows == [("a",), ("A ",), ("b",), ("C",)]
-
-
 @cases(sql=str)
 def test_an_order_that_cannot_be_repeated_is_refused(sql):
     with pytest.raises(Unsupported):

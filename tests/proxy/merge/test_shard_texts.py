@@ -18,19 +18,6 @@ def test_the_answer_is_described_by_the_statement_without_rows(sql, asked):
     assert texts(sql).described() == asked
 
 
-def test_questions_about_the_table_leave_the_condition_out():
-    found = texts("SELECT a FROM db.t AS x USE INDEX (i) WHERE a = 1 ORDER BY b")
-    assert found.ask_columns() == b"SELECT * FROM db.t AS x USE INDEX (i) WHERE 1=0"
-    assert found.ask_type(b"b") == b"SELECT b FROM db.t AS x USE INDEX (i) LIMIT 0"
-    assert found.ask_collation(b"b", aggregate=False) == (
-        b"SELECT COLLATION(MAX(b)), HEX(WEIGHT_STRING(CONCAT(LEFT(COALESCE(MAX(b), ''), 0), ' ')))"
-        b" FROM db.t AS x USE INDEX (i) WHERE 1=0"
-    )
-    assert found.ask_collation(b"MIN(b)", aggregate=True).startswith(
-        b"SELECT COLLATION(MIN(b)),"
-    )
-
-
 @pytest.mark.parametrize(
     ("source", "star"),
     [("t", b"t.*"), ("db.t", b"db.t.*"), ("t AS `x y`", b"`x y`.*"), ("t x", b"`x`.*")],

@@ -4,7 +4,7 @@ import pytest
 
 from streamfrom.proxy.merge.stage_rows import AnsweredPart, Combination
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.proxy.wire.resultset import ColumnDefinition, text_row
+from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.inner_selects import read_inner_selects
 from tests.cases import cases
@@ -35,18 +35,6 @@ def union(
     return found
 
 
-def rows(*values):
-    return [text_row(list(each)) for each in values]
-
-
-def test_rows_stand_in_the_place_of_the_part():
-    found = part(number("a", 2), TEXT)
-    assert found.ask_columns() == b"SELECT * FROM (SELECT a FROM t LIMIT 0) AS `streamfrom`"
-    found.give(rows([b"1.50", b"x"]))
-    assert found.text.startswith(b"SELECT `a`, `s` FROM JSON_TABLE(")
-    assert b'[["1.50","x"]]'.hex().encode() in found.text
-
-
 @pytest.mark.parametrize(
     ("column", "options", "sentence"),
     [
@@ -71,19 +59,6 @@ def test_what_is_more_than_its_text_is_refused(column, options, sentence):
 def test_two_columns_of_one_name_are_refused():
     with pytest.raises(Unsupported, match="two columns of one name"):
         part(number("a"), number("A"))
-
-
-@pytest.mark.parametrize(
-    ("own", "whole"),
-    [
-        (number("a", kind=INT), number("a", kind=FieldType.LONG)),
-        (number("a", kind=INT), number("a", 0)),
-        (number("a", 3), number("a", 3)),
-        (ColumnDefinition("a", type=FieldType.NULL), TEXT),
-    ],
-)
-def test_parts_of_a_union_may_have_types_that_read_alike(own, whole):
-    union(whole, p0=part(own)).check_parts()
 
 
 @pytest.mark.parametrize(

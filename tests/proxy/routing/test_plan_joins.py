@@ -5,7 +5,7 @@ import pytest
 from streamfrom.proxy.errors import BadVindexValue
 from streamfrom.proxy.routing.plan_joins import JoinPlanner
 from streamfrom.proxy.routing.planner import Planner
-from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, WriteParts
+from streamfrom.proxy.routing.routes import Concatenate, Merge, OneShard, WriteParts
 from streamfrom.proxy.routing.vschema_tables import VschemaTables
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind
@@ -46,12 +46,6 @@ def test_a_pinned_table_takes_part_where_it_is():
 @cases(sql=str)
 def test_a_join_whose_rows_are_each_on_one_shard_scatters(sql):
     assert route(sql) == Concatenate(BOTH)
-
-
-def test_several_values_narrow_a_scattered_join():
-    sql = "SELECT t.a FROM t JOIN msg ON t.id = msg.id WHERE msg.id IN (1, {})"
-    assert route(sql.format(2)) == OneShard(LOW_SHARD)
-    assert route(sql.format(HIGH)) == Concatenate(BOTH)
 
 
 @cases(sql=str)
@@ -115,29 +109,12 @@ def test_a_derived_table_in_which_other_rows_matter_ties_nothing(inner):
         in_one_go(f"SELECT t.a FROM t JOIN ({inner}) d ON d.id = t.id WHERE t.id = {HIGH}")
 
 
-def test_a_value_of_the_column_that_a_derived_table_groups_by_says_one_shard():
-    inner = "SELECT id, COUNT(*) c FROM msg GROUP BY id"
-    for value in ("t.id", "d.id"):
-        sql = f"SELECT * FROM t JOIN ({inner}) d ON d.id = t.id WHERE {value} = {HIGH}"
-        assert route(sql) == OneShard(HIGH_SHARD)
-
-
 def test_rows_are_counted_where_they_are_if_each_is_on_one_shard():
     for inner in ("SELECT id, a FROM t ORDER BY a", "SELECT id, COUNT(*) FROM t GROUP BY id"):
         found = route(f"SELECT COUNT(*) FROM ({inner}) d")
         assert isinstance(found, Merge)
         assert found.in_groups
         assert found.counted is None
-
-
-def test_the_count_of_a_count_is_that_of_a_part():
-    inner = "SELECT COUNT(*) AS m FROM (SELECT MAX(a) AS a, 1 AS b FROM t) x"
-    assert isinstance(route(inner), Merge)
-    found = route(f"SELECT COUNT(*) FROM ({inner}) d")
-    assert isinstance(found, Combine)
-    ((_, part, way),) = found.answered
-    assert part.sql.decode() == inner
-    assert way == route(inner)
 
 
 def test_rows_that_are_merged_are_counted_as_they_come():

@@ -35,23 +35,6 @@ def test_rows_with_windows_that_are_each_on_one_shard_are_merged_like_others():
         scattered(sql.replace("JOIN", "LEFT JOIN"), T, MSG, certain=(T,))
 
 
-@pytest.mark.parametrize(
-    ("sql", "certain", "in_groups"),
-    [
-        ("SELECT t.id, m.a FROM t JOIN msg m ON t.id = m.id ORDER BY t.id", (T, MSG), False),
-        ("SELECT t.id FROM t JOIN msg m ON t.id = m.id GROUP BY t.id", (T, MSG), False),
-        ("SELECT t.id FROM t RIGHT JOIN msg m ON t.id = m.id GROUP BY t.id", (MSG,), True),
-        ("SELECT id, COUNT(*) FROM t JOIN msg m ON t.id = m.id GROUP BY id", (T, MSG), True),
-    ],
-)
-def test_groups_of_a_join_are_whole_where_they_are_of_a_column_that_is_never_null(
-    sql, certain, in_groups
-):
-    found = scattered(sql, T, MSG, certain=certain)
-    assert isinstance(found, Merge)
-    assert found.in_groups is in_groups
-
-
 @cases(sql=str, sentence=str)
 def test_what_cannot_be_put_together_is_refused(sql, sentence):
     with pytest.raises(Unsupported, match=sentence):
