@@ -4,40 +4,25 @@ A goal that is missed on a noisy machine is shown, and is no failure; a failed a
 """
 
 import argparse
-import json
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import pymysql
 
-from bench.audit import AuditError
-from bench.connection import QueryError
-from bench.fleet import FleetError, raise_file_limit
+from bench.fleet import LabError, raise_file_limit
 from bench.lab import Lab
 from bench.machine import Disturbance, facts
 from bench.plan import Plan
-from bench.processes import LabError
 from bench.report import Figure, table
 from bench.workloads import ON_REQUEST, WORKLOADS
 from streamfrom.proxy.embedded.servers import EmbeddedServerError, Family
 
 
 ALL: Mapping[str, Callable[[Plan], Iterable[Figure]]] = {**WORKLOADS, **ON_REQUEST}
-MIN_ROWS = 1000
 NOISE = 5.0  # percent of all processors' time; what is below hardly moves a ratio
-FAILURES = (
-    AuditError,
-    EmbeddedServerError,
-    FleetError,
-    LabError,
-    OSError,
-    QueryError,
-    pymysql.MySQLError,
-)
+FAILURES = (EmbeddedServerError, LabError, OSError, pymysql.MySQLError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,17 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures: list[Figure] = []
     failed: dict[str, str] = {}
     others: dict[str, float] = {}
-    about: dict[str, Any] = {}
     family = Family(options.server) if options.server else None
     try:
         with Lab(family) as lab:
-            about = facts(lab.folder) | {
-                "server": f"{lab.server.family} {lab.server.version}",
-                "durable_settings": lab.durable_settings(),
-                "quick": options.quick,
-            }
-            _say(f"{about['server']}, {about['cores']} cores, Python {about['python']}")
-            plan = Plan(lab, options.quick, _say, options.rows)
+            _say(f"{lab.server.family} {lab.server.version}, {facts()}")
+            plan = Plan(lab, options.quick, _say)
             names = list(options.names or WORKLOADS)
             for number, name in enumerate(names, 1):
                 start = time.monotonic()
@@ -86,9 +65,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"Other work kept the processors busy meanwhile: {', '.join(disturbed)}.")
     for name, problem in failed.items():
         print(f"{name} failed: {problem.splitlines()[0]}")
-    if options.json:
-        about["other_work_percent"] = others
-        _write(options.json, about, figures, failed)
     return 1 if failed else 0
 
 
@@ -101,32 +77,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         help=f"which: {', '.join(ALL)}; none: all but {', '.join(ON_REQUEST)}",
     )
     parser.add_argument("--quick", action="store_true", help="shorter, one pair of runs")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
     parser.add_argument("--server", choices=[family.value for family in Family])
-    parser.add_argument(
-        "--rows",
-        type=int,
-        metavar="N",
-        help="rows of the tables that Spark reads",
-    )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in ALL]
     if unknown:
         parser.error(f"no workload {', '.join(unknown)}; there are {', '.join(ALL)}")
-    if options.rows is not None and options.rows < MIN_ROWS:
-        parser.error(f"--rows takes a number from {MIN_ROWS:,} on")
     return options
-
-
-def _write(
-    path: Path, about: dict[str, Any], figures: Sequence[Figure], failed: dict[str, str]
-) -> None:
-    report = {
-        "machine": about,
-        "figures": [figure.as_json() for figure in figures],
-        "failed": failed,
-    }
-    path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
 
 
 def _say(text: str) -> None:

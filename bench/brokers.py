@@ -2,20 +2,14 @@
 
 import contextlib
 import os
-import shutil
-import socket
 import tempfile
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from bench.processes import HOST, ROOT, START_S, LabError, free_port, process, tail
+from bench.processes import HOST, ROOT, free_port, serving
 from tests.suites.fetching import debian_tree
 
-
-if TYPE_CHECKING:
-    import subprocess
 
 STATE: Final = ROOT / ".state/suites"
 ERL: Final = """#!/bin/sh
@@ -24,16 +18,20 @@ exec {bin}/erlexec "$@"
 """
 
 
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="streamfrom-broker-", ignore_cleanup_errors=True)
+
+
 @contextlib.contextmanager
 def redis() -> Iterator[str]:
     """Run Redis, which keeps everything in memory; return its URL."""
     tree, port = debian_tree(STATE, "redis-server", needs_root=False), free_port()
     environ = {"LD_LIBRARY_PATH": str(tree / "usr/lib/x86_64-linux-gnu")}
-    with _folder() as folder:
+    with _folder() as name:
+        folder = Path(name)
         options = ["--bind", HOST, "--port", str(port), "--save", "", "--dir", str(folder)]
-        with _broker(
-            [str(tree / "usr/bin/redis-server"), *options], environ, folder / "redis.log", port
-        ):
+        program = [str(tree / "usr/bin/redis-server"), *options]
+        with serving(program, folder / "redis.log", port, environ):
             yield f"redis://{HOST}:{port}/0"
 
 
@@ -45,7 +43,8 @@ def rabbitmq() -> Iterator[str]:
     (bin_,) = erlang.glob("erts-*/bin")
     (sbin,) = tree.glob("usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin")
     port, dist, epmd = free_port(), free_port(), free_port()
-    with _folder() as folder:
+    with _folder() as name:
+        folder = Path(name)
         erl = folder / "erl"
         erl.write_text(ERL.format(erlang=erlang, bin=bin_))
         erl.chmod(0o755)
@@ -69,38 +68,7 @@ def rabbitmq() -> Iterator[str]:
         }
         names = [str(bin_ / "epmd"), "-port", str(epmd), "-address", HOST]
         with (
-            _broker(names, environ, folder / "epmd.log", epmd),
-            _broker([str(sbin / "rabbitmq-server")], environ, folder / "rabbitmq.log", port),
+            serving(names, folder / "epmd.log", epmd, environ),
+            serving([str(sbin / "rabbitmq-server")], folder / "rabbitmq.log", port, environ),
         ):
             yield f"amqp://guest:guest@{HOST}:{port}//"
-
-
-@contextlib.contextmanager
-def _broker(
-    program: list[str], environ: Mapping[str, str], log: Path, port: int
-) -> Iterator[None]:
-    with process(program, log, environ=environ) as running:
-        _await(port, running, log)
-        yield
-
-
-def _await(port: int, running: "subprocess.Popen[bytes]", log: Path) -> None:
-    deadline = time.monotonic() + 2 * START_S
-    while True:
-        try:
-            socket.create_connection((HOST, port), 1).close()
-        except OSError as error:
-            if running.poll() is not None or time.monotonic() > deadline:
-                raise LabError(f"{log.stem} does not listen: {error}{tail(log)}") from error
-            time.sleep(0.1)
-        else:
-            return
-
-
-@contextlib.contextmanager
-def _folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="streamfrom-broker-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -12,6 +12,9 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self, cast
 
+from bench.fleet import LabError
+from streamfrom.proxy.wire.codec import read_lenenc_int
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,12 +30,8 @@ UTF8MB4: Final = 45
 MORE_RESULTS: Final = 0x8
 
 
-class QueryError(Exception):
+class QueryError(LabError):
     """The server's or the proxy's ERR packet."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code = code
 
 
 @dataclass(slots=True)
@@ -158,15 +157,9 @@ class Connection(asyncio.Protocol):
             case 0x0A:
                 plugin = payload.rstrip(b"\0").rpartition(b"\0")[2]
                 # The salt does not matter: root has no password.
-                self._send(
-                    struct.pack("<IIB23x", CAPABILITIES, PACKET_BYTES_MAX, UTF8MB4)
-                    + b"root\0\0"
-                    + self._database
-                    + b"\0"
-                    + plugin
-                    + b"\0",
-                    sequence + 1,
-                )
+                head = struct.pack("<IIB23x", CAPABILITIES, PACKET_BYTES_MAX, UTF8MB4)
+                login = head + b"root\0\0" + self._database + b"\0" + plugin + b"\0"
+                self._send(login, sequence + 1)
             case 0xFE:
                 self._send(b"", sequence + 1)
             case 0x00:
@@ -181,14 +174,14 @@ class Connection(asyncio.Protocol):
     def _read_first(self, _sequence: int, payload: bytes) -> None:
         first = payload[0]
         if first == 0x00:
-            affected, position = _lenenc(payload, 1)
-            _, position = _lenenc(payload, position)
+            affected, position = read_lenenc_int(payload, 1)
+            _, position = read_lenenc_int(payload, position)
             self._answer.affected += affected
             self._end(payload[position] | payload[position + 1] << 8)
         elif first == 0xFF:
             self._read_error(payload)
         else:
-            self._columns = _lenenc(payload, 0)[0] + 1  # and the EOF packet behind them
+            self._columns = read_lenenc_int(payload, 0)[0] + 1  # and the EOF packet behind them
             self._read = self._read_column
 
     def _read_column(self, _sequence: int, _payload: bytes) -> None:
@@ -217,16 +210,7 @@ class Connection(asyncio.Protocol):
 
     def _read_error(self, payload: bytes) -> None:
         code = payload[1] | payload[2] << 8
-        self._fail(QueryError(code, payload[3:].decode(errors="replace")))
-
-
-def _lenenc(data: bytes, position: int) -> tuple[int, int]:
-    first = data[position]
-    if first < 0xFB:
-        return first, position + 1
-    width = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
-    end = position + 1 + width
-    return int.from_bytes(data[position + 1 : end], "little"), end
+        self._fail(QueryError(f"{code}: {payload[3:].decode(errors='replace')}"))
 
 
 def _row(payload: bytes) -> Row:
@@ -239,7 +223,7 @@ def _row(payload: bytes) -> Row:
             if length == 0xFB:
                 values.append(None)
                 continue
-            length, position = _lenenc(payload, position - 1)
+            length, position = read_lenenc_int(payload, position - 1)
         end = position + length
         values.append(payload[position:end])
         position = end

@@ -16,7 +16,6 @@ import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.sharedctypes import RawArray
-from types import TracebackType
 from typing import Any, Final, Self
 
 import uvloop
@@ -31,27 +30,24 @@ PR_SET_PDEATHSIG: Final = 1
 FORK: Final = multiprocessing.get_context("fork")
 
 
-class FleetError(Exception):
-    """A worker failed, or was not done in time."""
+class LabError(Exception):
+    """Something of the laboratory did not start, or broke, or was not done in time."""
 
 
 class Signals:
     """A worker's line to the parent."""
 
     def __init__(self, pipe: Pipe, progress: Any, slot: int) -> None:
-        self._pipe = pipe
-        self._progress = progress
-        self._slot = slot
-        self._start = asyncio.Event()
-        self._start_ns = 0
+        self._pipe, self._progress, self._slot = pipe, progress, slot
+        loop = asyncio.get_running_loop()
+        self._start_ns: asyncio.Future[int] = loop.create_future()
         self.stopping = asyncio.Event()
-        asyncio.get_running_loop().add_reader(pipe.fileno(), self._hear)
+        loop.add_reader(pipe.fileno(), self._hear)
 
     async def start(self) -> int:
         """Say that this worker is ready; return at the common start, given in wall-clock ns."""
         self._pipe.send(("ready", None))
-        await self._start.wait()
-        return self._start_ns
+        return await self._start_ns
 
     def count(self, more: int) -> None:
         """Report *more* finished messages to the parent."""
@@ -60,9 +56,8 @@ class Signals:
     async def until_stopped(self, *work: Coroutine[Any, Any, None]) -> None:
         """Run *work* until the parent says stop; an error in it ends the worker."""
         stop = asyncio.ensure_future(self.stopping.wait())
-        working: asyncio.Future[Any] = asyncio.gather(
-            *work
-        )  # done when all are, or when one fails
+        # Done when all are, or when one fails.
+        working: asyncio.Future[Any] = asyncio.gather(*work)
         await asyncio.wait([stop, working], return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             working.result()
@@ -76,8 +71,7 @@ class Signals:
         except EOFError:
             os._exit(1)
         if word == "start":
-            self._start_ns = value
-            self._start.set()
+            self._start_ns.set_result(value)
         else:
             self.stopping.set()
 
@@ -86,18 +80,15 @@ Work = Callable[[Signals], Awaitable[Any]]
 
 
 class Worker:
-    """One process; `result` is what its coroutine returned."""
+    """One process, which runs *work*."""
 
     def __init__(self, work: Work, progress: Any, slot: int) -> None:
         self._pipe, theirs = FORK.Pipe()
-        self._slot = slot
-        self._progress = progress
+        self._progress, self._slot = progress, slot
         self._process = FORK.Process(target=_run, args=(work, theirs, progress, slot))
         self._process.start()
         theirs.close()
-        self._stop_sent = False
-        self._ended = False
-        self._result: Any = None
+        self._results: list[Any] = []
 
     @property
     def counted(self) -> int:
@@ -106,53 +97,38 @@ class Worker:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has returned; a failure is raised.
-
-        Raises:
-            FleetError: it failed.
-        """
-        if not self._ended and self._pipe.poll(0):
+        """Whether it has returned. Raises LabError where it failed."""
+        if not self._results and self._pipe.poll(0):
             self.result(0)
-        return self._ended
+        return bool(self._results)
 
-    def await_ready(self, deadline: float) -> None:
-        """Return when it has said that it is ready."""
-        self._receive("ready", deadline)
-
-    def start(self, now_ns: int) -> None:
-        """Let it start."""
-        self._pipe.send(("start", now_ns))
-
-    def stop(self) -> None:
-        """Ask it to return what it has."""
-        if not self._stop_sent:
-            self._stop_sent = True
-            with contextlib.suppress(BrokenPipeError):  # it has ended; `result` tells how
-                self._pipe.send(("stop", None))
+    def send(self, word: str, value: int = 0) -> None:
+        """Let it start, or ask it to return what it has."""
+        with contextlib.suppress(BrokenPipeError):  # it has ended; `result` tells how
+            self._pipe.send((word, value))
 
     def result(self, seconds: float = END_S) -> Any:
         """Wait for it to end and return what its coroutine returned."""
-        if not self._ended:
-            self._result = self._receive("result", time.monotonic() + seconds)
-            self._ended = True
-        return self._result
+        if not self._results:
+            self._results.append(self.receive("result", time.monotonic() + seconds))
+        return self._results[0]
 
     def end(self) -> None:
         """Kill it if it still runs."""
-        if self._process.is_alive():
-            self._process.kill()
+        self._process.kill()
         self._process.join()
         self._pipe.close()
 
-    def _receive(self, expected: str, deadline: float) -> Any:
+    def receive(self, expected: str, deadline: float) -> Any:
+        """Return what it sends. Raises LabError where it failed, or is not done in time."""
         if not self._pipe.poll(max(deadline - time.monotonic(), 0)):
-            raise FleetError(f"a worker did not get to its {expected} in time")
+            raise LabError(f"a worker did not get to its {expected} in time")
         try:
             word, value = self._pipe.recv()
         except EOFError:
-            raise FleetError("a worker died") from None
+            raise LabError("a worker died") from None
         if word != expected:
-            raise FleetError(f"a worker failed:\n{value}")
+            raise LabError(f"a worker failed:\n{value}")
         return value
 
 
@@ -173,17 +149,17 @@ class Fleet:
         """Wait until all are ready, let them start, and return the moment in wall-clock ns."""
         deadline = time.monotonic() + READY_S
         for worker in self._workers:
-            worker.await_ready(deadline)
+            worker.receive("ready", deadline)
         now_ns = time.time_ns()
         for worker in self._workers:
-            worker.start(now_ns)
+            worker.send("start", now_ns)
         return now_ns
 
     def reach(self, workers: list[Worker], count: int, seconds: float) -> None:
         """Return when *workers* have counted *count* messages.
 
         Raises:
-            FleetError: *seconds* are over, all have ended before that, or one of them failed.
+            LabError: *seconds* are over, all have ended before that, or one of them failed.
         """
         deadline = time.monotonic() + seconds
         while sum(worker.counted for worker in workers) < count:
@@ -191,7 +167,7 @@ class Fleet:
             ended = sum(worker.has_ended for worker in workers) == len(workers)
             done = sum(worker.counted for worker in workers)
             if done < count and (ended or time.monotonic() > deadline):
-                raise FleetError(f"only {done} of {count} messages were done")
+                raise LabError(f"only {done} of {count} messages were done")
             time.sleep(POLL_S)
 
     def finish(self, workers: list[Worker], count: int, seconds: float) -> list[Any]:
@@ -202,18 +178,13 @@ class Fleet:
     def stop(self, workers: list[Worker]) -> list[Any]:
         """Stop *workers* and return their results."""
         for worker in workers:
-            worker.stop()
+            worker.send("stop")
         return [worker.result() for worker in workers]
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for worker in self._workers:
             worker.end()
 

@@ -12,16 +12,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import pymysql
 
+from bench.fleet import LabError
 from bench.machine import Usage, usage
-from bench.processes import HOST, LabError, await_port, free_port, logged_port, process, tail
+from bench.processes import HOST, free_port, logged_port, process, serving, tail
 from streamfrom.proxy.embedded.servers import EmbeddedServer, Family, family_of, find_server
+from tests.fixtures.running_proxy import keyspace_toml
 
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 SETTLE_S: Final = 10.0
 MEET_S: Final = 30.0
 HISTORY_MAX: Final = 2000
+HISTORY: Final = (
+    "SELECT `count` FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'"
+)
 MYSQL9: Final = Path("/opt/mysql9")
 
 # A server somebody tuned: nothing here trades durability away.
@@ -43,14 +47,23 @@ REDO: Final = {
     Family.MARIADB: ("--innodb-log-file-size=1G",),
     Family.MYSQL: ("--innodb-redo-log-capacity=1G",),
 }
-DURABLE_SETTINGS: Final = (
-    "innodb_flush_log_at_trx_commit",
-    "innodb_flush_method",
-    "innodb_doublewrite",
-    "sync_binlog",
-    "log_bin",
-    "innodb_buffer_pool_size",
-)
+COUNTERS: Final = {"rows_updated": "Handler_update", "statements": "Questions"}
+ROUTER_CONFIG: Final = f"""[DEFAULT]
+{{plugins}}
+{{user}}
+logging_folder={{folder}}
+runtime_folder={{folder}}
+data_folder={{folder}}
+[routing:bench]
+bind_address={HOST}
+bind_port={{port}}
+destinations={HOST}:{{server}}
+routing_strategy=round-robin
+protocol=classic
+max_connections=2000
+client_ssl_mode=DISABLED
+server_ssl_mode=DISABLED
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,35 +98,35 @@ class Keyspace:
     vschema: Mapping[str, Any] | None = None
 
 
-@dataclass(slots=True)
-class Meter:
-    """What the processes used between `start` and now."""
+def sharded(*tables: str) -> Mapping[str, Any]:
+    """Return the vschema of a keyspace whose *tables* are divided by their `id`."""
+    by_id = {"column_vindexes": [{"column": "id", "name": "hash"}]}
+    vindexes = {"hash": {"type": "hash"}}
+    return {"sharded": True, "vindexes": vindexes, "tables": dict.fromkeys(tables, by_id)}
 
-    processes: Mapping[str, Endpoint]
-    lab: "Lab"
-    _cpu_s: dict[str, float] = field(default_factory=dict)
-    _questions: int = 0
-    _pings: int = 0
-    _rows_updated: int = 0
+
+class Meter:
+    """The processor seconds of *processes* between `start` and `stop`, and the first server's statements and row updates."""
+
+    def __init__(self, lab: "Lab", processes: Mapping[str, Endpoint]) -> None:
+        self._lab, self._processes = lab, processes
 
     def start(self) -> None:
         """Begin to measure."""
-        self._rows_updated = self.lab.status("Handler_update")
-        self._pings = self.lab.status("Com_admin_commands")
-        self._questions = self.lab.status("Questions")
-        self._cpu_s = {name: one.usage().cpu_s for name, one in self.processes.items()}
+        self._before = self._now()
 
     def stop(self) -> dict[str, float]:
-        """Return the CPU seconds of each process, and the first server's statements, pings and row updates."""
-        used = {
-            f"cpu_s_{name}": round(one.usage().cpu_s - self._cpu_s[name], 2)
-            for name, one in self.processes.items()
-        }
-        # The first count is among its own statements.
-        used["statements"] = self.lab.status("Questions") - self._questions - 1
-        # A ping is no statement to the server's own count.
-        used["pings"] = self.lab.status("Com_admin_commands") - self._pings
-        return used | {"rows_updated": self.lab.status("Handler_update") - self._rows_updated}
+        """Return what was used since `start`."""
+        now = self._now()
+        used = {name: round(now[name] - before, 2) for name, before in self._before.items()}
+        # The second look's statements up to its own count, which is the last.
+        return used | {"statements": used["statements"] - len(COUNTERS)}
+
+    def _now(self) -> dict[str, float]:
+        used = {f"cpu_s_{name}": each.usage().cpu_s for name, each in self._processes.items()}
+        for name, counter in COUNTERS.items():
+            used[name] = int(self._lab.execute(f"SHOW GLOBAL STATUS LIKE '{counter}'")[0][1])
+        return used
 
 
 class Lab:
@@ -134,19 +147,11 @@ class Lab:
         try:
             self.server_number(0)
         except BaseException:
-            self.close()
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop the servers and remove the folder."""
         for server in self._servers:
             server.stop()
@@ -197,25 +202,18 @@ class Lab:
         self._tables += 1
         return f"queue_{self._tables}"
 
-    def status(self, name: str) -> int:
-        """Return a counter of the first server, such as ``Questions``."""
-        return int(self.execute(f"SHOW GLOBAL STATUS LIKE '{name}'")[0][1])
-
     def settle(self) -> None:
         """Wait until InnoDB has purged what earlier runs left behind, for a bounded time."""
         deadline = time.monotonic() + SETTLE_S
-        while self._history() > HISTORY_MAX and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            rows = self.execute(HISTORY)
+            if not rows or rows[0][0] <= HISTORY_MAX:
+                return
             time.sleep(0.1)
-
-    def durable_settings(self) -> dict[str, str]:
-        """Return the server's settings that durability and comparability hang on."""
-        names = ", ".join(f"'{name}'" for name in DURABLE_SETTINGS)
-        rows = self.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
-        return {str(name): str(value) for name, value in rows}
 
     def meter(self, **processes: Endpoint) -> Meter:
         """Return a meter of *processes* and the server itself."""
-        return Meter({"server": self.direct, **processes}, self)
+        return Meter(self, {"server": self.direct, **processes})
 
     @contextlib.contextmanager
     def database(self, name: str, *servers: EmbeddedServer) -> Iterator[str]:
@@ -233,12 +231,13 @@ class Lab:
     @contextlib.contextmanager
     def proxy(
         self,
-        *keyspaces: Keyspace,
+        keyspace: Keyspace,
+        *,
         settings: str = "",
         workers: int = 1,
         may_be_killed: bool = False,
     ) -> Iterator[Endpoint]:
-        """Run the proxy before *keyspaces*, in a process of its own.
+        """Run the proxy before *keyspace*, in a process of its own.
 
         settings: further lines of its configuration's `[server]`.
         workers: how many processes serve its port; above 1 they have a parent, which the process is then.
@@ -246,7 +245,14 @@ class Lab:
         """
         self._started += 1
         config = self.folder / f"proxy-{self._started}.toml"
-        config.write_text(self._config(config, keyspaces, settings, workers))
+        text = f'[server]\nlisten = "{HOST}:0"\n{settings}\n[fleet]\nworkers = {workers}\n'
+        vschema = None
+        if keyspace.vschema is not None:
+            vschema = config.with_suffix(".json")
+            vschema.write_text(json.dumps(keyspace.vschema))
+        config.write_text(
+            text + keyspace_toml(keyspace.name, keyspace.servers, vschema=vschema)
+        )
         program = [sys.executable, "-m", "streamfrom.proxy", "serve", "--config", str(config)]
         log = config.with_suffix(".log")
         with process(program, log, may_be_killed=may_be_killed) as running:
@@ -254,18 +260,13 @@ class Lab:
 
     @contextlib.contextmanager
     def keyspace(
-        self,
-        name: str,
-        *,
-        shards: int = 1,
-        vschema: Mapping[str, Any] | None = None,
-        settings: str = "",
+        self, name: str, *, shards: int = 1, vschema: Mapping[str, Any] | None = None
     ) -> Iterator[Endpoint]:
         """Make a fresh database on so many servers, and run a proxy before them."""
         servers = tuple(map(self.server_number, range(shards)))
         with (
             self.database(name, *servers),
-            self.proxy(Keyspace(name, servers, vschema), settings=settings) as proxy,
+            self.proxy(Keyspace(name, servers, vschema)) as proxy,
         ):
             yield proxy
 
@@ -279,7 +280,7 @@ class Lab:
             stack.enter_context(self.database(name))
             dispatcher = stack.enter_context(self.proxy(keyspace, may_be_killed=may_be_killed))
             # The first keeps the shard's messages, so it is to have them before there is another.
-            await_members(dispatcher, f"dispatches = '{name}/0'", 1)
+            await_members(dispatcher, f"dispatches = '{name}/-'", 1)
             other = stack.enter_context(self.proxy(keyspace))
             for proxy in (dispatcher, other):
                 await_members(proxy, "is_answering", 2)
@@ -303,60 +304,18 @@ class Lab:
         folder.mkdir(exist_ok=True)
         port = free_port()
         plugins = MYSQL9 / "root/usr/lib/mysqlrouter/plugin"
-        lines = [
-            "[DEFAULT]",
-            *([f"plugin_folder={plugins}"] if plugins.is_dir() else []),
-            f"logging_folder={folder}",
-            f"runtime_folder={folder}",
-            f"data_folder={folder}",
-            *(["user=root"] if os.geteuid() == 0 else []),
-            "[routing:bench]",
-            f"bind_address={HOST}",
-            f"bind_port={port}",
-            f"destinations={HOST}:{self.server.port}",
-            "routing_strategy=round-robin",
-            "protocol=classic",
-            "max_connections=2000",
-            "client_ssl_mode=DISABLED",
-            "server_ssl_mode=DISABLED",
-        ]
-        config = folder / "router.conf"
-        config.write_text("\n".join(lines) + "\n")
-        log = folder / "output.log"
-        with process([str(program), "-c", str(config)], log) as running:
-            await_port(port, running, log)
-            yield Endpoint(port, running.pid)
-
-    def _history(self) -> int:
-        rows = self.execute(
-            "SELECT `count` FROM information_schema.innodb_metrics"
-            " WHERE name = 'trx_rseg_history_len'"
+        config, log = folder / "router.conf", folder / "router.log"
+        config.write_text(
+            ROUTER_CONFIG.format(
+                plugins=f"plugin_folder={plugins}" if plugins.is_dir() else "",
+                user="user=root" if os.geteuid() == 0 else "",
+                folder=folder,
+                port=port,
+                server=self.server.port,
+            )
         )
-        return int(rows[0][0]) if rows else 0
-
-    def _config(
-        self,
-        path: Path,
-        keyspaces: tuple[Keyspace, ...],
-        settings: str,
-        workers: int,
-    ) -> str:
-        lines = ["[server]", f'listen = "{HOST}:0"', settings]
-        lines += ["[fleet]", f"workers = {workers}"]
-        for keyspace in keyspaces:
-            lines.append(f"[keyspaces.{keyspace.name}]")
-            if keyspace.vschema is not None:
-                vschema = path.with_suffix(f".{keyspace.name}.json")
-                vschema.write_text(json.dumps(keyspace.vschema))
-                lines.append(f'vschema = "{vschema}"')
-            names = {1: ("0",), 2: ("-80", "80-")}[len(keyspace.servers)]
-            for name, server in zip(names, keyspace.servers, strict=True):
-                lines += [
-                    f"[[keyspaces.{keyspace.name}.shards]]",
-                    f'name = "{name}"',
-                    f'primary = "mysql://root@{HOST}:{server.port}/{keyspace.name}"',
-                ]
-        return "\n".join(lines) + "\n"
+        with serving([str(program), "-c", str(config)], log, port) as pid:
+            yield Endpoint(port, pid)
 
 
 def await_members(proxy: Endpoint, condition: str, count: int) -> None:

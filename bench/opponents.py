@@ -21,47 +21,45 @@ POLL_S: Final = 0.1
 POLL_BATCH: Final = 500
 
 
-def drain_loop(port: int, database: str, table: str, *, batch: int, workers: int) -> Work:
-    """Return *workers* loops that claim *batch* rows, ack them, and end when none is left."""
+def loops(
+    port: int,
+    database: str,
+    table: str,
+    *,
+    workers: int,
+    batch: int = POLL_BATCH,
+    poll: bool = False,
+) -> Work:
+    """Return *workers* loops that claim *batch* rows, and ack them; at the end they return, or look again every 100 ms."""
+
+    enough = batch if poll else 1
 
     async def work(signals: Signals) -> Received:
         received = Received()
-        pool = await _open_loops(port, database, workers)
+        pool = await open_many(port, database, workers)
+        for connection in pool:
+            await connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         await signals.start()
 
         async def drain(connection: Connection) -> None:
-            while await _turn(connection, table, batch, received, signals):
+            while await _turn(connection, table, batch, received, signals) >= enough:
                 pass
 
-        await asyncio.gather(*map(drain, pool))
-        _close(pool)
-        return received
-
-    return work
-
-
-def poller(
-    port: int, database: str, table: str, *, workers: int, batch: int = POLL_BATCH
-) -> Work:
-    """Return *workers* loops that look every 100 ms, and work until nothing is due."""
-
-    async def work(signals: Signals) -> Received:
-        received = Received()
-        pool = await _open_loops(port, database, workers)
-        await signals.start()
-
-        async def poll(number: int, connection: Connection) -> None:
+        async def look(number: int, connection: Connection) -> None:
             # Spread over the interval, as workers started at any moment would be.
             await asyncio.sleep(POLL_S * number / workers)
             while True:
                 # A look that finds nothing is one statement, and it locks nothing.
                 if (await connection.query(_select("1", table, 1))).rows:
-                    while await _turn(connection, table, batch, received, signals) == batch:
-                        pass
+                    await drain(connection)
                 await asyncio.sleep(POLL_S)
 
-        await signals.until_stopped(*(poll(*one) for one in enumerate(pool)))
-        _close(pool)
+        if poll:
+            await signals.until_stopped(*(look(*one) for one in enumerate(pool)))
+        else:
+            await asyncio.gather(*map(drain, pool))
+        for connection in pool:
+            connection.close()
         return received
 
     return work
@@ -84,7 +82,7 @@ async def _turn(
     )
     received.add(ids, time.time_ns())
     acked = await connection.query(messages.ack(table, ids, time.time_ns()))
-    received.note_ack(acked.affected)
+    received.note_ack()
     signals.count(acked.affected)
     return len(ids)
 
@@ -94,15 +92,3 @@ def _select(columns: str, table: str, limit: int) -> str:
         f"SELECT {columns} FROM {table} WHERE time_acked IS NULL AND priority = 50"
         f" AND time_next <= {time.time_ns()} ORDER BY time_next LIMIT {limit}"
     )
-
-
-async def _open_loops(port: int, database: str, count: int) -> list[Connection]:
-    pool = await open_many(port, database, count)
-    for connection in pool:
-        await connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-    return pool
-
-
-def _close(pool: list[Connection]) -> None:
-    for connection in pool:
-        connection.close()

@@ -19,13 +19,11 @@ class Plan:
 
     quick: one pair of runs, shorter and with fewer rows; for a look, not for a verdict.
     say: prints a line of progress.
-    rows: how many rows Spark reads, where that is asked for.
     """
 
     lab: Lab
     quick: bool
     say: Callable[[str], None]
-    rows: int | None = None
 
     @property
     def pairs(self) -> int:

@@ -11,20 +11,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-import pymysql
-
-from bench.fleet import die_with_parent
+from bench.fleet import LabError, die_with_parent
 
 
 HOST: Final = "127.0.0.1"
 ROOT: Final = Path(__file__).parents[1]
 START_S: Final = 30.0
 STOP_S: Final = 20.0
+RUN_S: Final = 300.0
 LISTENING: Final = re.compile(r"^(?=.*\blistening\b).*\bport\W{1,4}(\d+)", re.MULTILINE)
-
-
-class LabError(Exception):
-    """Something of the laboratory did not start, or broke."""
 
 
 @contextlib.contextmanager
@@ -67,6 +62,34 @@ def process(
             process.wait()
 
 
+def output(
+    arguments: list[str],
+    stdout: int = subprocess.PIPE,
+    environ: Mapping[str, str] | None = None,
+) -> str:
+    """Run a program and return what it prints; nothing where *stdout* is not a pipe.
+
+    environ: variables beyond or instead of ours.
+
+    Raises:
+        LabError: it failed.
+    """
+    done = subprocess.run(
+        arguments,
+        cwd=ROOT,
+        env=os.environ | (environ or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=RUN_S,
+        check=False,
+    )
+    if done.returncode:
+        raise LabError(f"{' '.join(arguments)} failed: {done.stderr[-2000:]}")
+    return done.stdout or ""
+
+
 def logged_port(process: "subprocess.Popen[bytes]", log: Path) -> int:
     """Return the port that the program says in its log that it listens on."""
     deadline = time.monotonic() + START_S
@@ -77,18 +100,22 @@ def logged_port(process: "subprocess.Popen[bytes]", log: Path) -> int:
     return int(found[1])
 
 
-def await_port(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    """Return when a client can log in at *port*."""
-    deadline = time.monotonic() + START_S
-    while True:
-        try:
-            pymysql.connect(host=HOST, port=port, user="root").close()
-        except pymysql.MySQLError as error:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise LabError(f"MySQL Router does not serve: {error}{tail(log)}") from error
-            time.sleep(0.05)
-        else:
-            return
+@contextlib.contextmanager
+def serving(
+    program: list[str], log: Path, port: int, environ: Mapping[str, str] | None = None
+) -> Iterator[int]:
+    """Run *program* as `process`, and give its number once it listens at *port*."""
+    deadline = time.monotonic() + 2 * START_S
+    with process(program, log, environ=environ) as running:
+        while True:
+            try:
+                socket.create_connection((HOST, port), 1).close()
+                break
+            except OSError as error:
+                if running.poll() is not None or time.monotonic() > deadline:
+                    raise LabError(f"{log.stem} does not listen: {error}{tail(log)}") from error
+                time.sleep(0.05)
+        yield running.pid
 
 
 def tail(log: Path) -> str:

@@ -1,134 +1,86 @@
 """Figures, goals, and the one table they end in."""
 
-import statistics
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
-from itertools import zip_longest
-from typing import Any, Final, Self
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import Final
 
-
-class Goal(StrEnum):
-    """Which side of its limit a figure must be on."""
-
-    AT_LEAST = "≥"
-    AT_MOST = "≤"
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the design promises of one figure.
+    """What the design promises of one figure: "≥" or "≤" a limit.
 
     of_ratio: the limit is one of the ratio, ours to theirs; otherwise of our figure itself.
     """
 
-    goal: Goal
+    goal: str
     limit: float
     of_ratio: bool = True
 
     def is_met(self, value: float) -> bool:
         """Return whether *value* keeps the promise."""
-        return value >= self.limit if self.goal is Goal.AT_LEAST else value <= self.limit
+        return value >= self.limit if self.goal == "≥" else value <= self.limit
 
     def text(self, unit: str) -> str:
         """Return the promise as the table shows it."""
         if not self.of_ratio:
             return f"{self.goal} {number(self.limit)} {unit}"
-        if self.goal is Goal.AT_MOST and self.limit < 1:
+        if self.goal == "≤" and self.limit < 1:
             return f"{self.goal} 1/{1 / self.limit:.0f}"
         return f"{self.goal} {number(self.limit)} x"
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """The values of one side, a value per run."""
-
-    values: tuple[float, ...]
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> Self:
-        """Make one of any values."""
-        return cls(tuple(values))
-
-    @property
-    def median(self) -> float:
-        """The middle value, on which all verdicts rest."""
-        return statistics.median(self.values)
-
-    @property
-    def spread(self) -> tuple[float, float]:
-        """The lowest and the highest value."""
-        return min(self.values), max(self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One line of the table.
 
-    ours, theirs: values of the same unit; theirs is None where the promise is absolute.
+    ours, theirs: values of the same unit, one a run; theirs is None where the promise is absolute.
     against: what theirs is.
-    facts: more about the runs, for the JSON file.
     """
 
     name: str
     unit: str
-    ours: Series
+    ours: Sequence[float]
     against: str = ""
-    theirs: Series | None = None
+    theirs: Sequence[float] | None = None
     target: Target | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def ratio(self) -> Series | None:
+    def ratios(self) -> Sequence[float] | None:
         """Ours to theirs, pair by pair where the runs were pairs, else median to median."""
         if self.theirs is None:
             return None
-        ours, theirs = self.ours.values, self.theirs.values
+        ours, theirs = self.ours, self.theirs
         if len(ours) != len(theirs):
-            ours, theirs = (self.ours.median,), (self.theirs.median,)
+            ours, theirs = (median(ours),), (median(theirs),)
         # A side without a single query or millisecond counts as the least that can be told.
-        return Series.of(a / max(b, 1e-9) for a, b in zip(ours, theirs, strict=True))
+        return [a / max(b, 1e-9) for a, b in zip(ours, theirs, strict=True)]
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the promise is kept; None where there is none."""
+        """Whether the promise is kept, by the median; None where there is none."""
         if self.target is None:
             return None
-        if not self.target.of_ratio:
-            return self.target.is_met(self.ours.median)
-        assert self.ratio is not None
-        return self.target.is_met(self.ratio.median)
+        values = self.ratios if self.target.of_ratio else self.ours
+        assert values is not None
+        return self.target.is_met(median(values))
 
     def cells(self) -> tuple[str, ...]:
         """Return the line as the table shows it."""
-        ratio = self.ratio
-        met = {None: "", True: "yes", False: "NO"}[self.is_met]
         return (
             self.name,
-            f"{number(self.ours.median)} {self.unit}",
-            f"{number(self.theirs.median)} {self.unit}" if self.theirs else "",
+            f"{number(median(self.ours))} {self.unit}",
+            f"{number(median(self.theirs))} {self.unit}" if self.theirs else "",
             self.against,
-            _ratio_text(ratio) if ratio else "",
+            _ratio_text(self.ratios) if self.ratios else "",
             self.target.text(self.unit) if self.target else "",
-            met,
+            {None: "", True: "yes", False: "NO"}[self.is_met],
         )
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the line with all its values."""
-        ratio = self.ratio
-        return {
-            "figure": self.name,
-            "unit": self.unit,
-            "ours": list(self.ours.values),
-            "against": self.against,
-            "theirs": list(self.theirs.values) if self.theirs else None,
-            "ratio": ratio.median if ratio else None,
-            "ratio_spread": list(ratio.spread) if ratio else None,
-            "goal": self.target.text(self.unit) if self.target else None,
-            "met": self.is_met,
-            "facts": dict(self.facts),
-        }
 
 
 def figure(
@@ -138,84 +90,36 @@ def figure(
     against: str = "",
     theirs: Iterable[float] | None = None,
     target: Target | None = None,
-    **facts: Any,
 ) -> Figure:
     """Return a figure of both sides' values, one a run."""
-    their_values = None if theirs is None else Series.of(theirs)
-    return Figure(name, unit, Series.of(ours), against, their_values, target, facts)
+    their_values = None if theirs is None else list(theirs)
+    return Figure(name, unit, list(ours), against, their_values, target)
 
 
-def ratio_at_least(limit: float) -> Target:
-    """Return the promise that ours is at least so many times theirs."""
-    return Target(Goal.AT_LEAST, limit)
+# The promise that ours is so many times theirs, or that our figure itself is so much.
+ratio_at_least = partial(Target, "≥")
+ratio_at_most = partial(Target, "≤")
+value_at_least = partial(Target, "≥", of_ratio=False)
+value_at_most = partial(Target, "≤", of_ratio=False)
 
 
-def ratio_at_most(limit: float) -> Target:
-    """Return the promise that ours is at most so many times theirs."""
-    return Target(Goal.AT_MOST, limit)
-
-
-def value_at_least(limit: float) -> Target:
-    """Return the promise that our figure is at least *limit*."""
-    return Target(Goal.AT_LEAST, limit, of_ratio=False)
-
-
-def value_at_most(limit: float) -> Target:
-    """Return the promise that our figure is at most *limit*."""
-    return Target(Goal.AT_MOST, limit, of_ratio=False)
-
-
-HEADER = (
-    "figure",
-    "streamfrom",
-    "opponent",
-    "measured against",
-    "ratio (spread)",
-    "goal",
-    "met",
+HEADER: Final = (
+    *("figure", "streamfrom", "opponent", "measured against"),
+    *("ratio (spread)", "goal", "met"),
 )
-
-
 # As wide as a terminal on half a screen.
 COLUMNS: Final = 100
-GAP: Final = "  "
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """Return *figures* as an aligned table of at most COLUMNS columns, where words allow it; long cells take several lines."""
-    rows = [HEADER, *(figure.cells() for figure in figures)]
-    widths = _widths(rows)
-    wrapped = [_wrapped(row, widths) for row in rows]
-    wrapped.insert(1, [["-" * width for width in widths]])
-    return "\n".join(
-        GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for lines in wrapped
-        for line in lines
-    )
-
-
-def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return how wide each column is: the widest give way until the table fits, or nothing but single words are left."""
-    columns = list(zip(*rows, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    least = [max(len(word) for cell in column for word in cell.split()) for column in columns]
-    least[0] += len(GAP)
-    while sum(widths) + len(GAP) * (len(widths) - 1) > COLUMNS:
-        over = [n for n, width in enumerate(widths) if width > least[n]]
-        if not over:
-            break
-        widths[max(over, key=widths.__getitem__)] -= 1
-    return widths
-
-
-def _wrapped(row: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
-    """Return the lines that *row* takes; what begins with a blank goes on with the figure's name."""
-    indents = [GAP, *[""] * (len(row) - 1)]
-    cells = [
-        textwrap.wrap(cell, width, subsequent_indent=indent)
-        for cell, width, indent in zip(row, widths, indents, strict=True)
-    ]
-    return [list(line) for line in zip_longest(*cells, fillvalue="")]
+    """Return *figures* as a table of at most COLUMNS columns; long cells take several lines."""
+    lines = Table(*HEADER, box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    for each in figures:
+        lines.add_row(*each.cells())
+    console = Console(width=COLUMNS, markup=False, highlight=False, color_system=None)
+    with console.capture() as captured:
+        console.print(lines)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
@@ -240,10 +144,9 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def _ratio_text(ratio: Series) -> str:
-    low, high = ratio.spread
-    text = _one_ratio(ratio.median)
-    return text if low == high else f"{text} ({_one_ratio(low)} to {_one_ratio(high)})"
+def _ratio_text(ratios: Sequence[float]) -> str:
+    low, middle, high = map(_one_ratio, (min(ratios), median(ratios), max(ratios)))
+    return middle if low == high else f"{middle} ({low} to {high})"
 
 
 def _one_ratio(value: float) -> str:

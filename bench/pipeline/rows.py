@@ -1,24 +1,23 @@
-"""Reading a whole table: Spark's JDBC source through the proxy and direct, the source `streamfrom`, and memory."""
+"""Reading a whole table: Spark's JDBC source through the proxy and direct, and the source `streamfrom`."""
 
 import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from bench.pipeline.session import Peak, Watch, drain
+from bench.pipeline.session import drain
 from bench.pipeline.shards import TABLE, Shards
-from bench.report import Figure, figure, ratio_at_least, value_at_most
+from bench.report import Figure, figure, ratio_at_least
 from streamfrom.spark.endpoint import quoted
 from streamfrom.spark.jdbc import MARIADB, load, options, read
 
 
 ROWS: Final = (1_000_000, 200_000)
-MB: Final = 1_000_000
 
 
 def reads(spark: Any, shards: Shards) -> list[Figure]:
-    """Compare the three ways to read all rows, a partition for each shard; watch memory meanwhile."""
+    """Compare the three ways to read all rows, a partition for each shard."""
     plan = shards.plan
-    rows = plan.rows or plan.size(*ROWS)
+    rows = plan.size(*ROWS)
 
     def rate(name: str, frame: Callable[[], Any]) -> float:
         before_s = shards.proxy.usage().cpu_s
@@ -39,7 +38,7 @@ def reads(spark: Any, shards: Shards) -> list[Figure]:
     def source() -> float:
         return rate("source", lambda: _source(spark, shards))
 
-    with shards.table(rows), Watch(spark) as peak:
+    with shards.table(rows):
         # What the JVM compiles in its first seconds is nobody's speed.
         for warm_up in (jdbc, direct, source, source, jdbc, direct):
             warm_up()
@@ -62,7 +61,6 @@ def reads(spark: Any, shards: Shards) -> list[Figure]:
             by_jdbc,
             ratio_at_least(1),
         ),
-        _memory(rows, peak),
     ]
 
 
@@ -76,14 +74,3 @@ def _direct(spark: Any, shards: Shards) -> Any:
         for endpoint in shards.direct
     )
     return first.unionByName(second)
-
-
-def _memory(rows: int, peak: Peak) -> Figure:
-    return figure(
-        f"memory of JVM and Python workers, {rows:,} rows read",
-        "MB",
-        [peak.together / MB],
-        target=value_at_most(2000),
-        jvm_mb=round(peak.jvm / MB),
-        python_workers_mb=round(peak.workers / MB),
-    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench import messages
-from bench.lab import Endpoint as Process
+from bench.lab import Endpoint as Process, sharded
 from bench.plan import Plan
 from bench.processes import HOST
 from streamfrom.spark.endpoint import Endpoint
@@ -15,11 +15,6 @@ from streamfrom.spark.endpoint import Endpoint
 DATABASE: Final = "pipeline"
 TABLE: Final = "queue"
 SHARDS: Final = ("-80", "80-")
-VSCHEMA: Final = {
-    "sharded": True,
-    "vindexes": {"hash": {"type": "hash"}},
-    "tables": {TABLE: {"column_vindexes": [{"column": "id", "name": "hash"}]}},
-}
 # Messages are acknowledged one each microsecond, beginning so long ago: a window that is closed, and not yet purged.
 ACKED_AGO_NS: Final = 3_600 * messages.NS_PER_S
 BODY: Final = "CONCAT('{\"number\": ', n, ', \"text\": \"', REPEAT('x', 50), '\"}')"
@@ -46,10 +41,7 @@ class Shards:
     @property
     def source(self) -> dict[str, str]:
         """The options of `format("streamfrom")`."""
-        return {
-            "proxy": f"mysql://root@{HOST}:{self.proxy.port}/{DATABASE}",
-            "table": TABLE,
-        }
+        return {"proxy": f"mysql://root@{HOST}:{self.proxy.port}/{DATABASE}", "table": TABLE}
 
     @contextmanager
     def table(self, rows: int, acked_ns: int | None = None) -> Iterator[None]:
@@ -67,7 +59,7 @@ class Shards:
                     columns += ", epoch, time_next, time_acked"
                     values += f", 1, NULL, {acked_ns} + 1000 * n"
                 server = lab.server_number(number)
-                messages.fill(server, lab, DATABASE, TABLE, columns, values, rows // 2)
+                messages.fill(lab, DATABASE, TABLE, columns, values, rows // 2, server)
             lab.settle()
             yield
         finally:
@@ -75,20 +67,13 @@ class Shards:
 
     def acked(self) -> int:
         """Return how many messages are acknowledged."""
-        return sum(
-            int(
-                self.plan.lab.execute(
-                    f"SELECT COUNT(time_acked) FROM {TABLE}",
-                    DATABASE,
-                    self.plan.lab.server_number(number),
-                )[0][0]
-            )
-            for number in range(len(SHARDS))
-        )
+        lab, count = self.plan.lab, f"SELECT COUNT(time_acked) FROM {TABLE}"
+        servers = map(lab.server_number, range(len(SHARDS)))
+        return sum(int(lab.execute(count, DATABASE, server)[0][0]) for server in servers)
 
 
 @contextmanager
 def two_shards(plan: Plan) -> Iterator[Shards]:
     """Run the proxy before two servers."""
-    with plan.lab.keyspace(DATABASE, shards=len(SHARDS), vschema=VSCHEMA) as proxy:
+    with plan.lab.keyspace(DATABASE, shards=len(SHARDS), vschema=sharded(TABLE)) as proxy:
         yield Shards(plan, proxy)

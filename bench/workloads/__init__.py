@@ -4,24 +4,21 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from bench.fleet import LabError
 from bench.plan import Plan
-from bench.processes import ROOT, LabError
+from bench.processes import ROOT
 from bench.report import Figure
 from bench.workloads.attacks import attacks
-from bench.workloads.big_merge import big_merge
 from bench.workloads.dequeue import dequeue
-from bench.workloads.drain import drain_batch, drain_early, drain_single
-from bench.workloads.drain_keyed import drain_keyed
+from bench.workloads.drain import drain_batch, drain_early, drain_keyed, drain_single
 from bench.workloads.fair import fair
 from bench.workloads.idle import idle, polling
-from bench.workloads.latency import latency, members, streams
+from bench.workloads.latency import latency, lone, members, streams
 from bench.workloads.lateness import lateness
-from bench.workloads.lone import lone
-from bench.workloads.memory import memory
+from bench.workloads.memory import idle_sessions, memory
 from bench.workloads.oltp import oltp, two_workers
 from bench.workloads.purge import purge
-from bench.workloads.selects import full_select
-from bench.workloads.sessions import idle_sessions
+from bench.workloads.selects import big_merge, full_select
 from bench.workloads.snapshot import snapshot
 from bench.workloads.takeover import takeover
 from bench.workloads.workers import workers
@@ -59,17 +56,17 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
 
 
 def spark(plan: Plan) -> Iterable[Figure]:
-    """The package `spark` on two shards: reads, the stream, keyspace ids, the archive.
+    """The package `spark` on two shards: reads, the stream, the archive.
 
     Raises:
         LabError: Spark is not installed.
     """
     try:
         # The only workload that needs what the extra `spark` installs.
-        from bench.pipeline import workload
+        from bench import pipeline
     except ModuleNotFoundError as error:
         raise LabError(f"{error}: pip install '.[spark]'") from error
-    return workload.spark(plan)
+    return pipeline.spark(plan)
 
 
 def frameworks(plan: Plan) -> Iterable[Figure]:

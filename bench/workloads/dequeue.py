@@ -25,12 +25,10 @@ def dequeue(plan: Plan) -> list[Figure]:
     runs: list[tuple[list[float], list[float]]] = []
     with lab.keyspace(DATABASE) as proxy:
         for _ in range(plan.pairs):
-            with messages.fresh_table(lab, proxy, DATABASE) as table:
-                messages.load(lab, DATABASE, table, count)
-                with Fleet() as fleet:
-                    worker = fleet.add(_one_by_one(proxy.port, table, count))
-                    fleet.start()
-                    received, streams_ms, selects_ms = worker.result(END_S)
+            with messages.backlog(lab, proxy, DATABASE, count) as table, Fleet() as fleet:
+                worker = fleet.add(_one_by_one(proxy.port, table, count))
+                fleet.start()
+                received, streams_ms, selects_ms = worker.result(END_S)
                 messages.audited(lab, DATABASE, table, range(1, count + 1), received)
             runs.append((sorted(streams_ms[WARM_UP:]), sorted(selects_ms[WARM_UP:])))
     return [
@@ -41,7 +39,6 @@ def dequeue(plan: Plan) -> list[Figure]:
             "SELECT by primary key, same connection",
             (percentile(selects_ms, percent) for _, selects_ms in runs),
             target,
-            messages=count,
         )
         for percent, target in ((50, None), (99, ratio_at_most(RATIO_MAX)))
     ]

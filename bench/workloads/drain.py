@@ -6,6 +6,7 @@ processes for them, that is best for it.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,11 +14,13 @@ from bench import messages
 from bench.clients import Received, consumers
 from bench.fleet import Fleet, Work
 from bench.lab import Endpoint, Lab
-from bench.opponents import drain_loop
+from bench.opponents import loops
 from bench.plan import Plan
 from bench.report import Figure, Target, figure, ratio_at_least, ratio_at_most
 
 
+# Makes a table with messages, on a server or through a proxy.
+Filled = Callable[[Lab, Endpoint], AbstractContextManager[str]]
 DRAIN_S = 180.0
 DATABASE = "drain"
 BATCH = 100
@@ -37,19 +40,8 @@ class Workers:
         return f"{self.processes} x {self.each}"
 
 
-BATCH_WORKERS = (
-    Workers(1, 1),
-    Workers(2, 1),
-    Workers(4, 1),
-    Workers(1, 2),
-    Workers(1, 4),
-    Workers(1, 8),
-)
-SINGLE_SPLITS = (
-    Workers(1, SINGLE_WORKERS),
-    Workers(2, SINGLE_WORKERS // 2),
-    Workers(SINGLE_WORKERS, 1),
-)
+BATCH_WORKERS = [Workers(*each) for each in ((1, 1), (2, 1), (4, 1), (1, 2), (1, 4), (1, 8))]
+SINGLE_SPLITS = [Workers(each, SINGLE_WORKERS // each) for each in (1, 2, SINGLE_WORKERS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,83 +54,61 @@ class Drained:
 
 def drain_batch(plan: Plan) -> list[Figure]:
     """Drain with acknowledgements in batches of 100."""
-    return _compare(
-        plan,
-        "drain, acks in batches of 100",
-        count=plan.size(*BATCH_MESSAGES),
-        batch=BATCH,
-        candidates=BATCH_WORKERS,
-        target=plan.ratio_at_least(mariadb=2, mysql=1.3),
-    )
+    name, count = "drain, acks in batches of 100", plan.size(*BATCH_MESSAGES)
+    target = plan.ratio_at_least(mariadb=2, mysql=1.3)
+    return _compare(plan, name, count, BATCH, BATCH_WORKERS, target)
 
 
 def drain_single(plan: Plan) -> list[Figure]:
     """Drain with every message acknowledged by its own statement, 16 consumers."""
-    return _compare(
-        plan,
-        "drain, an ack per message, 16 consumers",
-        count=plan.size(*SINGLE_MESSAGES),
-        batch=1,
-        candidates=SINGLE_SPLITS,
-        target=plan.ratio_at_least(mariadb=5, mysql=2.5),
-    )
+    name, count = "drain, an ack per message, 16 consumers", plan.size(*SINGLE_MESSAGES)
+    target = plan.ratio_at_least(mariadb=5, mysql=2.5)
+    return _compare(plan, name, count, 1, SINGLE_SPLITS, target)
 
 
 def drain_early(plan: Plan) -> list[Figure]:
     """Drain as `drain_single`, with acks that are answered before they are written, and with such as are committed."""
-    lab, count = plan.lab, plan.size(*SINGLE_MESSAGES)
+    count = plan.size(*SINGLE_MESSAGES)
+    early, committed = (
+        partial(messages.backlog, database=DATABASE, count=count, settings=f",vt_ack={kind}")
+        for kind in ("early", "committed")
+    )
+    names = "drain, an ack per message, vt_ack = early", "the same, vt_ack = committed"
     workers = Workers(SINGLE_WORKERS, 1)
-    with lab.keyspace(DATABASE) as proxy:
+    return _compare_kinds(plan, *names, ratio_at_least(1), early, committed, workers, count)
 
-        def run(kind: str) -> Drained:
-            def work(table: str, each: int) -> Work:
-                return consumers(proxy.port, DATABASE, table, count=each, ack_batch=1)
 
-            outcome = drain(
-                lab, proxy, work, workers=workers, count=count, settings=f",vt_ack={kind}"
-            )
-            plan.say(f"  {kind}: {outcome.per_second:,.0f}/s {outcome.facts}")
-            return outcome
-
-        early, committed = plan.interleaved(lambda: run("early"), lambda: run("committed"))
-    return [
-        figure(
-            "drain, an ack per message, vt_ack = early",
-            "msg/s",
-            (each.per_second for each in early),
-            "the same, vt_ack = committed",
-            (each.per_second for each in committed),
-            ratio_at_least(1),
-            messages=count,
-            our_workers=str(workers),
-            our_runs=[each.facts for each in early],
-            their_runs=[each.facts for each in committed],
-        )
-    ]
+def drain_keyed(plan: Plan) -> list[Figure]:
+    """Drain with an ack per message: each of 1,000 keys one by one, of which one has half of the messages; and without keys."""
+    count = plan.size(*SINGLE_MESSAGES)
+    half = partial(messages.tenant_queue, tenant=messages.ONE_HAS_HALF, count=count)
+    keyed, plain = (
+        partial(half, database=DATABASE, settings=settings)
+        for settings in ("key = tenant, max_per_key = 1, ", "")
+    )
+    name = f"drain, an ack per message, {messages.TENANTS:,} keys one by one, one with half of the messages"
+    names = name, "the same without keys"
+    workers = Workers(1, SINGLE_WORKERS)
+    return _compare_kinds(plan, *names, ratio_at_least(0.5), keyed, plain, workers, count)
 
 
 def drain(
     lab: Lab,
     target: Endpoint,
+    filled: AbstractContextManager[str],
     work: Callable[[str, int], Work],
     *,
     workers: Workers,
     count: int,
-    settings: str = "",
 ) -> Drained:
-    """Load *count* messages into a fresh table and measure how fast they are drained.
+    """Measure how fast a table with *count* messages is drained.
 
     target: the proxy, or the server itself.
     work: makes the worker process of so many workers on the named table.
-    settings: further keys of the table's comment, each with a comma before it.
     """
     processes = {} if target == lab.direct else {"proxy": target}
     meter = lab.meter(**processes)
-    with (
-        messages.fresh_table(lab, target, DATABASE, settings=settings) as table,
-        Fleet() as fleet,
-    ):
-        messages.load(lab, DATABASE, table, count)
+    with filled as table, Fleet() as fleet:
         lab.settle()
         members = [fleet.add(work(table, workers.each)) for _ in range(workers.processes)]
         meter.start()
@@ -147,20 +117,40 @@ def drain(
         facts = meter.stop()
         results: list[Received] = fleet.stop(members)
         received = [id_ for result in results for id_ in result.ids]
-        outcome = messages.audited(lab, DATABASE, table, range(1, count + 1), received)
+        twice = messages.audited(lab, DATABASE, table, range(1, count + 1), received)
     elapsed_s = (max(result.last_ack_ns for result in results) - start_ns) / 1e9
-    facts |= {"elapsed_s": round(elapsed_s, 3), "duplicates": outcome.duplicates}
+    facts |= {"elapsed_s": round(elapsed_s, 3), "duplicates": twice}
     return Drained(count / elapsed_s, facts)
 
 
-def _compare(
+def _compare_kinds(
     plan: Plan,
     name: str,
-    *,
-    count: int,
-    batch: int,
-    candidates: Sequence[Workers],
+    against: str,
     target: Target,
+    ours: Filled,
+    theirs: Filled,
+    workers: Workers,
+    count: int,
+) -> list[Figure]:
+    """Compare two kinds of queue, drained by the same consumers."""
+    with plan.lab.keyspace(DATABASE) as proxy:
+
+        def run(what: str, filled: Filled) -> float:
+            def work(table: str, each: int) -> Work:
+                return consumers(proxy.port, DATABASE, table, count=each, ack_batch=1)
+
+            table = filled(plan.lab, proxy)
+            outcome = drain(plan.lab, proxy, table, work, workers=workers, count=count)
+            plan.say(f"  {what}: {outcome.per_second:,.0f}/s {outcome.facts}")
+            return outcome.per_second
+
+        rates = plan.interleaved(lambda: run(name, ours), lambda: run(against, theirs))
+    return [figure(name, "msg/s", rates[0], against, rates[1], target)]
+
+
+def _compare(
+    plan: Plan, name: str, count: int, batch: int, candidates: Sequence[Workers], target: Target
 ) -> list[Figure]:
     lab = plan.lab
     with lab.keyspace(DATABASE) as proxy:
@@ -171,9 +161,10 @@ def _compare(
             def work(table: str, each: int) -> Work:
                 if target is proxy:
                     return consumers(*where, table, count=each, ack_batch=batch)
-                return drain_loop(*where, table, batch=batch, workers=each)
+                return loops(*where, table, batch=batch, workers=each)
 
-            outcome = drain(lab, target, work, workers=workers, count=count)
+            filled = messages.backlog(lab, target, DATABASE, count)
+            outcome = drain(lab, target, filled, work, workers=workers, count=count)
             plan.say(f"  {name}, {workers}: {outcome.per_second:,.0f}/s {outcome.facts}")
             return outcome
 
@@ -193,11 +184,6 @@ def _compare(
             f"SKIP LOCKED loop, same batch, {their_best} workers",
             (run.per_second for run in their_runs),
             target,
-            messages=count,
-            our_workers=str(our_best),
-            their_workers=str(their_best),
-            our_runs=[run.facts for run in our_runs],
-            their_runs=[run.facts for run in their_runs],
         ),
         figure(
             "… processor time of the server for a message",

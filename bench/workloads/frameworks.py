@@ -1,20 +1,19 @@
 """Celery and Django on streamfrom, compared with what else carries their tasks; and the worker library with a raw consumer."""
 
-import contextlib
 import os
-import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
 from bench.brokers import STATE, rabbitmq, redis
 from bench.clients import Received, consumers
-from bench.fleet import Signals, Work
+from bench.fleet import LabError, Signals, Work
 from bench.lab import Endpoint
+from bench.messages import backlog
 from bench.plan import Plan
-from bench.processes import HOST, ROOT, LabError, process, tail
+from bench.processes import HOST, ROOT, output, process
 from bench.report import Figure, figure, percentile, ratio_at_least, ratio_at_most
 from bench.workloads.drain import DATABASE as DRAIN, Workers, drain
 from streamfrom_worker import Message, Result, Worker
@@ -89,33 +88,28 @@ def django(plan: Plan) -> list[Figure]:
 
 
 def worker_library(plan: Plan) -> list[Figure]:
-    """A backlog drained by one process of the library, by a coroutine and by a function in threads."""
-    count, figures = plan.size(*DRAINED), []
+    """A backlog drained by one process of the library."""
+    count = plan.size(*DRAINED)
     with plan.lab.keyspace(DRAIN) as proxy:
         where = proxy.port, DRAIN
 
         def run(work: Callable[[str, int], Work]) -> float:
-            done = drain(plan.lab, proxy, work, workers=Workers(1, 1), count=count)
+            filled = backlog(plan.lab, proxy, DRAIN, count)
+            done = drain(plan.lab, proxy, filled, work, workers=Workers(1, 1), count=count)
             plan.say(f"  {done.per_second:,.0f}/s {done.facts}")
             return done.per_second
 
-        for kind, goal in (("coroutine", ratio_at_least(0.8)), ("function", None)):
-            ours, theirs = plan.interleaved(
-                partial(run, partial(_library, *where, count, kind)),
-                partial(
-                    run,
-                    lambda table, each: consumers(
-                        *where, table, count=each, ack_batch=ACK_BATCH
-                    ),
-                ),
-            )
-            figures.append(
-                figure(f"worker library, {kind}", "msg/s", ours, "raw consumer", theirs, goal)
-            )
-    return figures
+        def raw(table: str, each: int) -> Work:
+            return consumers(*where, table, count=each, ack_batch=ACK_BATCH)
+
+        ours, theirs = plan.interleaved(
+            lambda: run(lambda table, _: _library(*where, table, count)), lambda: run(raw)
+        )
+    goal = ratio_at_least(0.8)
+    return [figure("worker library, coroutine", "msg/s", ours, "raw consumer", theirs, goal)]
 
 
-def _library(port: int, database: str, count: int, kind: str, table: str, each: int) -> Work:
+def _library(port: int, database: str, table: str, count: int) -> Work:
     async def work(signals: Signals) -> Received:
         received = Received()
         done = 0
@@ -128,21 +122,14 @@ def _library(port: int, database: str, count: int, kind: str, table: str, each: 
                 worker.stop()
 
         worker = Worker(f"mysql://root@{HOST}:{port}/{database}", on_result=note)
-        register = worker.queue(table, concurrency=8, prefetch=1000)
 
-        def take(message: Message) -> None:
+        @worker.queue(table, concurrency=8, prefetch=1000)
+        async def take(message: Message) -> None:
             received.add([message.id], time.time_ns())
 
-        if kind == "coroutine":
-
-            @register
-            async def take_async(message: Message) -> None:
-                take(message)
-        else:
-            register(take)
         await signals.start()
         await worker.serve()
-        received.note_ack(done)
+        received.note_ack()
         return received
 
     return work
@@ -180,38 +167,20 @@ def _django_ms(
     with _working(plan, ["-m", "django", command], environ):
         _call(["-m", "bench.django_app", "1", "0"], environ)
         _until(run, 1)
-        begun = run.stat().st_size
         _call(["-m", "bench.django_app", str(count), str(PAUSE_S)], environ)
-        deadline = time.monotonic() + END_S
-        while len(lines := run.read_text()[begun:].splitlines()) < count:
-            if time.monotonic() > deadline:
-                raise LabError(f"{len(lines)} of {count} tasks of Django began")
-            time.sleep(0.1)
-    return sorted(map(float, lines))
+        _until(run, count + 1, lambda path: path.read_text().count("\n"))
+    return sorted(map(float, run.read_text().splitlines()[1:]))
 
 
-@contextlib.contextmanager
-def _working(plan: Plan, words: Sequence[str], environ: Mapping[str, str]) -> Iterator[None]:
+def _working(
+    plan: Plan, words: Sequence[str], environ: Mapping[str, str]
+) -> AbstractContextManager[object]:
     log = plan.lab.folder / "worker.log"
-    with process([_python(), *words], log, environ=_environ(environ)):
-        try:
-            yield
-        except LabError as error:
-            raise LabError(f"{error}{tail(log)}") from error
+    return process([_python(), *words], log, environ=_environ(environ))
 
 
 def _call(words: Sequence[str], environ: Mapping[str, str]) -> None:
-    done = subprocess.run(
-        [_python(), *words],
-        cwd=ROOT,
-        env=os.environ | _environ(environ),
-        capture_output=True,
-        text=True,
-        timeout=END_S,
-        check=False,
-    )
-    if done.returncode:
-        raise LabError(f"{' '.join(words)} failed: {done.stderr[-2000:]}")
+    output([_python(), *words], environ=_environ(environ))
 
 
 def _environ(more: Mapping[str, str]) -> dict[str, str]:
@@ -223,10 +192,14 @@ def _python() -> str:
     return str(python_with(STATE, "frameworks", PACKAGES))
 
 
-def _until(path: Path, size: int) -> None:
+def _size(path: Path) -> int:
+    return path.stat().st_size
+
+
+def _until(path: Path, count: int, size: Callable[[Path], int] = _size) -> None:
     """Return when a file is as long."""
     deadline = time.monotonic() + END_S
-    while not path.exists() or path.stat().st_size < size:
+    while not path.exists() or size(path) < count:
         if time.monotonic() > deadline:
-            raise LabError(f"{path.name} does not grow to {size}")
+            raise LabError(f"{path.name} does not grow to {count}")
         time.sleep(0.005)

@@ -8,7 +8,7 @@ from bench import messages
 from bench.clients import consumers
 from bench.fleet import Fleet, Work
 from bench.lab import Endpoint, Keyspace, Lab, await_members
-from bench.opponents import POLL_S, poller
+from bench.opponents import POLL_S, loops
 from bench.plan import Plan
 from bench.report import Figure, figure, ratio_at_most, value_at_most
 
@@ -24,8 +24,6 @@ CONNECT_S = 1.0
 # As many as the cache of a queue has room for.
 CACHED = 10_000
 POLLED_CONSUMERS = 16
-# So slow that what the sending costs does not hide what the polls do.
-DRAIN_A_SECOND = 200
 CORE_PERCENT_MAX = 1.0
 
 
@@ -50,7 +48,7 @@ def idle(plan: Plan) -> list[Figure]:
                 )
             plan.say(f"  {name}, a second: {ours[name]}")
         with messages.fresh_table(lab, lab.direct, DATABASE) as table:
-            polling = poller(lab.server.port, DATABASE, table, workers=CONSUMERS)
+            polling = loops(lab.direct.port, DATABASE, table, workers=CONSUMERS, poll=True)
             theirs = _a_second(lab, [polling], THEIR_SECONDS)
             plan.say(f"  pollers, a second: {theirs}")
     return [
@@ -61,53 +59,37 @@ def idle(plan: Plan) -> list[Figure]:
             f"50 pollers, every {POLL_S * 1000:.0f} ms",
             [theirs["statements"]],
             ratio_at_most(1 / 500),
-            ours_per_second=used,
-            theirs_per_second=theirs,
         )
         for name, used in ours.items()
     ]
 
 
 def polling(plan: Plan) -> list[Figure]:
-    """Processor time of a poll each second, over that of none, with a full cache: while nothing is due, and in a slow drain."""
+    """Processor time of a poll each second, over that of none, with a full cache, while nothing is due."""
     lab, seconds = plan.lab, plan.size(*OUR_SECONDS)
-    figures = []
     with lab.keyspace(DATABASE) as proxy:
-        later_ns = time.time_ns() + 3_600_000_000_000
-        for name, due_ns, rows in (
-            ("due one by one", f"{later_ns} + 1000000 * n", CACHED),
-            ("due at one moment", f"{later_ns}", CACHED),
-            ("drained", "0", CACHED + 4 * seconds * DRAIN_A_SECOND),
-        ):
-            table = lab.fresh_name()
-            settings = f"cache_size = {CACHED}, max_rate = {DRAIN_A_SECOND}"
-            definition = (
-                f"CREATE QUEUE {table} (id BIGINT, message VARCHAR(100)) WITH ({settings})"
-            )
-            proxy.execute(definition, DATABASE)
-            columns, values = "id, time_next, message", f"n, {due_ns}, REPEAT('x', 100)"
-            messages.fill(lab.server, lab, DATABASE, table, columns, values, rows)
+        table = lab.fresh_name()
+        columns = "(id BIGINT, message VARCHAR(100))"
+        proxy.execute(f"CREATE QUEUE {table} {columns} WITH (cache_size = {CACHED})", DATABASE)
+        later_ns = time.time_ns() + 3600 * messages.NS_PER_S
+        values = f"n, {later_ns} + 1000000 * n, REPEAT('x', 100)"
+        messages.fill(lab, DATABASE, table, "id, time_next, message", values, CACHED)
+        used = {}
+        for interval_s in (1, 3600):
+            alter = f"ALTER QUEUE {table} SET (poller_interval = {interval_s})"
+            proxy.execute(alter, DATABASE)
             work = [_streaming(proxy, table, POLLED_CONSUMERS)]
-            used = {}
-            for interval_s in (1, 3600):
-                proxy.execute(
-                    f"ALTER QUEUE {table} SET (poller_interval = {interval_s})", DATABASE
-                )
-                used[interval_s] = _a_second(lab, work, seconds, proxy=proxy)
-                plan.say(f"  {name}, a poll every {interval_s} s, a second: {used[interval_s]}")
-            proxy.execute(f"DROP QUEUE {table}", DATABASE)
-            figures += [
-                figure(
-                    f"polls each second, {CACHED:,} keys cached, {name}, the {side}",
-                    "% of a core",
-                    [100 * (used[1][f"cpu_s_{side}"] - used[3600][f"cpu_s_{side}"])],
-                    target=value_at_most(CORE_PERCENT_MAX),
-                    polled=used[1],
-                    not_polled=used[3600],
-                )
-                for side in ("proxy", "server")
-            ]
-    return figures
+            used[interval_s] = _a_second(lab, work, seconds, proxy=proxy)
+            plan.say(f"  a poll every {interval_s} s, a second: {used[interval_s]}")
+    return [
+        figure(
+            f"polls each second, {CACHED:,} keys cached, the {side}",
+            "% of a core",
+            [100 * (used[1][f"cpu_s_{side}"] - used[3600][f"cpu_s_{side}"])],
+            target=value_at_most(CORE_PERCENT_MAX),
+        )
+        for side in ("proxy", "server")
+    ]
 
 
 def _streaming(proxy: Endpoint, table: str, count: int) -> Work:

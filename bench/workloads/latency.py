@@ -1,11 +1,11 @@
-"""From COMMIT to the consumer, at 1,000 messages a second; with many streams, and across members of a fleet."""
+"""From COMMIT to the consumer, at 1,000 messages a second; with many streams, across members, and what a lone message costs."""
 
 from bench import messages
 from bench.clients import consumers, producer
-from bench.lab import Endpoint, Lab
-from bench.opponents import poller
+from bench.lab import Endpoint
+from bench.opponents import loops
 from bench.plan import Plan
-from bench.report import Figure, figure, ratio_at_most
+from bench.report import Figure, figure, ratio_at_most, value_at_most
 from bench.steady import Steady, steady
 
 
@@ -17,6 +17,8 @@ SECONDS = (12, 6)
 CONSUMERS = 4
 STREAMS = (1, 10, 100, 1000)
 ACK_CONNECTIONS = 4
+LONE_PER_SECOND = 500
+LONE_MS_MAX = 0.6
 # Across members a message comes half as late again at most.
 ACROSS_MAX = 1.5
 
@@ -28,15 +30,13 @@ def latency(plan: Plan) -> list[Figure]:
     with lab.keyspace(DATABASE) as proxy:
 
         def ours() -> Steady:
-            run = _streamed(lab, proxy, proxy, streams=CONSUMERS, seconds=seconds)
-            plan.say(f"  streamfrom: {run.facts}")
-            return run
+            return _streamed(plan, "streamfrom", proxy, proxy)
 
         def theirs() -> Steady:
             with messages.fresh_table(lab, lab.direct, DATABASE) as table:
                 where = lab.server.port, DATABASE, table
                 source = producer(*where, per_second=PER_SECOND, seconds=seconds)
-                readers = [poller(*where, workers=1)]
+                readers = [loops(*where, workers=1, poll=True)]
                 run = steady(lab, lab.direct, DATABASE, table, source, readers, seconds=seconds)
             plan.say(f"  100 ms poller: {run.facts}")
             return run
@@ -44,47 +44,32 @@ def latency(plan: Plan) -> list[Figure]:
         our_runs, their_runs = plan.interleaved(ours, theirs)
 
     return [
-        *(
-            figure(
-                f"commit → row, 1,000 msg/s, p{percent}",
-                "ms",
-                (run.commit_ms(percent) for run in our_runs),
-                "100 ms poller",
-                (run.commit_ms(percent) for run in their_runs),
-                target,
-                our_runs=[run.facts for run in our_runs],
-                their_runs=[run.facts for run in their_runs],
-            )
-            for percent, target in ((50, None), (99, ratio_at_most(1 / 40)), (99.9, None))
-        ),
         figure(
-            "schedule → row, insert included, p99",
+            f"commit → row, 1,000 msg/s, p{percent}",
             "ms",
-            (run.schedule_ms(99) for run in our_runs),
+            (run.commit_ms(percent) for run in our_runs),
             "100 ms poller",
-            (run.schedule_ms(99) for run in their_runs),
-        ),
+            (run.commit_ms(percent) for run in their_runs),
+            target,
+        )
+        for percent, target in ((50, None), (99, ratio_at_most(1 / 40)), (99.9, None))
     ]
 
 
 def streams(plan: Plan) -> list[Figure]:
     """What one more open stream costs: latency and memory."""
-    lab = plan.lab
-    seconds = plan.size(*SECONDS)
     figures = []
     first: list[float] = []
     grown_kb: list[float] = []
     for count in STREAMS:
-        with lab.keyspace(DATABASE) as proxy:
+        with plan.lab.keyspace(DATABASE) as proxy:
             before_bytes = proxy.usage().rss_bytes
-            run = _streamed(lab, proxy, proxy, streams=count, seconds=seconds)
+            run = _streamed(plan, f"{count} streams", proxy, proxy, streams=count)
             grown_kb.append((proxy.usage().rss_bytes_max - before_bytes) / 1024)
-        run.facts |= {"proxy_grew_kb": grown_kb[-1]}
-        plan.say(f"  {count} streams: {run.facts}")
         p99 = [run.commit_ms(99)]
         first = first or p99
         name = f"open streams: {count:,}, commit → row p99"
-        figures.append(figure(name, "ms", p99, "one stream", first, **run.facts))
+        figures.append(figure(name, "ms", p99, "one stream", first))
     # What one stream makes it load and allocate is no part of what one more stream costs.
     each_kb = (grown_kb[-1] - grown_kb[0]) / (STREAMS[-1] - STREAMS[0])
     figures.append(figure("proxy memory for one more stream", "KB", [each_kb]))
@@ -93,9 +78,7 @@ def streams(plan: Plan) -> list[Figure]:
 
 def members(plan: Plan) -> list[Figure]:
     """Commit → row of a fleet of two: producer, dispatcher and consumers on one member, and not."""
-    lab = plan.lab
-    seconds = plan.size(*SECONDS)
-    with lab.fleet_of_two(DATABASE) as (dispatcher, other):
+    with plan.lab.fleet_of_two(DATABASE) as (dispatcher, other):
         placements = {
             "one member": (dispatcher, dispatcher),
             "INSERT at the dispatcher, STREAM at another member": (dispatcher, other),
@@ -104,16 +87,8 @@ def members(plan: Plan) -> list[Figure]:
         runs: dict[str, list[Steady]] = {name: [] for name in placements}
         for _ in range(plan.pairs):
             for name, (inserts, streaming) in placements.items():
-                run = _streamed(
-                    lab,
-                    inserts,
-                    streaming,
-                    streams=CONSUMERS,
-                    seconds=seconds,
-                    per_second=PER_SECOND_ACROSS,
-                )
-                plan.say(f"  {name}: {run.facts}")
-                runs[name].append(run)
+                rate = PER_SECOND_ACROSS
+                runs[name].append(_streamed(plan, name, inserts, streaming, per_second=rate))
     within, *across = runs
     return [
         figure(
@@ -123,31 +98,47 @@ def members(plan: Plan) -> list[Figure]:
             within,
             (run.commit_ms(percent) for run in runs[within]),
             target,
-            our_runs=[run.facts for run in runs[name]],
         )
         for name in across
         for percent, target in ((50, None), (99, ratio_at_most(ACROSS_MAX)))
     ]
 
 
+def lone(plan: Plan) -> list[Figure]:
+    """Processor time of the proxy and of the server for a message that comes alone, from INSERT to ack: 500 a second, one stream, an ack each."""
+    rate = LONE_PER_SECOND
+    with plan.lab.keyspace(DATABASE) as proxy:
+        runs = [
+            _streamed(plan, "lone", proxy, proxy, streams=1, per_second=rate, ack_batch=1).facts
+            for _ in range(plan.pairs)
+        ]
+    costs_ms = [(run["cpu_s_proxy"] + run["cpu_s_server"]) * 1000 / run["sent"] for run in runs]
+    name = f"a lone message, {rate}/s, an ack each: processor time, proxy and server"
+    return [figure(name, "ms", costs_ms, target=value_at_most(LONE_MS_MAX))]
+
+
 def _streamed(
-    lab: Lab,
+    plan: Plan,
+    name: str,
     inserts: Endpoint,
     streaming: Endpoint,
     *,
-    streams: int,
-    seconds: float,
+    streams: int = CONSUMERS,
     per_second: int = PER_SECOND,
+    ack_batch: int = 100,
 ) -> Steady:
     """Send through one proxy and receive over *streams* streams of one, on a table of its own."""
+    lab, seconds = plan.lab, plan.size(*SECONDS)
     with messages.fresh_table(lab, inserts, DATABASE) as table:
         reader = consumers(
             *(streaming.port, DATABASE, table),
             count=streams,
-            ack_batch=100,
+            ack_batch=ack_batch,
             ack_connections=ACK_CONNECTIONS,
             stream_first=True,
         )
         where = inserts.port, DATABASE, table
         source = producer(*where, per_second=per_second, seconds=seconds)
-        return steady(lab, streaming, DATABASE, table, source, [reader], seconds=seconds)
+        run = steady(lab, streaming, DATABASE, table, source, [reader], seconds=seconds)
+    plan.say(f"  {name}: {run.facts}")
+    return run

@@ -11,10 +11,10 @@ from contextlib import ExitStack
 from itertools import product
 from typing import Final, NamedTuple
 
-from bench.client_programs import output
+from bench.fleet import LabError
 from bench.lab import Endpoint, Keyspace, router_program
 from bench.plan import Plan
-from bench.processes import HOST, LabError
+from bench.processes import HOST, output
 from bench.report import Figure, Target, figure, ratio_at_least
 
 

@@ -1,15 +1,10 @@
 """An old snapshot held open, which stops InnoDB's purge and with it every queue that polls."""
 
-import contextlib
-from collections.abc import Callable
-
 import pymysql
 
 from bench import messages
 from bench.clients import consumers, producer
-from bench.fleet import Work
 from bench.lab import Endpoint
-from bench.opponents import poller
 from bench.plan import Plan
 from bench.processes import HOST
 from bench.report import Figure, figure, ratio_at_least
@@ -21,86 +16,46 @@ PER_SECOND = 2_000
 ROWS_PER_INSERT = 10  # so that the producer takes little of the two cores
 SECONDS = (60, 15)
 CONSUMERS = 2
-LOOP_BATCH = 20
-TARGET = ratio_at_least(0.98)
 
 
 def snapshot(plan: Plan) -> list[Figure]:
     """Produce and drain 2,000 messages a second, with and without the snapshot."""
-    lab = plan.lab
-    with lab.keyspace(DATABASE) as proxy:
-
-        def streaming(table: str) -> Work:
-            return consumers(
-                *(proxy.port, DATABASE, table),
-                count=CONSUMERS,
-                ack_batch=100,
-                stream_first=True,
-            )
-
-        def polling(table: str) -> Work:
-            return poller(lab.server.port, DATABASE, table, workers=CONSUMERS, batch=LOOP_BATCH)
-
+    with plan.lab.keyspace(DATABASE) as proxy:
         held, free = plan.interleaved(
-            lambda: _run(plan, "streamfrom, snapshot", proxy, streaming, held=True),
-            lambda: _run(plan, "streamfrom", proxy, streaming, held=False),
+            lambda: _run(plan, proxy, held=True), lambda: _run(plan, proxy, held=False)
         )
-        loop = _run(plan, "the loop, snapshot", lab.direct, polling, held=True)
-    ours = [run.delivered_per_second for run in held]
     return [
         figure(
             "2,000 msg/s, old snapshot open",
             "msg/s",
-            ours,
+            (run.delivered_per_second for run in held),
             "the same without it",
             (run.delivered_per_second for run in free),
-            TARGET,
-            held_runs=[run.facts for run in held],
-            free_runs=[run.facts for run in free],
-            loop_run=loop.facts,
-        ),
-        figure(
-            "2,000 msg/s, old snapshot open",
-            "msg/s",
-            ours,
-            f"SKIP LOCKED loop, batch {LOOP_BATCH}, same snapshot",
-            [loop.delivered_per_second],
-        ),
+            ratio_at_least(0.98),
+        )
     ]
 
 
-def _run(
-    plan: Plan,
-    name: str,
-    target: Endpoint,
-    consumer: Callable[[str], Work],
-    *,
-    held: bool,
-) -> Steady:
-    lab = plan.lab
-    seconds = plan.size(*SECONDS)
-    with contextlib.ExitStack() as stack:
-        table = stack.enter_context(messages.fresh_table(lab, target, DATABASE))
-        snapshot = stack.enter_context(
-            pymysql.connect(host=HOST, port=lab.server.port, user="root")
-        )
+def _run(plan: Plan, proxy: Endpoint, *, held: bool) -> Steady:
+    lab, seconds = plan.lab, plan.size(*SECONDS)
+    with (
+        messages.fresh_table(lab, proxy, DATABASE) as table,
+        pymysql.connect(host=HOST, port=lab.server.port, user="root") as snapshot,
+    ):
         if held:
             snapshot.cursor().execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        where = proxy.port, DATABASE, table
+        source = producer(*where, per_second=PER_SECOND, seconds=seconds, rows=ROWS_PER_INSERT)
         run = steady(
             lab,
-            target,
+            proxy,
             DATABASE,
             table,
-            producer(
-                *(target.port, DATABASE, table),
-                per_second=PER_SECOND,
-                seconds=seconds,
-                rows=ROWS_PER_INSERT,
-            ),
-            [consumer(table)],
+            source,
+            [consumers(*where, count=CONSUMERS, ack_batch=100, stream_first=True)],
             seconds=seconds,
             # What has piled up by then is drained without it, or the audit would take for ever.
             after_window=snapshot.rollback,
         )
-    plan.say(f"  {name}: {run.delivered_per_second:,.0f}/s {run.facts}")
+    plan.say(f"  {'held' if held else 'free'}: {run.delivered_per_second:,.0f}/s {run.facts}")
     return run

@@ -19,10 +19,7 @@ BEFORE_S: Final = 3.0
 AFTER_S: Final = 10.0
 REST_S: Final = 60.0
 # A process that is stopped holds its connections and says nothing, as a machine that has vanished.
-TROUBLES: Final = {
-    "closed": (signal.SIGKILL, 1_000.0),
-    "vanished": (signal.SIGSTOP, 5_000.0),
-}
+TROUBLES: Final = {"closed": (signal.SIGKILL, 1_000.0), "vanished": (signal.SIGSTOP, 5_000.0)}
 
 
 def takeover(plan: Plan) -> list[Figure]:
@@ -58,10 +55,10 @@ def _silence_ms(plan: Plan, name: str, number: signal.Signals) -> float:
         finally:
             if number is signal.SIGSTOP:
                 os.kill(dispatcher.pid, signal.SIGCONT)
-        outcome = messages.audited(lab, DATABASE, table, sent.ids, received.ids)
+        twice = messages.audited(lab, DATABASE, table, sent.ids, received.ids)
     arrived_ns = sorted(received.arrived_ns)
     silence_ms = max(
         (later - earlier) / 1e6 for earlier, later in pairwise(arrived_ns) if later > killed_ns
     )
-    plan.say(f"  {name}: {silence_ms:.0f} ms, {outcome.duplicates} sent twice")
+    plan.say(f"  {name}: {silence_ms:.0f} ms, {twice} sent twice")
     return silence_ms
