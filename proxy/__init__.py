@@ -13,7 +13,9 @@ Read it in this order:
 * ``sql``: what becomes of a client's SQL;
 * ``sessions``: a client, from its greeting to its leaving;
 * ``twophase``: transactions that commit on all their shards or on none;
-* ``accounts``: what the proxy's own accounts may do on the servers;
+* ``accounts``, ``rights``: what the proxy's own accounts need on the servers, and what users' own accounts may do there;
+* ``status``, ``admin``: what the proxy reports, as rows and over HTTP;
+* ``fleet``, ``workers``, ``vtgate``: other members, other processes of this one, and Vitess's clients, over gRPC;
 * ``app``, ``cli``: putting it all together; ``config``, ``commands``, ``vschema_files``, ``embedded``: around it.
 """
 

@@ -23,7 +23,8 @@ class ShareChange(NamedTuple):
 class PrefetchShares:
     """The shares of one stream. What changes them returns the changes that dispatchers are to be notified of now.
 
-    prefetch: how many messages the stream holds at most; at least one. UNLIMITED is not divided: each dispatcher has all of it.
+    prefetch: how many messages the stream holds at most; at least one. UNLIMITED is not divided: each dispatcher has all of it. A
+        stream with `vt_prefetch = auto` is UNLIMITED here, and has a window of its own with each dispatcher.
     """
 
     def __init__(self, prefetch: int, dispatcher: str) -> None:

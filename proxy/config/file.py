@@ -104,7 +104,8 @@ class Server:
     connection_memory_bytes: what one connection may make the proxy hold: commands that are not
         whole or wait, long data, prepared statements, answers that it does not read.
     user_memory_bytes: what all connections of one user together may make the proxy hold.
-    merge_memory_bytes: what the groups of one merge may take where they are sorted at its end, and the rows of RETURNING.
+    merge_memory_bytes: what one merge may hold of groups that are sorted at its end, of what DISTINCT and GROUP_CONCAT have met, of
+        expressions that are computed at its end, and of the rows of RETURNING.
     failover_buffer_s: how long a statement waits for a backend that restarts.
     stream_grace_s: how long a stream survives without its backend.
     shutdown_grace_s: how long a shutdown lets statements, transactions and acks go on.

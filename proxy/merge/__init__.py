@@ -13,5 +13,12 @@
     stage_rows            the rows of a statement's parts in their places, for a shard to go on with
     row_count             how many rows such an answer has
 
+What a merge holds, and the bound:
+
+    rows of shards on their way    256 KB a shard (`proxy.sql.scatter.gather`)
+    groups, DISTINCT, GROUP_CONCAT the setting merge_memory (`group_query`, `distinct`, `group_concat`, `expression_merge`)
+    rows for a second stage        PARTS_ROWS_MAX, PARTS_BYTES_MAX at a time (`proxy.sql.scatter.two_stage`)
+    rows of an INSERT … SELECT     INSERT_ROWS_MAX, INSERT_BYTES_MAX at a time (`proxy.sql.scatter.taken_rows`)
+
 Pure: rows in, rows out. `proxy.sql.scatter.gather` does the rest.
 """

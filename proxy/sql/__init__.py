@@ -5,6 +5,7 @@ Read in this order:
 * ``compile``: what a target means, and a statement's plan and texts for its shards;
 * ``fast_path``: the hot path, in the turn of the loop in which the command came;
 * ``statement_runner``, ``routed_statements``: every statement that does not take the hot path;
+* ``ack_desk``: which way an ack goes;
 * ``answers``: what the proxy answers itself (``compile.answerers`` is the table);
 * ``insert_columns``, ``set_statement_for``: what is put into a statement, or left out of it, before it is routed;
 * ``scatter``: work on several shards;

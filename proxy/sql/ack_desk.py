@@ -1,14 +1,18 @@
-"""Which way an ack goes. Every statement that one shard of a message table is to run is offered here before it is sent.
+"""Which way an ack goes.
 
 The first way that fits is taken:
 
 | way        | for which acks                                            | the client is answered  | written by                             |
 |------------|-----------------------------------------------------------|-------------------------|----------------------------------------|
 | EARLY      | `vt_ack = early`; dispatched here; all messages in flight | at once                 | `acks.early_acks`, within 10 ms        |
+| ELSEWHERE  | `vt_ack = early`; another member dispatches               | once it has taken it    | that member, as EARLY                  |
 | TOGETHER   | others of the table come in the same moment;              | with that transaction   | `proxy.backends.group_commit`          |
 |            | at most IDS_MAX ids                                       |                         |                                        |
-| ELSEWHERE  | as EARLY, where another member dispatches                 | once it has taken it    | that member, as EARLY                  |
 | ALONE      | all others                                                | by the server           | the statement itself                   |
+
+EARLY and TOGETHER are for acks on the hot path, which `fast_path` offers to `AckDesk.offer`; it also finds out what cannot
+answer at once and has to go the long way. There `routed_statements` offers it to `AckDesk.offer_elsewhere`. An ack that goes the
+long way for another reason, such as a text of more than 32 KB, goes ELSEWHERE or ALONE.
 
 All but ALONE are for an ack that does nothing else, names its messages, and that another connection may write
 (`SessionRights.ack_for_others`): it is committed at once, and the session's account may acknowledge. TOGETHER is

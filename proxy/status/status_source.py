@@ -145,11 +145,13 @@ class StatusSource:
                 rows[name] = shard_rows(
                     shard for shard in shards if viewer.sees(shard.keyspace)
                 )
-            else:
+            elif name == "members":
                 members = [self.member(), *(answer.member for answer in others.answers)]
                 rows[name] = member_rows(
                     (_as_seen(member, viewer) for member in members), others.unanswered
                 )
+            else:
+                raise LookupError(name)
         return rows
 
     async def _queue_rows(self, others: MembersFigures, viewer: Viewer) -> list[StatusRow]:

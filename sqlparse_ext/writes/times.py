@@ -2,7 +2,7 @@
 
 `NOW()` in a bigint column would store 20260101120000, which is a moment in 1970. Next to a time
 column, as a whole value, it can only mean the moment, so the proxy puts in the nanoseconds. Where
-that is so, and what is refused, `sqlparse_ext.writes.moments` says.
+that is so, and what is refused, `sqlparse_ext.writes.moment_reader` says.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""How acks are written that do not go to the server by themselves."""
+"""Early acks: kept in memory, then written. `proxy.sql.ack_desk` has the table of which way an ack goes."""

@@ -5,11 +5,14 @@ A gate lets so many through as it has room for; the narrowest one counts:
 | gate              | why                                                  | it opens                                        |
 |-------------------|------------------------------------------------------|-------------------------------------------------|
 | pause             | `vt_paused`, or another member dispatches            | with the setting, or an election                |
+|                   | (`dispatch.sending`)                                 |                                                 |
 | `trouble`         | the last claim failed                                | after 50 ms, doubling to 2 s                    |
 | `in_flight_limit` | `vt_max_in_flight` messages are in flight, or what a | with an ack, at the end of a lease, when a look |
 |                   | former dispatcher has in flight is not read yet      | finds one gone                                  |
 | `rate_limit`      | `vt_max_rate`                                        | when the next one is earned                     |
 | strict order      | the message before is not done (`order.key_order`)   | with its ack, or at the end of its lease        |
+| no stream         | each is full, has its socket busy, gathers room, or  | with an ack, or when the socket is free         |
+|                   | named other keys (`dispatch.receivers`)              |                                                 |
 
 One message alone waits, though others go, where its row is refused (`set_aside`), where it is locked (the
 queue tries it again), where others of its key go first (`order.key_order`), where members of its group are not done

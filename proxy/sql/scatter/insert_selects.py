@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.insert_values import values_row
 from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard
-from streamfrom.proxy.sql.scatter.taken_rows import BYTES_MAX, ROWS_MAX, TakenRows
+from streamfrom.proxy.sql.scatter.taken_rows import INSERT_BYTES_MAX, INSERT_ROWS_MAX, TakenRows
 from streamfrom.proxy.sql.scatter.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
@@ -98,7 +98,7 @@ class InsertSelects:
         locked = self._compiler.parse(text + lock) if lock else asked
         route = view.planner.plan(locked.shape).route(locked)
         config = self._context.config
-        taken = TakenRows(min(config.merge_memory_bytes, BYTES_MAX), "INSERT … SELECT")
+        taken = TakenRows(min(config.merge_memory_bytes, INSERT_BYTES_MAX), "INSERT … SELECT")
         await self._take(place, asked, locked, lock, route, taken)
         if not taken.rows:
             await self._answer_none(place, parts, taken, reply)
@@ -155,7 +155,7 @@ class InsertSelects:
             case OneShard() | Concatenate():
                 shards = (route.shard,) if isinstance(route, OneShard) else route.shards
                 # At most one row more than is allowed is read, to see that there are too many.
-                sql = bounded(asked, ROWS_MAX + 1, lock)
+                sql = bounded(asked, INSERT_ROWS_MAX + 1, lock)
                 for shard in shards:
                     answer = await self._executor.ask(
                         view.runtime(shard), database, query(sql), locked.shape

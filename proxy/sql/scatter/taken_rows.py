@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 # What the queries of one statement may give, for an INSERT … SELECT.
-ROWS_MAX: Final = 5000
-BYTES_MAX: Final = 2 << 20
+INSERT_ROWS_MAX: Final = 5000
+INSERT_BYTES_MAX: Final = 2 << 20
 
 
 class TakenRows:
@@ -30,7 +30,7 @@ class TakenRows:
 
     binary = False
 
-    def __init__(self, bytes_max: int, what: str, rows_max: int = ROWS_MAX) -> None:
+    def __init__(self, bytes_max: int, what: str, rows_max: int = INSERT_ROWS_MAX) -> None:
         self.what = what
         self._rows_max = rows_max
         self._bytes_max = bytes_max

@@ -40,8 +40,8 @@ _TWO_OF_ONE_NAME: Final = 1060  # ER_DUP_FIELDNAME
 # ER_BAD_FIELD_ERROR, ER_WRONG_FIELD_WITH_GROUP, ER_MIX_OF_GROUP_FUNC_AND_FIELDS_V2: rows have neither keys nor hidden columns.
 _ONLY_OF_A_TABLE: Final = frozenset({1054, 1055, 1140})
 # What all parts of a statement may have: in hexadecimal it is well below the 16 MB that MariaDB takes by default.
-ROWS_MAX: Final = 50_000
-BYTES_MAX: Final = 4 << 20
+PARTS_ROWS_MAX: Final = 50_000
+PARTS_BYTES_MAX: Final = 4 << 20
 # A text up to this is below the max_allowed_packet of any server in use; of longer ones the server is asked.
 TEXT_BYTES_MAX: Final = 512 << 10
 
@@ -133,7 +133,9 @@ class TwoStageSelect:
                 " their way; name it with COLLATE, or send one SELECT after another"
             )
         taken = TakenRows(
-            min(self._context.config.merge_memory_bytes, BYTES_MAX), "parts", ROWS_MAX
+            min(self._context.config.merge_memory_bytes, PARTS_BYTES_MAX),
+            "parts",
+            PARTS_ROWS_MAX,
         )
         for number, part, way in answered:
             # A merged part leaves its warnings in the session like any statement; here they are
@@ -208,7 +210,7 @@ class TwoStageSelect:
         diagnostics: LastDiagnostics,
     ) -> None:
         # At most one row more than is allowed is read, to see that there are too many.
-        sql = answered.ask_rows(part, ROWS_MAX + 1)
+        sql = answered.ask_rows(part, PARTS_ROWS_MAX + 1)
         answer = await self._executor.ask(
             self._runtime(shard),
             self._database,

@@ -13,7 +13,7 @@ SQL = (
     f"SELECT COUNT(*) AS n FROM ref UNION ALL SELECT n FROM t WHERE id = {HIGH}"
     " UNION ALL SELECT n FROM t WHERE id = 5 ORDER BY 1"
 )
-PART = f"LIMIT {module.ROWS_MAX + 1}"
+PART = f"LIMIT {module.PARTS_ROWS_MAX + 1}"
 
 
 def numbers(*values):
@@ -43,7 +43,7 @@ async def test_the_first_shard_answers_the_rest_from_the_rows_of_the_parts(
     [
         ("UNION ALL SELECT `n` FROM JSON_TABLE", Rows(("c",), ((b"other",),)), "compare by another collation"),
         ("LIMIT 0) AS", Error(1060, "Duplicate column name"), "two columns of one name"),
-        (PART, numbers(*[7] * (module.ROWS_MAX + 1)), "parts of more than 50000 rows"),
+        (PART, numbers(*[7] * (module.PARTS_ROWS_MAX + 1)), "parts of more than 50000 rows"),
     ],
 )  # fmt: skip
 async def test_what_cannot_be_put_together_is_refused(
