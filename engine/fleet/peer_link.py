@@ -125,7 +125,7 @@ class Dispatching:
 class DefinitionsChanged:
     """A statement that went through the sender has changed tables of a keyspace; answer RequestDone once they are read.
 
-    number: as of WantLeases.
+    number: as of ShowLeases.
     tables: those that it names; none where it defined something else, such as a routine.
     """
 
@@ -135,7 +135,7 @@ class DefinitionsChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class WantLeases:
+class ShowLeases:
     """Write the leases of messages that are in memory alone; answer RequestDone once the rows show them, unless they are locked.
 
     number: drawn by the sender; one of a link has no other's.
@@ -153,7 +153,7 @@ class WantLeases:
 class AckEarly:
     """Take an ack that is written soon, as `vt_ack = early` asks; answer RequestDone at once.
 
-    number: as of WantLeases.
+    number: as of ShowLeases.
     ids: the messages, as literals.
     acked_ns: what their ``time_acked`` is to be.
     """
@@ -171,7 +171,7 @@ class AckEarly:
 
 @dataclass(frozen=True, slots=True)
 class RequestDone:
-    """What WantLeases, DefinitionsChanged or AckEarly asked for is done.
+    """What ShowLeases, DefinitionsChanged or AckEarly asked for is done.
 
     number: that of the request.
     rows: how many messages AckEarly acknowledges; None if it was not taken, and for other requests.
@@ -245,10 +245,10 @@ ToDispatcher: TypeAlias = (
     | News
     | Dispatching
     | DefinitionsChanged
-    | WantLeases
+    | ShowLeases
     | AckEarly
 )
-Request: TypeAlias = DefinitionsChanged | WantLeases | AckEarly
+Request: TypeAlias = DefinitionsChanged | ShowLeases | AckEarly
 OfStream: TypeAlias = (
     RowsSent | ShareKept | ShareWanted | StreamEnded | StreamFinished | StreamProgressed
 )

@@ -29,11 +29,11 @@ from streamfrom.engine.fleet.peer_link import (
     RowsSent,
     ShareKept,
     ShareWanted,
+    ShowLeases,
     StopWaiting,
     StreamEnded,
     StreamFinished,
     StreamProgressed,
-    WantLeases,
 )
 from streamfrom.engine.fleet.peer_stream import StreamElsewhere
 from streamfrom.engine.fleet.prefetch_shares import PrefetchShares
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 RETRY_FIRST_S: Final = 0.1
 RETRY_LAST_S: Final = 1.0
 # A reschedule waits so long at most for a dispatcher that does not answer.
-LEASES_WANTED_S: Final = 3.0
+SHOW_LEASES_S: Final = 3.0
 # An early ack as well. The link of one that is gone breaks before.
 ACK_ANSWERED_S: Final = 3.0
 # And a statement that changes tables for members that do not; they read them again within `schema_reload`.
@@ -154,13 +154,13 @@ class StreamsElsewhere:
         changed = partial(DefinitionsChanged, keyspace=keyspace, tables=tuple(sorted(names)))
         await asyncio.gather(*(link.request(changed, DEFINITIONS_READ_S) for link in links))
 
-    async def write_leases(
+    async def show_leases(
         self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
     ) -> None:
-        """Have the dispatcher of a shard write leases; it is waited for while its link lives, LEASES_WANTED_S at most."""
+        """Have the dispatcher of a shard write leases; it is waited for while its link lives, SHOW_LEASES_S at most."""
         if link := self._link_of(keyspace, shard):
             await link.request(
-                lambda number: WantLeases(number, keyspace, table, shard, ids), LEASES_WANTED_S
+                lambda number: ShowLeases(number, keyspace, table, shard, ids), SHOW_LEASES_S
             )
 
     async def ack_early_elsewhere(

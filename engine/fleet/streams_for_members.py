@@ -19,9 +19,9 @@ from streamfrom.engine.fleet.peer_link import (
     ProgressElsewhere,
     RequestDone,
     RowsTaken,
+    ShowLeases,
     StopWaiting,
     StreamEnded,
-    WantLeases,
 )
 from streamfrom.engine.fleet.peer_stream import RemoteReceiver
 from streamfrom.engine.messaging.dispatch.events import Changed
@@ -126,8 +126,8 @@ class Visit:
                 self._do(
                     message.number, self._registry.reload(message.keyspace, message.tables)
                 )
-            case WantLeases():
-                leases = self._here.write_leases(
+            case ShowLeases():
+                leases = self._here.show_leases(
                     message.keyspace, message.shard, message.table, message.ids
                 )
                 self._do(message.number, leases)

@@ -20,7 +20,7 @@ class HelloReply(_message.Message):
     def __init__(self, protocol: _Optional[int] = ...) -> None: ...
 
 class ToDispatcher(_message.Message):
-    __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "stop_waiting", "news", "dispatching", "definitions_changed", "want_leases", "ack_early", "give_share", "progress_elsewhere", "more")
+    __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "stop_waiting", "news", "dispatching", "definitions_changed", "show_leases", "ack_early", "give_share", "progress_elsewhere", "more")
     OPEN_STREAM_FIELD_NUMBER: _ClassVar[int]
     ROWS_TAKEN_FIELD_NUMBER: _ClassVar[int]
     CLOSE_STREAM_FIELD_NUMBER: _ClassVar[int]
@@ -29,7 +29,7 @@ class ToDispatcher(_message.Message):
     NEWS_FIELD_NUMBER: _ClassVar[int]
     DISPATCHING_FIELD_NUMBER: _ClassVar[int]
     DEFINITIONS_CHANGED_FIELD_NUMBER: _ClassVar[int]
-    WANT_LEASES_FIELD_NUMBER: _ClassVar[int]
+    SHOW_LEASES_FIELD_NUMBER: _ClassVar[int]
     ACK_EARLY_FIELD_NUMBER: _ClassVar[int]
     GIVE_SHARE_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
@@ -42,12 +42,12 @@ class ToDispatcher(_message.Message):
     news: News
     dispatching: Dispatching
     definitions_changed: DefinitionsChanged
-    want_leases: WantLeases
+    show_leases: ShowLeases
     ack_early: AckEarly
     give_share: GiveShare
     progress_elsewhere: ProgressElsewhere
     more: _containers.RepeatedCompositeFieldContainer[ToDispatcher]
-    def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., stop_waiting: _Optional[_Union[StopWaiting, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ..., want_leases: _Optional[_Union[WantLeases, _Mapping]] = ..., ack_early: _Optional[_Union[AckEarly, _Mapping]] = ..., give_share: _Optional[_Union[GiveShare, _Mapping]] = ..., progress_elsewhere: _Optional[_Union[ProgressElsewhere, _Mapping]] = ..., more: _Optional[_Iterable[_Union[ToDispatcher, _Mapping]]] = ...) -> None: ...
+    def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., stop_waiting: _Optional[_Union[StopWaiting, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ..., show_leases: _Optional[_Union[ShowLeases, _Mapping]] = ..., ack_early: _Optional[_Union[AckEarly, _Mapping]] = ..., give_share: _Optional[_Union[GiveShare, _Mapping]] = ..., progress_elsewhere: _Optional[_Union[ProgressElsewhere, _Mapping]] = ..., more: _Optional[_Iterable[_Union[ToDispatcher, _Mapping]]] = ...) -> None: ...
 
 class FromDispatcher(_message.Message):
     __slots__ = ("rows_sent", "stream_ended", "stream_finished", "request_done", "share_kept", "share_wanted", "stream_progressed", "more")
@@ -237,7 +237,7 @@ class DefinitionsChanged(_message.Message):
     tables: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, keyspace: _Optional[str] = ..., number: _Optional[int] = ..., tables: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class WantLeases(_message.Message):
+class ShowLeases(_message.Message):
     __slots__ = ("number", "keyspace", "table", "shard", "ids")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     KEYSPACE_FIELD_NUMBER: _ClassVar[int]

@@ -187,7 +187,7 @@ class RoutedStatements:
             if await self._context.rights.has(shard, right):
                 ids = None if effect.ids is None else tuple(map(literal, effect.ids))
                 dispatcher = registry.dispatcher(shard.keyspace, name)
-                await dispatcher.write_leases(shard.keyspace, name, table, ids)
+                await dispatcher.show_leases(shard.keyspace, name, table, ids)
 
     async def on_shard(
         self,

@@ -339,7 +339,7 @@ class AtWork:
 
         It is progress, and the worker has a wait from then on, unless the server refuses it.
         """
-        await self.registry.here.write_leases(KEYSPACE, row.shard, TABLE, (row.id,))
+        await self.registry.here.show_leases(KEYSPACE, row.shard, TABLE, (row.id,))
         stored = self.store.table(KEYSPACE, row.shard, TABLE)[row.id]
         until_ns = (stored.time_next_ns or 0) + SECOND_NS
         if self._refuses(Tried.LEASE, stored):

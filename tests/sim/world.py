@@ -266,7 +266,7 @@ class World(Promises):
             await (
                 self.registries[proxy]
                 .dispatcher(KEYSPACE, shard)
-                .write_leases(KEYSPACE, shard, TABLE, ids)
+                .show_leases(KEYSPACE, shard, TABLE, ids)
             )
         return way, proxy
 

@@ -343,7 +343,7 @@ class TableState:
         """Return the shards."""
         return self._shards.values()
 
-    def unwritten(self, shard: ShardName, ids: Collection[bytes] | None) -> Collection[bytes]:
+    def unshown(self, shard: ShardName, ids: Collection[bytes] | None) -> Collection[bytes]:
         """Return those of *ids*, or of all messages, that may have been sent or were acked, and whose rows do not show it."""
         state = self._shards[shard]
         sets: list[Collection[bytes]] = [

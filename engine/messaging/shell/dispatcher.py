@@ -58,7 +58,7 @@ class Dispatcher(Protocol):
         """Take in what a commit did. table: ANY_TABLE where it may have written to any queue of the shard."""
         ...
 
-    async def write_leases(
+    async def show_leases(
         self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
     ) -> None:
         """Let rows show leases and early acks, of *ids* or all messages, before a statement changes them; wait for it a while."""

@@ -400,12 +400,12 @@ class DispatcherHere:
         (leases,) = [one.leases for one in runner.state.shards if one.name == shard]
         return leases, runner.connection_ids
 
-    async def write_leases(
+    async def show_leases(
         self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
     ) -> None:
-        """Let rows show leases and early acks, as `Dispatcher.write_leases`."""
+        """Let rows show leases and early acks, as `Dispatcher.show_leases`."""
         if runner := self.runner(keyspace, shard, table):
-            await runner.write_leases(shard, ids)
+            await runner.show_leases(shard, ids)
 
     async def definitions_changed(self, _keyspace: str, _names: Collection[str]) -> None:
         """Do nothing: no other process has read them."""

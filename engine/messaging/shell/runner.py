@@ -74,7 +74,7 @@ STOP_GRACE_S: Final = 2.0
 ACKS_GRACE_S: Final = 10.0
 ACKS_LOOK_S: Final = 0.01
 # A reschedule waits so long at most for a server that writes slowly.
-LEASES_WANTED_S: Final = 2.0
+SHOW_LEASES_S: Final = 2.0
 # How often who hands over looks whether the rows show all.
 HAND_OVER_LOOK_S: Final = 0.01
 
@@ -217,10 +217,10 @@ class Runner:
     async def released(self) -> None:
         """Return when rows show what was sent from here, and what is due sooner as clients have left.
 
-        That is waited for no longer than LEASES_WANTED_S.
+        That is waited for no longer than SHOW_LEASES_S.
         """
         with suppress(TimeoutError):
-            async with asyncio.timeout(LEASES_WANTED_S):
+            async with asyncio.timeout(SHOW_LEASES_S):
                 while self._state.is_releasing:  # noqa: ASYNC110  (many events lead there)
                     await asyncio.sleep(HAND_OVER_LOOK_S)
 
@@ -349,17 +349,17 @@ class Runner:
             self.post(AckedEarly(shard, taken, acked_ns))
         return None if taken is None else len(taken)
 
-    async def write_leases(self, shard: ShardName, ids: tuple[bytes, ...] | None) -> None:
+    async def show_leases(self, shard: ShardName, ids: tuple[bytes, ...] | None) -> None:
         """Let rows show that messages were sent or acked early, of *ids* or all, before a client changes them.
 
-        It waits for no locked row, and no longer than LEASES_WANTED_S.
+        It waits for no locked row, and no longer than SHOW_LEASES_S.
         """
         asked: set[bytes] = set()
         # What is sent from now on came after the caller.
-        left = self._state.unwritten(shard, ids)
+        left = self._state.unshown(shard, ids)
         with suppress(TimeoutError):
-            async with asyncio.timeout(LEASES_WANTED_S):
-                while unwritten := self._state.unwritten(shard, left):
+            async with asyncio.timeout(SHOW_LEASES_S):
+                while unwritten := self._state.unshown(shard, left):
                     wanted = tuple(ident for ident in unwritten if ident not in asked)
                     if wanted:
                         asked.update(wanted)

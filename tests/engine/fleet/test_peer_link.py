@@ -12,8 +12,8 @@ from streamfrom.engine.fleet.peer_link import (
     RequestDone,
     RowsSent,
     RowsTaken,
+    ShowLeases,
     ToDispatcher,
-    WantLeases,
 )
 
 
@@ -33,5 +33,5 @@ def test_each_message_says_which_stream_it_is_about_but_what_is_about_none():
         for message in get_args(ToDispatcher | FromDispatcher)
         if fields(message)[0].name != "stream"
     }
-    requests = {DefinitionsChanged, WantLeases, AckEarly, RequestDone}
+    requests = {DefinitionsChanged, ShowLeases, AckEarly, RequestDone}
     assert without == {News, Dispatching} | requests

@@ -18,15 +18,15 @@ from streamfrom.engine.fleet.peer_link import (
     RequestDone,
     RowsSent,
     ShareKept,
+    ShowLeases,
     StopWaiting,
     StreamEnded,
     StreamFinished,
     StreamProgressed,
-    WantLeases,
 )
 from streamfrom.engine.fleet.streams_elsewhere import (
     ACK_ANSWERED_S,
-    LEASES_WANTED_S,
+    SHOW_LEASES_S,
     StreamsElsewhere,
 )
 from streamfrom.engine.messaging.dispatch.events import AckedUnnamed, Changed
@@ -375,14 +375,14 @@ async def test_members_are_waited_for_until_they_have_read_definitions_but_not_f
 @running
 async def test_a_dispatcher_is_waited_for_until_it_has_written_leases():
     rig = Rig()
-    await rig.streams.write_leases("ks", "0", "msg", None)
+    await rig.streams.show_leases("ks", "0", "msg", None)
     assert rig.links == [], "nobody dispatches"
     rig.streams.dispatched_by("ks", "0", member("a"))
-    waiting = asyncio.create_task(rig.streams.write_leases("ks", "0", "msg", (b"1",)))
+    waiting = asyncio.create_task(rig.streams.show_leases("ks", "0", "msg", (b"1",)))
     await asyncio.sleep(1)
     ((_, link),) = rig.links
     (want,) = link.sent
-    assert want == WantLeases(want.number, "ks", "msg", "0", (b"1",))
+    assert want == ShowLeases(want.number, "ks", "msg", "0", (b"1",))
     assert not waiting.done()
     link.hearer.heard(RequestDone(want.number + 1))
     await asyncio.sleep(0)
@@ -397,14 +397,14 @@ async def test_a_dispatcher_that_is_lost_or_says_nothing_is_not_waited_for():
     rig.streams.dispatched_by("ks", "0", member("a"))
     loop = asyncio.get_running_loop()
     began_s = loop.time()
-    waiting = asyncio.create_task(rig.streams.write_leases("ks", "0", "msg", None))
+    waiting = asyncio.create_task(rig.streams.show_leases("ks", "0", "msg", None))
     await asyncio.sleep(1)
     rig.links[0][1].hearer.lost("reset")
     await waiting
-    assert loop.time() - began_s < LEASES_WANTED_S
+    assert loop.time() - began_s < SHOW_LEASES_S
     await asyncio.sleep(1)
-    await rig.streams.write_leases("ks", "0", "msg", None)
-    assert loop.time() - began_s >= LEASES_WANTED_S
+    await rig.streams.show_leases("ks", "0", "msg", None)
+    assert loop.time() - began_s >= SHOW_LEASES_S
 
 
 @running

@@ -135,7 +135,7 @@ def test_a_row_that_somebody_holds_is_tried_again_and_not_sent_meanwhile():
 def test_who_needs_the_row_and_who_stops_waits_for_no_gathering(event):
     rig = Rig(1)
     rig.ack(1)
-    assert list(rig.state.unwritten("0", [b"1"])) == [b"1"]
+    assert list(rig.state.unshown("0", [b"1"])) == [b"1"]
     assert kinds(rig.post(event), WriteAcks) == acks(1)
 
 

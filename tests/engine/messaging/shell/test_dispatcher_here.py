@@ -125,7 +125,7 @@ async def test_early_acks_are_taken_where_the_message_is_in_flight_here():
         assert registry.here.ack_early("ks", "-80", "T1", (b"1",), 77) == 1
         assert registry.here.awaits_acks("ks", "-80", "t1")
         # Whoever is about to change it waits for the row, whatever its leases are.
-        await registry.here.write_leases("ks", "-80", "t1", (b"1",))
+        await registry.here.show_leases("ks", "-80", "t1", (b"1",))
         assert not registry.here.awaits_acks("ks", "-80", "t1")
         assert registry.here.ack_early("ks", "-80", "none", (b"1",), 77) is None
         assert not registry.here.awaits_acks("ks", "-80", "none")

@@ -132,7 +132,7 @@ async def test_who_changes_rows_and_who_stops_has_early_acks_written_first(how):
     await asyncio.sleep(20)
     assert rig.runner.ack_early("0", tuple(row.id for row in receiver.rows), 77) == 1201
     if how == "changed":
-        await rig.runner.write_leases("0", None)
+        await rig.runner.show_leases("0", None)
     else:
         await rig.runner.stop(STOPPED)
     assert all(rig.row(one).time_acked_ns == 77 for one in range(1, 1202))
@@ -171,7 +171,7 @@ async def test_who_reschedules_a_row_that_somebody_holds_waits_for_nobody():
     rig.commit(1)
     await asyncio.sleep(0.1)
     rig.row(1).is_locked = True
-    await rig.runner.write_leases("0", (b"1",))
+    await rig.runner.show_leases("0", (b"1",))
     assert rig.row(1).epoch == 0
     # Its own transaction has made it due at once, which the row does not show: it was due.
     rig.row(1).is_locked = False
