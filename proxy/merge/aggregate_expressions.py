@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.merge.averages import AVERAGE, OTHER, Use, use_of
 from streamfrom.proxy.merge.comparison import exactly, loses_digits
-from streamfrom.proxy.merge.literals import Sort, are_alike, sort_of
 from streamfrom.proxy.merge.stage import Stage
+from streamfrom.proxy.merge.value_sorts import Sort, are_alike, sort_of
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported

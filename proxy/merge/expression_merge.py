@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.proxy.merge.comparison import scaled, unscaled
 from streamfrom.proxy.merge.group_merge import KEPT_BYTES, WaitingGroup, sorted_in_bites
-from streamfrom.proxy.merge.literals import Sort, sort_of
+from streamfrom.proxy.merge.value_sorts import Sort, sort_of
 from streamfrom.proxy.wire.resultset import parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.comparison import loses_digits
-from streamfrom.proxy.merge.literals import Sort, literal, sort_of
+from streamfrom.proxy.merge.value_sorts import Sort, sort_of
 from streamfrom.proxy.wire.binary_parameters import Parameter, literal_of
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamfrom.proxy.wire.resultset import ColumnDefinition
+
+
+_MOMENTS: Final = {
+    Sort.DATE: b"DATE'%b'",
+    Sort.DATETIME: b"TIMESTAMP'%b'",
+    Sort.TIME: b"TIME'%b'",
+}
 
 
 def values_row(
@@ -50,8 +57,6 @@ def values_row(
             )
         if text is None:
             values.append(b"NULL")
-        elif sort in (Sort.INTEGER, Sort.UNSIGNED):
-            values.append(text)
         elif sort is Sort.TEXT:
             if not is_whole_charset and b"?" in text:
                 raise Unsupported(
@@ -61,6 +66,16 @@ def values_row(
                 )
             parameter = Parameter(FieldType.VAR_STRING, False, text)  # noqa: FBT003
             values.append(literal_of(parameter, backslash_escapes=backslash_escapes))
+        elif sort in _MOMENTS:
+            if sort is not Sort.TIME and (text.startswith(b"0000-") or b"-00" in text):
+                raise Unsupported("INSERT … SELECT of a date of zeros over several shards")
+            values.append(_MOMENTS[sort] % text)
+        elif sort is Sort.BYTES:
+            values.append(b"x'%b'" % text.hex().encode())
+        elif sort is Sort.DOUBLE and b"e" not in text:
+            values.append(text + b"e0")
+        elif sort is Sort.DECIMAL and b"." not in text:
+            values.append(text + b".")
         else:
-            values.append(literal(column, text))
+            values.append(text)
     return b"(" + b", ".join(values) + b")"

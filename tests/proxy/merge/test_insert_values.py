@@ -1,5 +1,9 @@
-import pytest
+from decimal import Decimal
 
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.proxy.merge.comparison import double_text, unscaled
 from streamfrom.proxy.merge.insert_values import values_row
 from streamfrom.proxy.wire.constants import FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
@@ -47,3 +51,20 @@ def test_a_question_mark_is_refused_where_it_may_be_another_character():
     assert values_row(columns, [b"\xe4"], **options) == b"('\xe4')"
     with pytest.raises(Unsupported, match="SET NAMES utf8mb4"):
         values_row(columns, [b"a?"], **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [(FieldType.DATE, b"0000-00-00"), (FieldType.DATETIME, b"2024-00-01 00:00:00")],
+)
+def test_a_date_of_zeros_is_up_to_the_mode_and_refused(kind, text):
+    with pytest.raises(Unsupported, match="a date of zeros"):
+        spelled(kind, text)
+
+
+@given(st.integers(-(10**20), 10**20), st.integers(0, 6))
+def test_numbers_stay_of_their_kind(value, scale):
+    text = unscaled(value, scale)
+    assert Decimal(spelled(FieldType.NEWDECIMAL, text)) == Decimal(text.decode())
+    assert "." in spelled(FieldType.NEWDECIMAL, text)
+    assert "e" in spelled(FieldType.DOUBLE, double_text(float(value)), decimals=31)

@@ -1,5 +1,6 @@
 import pytest
 
+from streamfrom.proxy.wire.constants import Status
 from tests.proxy.fake_answers import HangUp
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import said
@@ -17,6 +18,22 @@ async def test_begin_in_another_keyspace_commits_what_came_before_elsewhere(
     await client.query("ROLLBACK")
     assert said(server)[-1] == "ROLLBACK"
     assert "ROLLBACK" not in other_server.heard
+
+
+@pytest.mark.parametrize("by_variable", [False, True])
+async def test_a_transaction_over_several_shards_may_be_chained_to_the_next(
+    server, other_server, client, by_variable
+):
+    if by_variable:
+        await client.query("SET completion_type = 'CHAIN'")
+    for sql in ("START TRANSACTION READ ONLY", "SELECT * FROM t"):
+        await client.query(sql)
+    ended = await client.query("COMMIT" if by_variable else "ROLLBACK AND CHAIN")
+    assert ended.status & Status.IN_TRANS
+    await client.query("SELECT * FROM t")
+    for each in (server, other_server):
+        assert said(each)[-2:] == ["START TRANSACTION READ ONLY", "SELECT * FROM t"]
+    assert not (await client.query("ROLLBACK AND NO CHAIN")).status & Status.IN_TRANS
 
 
 async def test_a_snapshot_without_a_database_is_of_the_shard_that_is_read(

@@ -1,4 +1,4 @@
-"""What values of the text protocol are, and literals of their own type."""
+"""What values of the text protocol are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.comparison import INTEGER_TYPES, STRING_TYPES
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
-from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ _SCALED: Final = frozenset({Sort.DECIMAL, Sort.DOUBLE, Sort.DATETIME, Sort.TIME}
 
 
 def sort_of(column: ColumnDefinition) -> Sort | None:
-    """Return what the values of *column* are; None where no literal is one."""
+    """Return what the values of *column* are; None where its text does not tell."""
     found = _BY_TYPE.get(column.type)
     if column.flags & _NO_VALUES:
         return None
@@ -64,22 +63,3 @@ def are_alike(one: ColumnDefinition, other: ColumnDefinition) -> bool:
         and (sort not in _SCALED or one.decimals == other.decimals)
         and (sort is not None or one.type == other.type)
     )
-
-
-def literal(column: ColumnDefinition, text: bytes) -> bytes:
-    """Return a number with a fraction, a time or bytes as a literal. Raises Unsupported where there is none."""
-    match sort_of(column):
-        case Sort.DECIMAL:
-            return text if b"." in text else text + b"."
-        case Sort.DOUBLE:
-            return text if b"e" in text else text + b"e0"
-        case Sort.DATE | Sort.DATETIME as sort:
-            if text.startswith(b"0000-") or b"-00" in text:
-                raise Unsupported("computing with a date of zeros over several shards")
-            return (b"DATE'%b'" if sort is Sort.DATE else b"TIMESTAMP'%b'") % text
-        case Sort.TIME:
-            return b"TIME'%b'" % text
-        case Sort.BYTES:
-            return b"x'%b'" % text.hex().encode()
-        case _:
-            raise Unsupported(f"computing with '{column.name}' over several shards")

@@ -1,11 +1,8 @@
 from dataclasses import replace
 
-import pytest
-
-from streamfrom.proxy.merge.literals import Sort, are_alike, literal, sort_of
+from streamfrom.proxy.merge.value_sorts import Sort, are_alike, sort_of
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
-from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 def column(kind, decimals=0, flags=0, charset=BINARY_CHARSET):
@@ -14,24 +11,6 @@ def column(kind, decimals=0, flags=0, charset=BINARY_CHARSET):
 
 TEXT = column(FieldType.VAR_STRING, charset=255)
 UNSIGNED = column(FieldType.LONGLONG, flags=FieldFlag.UNSIGNED)
-
-
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        (column(FieldType.FLOAT, 31), b"0.1"),
-        (column(FieldType.YEAR), b"2024"),
-        (column(FieldType.JSON), b"[]"),
-        (column(FieldType.LONG, flags=FieldFlag.ZEROFILL), b"005"),
-        (column(FieldType.STRING, flags=FieldFlag.ENUM, charset=255), b"a"),
-        (column(FieldType.VAR_STRING, charset=7777), b"a"),
-        (column(FieldType.DATE), b"0000-00-00"),
-        (column(FieldType.DATETIME), b"2024-00-01 00:00:00"),
-    ],
-)
-def test_what_no_literal_says_is_refused(kind, text):
-    with pytest.raises(Unsupported, match="computing with"):
-        literal(kind, text)
 
 
 def test_columns_are_alike_whose_values_mean_the_same_things():
