@@ -8,7 +8,7 @@ not archived. A row whose acknowledgement was committed after it was looked for 
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pyarrow.dataset as ds
 import pymysql
@@ -26,7 +26,16 @@ from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.checksum import Checksum, is_exact, total
 from streamfrom.spark.jobs.clocks import check_closed
 from streamfrom.spark.jobs.files import spark_path
-from streamfrom.spark.jobs.job import add_window, begun, broken_off, window_of
+from streamfrom.spark.jobs.job import (
+    FROM,
+    TO,
+    Option,
+    adding,
+    begun,
+    broken_off,
+    given,
+    window_of,
+)
 from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import (
@@ -56,17 +65,12 @@ class ArchiveConfig:
 
     endpoint: Endpoint
     table: str
-    out: Path
-    low_ns: int
-    high_ns: int
+    out: Annotated[Path, Option("--out", "DIR", "a folder all executors share")]
+    low_ns: Annotated[int, FROM]
+    high_ns: Annotated[int, TO]
 
 
-def add_options(parser: "argparse.ArgumentParser") -> None:
-    """Add where the archive is, and the window."""
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="a folder all executors share"
-    )
-    add_window(parser, required=True)
+add_options = adding(ArchiveConfig)
 
 
 def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ArchiveConfig:
@@ -76,7 +80,7 @@ def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ArchiveConf
         RequestError: the window is empty.
     """
     window_of(options)
-    return ArchiveConfig(endpoint, options.table, options.out, options.low_ns, options.high_ns)
+    return ArchiveConfig(endpoint, options.table, **given(options, ArchiveConfig))
 
 
 def run(

@@ -2,9 +2,21 @@
 
 import argparse
 import importlib
+from collections import defaultdict
 from contextlib import contextmanager
+from dataclasses import MISSING, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    NamedTuple,
+    Protocol,
+    cast,
+    get_args,
+    get_origin,
+)
 
 from pymysql.err import MySQLError
 
@@ -14,7 +26,8 @@ from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from dataclasses import Field
 
     from pyspark.sql import SparkSession
 
@@ -99,24 +112,81 @@ def nanoseconds(text: str) -> int:
     return found
 
 
-def add_window(parser: "argparse.ArgumentParser", *, required: bool) -> None:
-    """Add `--from T0 --to T1`, which become `low_ns` and `high_ns`."""
-    for name, place, metavar, about in (
-        (
-            "--from",
-            "low_ns",
-            "T0",
-            "acknowledged since T0, an ISO date or time, in UTC if it has no zone",
-        ),
-        ("--to", "high_ns", "T1", "and before T1"),
-    ):
-        parser.add_argument(
-            name, dest=place, type=nanoseconds, required=required, metavar=metavar, help=about
-        )
+class Option(NamedTuple):
+    """How the command line gives the field of a job's configuration that is annotated with it.
+
+    parse: makes a value of the text; by default the field's own type does.
+    group: options of one group exclude one another.
+    """
+
+    flag: str
+    metavar: str
+    about: str
+    parse: "Callable[[str], Any] | None" = None
+    group: str = ""
+
+
+# The window of `time_acked`.
+FROM: Final = Option(
+    "--from",
+    "T0",
+    "acknowledged since T0, an ISO date or time, in UTC if it has no zone",
+    nanoseconds,
+)
+TO: Final = Option("--to", "T1", "and before T1", nanoseconds)
+# When new messages are due.
+START: Final = Option("--start", "T", "when the first is due", nanoseconds)
+RATE: Final = Option("--rate", "N", "how many become due each second, from T on", float)
+
+
+def adding(config: type) -> "Callable[[argparse.ArgumentParser], None]":
+    """Return what adds the options of a configuration's fields to a parser: of one without a default it is required."""
+
+    def add_options(parser: "argparse.ArgumentParser") -> None:
+        groups: defaultdict[str, Any] = defaultdict(parser.add_mutually_exclusive_group)
+        for field, kind, option in _options(config):
+            place = groups[option.group] if option.group else parser
+            read = {"metavar": option.metavar, "type": option.parse or _parser_of(kind)}
+            is_required = field.default is MISSING
+            place.add_argument(
+                option.flag,
+                dest=field.name,
+                help=option.about,
+                required=is_required,
+                default=None if is_required else field.default,
+                **({"action": "store_true"} if kind is bool else read),
+            )
+
+    return add_options
+
+
+def given(options: "argparse.Namespace", config: type) -> dict[str, Any]:
+    """Return the values of the fields that `adding` made options of."""
+    return {field.name: getattr(options, field.name) for field, *_ in _options(config)}
+
+
+def _options(config: type) -> "Iterator[tuple[Field[Any], Any, Option]]":
+    for field in fields(config):
+        if get_origin(field.type) is Annotated:
+            kind, option = get_args(field.type)
+            yield field, kind, option
+
+
+def _parser_of(kind: Any) -> "Callable[[str], Any]":
+    if get_origin(kind) is tuple:
+        return lambda text: tuple(name for part in text.split(",") if (name := part.strip()))
+    found: Callable[[str], Any] = next(iter(get_args(kind)), kind)  # of `int | None` int
+    return found
+
+
+def check_rate(per_s: float | None) -> None:
+    """Raise RequestError unless messages can become due at this rate."""
+    if per_s is not None and not per_s > 0:
+        raise RequestError("--rate takes a number of messages above 0")
 
 
 def window_of(options: "argparse.Namespace") -> tuple[int | None, int | None]:
-    """Return what `add_window` read, each end None where it was left out.
+    """Return what `FROM` and `TO` read, each end None where it was left out.
 
     Raises:
         RequestError: it is empty.

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pyspark.sql import DataFrame, Window as Over, functions as F
 
@@ -19,7 +19,18 @@ from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.enqueue.fitting import fitted, matched, misfits
 from streamfrom.spark.jobs.enqueue.identity import derived_id, with_due
 from streamfrom.spark.jobs.files import spark_path
-from streamfrom.spark.jobs.job import add_window, begun, nanoseconds, window_of
+from streamfrom.spark.jobs.job import (
+    FROM,
+    RATE,
+    START,
+    TO,
+    Option,
+    adding,
+    begun,
+    check_rate,
+    given,
+    window_of,
+)
 from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest, manifests
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import SHARD
@@ -39,59 +50,31 @@ _PAST: Final = frozenset({"epoch", "time_next", "time_acked"})
 
 @dataclass(frozen=True, slots=True)
 class ReplayConfig:
-    """Which archived messages come back, and how.
-
-    archive: the folder that the archive job was given as `--out`.
-    archived: the table from which the messages were archived, if it is another one than their new table.
-    low_ns, high_ns: the window [low, high) of `time_acked`; None for all published windows.
-    where: a condition in Spark's SQL on the archived columns.
-    without: the archived columns that the table has no more.
-    label: the text of which new ids are made; None keeps the old ids.
-    start_ns, rate_per_s: as for `spark.jobs.enqueue.EnqueueConfig`.
-    """
+    """Which archived messages come back, and how: all of the window [low, high) of `time_acked`, and under their old ids, unless it says otherwise."""
 
     endpoint: Endpoint
     table: str
-    archive: Path
-    archived: str | None = None
-    low_ns: int | None = None
-    high_ns: int | None = None
-    where: str | None = None
-    without: tuple[str, ...] = ()
-    label: str | None = None
-    start_ns: int | None = None
-    rate_per_s: float | None = None
+    archive: Annotated[Path, Option("--archive", "DIR", "the --out of the archive job")]
+    archived: Annotated[
+        str | None, Option("--archived-table", "T", "the table they were in, if not --table")
+    ] = None
+    low_ns: Annotated[int | None, FROM] = None
+    high_ns: Annotated[int | None, TO] = None
+    where: Annotated[
+        str | None, Option("--where", "SQL", "a condition on the archived columns")
+    ] = None
+    without: Annotated[
+        tuple[str, ...], Option("--without", "C,C", "archived columns to leave out")
+    ] = ()
+    label: Annotated[
+        str | None,
+        Option("--new-ids", "LABEL", "copies under ids made of the old and LABEL"),
+    ] = None
+    start_ns: Annotated[int | None, START] = None
+    rate_per_s: Annotated[float | None, RATE] = None
 
 
-def add_options(parser: "argparse.ArgumentParser") -> None:
-    """Add the archive, what is taken out of it, and when it is due."""
-    parser.add_argument(
-        "--archive",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="the --out of the archive job",
-    )
-    parser.add_argument(
-        "--archived-table", metavar="T", help="the table they were in, if not --table"
-    )
-    add_window(parser, required=False)
-    parser.add_argument("--where", metavar="SQL", help="a condition on the archived columns")
-    parser.add_argument(
-        "--without", default="", metavar="C,C", help="archived columns to leave out"
-    )
-    parser.add_argument(
-        "--new-ids",
-        dest="label",
-        metavar="LABEL",
-        help="copies under ids made of the old and LABEL",
-    )
-    parser.add_argument(
-        "--start", dest="start_ns", type=nanoseconds, metavar="T", help="when the first is due"
-    )
-    parser.add_argument(
-        "--rate", type=float, metavar="N", help="how many become due each second, from T on"
-    )
+add_options = adding(ReplayConfig)
 
 
 def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ReplayConfig:
@@ -100,22 +83,9 @@ def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ReplayConfi
     Raises:
         RequestError: a rate that is none, or a window that is empty.
     """
-    if options.rate is not None and not options.rate > 0:
-        raise RequestError("--rate takes a number of messages above 0")
-    low_ns, high_ns = window_of(options)
-    return ReplayConfig(
-        endpoint=endpoint,
-        table=options.table,
-        archive=options.archive,
-        archived=options.archived_table,
-        low_ns=low_ns,
-        high_ns=high_ns,
-        where=options.where,
-        without=tuple(name.strip() for name in options.without.split(",") if name.strip()),
-        label=options.label,
-        start_ns=options.start_ns,
-        rate_per_s=options.rate,
-    )
+    check_rate(options.rate_per_s)
+    window_of(options)
+    return ReplayConfig(endpoint, options.table, **given(options, ReplayConfig))
 
 
 def run(

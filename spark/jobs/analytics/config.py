@@ -3,12 +3,12 @@
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from streamfrom.spark.endpoint import Column, Endpoint
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.analytics.message_facts import UNITS_NS, Told
-from streamfrom.spark.jobs.job import add_window, window_of
+from streamfrom.spark.jobs.job import FROM, TO, Option, adding, given, window_of
 
 
 if TYPE_CHECKING:
@@ -22,35 +22,38 @@ _USUAL: Final = {"tenant": "tenant_id", "created": "time_created", "due": "time_
 _NO_COLUMNS: Final = Told()
 
 
+def _whole_seconds(text: str) -> int:
+    return int(text) * 10**9
+
+
 @dataclass(frozen=True, slots=True)
 class AnalyticsConfig:
     """The table, the time and the columns to measure, and the place of the results.
 
-    low_ns, high_ns: the window of `time_acked`; by default the last day, or the part of it that the table has.
-    told: the application's columns; for one that is None the table's column with Vitess's name, if there
-        is one (`tenant_id`, `time_created`, `time_scheduled`).
-    bucket_ns: the width of a window in the charts; by default about a hundredth of the time.
+    low_ns, high_ns: by default the last day, or the part of it that the table has.
+    told: for a column that is None the table's with Vitess's name, if there is one (`tenant_id`, `time_created`,
+        `time_scheduled`).
+    bucket_ns: by default about a hundredth of the time.
     poison_sends: the number of sends without an acknowledgement from which on a message is listed.
     poison_rows: how many listed messages are kept at most; the page shows the first of them.
     """
 
     endpoint: Endpoint
     table: str
-    out: Path
-    low_ns: int | None = None
-    high_ns: int | None = None
+    out: Annotated[Path, Option("--out", "DIR", "a folder all executors share")]
+    low_ns: Annotated[int | None, FROM] = None
+    high_ns: Annotated[int | None, TO] = None
     told: Told = _NO_COLUMNS
-    bucket_ns: int | None = None
-    poison_sends: int = 5
+    bucket_ns: Annotated[
+        int | None, Option("--bucket", "S", "seconds in a window of the charts", _whole_seconds)
+    ] = None
+    poison_sends: Annotated[int, Option("--poison-sends", "N", "list from N sends on (5)")] = 5
     poison_rows: int = 1000
 
 
 def add_options(parser: "argparse.ArgumentParser") -> None:
     """Add the window, the application's columns and the limits."""
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="a folder all executors share"
-    )
-    add_window(parser, required=False)
+    adding(AnalyticsConfig)(parser)
     for name, about in (
         ("tenant", "whose a message is (tenant_id, if there is one)"),
         ("created", "when it was written (time_created, if there is one)"),
@@ -64,12 +67,6 @@ def add_options(parser: "argparse.ArgumentParser") -> None:
         default="ns",
         help="what numbers in these columns of times count since 1970 (ns)",
     )
-    parser.add_argument(
-        "--bucket", type=int, metavar="S", help="seconds in a window of the charts"
-    )
-    parser.add_argument(
-        "--poison-sends", type=int, default=5, metavar="N", help="list from N sends on (5)"
-    )
 
 
 def configured(options: "argparse.Namespace", endpoint: Endpoint) -> AnalyticsConfig:
@@ -78,27 +75,22 @@ def configured(options: "argparse.Namespace", endpoint: Endpoint) -> AnalyticsCo
     Raises:
         RequestError: a number is not above zero, or the window is empty.
     """
-    low_ns, high_ns = window_of(options)
-    for name in ("bucket", "poison_sends"):
-        value = getattr(options, name)
+    window_of(options)
+    for name, value in (
+        ("--bucket", options.bucket_ns),
+        ("--poison-sends", options.poison_sends),
+    ):
         if value is not None and value < 1:
-            raise RequestError(f"--{name.replace('_', '-')} takes a number above 0")
-    return AnalyticsConfig(
-        endpoint=endpoint,
-        table=options.table,
-        out=options.out,
-        low_ns=low_ns,
-        high_ns=high_ns,
-        told=Told(
-            options.tenant_column,
-            options.created_column,
-            options.due_column,
-            options.delivered_column,
-            UNITS_NS[options.time_unit],
-        ),
-        bucket_ns=options.bucket * 10**9 if options.bucket else None,
-        poison_sends=options.poison_sends,
+            raise RequestError(f"{name} takes a number above 0")
+    told = Told(
+        options.tenant_column,
+        options.created_column,
+        options.due_column,
+        options.delivered_column,
+        UNITS_NS[options.time_unit],
     )
+    values = given(options, AnalyticsConfig)
+    return AnalyticsConfig(endpoint, options.table, **values, told=told)
 
 
 def resolved(told: Told, columns: "Sequence[Column]", table: str) -> Told:

@@ -8,7 +8,7 @@ Spark's own.
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pyspark.sql import functions as F
 
@@ -25,7 +25,7 @@ from streamfrom.spark.jobs.consume.function import Function, checked, load_funct
 from streamfrom.spark.jobs.consume.sinks import ConsoleSink, FolderSink, TableSink
 from streamfrom.spark.jobs.consume.worker import Worker
 from streamfrom.spark.jobs.files import spark_path
-from streamfrom.spark.jobs.job import begun
+from streamfrom.spark.jobs.job import Option, adding, begun, given
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import SHARD
 from streamfrom.spark.jobs.writing import targets_of
@@ -58,102 +58,86 @@ class ConsumeConfig:
 
     password_env: the environment variable with the endpoint's password, which a stream must not show.
     function: the function, or `module:name` or `path.py:name`.
-    checkpoint: a folder that belongs to this consumer alone.
-    out: a folder for Parquet. Without *out* and *into_table* results go to standard output.
-    into_table: a message table in the same keyspace.
-    dead_folder, dead_table: where messages go that failed *max_attempts* times; with neither they are tried forever.
-    retry_s: how long a failed message waits; twice as long after each further failure, at most an hour.
-    rows: the number of messages in a batch.
-    lease_s: how long the messages of a consumer that died stay away from others.
+    dead_folder, dead_table: with neither, messages that fail are tried forever.
+    retry_s: at most an hour after many failures.
     available_now: the job ends when everything that was due at its beginning is taken.
     """
 
     endpoint: Endpoint
     table: str
-    function: Function | str
-    checkpoint: Path
-    out: Path | None = None
-    into_table: str | None = None
-    dead_folder: Path | None = None
-    dead_table: str | None = None
-    max_attempts: int = 3
-    retry_s: float = 30.0
-    rows: int = 10_000
-    lease_s: float = 60.0
-    shards: tuple[str, ...] = ()
-    available_now: bool = False
+    function: Annotated[
+        Function | str,
+        Option("--function", "F", "module:name or path.py:name, DataFrame -> DataFrame", str),
+    ]
+    checkpoint: Annotated[
+        Path, Option("--checkpoint", "DIR", "a folder of this consumer's own, to go on from")
+    ]
+    out: Annotated[
+        Path | None,
+        Option(
+            "--out", "DIR", "results as Parquet, in a folder all executors share", group="sink"
+        ),
+    ] = None
+    into_table: Annotated[
+        str | None,
+        Option(
+            "--into-table",
+            "T",
+            "results into another message table (else: standard output)",
+            group="sink",
+        ),
+    ] = None
+    dead_folder: Annotated[
+        Path | None,
+        Option(
+            "--dead-letter",
+            "DIR",
+            "messages that keep failing, as Parquet, in a folder all executors share",
+            group="dead",
+        ),
+    ] = None
+    dead_table: Annotated[
+        str | None,
+        Option(
+            "--dead-letter-table",
+            "T",
+            "messages that keep failing, into another message table",
+            group="dead",
+        ),
+    ] = None
+    max_attempts: Annotated[int, Option("--max-attempts", "N", "sends before that (3)")] = 3
+    retry_s: Annotated[
+        float,
+        Option(
+            "--retry-after",
+            "S",
+            "seconds that a message waits that failed, twice as long each time (30)",
+        ),
+    ] = 30.0
+    rows: Annotated[int, Option("--rows", "N", "messages in a batch (10000)")] = 10_000
+    lease_s: Annotated[
+        float,
+        Option(
+            "--lease",
+            "S",
+            "seconds that a batch is kept from others, renewed while it runs (60)",
+        ),
+    ] = 60.0
+    shards: Annotated[
+        tuple[str, ...], Option("--shards", "S,S", "as in --shards=-80; by default all")
+    ] = ()
+    available_now: Annotated[
+        bool,
+        Option(
+            "--available-now",
+            "",
+            "end when all is taken that was due at the beginning; else Ctrl-C ends it",
+        ),
+    ] = False
     password_env: str = ""
 
 
-def add_options(parser: "argparse.ArgumentParser") -> None:
-    """Add the function, where results and failures go, and how the queue is taken."""
-    parser.add_argument(
-        "--function",
-        required=True,
-        metavar="F",
-        help="module:name or path.py:name, DataFrame -> DataFrame",
-    )
-    parser.add_argument(
-        "--checkpoint",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="a folder of this consumer's own, to go on from",
-    )
-    sinks = parser.add_mutually_exclusive_group()
-    sinks.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="results as Parquet, in a folder all executors share",
-    )
-    sinks.add_argument(
-        "--into-table",
-        metavar="T",
-        help="results into another message table (else: standard output)",
-    )
-    dead = parser.add_mutually_exclusive_group()
-    dead.add_argument(
-        "--dead-letter",
-        dest="dead_folder",
-        type=Path,
-        metavar="DIR",
-        help="messages that keep failing, as Parquet, in a folder all executors share",
-    )
-    dead.add_argument(
-        "--dead-letter-table",
-        dest="dead_table",
-        metavar="T",
-        help="messages that keep failing, into another message table",
-    )
-    parser.add_argument(
-        "--max-attempts", type=int, default=3, metavar="N", help="sends before that (3)"
-    )
-    parser.add_argument(
-        "--retry-after",
-        type=float,
-        default=30.0,
-        metavar="S",
-        help="seconds that a message waits that failed, twice as long each time (30)",
-    )
-    parser.add_argument(
-        "--rows", type=int, default=10_000, metavar="N", help="messages in a batch (10000)"
-    )
-    parser.add_argument(
-        "--lease",
-        type=float,
-        default=60.0,
-        metavar="S",
-        help="seconds that a batch is kept from others, renewed while it runs (60)",
-    )
-    parser.add_argument(
-        "--shards", default="", metavar="S,S", help="as in --shards=-80; by default all"
-    )
-    parser.add_argument(
-        "--available-now",
-        action="store_true",
-        help="end when all is taken that was due at the beginning; else Ctrl-C ends it",
-    )
+add_options = adding(ConsumeConfig)
 
 
 def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ConsumeConfig:
@@ -164,20 +148,9 @@ def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ConsumeConf
     """
     load_function(options.function)
     config = ConsumeConfig(
-        endpoint=endpoint,
-        table=options.table,
-        function=options.function,
-        checkpoint=options.checkpoint,
-        out=options.out,
-        into_table=options.into_table,
-        dead_folder=options.dead_folder,
-        dead_table=options.dead_table,
-        max_attempts=options.max_attempts,
-        retry_s=options.retry_after,
-        rows=options.rows,
-        lease_s=options.lease,
-        shards=tuple(name for part in options.shards.split(",") if (name := part.strip())),
-        available_now=options.available_now,
+        endpoint,
+        options.table,
+        **given(options, ConsumeConfig),
         password_env=options.password_env or "",
     )
     _check_numbers(config)

@@ -7,7 +7,7 @@ drawn, and what is in the table already stays as it is there, so a run may be ki
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pyspark.sql import DataFrame, functions as F
 
@@ -21,7 +21,7 @@ from streamfrom.spark.jobs.enqueue.identity import (
     with_content,
     with_due,
 )
-from streamfrom.spark.jobs.job import begun, nanoseconds
+from streamfrom.spark.jobs.job import RATE, START, Option, adding, begun, check_rate, given
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.writing import insert_frame, targets_of
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
@@ -60,20 +60,22 @@ class EnqueueConfig:
     """The rows to insert, their table, their ids, and when they are due.
 
     source: the rows; their columns are the table's, by name.
-    id_column: which of them is the id; `id`, if there is one. None makes an id of `key`.
-    key: the columns that an id is made of; all of them, if empty.
-    start_ns: when the first message is due, in nanoseconds since the epoch. Without it all are due at
-        once, or with a rate from now on.
-    rate_per_s: how many messages become due each second.
+    id_column: which of them is the id; `id`, if there is one. None makes an id of `key`, or of all columns.
     """
 
     endpoint: Endpoint
     table: str
     source: Files | DataFrame
-    id_column: str | None = None
-    key: tuple[str, ...] = ()
-    start_ns: int | None = None
-    rate_per_s: float | None = None
+    id_column: Annotated[
+        str | None,
+        Option("--id-column", "C", "the column that is the id (id, if there is one)"),
+    ] = None
+    key: Annotated[
+        tuple[str, ...],
+        Option("--key", "C,C", "columns to make an id of, where none is given (all of them)"),
+    ] = ()
+    start_ns: Annotated[int | None, START] = None
+    rate_per_s: Annotated[float | None, RATE] = None
 
 
 def add_options(parser: "argparse.ArgumentParser") -> None:
@@ -88,21 +90,7 @@ def add_options(parser: "argparse.ArgumentParser") -> None:
     parser.add_argument(
         "--format", choices=FORMATS, help="what they hold; by default what their names end with"
     )
-    parser.add_argument(
-        "--id-column", metavar="C", help="the column that is the id (id, if there is one)"
-    )
-    parser.add_argument(
-        "--key",
-        default="",
-        metavar="C,C",
-        help="columns to make an id of, where none is given (all of them)",
-    )
-    parser.add_argument(
-        "--start", dest="start_ns", type=nanoseconds, metavar="T", help="when the first is due"
-    )
-    parser.add_argument(
-        "--rate", type=float, metavar="N", help="how many become due each second, from T on"
-    )
+    adding(EnqueueConfig)(parser)
 
 
 def configured(options: "argparse.Namespace", endpoint: Endpoint) -> EnqueueConfig:
@@ -116,20 +104,11 @@ def configured(options: "argparse.Namespace", endpoint: Endpoint) -> EnqueueConf
     kind = kinds.pop()
     if kinds or kind is None:
         raise RequestError(f"--format says what the files hold: {', '.join(FORMATS)}")
-    key = tuple(name.strip() for name in options.key.split(",") if name.strip())
-    if key and options.id_column:
+    if options.key and options.id_column:
         raise RequestError("--id-column names an id and --key makes one: choose")
-    if options.rate is not None and not options.rate > 0:
-        raise RequestError("--rate takes a number of messages above 0")
-    return EnqueueConfig(
-        endpoint=endpoint,
-        table=options.table,
-        source=Files(tuple(options.input), kind),
-        id_column=options.id_column,
-        key=key,
-        start_ns=options.start_ns,
-        rate_per_s=options.rate,
-    )
+    check_rate(options.rate_per_s)
+    source = Files(tuple(options.input), kind)
+    return EnqueueConfig(endpoint, options.table, source, **given(options, EnqueueConfig))
 
 
 def run(

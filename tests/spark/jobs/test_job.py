@@ -8,7 +8,7 @@ import pytest
 
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs import JOBS
-from streamfrom.spark.jobs.job import Job, add_window, load_job, nanoseconds, window_of
+from streamfrom.spark.jobs.job import Job, load_job, nanoseconds, window_of
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -34,16 +34,18 @@ def test_times_are_utc_to_the_microsecond():
 
 def test_a_window_may_be_left_out_where_a_job_says_so(capsys):
     free, strict = argparse.ArgumentParser(), argparse.ArgumentParser()
-    add_window(free, required=False)
-    add_window(strict, required=True)
-    assert vars(free.parse_args([])) == {"low_ns": None, "high_ns": None}
-    assert strict.parse_args(["--from", "1970-01-01", "--to", "1970-01-02"]).low_ns == 0
+    load_job("replay").add_options(free)
+    load_job("archive").add_options(strict)
+    nothing = free.parse_args(["--archive", "/a"])
+    assert (nothing.low_ns, nothing.high_ns) == (None, None)
+    options = ["--out", "/a", "--to", "1970-01-02", "--from"]
+    assert strict.parse_args([*options, "1970-01-01"]).low_ns == 0
     for wrong, fix in (
         ("yesterday", "argument --from: an ISO date or time, such as"),
         ("9999-12-31", "argument --from: a time between 1678 and 2262"),
     ):
         with pytest.raises(SystemExit):
-            strict.parse_args(["--from", wrong, "--to", "1970-01-02"])
+            strict.parse_args([*options, wrong])
         assert fix in capsys.readouterr().err
 
 
