@@ -85,7 +85,7 @@ def test_strict_order_is_over_all_keys(row, words):
 
 
 def test_histories_of_ordered_queues_have_messages_that_wait():
-    worlds = [Ordered(seed) for seed in range(4)]
+    worlds = [Ordered(seed) for seed in (2, 3)]
     for world in worlds:
         run_virtual(world.run())
     assert {world.is_strict for world in worlds} == {True, False}

@@ -11,7 +11,7 @@ from tests.virtual_loop import running
 ACK_WAIT_S = 2
 SHARDS = ("-80", "80-")
 SHORT = COMMENT.replace("vt_ack_wait=30", f"vt_ack_wait={ACK_WAIT_S}")
-EACH = 20
+EACH = 12
 IDENTS = (*range(0, 2 * EACH, 2), *range(1, 2 * EACH, 2))
 
 
