@@ -32,10 +32,12 @@ def pem(key, encryption=None):
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption or NoEncryption())
 
 
-def test_a_pair_that_fits_has_no_fault(pair):
+def test_a_pair_that_fits_has_no_fault_and_a_passphrase_is_not_asked_for(pair):
     certificate, cert, key = pair
     assert fault_of_key(key, certificate) is None
     assert fault_of_key(cert + key, certificate) is None  # both in one file
+    locked = pem(ec.generate_private_key(ec.SECP256R1()), BestAvailableEncryption(b"x"))
+    assert fault_of_key(locked, certificate) == "is encrypted; write it without a passphrase"
 
 
 @pytest.mark.parametrize(
@@ -48,12 +50,6 @@ def test_a_pair_that_fits_has_no_fault(pair):
 )
 def test_a_key_of_another_certificate_is_told(pair, key):
     assert fault_of_key(pem(key), pair[0]) == "is not the key of the certificate"
-
-
-def test_a_key_with_a_passphrase_is_told_and_not_asked_for(pair):
-    key = ec.generate_private_key(ec.SECP256R1())
-    fault = fault_of_key(pem(key, BestAvailableEncryption(b"x")), pair[0])
-    assert fault == "is encrypted; write it without a passphrase"
 
 
 @pytest.mark.parametrize("text", [b"", b"key", b"\xff\x00", b"-----BEGIN PRIVATE KEY-----"])

@@ -64,15 +64,19 @@ def test_a_piped_line_is_json_with_time_level_and_who_is_concerned():
     }
 
 
-def test_each_line_of_a_member_says_which_one_it_is():
-    with configured() as stderr:
+def test_each_line_of_a_member_and_of_a_worker_says_which_one_it_is():
+    with configured(level=logging.INFO, worker=3) as stderr:
         log.name_member("0a1b")
-        structlog.get_logger().info("listening")
+        structlog.get_logger().info("listening", port=1)
         logging.getLogger("streamfrom.engine").info("elected")
-    assert [json.loads(line)["member"] for line in stderr.lines] == ["0a1b", "0a1b"]
+        structlog.get_logger().debug("unseen")
+    assert [
+        (line["event"], line["member"], line["worker"])
+        for line in map(json.loads, stderr.lines)
+    ] == [("listening", "0a1b", 3), ("elected", "0a1b", 3)]
     with configured() as stderr:
         structlog.get_logger().info("another process")
-    assert "member" not in json.loads(stderr.lines[0])
+    assert not {"member", "worker"} & set(json.loads(stderr.lines[0]))
 
 
 def test_lines_have_the_form_that_is_asked_for():
@@ -129,17 +133,6 @@ def test_libraries_that_tell_what_they_also_raise_are_quiet():
         logging.getLogger("sqlglot").warning("contains unsupported syntax")
         logging.getLogger("asyncmy").error("Cannot connect")
     assert stderr.lines == []
-
-
-def test_each_line_of_a_worker_says_which_one_it_is():
-    with configured(level=logging.INFO, worker=3) as stderr:
-        structlog.get_logger().info("listening", port=1)
-        logging.getLogger("streamfrom.engine.fleet.elector").info("elected")
-        structlog.get_logger().debug("unseen")
-    assert [(line["event"], line["worker"]) for line in map(json.loads, stderr.lines)] == [
-        ("listening", 3),
-        ("elected", 3),
-    ]
 
 
 def test_text_of_others_makes_no_line_and_no_colour_of_its_own():

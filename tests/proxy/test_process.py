@@ -64,20 +64,16 @@ def test_a_limit_that_is_too_low_is_told(monkeypatch):
     assert (line["log_level"], line["limit"], line["wanted"]) == ("warning", 512, WANTED)
 
 
-def test_the_collector_leaves_alone_what_stays(monkeypatch):
+def test_the_collector_leaves_alone_what_stays_and_threads_give_the_loop_its_turn(monkeypatch):
     frozen = gc.get_freeze_count()
+    sys.setswitchinterval(0.005)
     prepared(monkeypatch, 65536, 65536)
     assert gc.get_freeze_count() > frozen
     assert gc.get_threshold()[0] > 10_000
+    assert sys.getswitchinterval() == pytest.approx(0.0005)
 
 
 def test_nothing_is_searched_for_garbage_as_the_process_ends():
     kept = [object() for _ in range(3)] + [[]]
     process.leave()
     assert not any(each is kept[-1] for each in gc.get_objects())
-
-
-def test_a_thread_that_computes_gives_the_loop_its_turn_soon(monkeypatch):
-    sys.setswitchinterval(0.005)
-    prepared(monkeypatch, 65536, 65536)
-    assert sys.getswitchinterval() == pytest.approx(0.0005)

@@ -26,8 +26,7 @@ def test_nothing_wrong_is_said_in_words():
     report = CheckReport()
     report.ok("a", "well")
     assert report.summary == "summary  1 ok, no problems found"
-    assert not report.has_errors
-    assert report.count(Level.OK) == 1
+    assert (report.has_errors, report.count(Level.OK)) == (False, 1)
 
 
 def test_the_document_has_every_finding_and_counts():

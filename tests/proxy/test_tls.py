@@ -2,7 +2,6 @@ import ssl
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -22,20 +21,16 @@ from streamfrom.proxy.tls import ServerTls
 from tests.proxy.certificates import issued, write_certificate
 
 
-def test_a_pair_speaks_tls_and_asks_for_no_certificate(tmp_path):
-    tls = ServerTls(TlsSettings(*write_certificate(tmp_path), require=True))
-    assert tls.requires_tls
-    assert not tls.wants_certificate
+def test_a_pair_speaks_tls_and_verifies_certificates_with_an_authority_alone(tmp_path):
+    pair = write_certificate(tmp_path)
+    tls = ServerTls(TlsSettings(*pair, require=True))
+    assert (tls.requires_tls, tls.wants_certificate) == (True, False)
     assert tls.context.verify_mode is ssl.CERT_NONE
     assert len(tls.certificate_sha256) == 32
     assert tls.certificate_ends > datetime.now(UTC)
-
-
-def test_with_an_authority_certificates_are_verified(tmp_path):
     ca, _ = issued("ca").write(tmp_path, "ca")
-    tls = ServerTls(TlsSettings(*write_certificate(tmp_path), require=False, client_ca=ca))
-    assert tls.wants_certificate
-    assert not tls.requires_tls
+    tls = ServerTls(TlsSettings(*pair, require=False, client_ca=ca))
+    assert (tls.requires_tls, tls.wants_certificate) == (False, True)
     assert tls.context.verify_mode is ssl.CERT_OPTIONAL
 
 
@@ -63,6 +58,7 @@ def encrypted():
 @pytest.mark.parametrize(
     ("file", "contents", "key", "words"),
     [
+        ("server.pem", None, "server.tls.cert", "cannot read"),
         ("server.pem", b"", "server.tls.cert", "holds no certificate in PEM"),
         ("server.pem", b"\xff\x00", "server.tls.cert", "holds no certificate in PEM"),
         ("server.key", b"", "server.tls.key", "holds no private key in PEM"),
@@ -76,7 +72,8 @@ def encrypted():
 def test_a_file_that_cannot_be_used_is_named_with_its_key(tmp_path, file, contents, key, words):
     pair = write_certificate(tmp_path)
     ca, _ = issued("ca").write(tmp_path, "ca")
-    (tmp_path / file).write_bytes(contents)
+    path = tmp_path / file
+    path.unlink() if contents is None else path.write_bytes(contents)
     with pytest.raises(ConfigError) as refused:
         ServerTls(TlsSettings(*pair, require=False, client_ca=ca))
     assert refused.value.key == key
@@ -99,13 +96,6 @@ def test_a_pair_that_openssl_refuses_is_named(tmp_path):
     pair[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     with pytest.raises(ConfigError, match=r"server\.pem cannot be used: .*KEY_TOO_SMALL"):
         ServerTls(TlsSettings(str(pair[0]), str(pair[1]), require=False))
-
-
-def test_a_file_that_went_away_is_named(tmp_path):
-    pair = write_certificate(tmp_path)
-    Path(pair[0]).unlink()
-    with pytest.raises(ConfigError, match=r"server\.pem"):
-        ServerTls(TlsSettings(*pair, require=False))
 
 
 def test_a_listener_shows_the_certificate_in_force(tmp_path):

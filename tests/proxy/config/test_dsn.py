@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.proxy.config.dsn import Dsn, SslMode, parse
-from streamfrom.proxy.config.toml_values import ConfigError, Secret, Surroundings
+from streamfrom.proxy.config.dsn import SslMode, parse
+from streamfrom.proxy.config.toml_values import ConfigError, Surroundings
 from tests.cases import cases
 
 
@@ -15,22 +15,10 @@ def read(text, environ=None, folder="/etc"):
     return parse(text, "here", database="commerce", around=around)
 
 
-def test_every_part_is_read():
-    assert read("mysql://app:secret@db1:3307/shop?ssl_mode=REQUIRED") == Dsn(
-        host="db1",
-        port=3307,
-        unix_socket=None,
-        user="app",
-        password=Secret("secret"),
-        database="shop",
-        ssl_mode=SslMode.REQUIRED,
-        ssl_ca=None,
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "user", "password", "host", "port", "database"),
     [
+        ("mysql://app:secret@db1:3307/shop?ssl_mode=REQUIRED", "app", "secret", "db1", 3307, "shop"),
         ("mysql://root@db1", "root", "", "db1", 3306, "commerce"),
         ("mysql://root@db1/", "root", "", "db1", 3306, "commerce"),
         ("mysql://a%40b:p%2Fw%3A%25@db1/my%20db", "a@b", "p/w:%", "db1", 3306, "my db"),
@@ -38,12 +26,15 @@ def test_every_part_is_read():
         ("${URL}", "a", "p@w", "db1", 3306, "x"),
         ("mysql://root@[::1]:3307", "root", "", "::1", 3307, "commerce"),
     ],
-)
-def test_parts_may_be_left_out_encoded_or_variables(text, user, password, host, port, database):
+)  # fmt: skip
+def test_every_part_is_read_and_may_be_left_out_encoded_or_a_variable(
+    text, user, password, host, port, database
+):
     variables = {"HOST": "db9", "PORT": "99", "DB": "x", "URL": "mysql://a:p%40w@db1/x"}
     dsn = read(text, variables)
     assert (dsn.user, dsn.password.reveal()) == (user, password)
     assert (dsn.host, dsn.port, dsn.database) == (host, port, database)
+    assert (dsn.unix_socket, dsn.ssl_ca) == (None, None)
 
 
 def test_printed_it_has_brackets_and_no_password():
@@ -65,20 +56,19 @@ def test_a_unix_socket_replaces_host_and_port_and_starts_at_the_files_folder():
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.9.9.9", "[::1]"])
-def test_on_loopback_tls_is_off_unless_asked_for(host):
+def test_on_loopback_tls_is_off_unless_asked_for_and_elsewhere_taken_where_offered(host):
     assert read(f"mysql://root@{host}").ssl_mode is SslMode.DISABLED
     assert read(f"mysql://root@{host}/?ssl_mode=required").ssl_mode is SslMode.REQUIRED
+    for other in ("db1", "10.0.0.1", "localhost.example"):
+        assert read(f"mysql://root@{other}").ssl_mode is SslMode.PREFERRED
 
 
-@pytest.mark.parametrize("host", ["db1", "10.0.0.1", "localhost.example"])
-def test_elsewhere_tls_is_taken_where_offered(host):
-    assert read(f"mysql://root@{host}").ssl_mode is SslMode.PREFERRED
-
-
-def test_an_authority_to_trust_is_a_reason_to_verify(tmp_path):
+def test_an_authority_to_trust_is_a_reason_to_verify_and_contradicts_no_tls(tmp_path):
     (tmp_path / "ca.pem").write_text("")
     dsn = read("mysql://root@127.0.0.1?ssl_ca=ca.pem", folder=tmp_path)
     assert (dsn.ssl_mode, dsn.ssl_ca) == (SslMode.VERIFY_CA, str(tmp_path / "ca.pem"))
+    with pytest.raises(ConfigError, match="expected no ssl_ca with ssl_mode=disabled"):
+        read("mysql://root@db1?ssl_ca=ca.pem&ssl_mode=disabled", folder=tmp_path)
 
 
 @cases(text=str, expected=str)
@@ -88,9 +78,3 @@ def test_a_fault_is_named_without_repeating_the_address(text, expected):
     assert str(caught.value).startswith("here")
     assert expected in str(caught.value)
     assert "hunter2" not in str(caught.value)
-
-
-def test_an_authority_without_tls_is_a_contradiction(tmp_path):
-    (tmp_path / "ca.pem").write_text("")
-    with pytest.raises(ConfigError, match="expected no ssl_ca with ssl_mode=disabled"):
-        read("mysql://root@db1?ssl_ca=ca.pem&ssl_mode=disabled", folder=tmp_path)

@@ -46,16 +46,11 @@ def read(folder):
     return read
 
 
-def test_grpc_listens_only_where_it_is_asked_for(read):
-    assert read(UNSHARDED).grpc is None
-    assert read(f"[grpc]\n{UNSHARDED}").grpc == ("127.0.0.1", 15991)
-    assert read(f'[grpc]\nlisten = "[::1]:0"\n{UNSHARDED}').grpc == ("::1", 0)
-
-
-def test_admin_listens_only_where_it_is_asked_for(read):
-    assert read(UNSHARDED).admin is None
-    assert read(f"[admin]\n{UNSHARDED}").admin == ("127.0.0.1", 15380)
-    assert read(f'[admin]\nlisten = "[::1]:0"\n{UNSHARDED}').admin == ("::1", 0)
+@pytest.mark.parametrize(("name", "port"), [("grpc", 15991), ("admin", 15380)])
+def test_other_ports_listen_only_where_they_are_asked_for(read, name, port):
+    assert getattr(read(UNSHARDED), name) is None
+    assert getattr(read(f"[{name}]\n{UNSHARDED}"), name) == ("127.0.0.1", port)
+    assert getattr(read(f'[{name}]\nlisten = "[::1]:0"\n{UNSHARDED}'), name) == ("::1", 0)
 
 
 def test_the_shortest_file_gets_the_documented_defaults(read):
@@ -253,12 +248,9 @@ def test_a_fault_names_its_key_and_what_was_expected_but_no_secret(read, text, e
     assert "1234567" not in str(caught.value)
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_missing_file_and_other_encodings_than_utf_8_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"^cannot read /.*nope\.toml: No such file"):
         load(tmp_path / "nope.toml", {})
-
-
-def test_other_encodings_than_utf_8_are_refused(tmp_path):
     path = tmp_path / "x.toml"
     path.write_bytes(b'[server]\nlisten = "\xff"')
     with pytest.raises(ConfigError, match=r"^expected UTF-8, got another byte at 19$"):

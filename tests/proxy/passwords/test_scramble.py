@@ -24,15 +24,13 @@ SHA2 = "07fca301ee122852d7e35f5c67372ae0299c0b762774938dc50c5de373d2ae19"
 passwords = st.binary(min_size=1, max_size=40)
 
 
-def test_the_stored_native_hash_is_the_one_in_mysql_user():
+def test_hashes_and_proofs_are_those_of_others():
     # SELECT PASSWORD('mypass') on any server that still has it.
     assert stored_native(b"mypass").hex().upper() == "6C8989366EAF75BB670AD8EA7A7FC1176A95CEF4"
-
-
-def test_proofs_of_other_implementations():
     # Computed with PyMySQL's scramble_native_password and scramble_caching_sha2.
     assert native_proof(b"secret", NONCE).hex() == NATIVE
     assert sha2_proof(b"secret", NONCE).hex() == SHA2
+    assert native_proof(b"", NONCE) == sha2_proof(b"", NONCE) == b""
 
 
 @given(password=passwords, other=passwords, nonce=st.binary(min_size=20, max_size=20))
@@ -55,11 +53,6 @@ def test_a_proof_of_wrong_size_is_wrong(proof):
     assert not is_sha2_proof(proof, NONCE, stored_sha2(b"pw"))
     padded = native_proof(b"pw", NONCE) + b"x"
     assert not is_native_proof(padded, NONCE, stored_native(b"pw"))
-
-
-def test_no_password_is_proven_by_no_bytes():
-    assert native_proof(b"", NONCE) == b""
-    assert sha2_proof(b"", NONCE) == b""
 
 
 @given(password=st.binary(max_size=100), nonce=st.binary(min_size=20, max_size=20))

@@ -15,16 +15,12 @@ def seat(parent_fd=3, unix_fd=None):
     return WorkerSeat(2, 3, parent_fd, 4711, unix_fd, 20)
 
 
-def test_a_seat_is_a_word_of_a_command_line():
+def test_a_seat_is_a_word_of_a_command_line_and_has_the_port_of_all():
     for each in (seat(), seat(unix_fd=7)):
         assert WorkerSeat.parse(str(each)) == each
-
-
-def test_a_worker_has_the_port_of_all():
     config = config_of(FakeServer())
-    seated = seat().seated(config)
-    assert seated.server.port == 4711
-    assert seated.server.host == config.server.host
+    seated = seat().seated(config).server
+    assert (seated.port, seated.host) == (4711, config.server.host)
 
 
 @pytest.mark.parametrize(
@@ -70,15 +66,11 @@ async def test_a_stop_hurries_when_the_parent_says_so(line):
     assert not stop.is_set()
 
 
-async def test_a_worker_stops_when_its_parent_is_no_more(line):
-    ours, _, stop, hurry = line
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_worker_stops_when_its_parent_is_no_more(line, is_late):
+    ours, parent, stop, hurry = line
     ours.close()
+    if is_late:
+        parent.tell_ready()
     await stop.wait()
     assert not hurry.is_set()
-
-
-async def test_a_worker_that_is_ready_too_late_stops(line):
-    ours, parent, stop, _ = line
-    ours.close()
-    parent.tell_ready()
-    await stop.wait()
