@@ -10,6 +10,7 @@ import sys
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import chain
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -92,30 +93,25 @@ def test_a_wrong_command_line_is_explained(config, line, capsys):
 
 
 @pytest.mark.parametrize("command", ["serve", "check"])
-def test_a_wrong_configuration_names_the_file_and_the_key(command, tmp_path, capsys):
+def test_every_fault_of_a_configuration_is_told_with_the_file_and_the_key(
+    command, tmp_path, capsys
+):
     path = tmp_path / "proxy.toml"
     path.write_text(
-        '[server]\nlisten = 5\n[keyspaces.shop]\nprimary = "mysql://root:hunter2@x"'
+        '[server]\nlisten = 5\nshutdown_grace = "x"\n[keyspaces.shop]\nshards = 1\n'
+        'primary = "mysql://root:hunter2@x"'
     )
-    assert main([command, "--config", str(path)]) == EXIT_USAGE
-    err = capsys.readouterr().err
+    words = [command, *["--json"] * (command == "check"), "--config", str(path)]
+    assert main(words) == EXIT_USAGE
+    out, err = capsys.readouterr()
     assert err.startswith(f"streamfrom: {path}: server.listen")
     assert "hunter2" not in err
-
-
-def test_every_fault_of_a_configuration_is_told(tmp_path, capsys):
-    path = tmp_path / "proxy.toml"
-    path.write_text('[server]\nlisten = 5\nshutdown_grace = "x"\n[keyspaces.shop]\nshards = 1')
-    assert main(["check", "--json", "--config", str(path)]) == EXIT_USAGE
-    out, err = capsys.readouterr()
-    assert [line.split(": ")[2] for line in err.splitlines()] == [
-        "server.listen",
-        "server.shutdown_grace",
-        "keyspaces.shop.shards",
-    ]
-    document = json.loads(out)
-    assert document["summary"] == {"ok": 0, "info": 0, "warning": 0, "error": 3}
-    assert document["findings"][1]["place"] == "server.shutdown_grace"
+    keys = ["server.listen", "server.shutdown_grace", "keyspaces.shop.shards"]
+    assert [line.split(": ")[2] for line in err.splitlines()][:3] == keys
+    if command == "check":
+        document = json.loads(out)
+        assert document["summary"]["error"] == len(err.splitlines())
+        assert document["findings"][1]["place"] == "server.shutdown_grace"
 
 
 def test_variables_of_the_environment_reach_the_configuration(config, monkeypatch, capsys):
@@ -253,12 +249,23 @@ def test_figures_are_shown_of_the_proxy_that_is_named(argv, told, monkeypatch, u
     assert unconfigured == [{"verbose": False, "quiet": True}]
 
 
-@pytest.mark.parametrize("pause", ["0", "-1", "nan", "inf", "soon"])
-def test_a_pause_that_cannot_be_is_explained(pause, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["queues", "--watch", pause])
-    assert ended.value.code == EXIT_USAGE
-    assert "expected a number of seconds > 0" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "expected", "values"),
+    [
+        ("queues --watch", "a number of seconds > 0", ["0", "-1", "nan", "inf", "soon"]),
+        ("serve --config CONFIG", "1 to 64, or auto", ["0", "65", "-1", "many", "1.5", ""]),
+        ("demo", "1 to 64, or auto", ["0", "65", "-1", "many", "1.5", ""]),
+    ],
+)
+def test_a_pause_and_a_number_of_workers_that_cannot_be_are_explained(
+    words, expected, values, config, capsys
+):
+    for value in values:
+        argv = words.replace("CONFIG", config).split()
+        with pytest.raises(SystemExit) as ended:
+            main([*argv, value if "--watch" in words else f"--workers={value}"])
+        assert ended.value.code == EXIT_USAGE
+        assert f"expected {expected}" in capsys.readouterr().err
 
 
 def test_queues_of_nobody_are_a_failure_and_of_no_address_a_wrong_command_line(capsys):
@@ -302,40 +309,20 @@ def test_a_proxy_that_cannot_listen_says_why(config, monkeypatch, capsys):
     assert capsys.readouterr().err == "streamfrom: [Errno 98] address already in use\n"
 
 
-def test_the_demo_gets_what_the_command_line_says(monkeypatch, tmp_path):
-    told = []
-
-    def run_demo(*arguments):
-        told.append(arguments)
-        return 0
-
+def test_the_demo_gets_what_the_command_line_says_and_its_interruption_is_an_exit_code(
+    monkeypatch, tmp_path
+):
+    run_demo = Mock(side_effect=[0, 0, 0, KeyboardInterrupt])
     monkeypatch.setattr("streamfrom.proxy.commands.demo.run_demo", run_demo)
     assert main(["demo"]) == 0
     assert main(["demo", "--shards", "4", "--port", "5", "--data", str(tmp_path)]) == 0
     assert main(["demo", "--workers", "3"]) == 0
-    assert told == [
-        (2, 15306, None, DemoProxy(1)),
-        (4, 5, tmp_path, DemoProxy(1)),
-        (2, 15306, None, DemoProxy(3)),
+    assert run_demo.call_args_list == [
+        call(2, 15306, None, DemoProxy(1)),
+        call(4, 5, tmp_path, DemoProxy(1)),
+        call(2, 15306, None, DemoProxy(3)),
     ]
-
-
-def test_interrupting_what_does_not_listen_to_signals_is_an_exit_code(monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("streamfrom.proxy.commands.demo.run_demo", interrupted)
     assert main(["demo"]) == 128 + signal.SIGINT
-
-
-@pytest.mark.parametrize("count", ["0", "65", "-1", "many", "1.5", ""])
-@pytest.mark.parametrize("command", ["serve", "demo"])
-def test_a_number_of_workers_that_cannot_be_is_explained(command, count, config, capsys):
-    words = [command, *(["--config", config] if command == "serve" else [])]
-    with pytest.raises(SystemExit) as ended:
-        main([*words, f"--workers={count}"])
-    assert ended.value.code == EXIT_USAGE
-    assert "expected 1 to 64, or auto" in capsys.readouterr().err
 
 
 def test_workers_that_could_not_reach_each_other_name_the_key(config, capsys):

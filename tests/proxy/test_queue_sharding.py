@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from streamfrom.engine.errors import TableLoadError
 from streamfrom.engine.messaging.table.message_table import MessageTable
@@ -35,12 +36,13 @@ class Rig:
     def create(self, name: str, more: str = "") -> None:
         self.tables[name] = loaded(raw_table(name, COMMENT + more))
 
-    def columns(self, table: str) -> tuple[str, ...]:
+    def primary(self, table: str) -> Any:
         vschema = self.applied[-1].vschema
         assert vschema is not None
-        primary = vschema.tables[table].primary
-        assert primary is not None
-        return primary.columns
+        return vschema.tables[table].primary
+
+    def columns(self, table: str) -> Any:
+        return self.primary(table).columns
 
 
 def test_what_a_comment_says_is_in_force_until_it_says_something_else():
@@ -62,11 +64,7 @@ def test_the_types_of_the_columns_that_place_rows_are_known():
     rig = Rig(SHARDED)
     rig.types["t"] = {"id": ColumnType("uuid"), "other": ColumnType("int")}
     rig.sharding.tables_changed(SHARDED.name)
-    vschema = rig.applied[-1].vschema
-    assert vschema is not None
-    primary = vschema.tables["t"].primary
-    assert primary is not None
-    assert primary.types == (ColumnType("uuid"),)
+    assert rig.primary("t").types == (ColumnType("uuid"),)
 
 
 def test_a_new_vschema_keeps_the_queues_that_it_does_not_name():
@@ -78,10 +76,7 @@ def test_a_new_vschema_keeps_the_queues_that_it_does_not_name():
     )
     assert rig.columns("q") == ("user_id",)
     assert rig.applied[-1].vschema != SHARDED.vschema
-
-
-def test_an_unsharded_keyspace_is_as_it_is():
-    rig = Rig(PLAIN)
-    rig.create("q", ",vt_shard_by=hash(user_id)")
-    rig.sharding.tables_changed(PLAIN.name)
-    assert rig.applied == [PLAIN]
+    plain = Rig(PLAIN)
+    plain.create("q", ",vt_shard_by=hash(user_id)")
+    plain.sharding.tables_changed(PLAIN.name)
+    assert plain.applied == [PLAIN], "an unsharded keyspace is as it is"

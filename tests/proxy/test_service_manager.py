@@ -41,14 +41,11 @@ def test_an_address_of_no_unix_socket_is_told_nothing(address):
     assert logs == []
 
 
-def test_a_manager_that_has_gone_is_one_line_of_the_log(tmp_path):
+def test_a_manager_that_has_gone_or_reads_nothing_is_one_line_of_the_log(tmp_path):
     with structlog.testing.capture_logs() as logs:
         ServiceManager(str(tmp_path / "gone")).stopping()
     (line,) = logs
     assert (line["log_level"], line["news"]) == ("warning", "STOPPING=1")
-
-
-def test_a_manager_that_reads_nothing_holds_up_nobody(tmp_path):
     address = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(address)

@@ -57,7 +57,13 @@ async def watched(tmp_path):
         made.files.stop()
 
 
-async def test_a_file_that_changes_is_put_into_force(watched):
+async def test_a_file_that_changes_is_put_into_force_and_who_asks_is_told_of_no_change(watched):
+    watched.asked.set()
+    await until(lambda: watched.logs)
+    assert [line["event"] for line in watched.logs] == ["vschema unchanged"]
+    assert watched.applied == []
+    assert not watched.asked.is_set()
+    watched.logs.clear()
     await watched.write(ONE_TABLE, lambda: watched.applied)
     (keyspace,) = watched.applied
     assert (keyspace.name, list(keyspace.vschema.tables)) == ("commerce", ["r"])
@@ -91,11 +97,3 @@ async def test_a_file_that_went_away_is_said_once(watched):
         await asyncio.sleep(0.02)
         assert not watched.logs
     assert "cannot read" in watched.applied[0].vschema_fault
-
-
-async def test_who_asks_is_told_that_nothing_changed(watched):
-    watched.asked.set()
-    await until(lambda: watched.logs)
-    assert [line["event"] for line in watched.logs] == ["vschema unchanged"]
-    assert not watched.applied
-    assert not watched.asked.is_set()

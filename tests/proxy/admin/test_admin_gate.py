@@ -8,29 +8,35 @@ from aiohttp import web
 
 from streamfrom.proxy.admin.admin_gate import LOGINS_AT_ONCE_MAX, AdminGate
 from streamfrom.proxy.wire.login.auth import PASSWORD_BYTES_MAX, Credentials
-from tests.proxy.admin.conftest import USERS
+from tests.proxy.admin.conftest import PASSWORDS, USERS
 
 
-PATHS = ["/api/session", "/api/overview", "/api/queues", "/api/streams", "/api/nothing"]
+PATHS = [
+    *("/api/session", "/api/overview", "/api/queues", "/api/streams", "/api/nothing"),
+    *("/healthz", "/readyz", "/metrics", "/", "/page.js"),
+]
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_nothing_is_told_without_a_login(guarded, path):
-    assert (await guarded.ask(path))[0] == 401
-    assert (await guarded.ask(path, Cookie=f"streamfrom_{guarded.server.port}=x"))[0] == 401
-
-
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/", "/page.js"])
-async def test_health_metrics_and_the_empty_page_are_open(guarded, path):
-    assert (await guarded.ask(path))[0] == 200
+async def test_nothing_is_told_without_a_login_but_health_metrics_and_the_empty_page(
+    guarded, path
+):
+    expected = 401 if path.startswith("/api/") else 200
+    assert (await guarded.ask(path))[0] == expected
+    cookie = f"streamfrom_{guarded.server.port}=x"
+    assert (await guarded.ask(path, Cookie=cookie))[0] == expected
 
 
 @pytest.mark.parametrize("user", list(USERS))
 async def test_each_user_logs_in_with_the_password_of_the_wire(guarded, user):
-    assert await guarded.browser.log_in(user) == 204
+    body = {"user": user, "password": PASSWORDS[user]}
+    status, _, headers = await guarded.browser.post("/api/login", body)
+    assert status == 204
+    name, *attributes = headers["Set-Cookie"].split("; ")
+    assert name.startswith(f"streamfrom_{guarded.server.port}=")
+    assert {"HttpOnly", "SameSite=Strict", "Path=/"} == set(attributes)
     found = await guarded.browser.get("/api/session")
-    assert found["user"] == user
-    assert not found["is_open"]
+    assert (found["user"], found["is_open"]) == (user, False)
 
 
 @pytest.mark.parametrize(
@@ -44,14 +50,6 @@ async def test_another_password_or_user_gets_no_cookie(guarded, user, password):
     assert status == 401
     assert "Set-Cookie" not in headers
     assert (await guarded.ask("/api/session"))[0] == 401
-
-
-async def test_the_cookie_is_for_this_page_alone(guarded):
-    body = {"user": "boss", "password": "secret"}
-    _, _, headers = await guarded.browser.post("/api/login", body)
-    name, *attributes = headers["Set-Cookie"].split("; ")
-    assert name.startswith(f"streamfrom_{guarded.server.port}=")
-    assert {"HttpOnly", "SameSite=Strict", "Path=/"} == set(attributes)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +137,7 @@ def asking(services, remote, *, secure=False, certificate=None):
     AdminGate(services).may_try(request)  # type: ignore[arg-type]
 
 
-async def test_a_password_from_another_machine_takes_tls(guarded):
+async def test_a_password_from_another_machine_takes_tls_by_the_rules_of_the_wire(guarded):
     services = guarded.services
     asking(services, "127.0.0.1")
     asking(services, "::1")
@@ -147,13 +145,8 @@ async def test_a_password_from_another_machine_takes_tls(guarded):
     for remote in ("10.0.0.1", "", None):
         with pytest.raises(web.HTTPForbidden):
             asking(services, remote)
-
-
-async def test_the_rules_of_tls_are_those_of_the_wire(guarded):
-    services = guarded.services
     services.tls = SimpleNamespace(requires_tls=True, wants_certificate=True)
-    with pytest.raises(web.HTTPForbidden):
-        asking(services, "127.0.0.1")
-    with pytest.raises(web.HTTPForbidden):
-        asking(services, "127.0.0.1", secure=True)
+    for secure in (False, True):
+        with pytest.raises(web.HTTPForbidden):
+            asking(services, "127.0.0.1", secure=secure)
     asking(services, "127.0.0.1", secure=True, certificate={"subject": ()})

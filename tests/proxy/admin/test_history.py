@@ -32,31 +32,32 @@ def test_percentiles_are_of_the_time_since_the_sample_before():
     assert 0.002 < p99_s <= 0.005
 
 
-def test_what_is_not_known_is_none():
+def test_what_is_not_known_is_none_and_nothing_gives_a_negative_rate():
     history = History()
     for at_s in (0.0, 10.0):
         history.sample([figures(depth=None)], at_s)
     series = history.series("ks", "msg")
     assert series["depth"] == series["in_per_s"] == [None]
     assert series["delivered_per_s"] == [0.0]
-
-
-def test_a_queue_made_anew_and_a_clock_set_back_give_no_negative_rate():
     history = History()
+    # The queue was made again, and the clock set back.
     history.sample([figures(depth=9, delivered=9, acked=9)], 10.0)
     history.sample([figures(depth=0)], 10.0)
     series = history.series("ks", "msg")
     assert series["delivered_per_s"] == series["out_per_s"] == series["in_per_s"] == [0.0]
 
 
-def test_an_hour_is_kept_in_order_and_no_more():
+def test_an_hour_is_kept_in_order_and_rates_are_since_the_last_samples():
     history = QueueHistory()
     for number in range(SAMPLES_MAX + 7):
-        history.add(figures(delivered=number), float(number))
+        history.add(figures(delivered=10 * number), 10.0 * number)
     assert len(history) == SAMPLES_MAX
-    assert [sample.at_s for sample in history.samples()] == list(
-        map(float, range(7, SAMPLES_MAX + 7))
-    )
+    moments = [sample.at_s for sample in history.samples()]
+    assert moments == [10.0 * number for number in range(7, SAMPLES_MAX + 7)]
+    newest = SAMPLES_MAX + 6
+    rates = history.rates(figures(delivered=10 * newest + 30), 10.0 * newest + 6)
+    assert rates is not None
+    assert rates.delivered_per_s == 5.0
 
 
 def test_rates_of_now_are_over_some_seconds():
@@ -71,16 +72,6 @@ def test_rates_of_now_are_over_some_seconds():
     rates = history.rates(figures(delivered=60), 12.0)
     assert rates is not None
     assert rates.delivered_per_s == pytest.approx(5.0)  # since the sample at 0
-
-
-def test_rates_of_a_full_ring_are_since_the_last_samples():
-    history = QueueHistory()
-    for number in range(SAMPLES_MAX + 3):
-        history.add(figures(delivered=10 * number), 10.0 * number)
-    newest = SAMPLES_MAX + 2
-    rates = history.rates(figures(delivered=10 * newest + 30), 10.0 * newest + 6)
-    assert rates is not None
-    assert rates.delivered_per_s == 5.0
 
 
 def test_queues_that_are_gone_are_forgotten_and_their_number_is_bounded(monkeypatch):

@@ -81,8 +81,10 @@ def test_the_stream_that_stands_still_longest_is_told():
     assert found[name, ("keyspace", "ks"), ("queue", "other")] == 0
 
 
-def test_the_end_of_the_certificate_is_told():
-    found = samples(member=replace(MEMBER, certificate_expires_s=1234.0))
+def test_a_name_that_is_no_text_costs_no_other_figure_and_a_certificates_end_is_told():
+    queue = QueueFigures(loaded(raw_table("a\udcff")), (on_shard("0", Counters()),), 1)
+    found = samples(queue, member=replace(MEMBER, certificate_expires_s=1234.0))
+    assert found["streamfrom_queue_depth", ("keyspace", "ks"), ("queue", "a?")] == 3
     assert found["streamfrom_certificate_expiry_timestamp_seconds",] == 1234
 
 
@@ -97,12 +99,6 @@ def test_what_is_not_known_is_left_out():
         "streamfrom_queue_oldest_message_age_seconds",
     }
     assert found["streamfrom_queue_depth_is_exact", ("keyspace", "ks"), ("queue", "msg")] == 0
-
-
-def test_a_name_that_is_no_text_costs_no_other_figure():
-    table = loaded(raw_table("a\udcff"))
-    found = samples(QueueFigures(table, (on_shard("0", Counters()),), 1))
-    assert found["streamfrom_queue_depth", ("keyspace", "ks"), ("queue", "a?")] == 3
 
 
 def test_limits_and_what_is_held_back_are_told():

@@ -17,16 +17,10 @@ from tests.proxy.admin.conftest import figures
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
-def test_a_queue_has_its_row_and_its_rates():
+def test_a_queue_has_its_row_and_its_rates_and_null_for_what_is_not_known():
     (record,) = queue_records([figures()], [], lambda _: Rates(1.0, 2.0, 3.0, 0.0), 0)
-    assert record["depth"] == 3
-    assert record["scheduled"] == 1
-    assert not record["is_paused"]
-    rates = [record[name] for name in Rates._fields]
-    assert rates == [1.0, 2.0, 3.0, 0.0]
-
-
-def test_what_is_not_known_is_null():
+    assert (record["depth"], record["scheduled"], record["is_paused"]) == (3, 1, 0)
+    assert [record[name] for name in Rates._fields] == [1.0, 2.0, 3.0, 0.0]
     (shard,) = figures().shards
     queue = replace(figures(), streams=0, shards=(replace(shard, streams=0),))
     (record,) = queue_records([queue], [], lambda _: None, 0)
@@ -51,19 +45,14 @@ def test_a_shard_of_a_queue_has_its_figures():
     assert record["ready"] is record["scheduled"] is record["oldest_ready_age_s"] is None
 
 
-def test_settings_have_the_keys_of_the_comment():
-    found = {each["key"]: each["value"] for each in setting_records(figures())}
-    properties = figures().table.properties
-    assert found["vt_ack_wait"] == properties.ack_wait_ns / 10**9
-    assert found["vt_batch_size"] == properties.batch_size
-    assert found["vt_paused"] is False
-    assert set(found) == KEYS.keys() - {CONSENT}
-
-
-def test_settings_have_the_values_of_the_comment():
+def test_settings_have_the_keys_and_values_of_the_comment():
     more = "vt_max_rate=0.5,vt_key=message,vt_max_per_key=2"
     table = loaded(raw_table("msg", f"{DEFAULT_COMMENT},{more}"))
     found = {each["key"]: each["value"] for each in setting_records(QueueFigures(table, (), 0))}
+    assert set(found) == KEYS.keys() - {CONSENT}
+    assert found["vt_ack_wait"] == table.properties.ack_wait_ns / 10**9
+    assert found["vt_batch_size"] == table.properties.batch_size
+    assert found["vt_paused"] is False
     assert (found["vt_max_rate"], found["vt_max_per_key"]) == (0.5, 2)
     assert (found["vt_group"], found["vt_after"]) == (None, None)
     kinds = [found[f"vt_{key}"] for key in ("ack", "lease", "order", "prefetch")]

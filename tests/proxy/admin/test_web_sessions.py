@@ -17,41 +17,29 @@ def sessions():
     return WebSessions(lambda: f"secret {next(numbers)}")
 
 
-def test_a_session_is_found_by_its_token_alone(sessions):
+def test_a_session_is_found_by_its_token_alone_and_shares_no_secret(sessions):
     token = sessions.open("app", ACCOUNT, 0.0)
     found = sessions.find(token, 1.0)
     assert (found.user, found.account) == ("app", ACCOUNT)
     assert found.csrf not in ("", token)
     assert sessions.find("", 1.0) is None
     assert sessions.find(found.csrf, 1.0) is None
+    assert sessions.find(sessions.open("app", ACCOUNT, 0.0), 0.0).csrf != found.csrf
 
 
-def test_two_sessions_share_no_secret(sessions):
-    one, other = (sessions.find(sessions.open("app", ACCOUNT, 0.0), 0.0) for _ in range(2))
-    assert one.csrf != other.csrf
-
-
-def test_it_ends_when_nobody_uses_it(sessions):
-    token = sessions.open("app", ACCOUNT, 0.0)
+def test_it_ends_when_nobody_uses_it_after_its_life_and_by_logging_out(sessions):
+    token, used, closed = (sessions.open("app", ACCOUNT, 0.0) for _ in range(3))
+    for _ in range(2):
+        sessions.close(closed)
+    assert sessions.find(closed, 0.0) is None
     assert sessions.find(token, IDLE_S)
     assert sessions.find(token, 2 * IDLE_S)
     assert sessions.find(token, 3 * IDLE_S + 1) is None
-    assert len(sessions) == 0
-
-
-def test_it_ends_after_its_life_however_much_it_is_used(sessions):
-    token = sessions.open("app", ACCOUNT, 0.0)
     for moment_s in range(0, int(LIFE_S), int(IDLE_S)):
-        assert sessions.find(token, float(moment_s))
-    assert sessions.find(token, LIFE_S)
-    assert sessions.find(token, LIFE_S + 1) is None
-
-
-def test_it_ends_by_logging_out(sessions):
-    token = sessions.open("app", ACCOUNT, 0.0)
-    sessions.close(token)
-    sessions.close(token)
-    assert sessions.find(token, 0.0) is None
+        assert sessions.find(used, float(moment_s))
+    assert sessions.find(used, LIFE_S)
+    assert sessions.find(used, LIFE_S + 1) is None
+    assert len(sessions) == 0
 
 
 def test_of_too_many_the_longest_unused_ends(sessions):

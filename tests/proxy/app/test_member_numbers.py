@@ -73,11 +73,18 @@ async def test_who_meets_another_that_wants_the_same_number_takes_the_next_one(s
     assert any(text.startswith("DELETE FROM streamfrom.members") for text in server.controlled)
 
 
-async def test_a_server_that_is_away_is_passed_over(server):
+async def test_a_server_that_is_away_and_a_client_with_all_locks_keep_nobody_from_starting(
+    server,
+):
     away = FakeServer()
-    server.once(NUMBERS, taken(1))
+    server.on(NUMBERS, taken(1))
     assert (await take(server, away)).number == 2
     assert away.controlled == []
+    server.on(LOCKS, locks(*ALL))
+    assert (await take(server)).number == 2
+    server.on(NUMBERS, taken(*ALL))
+    with pytest.raises(ConfigError, match=f"all {MEMBERS_MAX} numbers of members are taken"):
+        await take(server)
 
 
 async def test_without_a_directory_the_number_is_drawn(server):
@@ -93,19 +100,6 @@ async def test_a_connected_member_keeps_its_number_where_the_directory_is_droppe
     assert (await take(server)).number == 2
     server.on("streamfrom.members", DENIED)
     assert (await take(server)).number not in {1, 3}
-
-
-async def test_a_client_that_holds_the_locks_of_all_numbers_keeps_nobody_from_starting(server):
-    server.on(LOCKS, locks(*ALL))
-    server.on(NUMBERS, taken(1))
-    assert (await take(server)).number == 2
-
-
-async def test_where_every_number_is_taken_the_start_fails_and_says_so(server):
-    server.on(NUMBERS, taken(*ALL))
-    server.on(LOCKS, locks(*ALL))
-    with pytest.raises(ConfigError, match=f"all {MEMBERS_MAX} numbers of members are taken"):
-        await take(server)
 
 
 async def test_where_every_number_is_taken_those_of_members_that_stay_away_are_freed(

@@ -62,20 +62,15 @@ def membership(folder, text):
     return asyncio.run(main())
 
 
-def test_it_listens_on_the_address_from_which_it_reaches_its_shards(tmp_path):
+def test_it_listens_where_it_reaches_its_shards_unless_the_configuration_says_otherwise(
+    tmp_path,
+):
     address, has_port = membership(tmp_path, "[fleet]\nname = 'shop'\n")
     assert has_port
     host, _, port = address.rpartition(":")
-    assert host == "127.0.0.1"
-    assert int(port) > 0
-
-
-def test_it_says_where_it_is_reached_and_listens_nowhere_if_told_so(tmp_path):
+    assert (host, int(port) > 0) == ("127.0.0.1", True)
     text = "[fleet]\nadvertise = 'nat.example:7'\n"
     assert membership(tmp_path, text) == ("nat.example:7", True)
     assert membership(tmp_path, "[fleet]\nlisten = ''\n") == ("", False)
-
-
-def test_where_nothing_can_listen_the_key_is_named(tmp_path):
     with pytest.raises(ConfigError, match=r"fleet.listen: cannot listen on 192.0.2.1:7"):
         membership(tmp_path, "[fleet]\nlisten = '192.0.2.1:7'\n")

@@ -102,17 +102,14 @@ async def test_who_sends_into_a_lost_connection_is_told_and_does_not_wait_for_ev
     await until(lambda: reader.told == [BackendLost])
 
 
-async def test_bytes_that_make_no_sense_close_the_connection(server):
+async def test_bytes_that_make_no_sense_or_come_unasked_close_the_connection(server):
     backend = await opened(server)
     server.once("SELECT", Bytes(b"\x01\x00\x00\x01\xfb"))
     with pytest.raises(BackendLost):
         await backend.query(b"SELECT 1")
     assert backend.is_closed
-
-
-async def test_a_server_that_speaks_unasked_is_left(server):
     backend = await opened(server)
-    server.relays[0].say(b"\x05\x00\x00\x00\xff\x10\x04no")
+    server.relays[-1].say(b"\x05\x00\x00\x00\xff\x10\x04no")
     await until(lambda: backend.is_closed)
 
 
@@ -158,23 +155,18 @@ def statement_key(text):
 
 async def test_where_the_server_has_too_many_statements_those_kept_here_make_room(server):
     backend = await opened(server)
+    server.once("PREPARE SELECT 3", TOO_MANY)
+    with pytest.raises(BackendError, match="max_prepared_stmt_count"):
+        await backend.prepare(statement_key(b"SELECT 3"))  # none is kept
     for text in (b"SELECT 1", b"SELECT 2"):
         await backend.prepare(statement_key(text))
     server.once("PREPARE SELECT 3", TOO_MANY)
     await backend.prepare(statement_key(b"SELECT 3"))
     assert server.heard[-3:] == ["CLOSE SELECT 1", "CLOSE SELECT 2", "PREPARE SELECT 3"]
     assert len(backend.statements) == 1
-    backend.close()
-
-
-async def test_there_may_be_nothing_that_makes_room(server):
-    backend = await opened(server)
-    server.on("PREPARE SELECT 3", TOO_MANY)
+    server.on("PREPARE SELECT 4", TOO_MANY)
     with pytest.raises(BackendError, match="max_prepared_stmt_count"):
-        await backend.prepare(statement_key(b"SELECT 3"))
-    await backend.prepare(statement_key(b"SELECT 1"))
-    with pytest.raises(BackendError, match="max_prepared_stmt_count"):
-        await backend.prepare_apart(b"SELECT 3")
+        await backend.prepare_apart(b"SELECT 4")
     assert (await backend.query(b"SELECT 1")).rows
     backend.close()
 

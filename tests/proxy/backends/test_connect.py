@@ -5,7 +5,6 @@ import pytest
 from streamfrom.proxy.backends import connect as module
 from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.session_variables import Settings
-from streamfrom.proxy.config.dsn import SslMode
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from tests.proxy.fake_answers import Error, until
@@ -46,20 +45,21 @@ async def test_a_server_that_does_not_listen_is_unavailable_and_the_reason_has_n
     assert PASSWORD not in str(failed.value)
 
 
-async def test_a_server_that_never_greets_is_unavailable(server, monkeypatch):
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [(b"", "login timed out"), (b"HTTP/1.1 400 Bad Request\r\n\r\n", "out of order")],
+)
+async def test_a_server_that_never_greets_or_talks_nonsense_is_unavailable(
+    server, monkeypatch, said, problem
+):
     server.greets = False
-    monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 0.02)
-    with pytest.raises(BackendUnavailable, match="login timed out"):
-        await opened(server)
-    await until(lambda: not server.connections)
-
-
-async def test_a_server_that_talks_nonsense_is_unavailable_and_no_fault_of_the_client(server):
-    server.greets = False
+    if not said:
+        monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 0.02)
     opening = asyncio.ensure_future(opened(server))
-    await until(lambda: server.connections)
-    next(iter(server.connections.values())).say(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-    with pytest.raises(BackendUnavailable, match="out of order"):
+    if said:
+        await until(lambda: server.connections)
+        next(iter(server.connections.values())).say(said)
+    with pytest.raises(BackendUnavailable, match=problem):
         await opening
     await until(lambda: not server.connections)
 
@@ -69,14 +69,3 @@ async def test_a_server_that_refuses_to_track_is_not_used(server):
     with pytest.raises(BackendError, match="can't be set"):
         await opened(server)
     await until(lambda: not server.connections)
-
-
-async def test_tls_is_not_given_up_where_it_is_required(server):
-    with pytest.raises(BackendError, match="TLS is required but the server has none"):
-        await opened(server, ssl_mode=SslMode.REQUIRED)
-
-
-async def test_tls_is_done_without_where_it_is_only_preferred(server):
-    backend = await opened(server, ssl_mode=SslMode.PREFERRED)
-    assert (await backend.query(b"SELECT 1")).rows
-    backend.close()

@@ -40,14 +40,19 @@ def test_shards_stand_in_the_order_of_their_ranges_wherever_they_were_written(re
     assert [shard.primary.port for shard in keyspace.shards] == [3308, 3309, 3307]
 
 
-def test_a_sharded_keyspace_keeps_its_vschema_as_text(read):
+def test_a_keyspace_is_made_of_its_configuration(read):
     (keyspace,) = read(SHARDED).keyspaces
-    assert keyspace.name == "commerce"
-    assert keyspace.vschema_text == '{"sharded": true}'
-    assert [shard.name for shard in keyspace.shards] == ["-80", "80-"]
-    assert [shard.primary.port for shard in keyspace.shards] == [3307, 3308]
-    assert [shard.pool_size for shard in keyspace.shards] == [32, 32]
+    assert (keyspace.name, keyspace.vschema_text) == ("commerce", '{"sharded": true}')
+    assert [(each.name, each.primary.port, each.pool_size) for each in keyspace.shards] == [
+        ("-80", 3307, 32),
+        ("80-", 3308, 32),
+    ]
     assert all(shard.share_reads for shard in keyspace.shards)
+    sharded = make_keyspace(keyspace)
+    assert [shard.name for shard in sharded.shards] == ["-80", "80-"]
+    assert sharded.sharded
+    plain = make_keyspace(read(UNSHARDED).keyspaces[0])
+    assert (plain.shards[0].key_range, plain.sharded) == (None, False)
 
 
 def test_replicas_are_addresses_like_the_primary(read):
@@ -110,15 +115,6 @@ def test_a_fault_names_its_key_and_what_was_expected_but_no_secret(read, text, e
 
 
 # --- what becomes of them ------------------------------------------------------------------
-
-
-def test_a_keyspace_is_made_of_its_configuration(read):
-    sharded = make_keyspace(read(SHARDED).keyspaces[0])
-    assert [shard.name for shard in sharded.shards] == ["-80", "80-"]
-    assert sharded.sharded
-    plain = make_keyspace(read(UNSHARDED).keyspaces[0])
-    assert plain.shards[0].key_range is None
-    assert not plain.sharded
 
 
 def test_a_vschema_is_read_again_from_where_it_came(read, tmp_path):

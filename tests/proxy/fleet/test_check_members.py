@@ -35,6 +35,12 @@ async def test_the_directory_and_who_is_there_are_told(server):
     address = f"127.0.0.1:{server.port}"
     server.once("IS_USED_LOCK", members(("aa", "", address, "0.1.0", "c0ffee")))
     assert await lines_of(server) == ["ok       plain/-: database streamfrom, 1 connected"]
+    server.on("streamfrom.members", ABSENT)
+    (line,) = await lines_of(server)
+    assert line.startswith("ok       plain/-: database streamfrom, which the first proxy makes")
+    server.stop()
+    (line,) = await lines_of(server)
+    assert line.startswith("warning  plain/-: the database streamfrom: ")
 
 
 async def test_members_that_are_not_reached_from_here_are_warnings(server, monkeypatch):
@@ -70,12 +76,6 @@ async def test_members_of_another_version_or_configuration_are_warnings(server):
     )
 
 
-async def test_a_directory_that_the_first_proxy_makes_is_nothing_to_mend(server):
-    server.on("streamfrom.members", ABSENT)
-    (line,) = await lines_of(server)
-    assert line.startswith("ok       plain/-: database streamfrom, which the first proxy makes")
-
-
 async def test_a_directory_that_it_may_not_make_is_printed(server):
     server.on("streamfrom.members", ABSENT)
     server.on("CREATE TABLE", Error(1142, "CREATE command denied"))
@@ -92,9 +92,3 @@ async def test_rights_that_lack_on_it_are_a_warning(server):
     said = "\n".join(await lines_of(server))
     assert said.startswith("warning  plain/-: a proxy works alone here")
     assert "GRANT SELECT, INSERT, UPDATE, DELETE" in said
-
-
-async def test_a_server_that_hangs_up_is_a_warning(server):
-    server.stop()
-    (line,) = await lines_of(server)
-    assert line.startswith("warning  plain/-: the database streamfrom: ")

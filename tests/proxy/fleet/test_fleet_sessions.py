@@ -100,18 +100,14 @@ async def test_members_that_drew_the_same_prefix_are_both_asked(three):
     assert other.sessions[number].told == ["end"]
 
 
-async def test_a_user_is_killed_everywhere(three):
+async def test_a_user_is_killed_everywhere_by_itself_or_an_admin(three):
     one, two, other = three
+    assert await one.others.kill_user(EVE, "root", query_only=False) == 0
+    assert not any(session.told for session in two.sessions.values())
     assert await one.others.kill_user(BOSS, "eve", query_only=False) == 2
     assert await one.others.kill_user(BOSS, "nobody", query_only=False) == 0
     for process in (two, other):
         assert [s.told for s in process.sessions.values()] == [["end"], []]
-
-
-async def test_a_user_who_is_no_admin_kills_no_other_user(three):
-    one, two, _ = three
-    assert await one.others.kill_user(EVE, "root", query_only=False) == 0
-    assert not any(session.told for session in two.sessions.values())
 
 
 @pytest.mark.usefixtures("impatient")

@@ -73,21 +73,17 @@ def any_of(union):
     return st.one_of(list(map(one_of, get_args(union))))
 
 
-to_dispatcher = any_of(ToDispatcher)
-
-
-@pytest.mark.parametrize("made", get_args(ToDispatcher))
+@pytest.mark.parametrize(
+    ("made", "encode", "decode"),
+    [
+        *((made, encode_to_dispatcher, decode_to_dispatcher) for made in get_args(ToDispatcher)),
+        *((made, encode_from_dispatcher, decode_from_dispatcher) for made in get_args(FromDispatcher)),
+    ],
+)  # fmt: skip
 @given(st.data())
-def test_each_thing_that_a_member_says_comes_as_it_was_sent(made, data):
+def test_each_thing_that_members_say_comes_as_it_was_sent(made, encode, decode, data):
     messages = data.draw(st.lists(one_of(made), min_size=1, max_size=3))
-    assert decode_to_dispatcher(encode_to_dispatcher(messages)) == messages
-
-
-@pytest.mark.parametrize("made", get_args(FromDispatcher))
-@given(st.data())
-def test_each_thing_that_a_dispatcher_says_comes_as_it_was_sent(made, data):
-    messages = data.draw(st.lists(one_of(made), min_size=1, max_size=3))
-    assert decode_from_dispatcher(encode_from_dispatcher(messages)) == messages
+    assert decode(encode(messages)) == messages
 
 
 @pytest.mark.parametrize("made", get_args(TableEvent))

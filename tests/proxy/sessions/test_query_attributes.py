@@ -42,15 +42,13 @@ def test_they_are_the_sessions_for_one_command(state, attributes):
     assert state.attributes == ()
 
 
-def test_an_execution_is_split_by_what_the_statement_takes(state, attributes):
-    sent = stmt_execute(1, COUNT_FOLLOWS, into_execute(BODY, 1, RED))[4:]
-    assert attributes.taken_from(sent) == stmt_execute(1, 0, BODY)[4:]
+def test_an_execution_is_split_by_what_the_statement_takes_if_it_is_known(state, attributes):
+    known, unknown = (
+        stmt_execute(number, COUNT_FOLLOWS, into_execute(BODY, 1, RED))[4:] for number in (1, 9)
+    )
+    assert attributes.taken_from(known) == stmt_execute(1, 0, BODY)[4:]
     assert state.attributes == RED
-
-
-def test_an_execution_of_nothing_that_is_known_stays_what_it_is(state, attributes):
-    sent = stmt_execute(9, COUNT_FOLLOWS, into_execute(BODY, 1, RED))[4:]
-    assert attributes.taken_from(sent) == sent
+    assert attributes.taken_from(unknown) == unknown
     assert state.attributes == ()
 
 

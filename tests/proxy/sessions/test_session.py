@@ -4,12 +4,11 @@ import asyncio
 import pytest
 import structlog
 
-from streamfrom.proxy.config.file import Role, Secret, TransactionMode, User
-from streamfrom.proxy.wire.constants import Capability
+from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.wire.framing import frame
 from tests.cases import cases
 from tests.proxy.fake_answers import Rows, Silence, rows_of, until
-from tests.proxy.fake_client import MODERN, OLD, Refused
+from tests.proxy.fake_client import Refused
 from tests.proxy.rigs import add_message_table, claimed, running_proxy
 from tests.proxy.wire.peers import encode_change_user
 
@@ -35,13 +34,6 @@ async def refused(attempt):
 
 
 # --- getting in ------------------------------------------------------------------------
-
-
-async def test_a_client_is_greeted_like_by_the_server_behind(server, proxy):
-    client = await proxy.greeted()
-    assert client.greeting.server_version == server.version
-    assert client.greeting.connection_id > 0
-    assert not client.greeting.capabilities & Capability.SSL
 
 
 @cases(user=str, password=str, database=ast.literal_eval, code=ast.literal_eval)
@@ -90,9 +82,6 @@ async def test_a_change_of_user_may_not_overtake_what_is_running(server, proxy):
     await until(lambda: not proxy.app.services.sessions)
 
 
-# --- clients that leave ----------------------------------------------------------------
-
-
 # --- STREAM ----------------------------------------------------------------------------
 
 
@@ -116,14 +105,6 @@ async def insert(server, proxy, number, message):
     client = await proxy.client()
     result = await client.query(f"INSERT INTO msg (id, message) VALUES ({number}, 'x')")
     assert result.error is None
-
-
-@pytest.mark.parametrize("capabilities", [MODERN, OLD])
-async def test_messages_arrive_as_rows_without_an_end(server, streaming, capabilities):
-    client = await stream(streaming, capabilities=capabilities)
-    for number in (5, 6):
-        await insert(server, streaming, number, b"hello")
-        assert await client.row() == (str(number).encode(), b"hello")
 
 
 async def test_commands_sent_ahead_are_carried_out_behind_the_stream_in_their_order(
@@ -173,18 +154,3 @@ async def test_a_stream_that_has_caught_up_gets_the_next_batch(server, streaming
     for expected in range(1, number + 2):
         ident, _ = await client.row()
         assert ident == str(expected).encode()
-
-
-# --- what is configured ----------------------------------------------------------------
-
-
-async def test_a_transaction_keeps_to_one_shard_where_the_configuration_says_so(
-    server, other_server
-):
-    single = TransactionMode.SINGLE
-    async with running_proxy(server, other_server, transaction_mode=single) as proxy:
-        client = await proxy.client("commerce")
-        await client.query("BEGIN")
-        await client.query("INSERT INTO t (id) VALUES (1)")
-        result = await client.query(f"INSERT INTO t (id) VALUES ({1 << 63})")
-        assert 'transaction_mode is "single"' in result.message

@@ -11,16 +11,13 @@ TABLE = loaded(raw_table("msg"))
 
 
 def on_shard(name, **figures):
-    known = {
+    values = dict.fromkeys(("cached", "ready", "in_flight", "depth"), 0) | {
         "streams": 1,
-        "cached": 0,
-        "ready": 0,
         "is_whole": True,
-        "in_flight": 0,
-        "depth": 0,
+        "oldest_ready_ns": None,
+        "counters": Counters(),
     }
-    values = known | {"oldest_ready_ns": None, "counters": Counters()} | figures
-    return ShardFigures(shard=name, **values)
+    return ShardFigures(shard=name, **values | figures)
 
 
 def queue_row(*shards, table=TABLE, now_ns=0):
@@ -70,17 +67,12 @@ def test_a_queue_tells_what_waits_for_others_and_what_was_given_up():
     assert [row[name] for name in names] == [None, 2, 5, 1]
 
 
-def test_what_is_parked_now_is_the_sum_of_all_shards_or_not_known():
-    low = on_shard("-80", parked=3, dead_lettered=1)
-    row = queue_row(low, on_shard("80-", parked=4, dead_lettered=0))
-    assert (row["parked"], row["dead_lettered"]) == (7, 1)
-    row = queue_row(low, on_shard("80-"))
-    assert (row["parked"], row["dead_lettered"]) == (None, None)
-
-
 def test_what_is_not_known_of_one_shard_is_not_known():
     row = queue_row(on_shard("-80", depth=3), on_shard("80-", depth=None, is_whole=False))
     assert (row["depth"], row["depth_is_exact"]) == (None, 0)
     row = queue_row(on_shard("-80"), on_shard("80-", streams=0, is_whole=False, depth=9))
-    assert (row["depth"], row["ready"]) == (9, None)
-    assert row["ack_latency_p99_s"] is None
+    assert (row["depth"], row["ready"], row["ack_latency_p99_s"]) == (9, None, None)
+    low = on_shard("-80", parked=3, dead_lettered=1)
+    for other, known in (({"parked": 4, "dead_lettered": 0}, (7, 1)), ({}, (None, None))):
+        row = queue_row(low, on_shard("80-", **other))
+        assert (row["parked"], row["dead_lettered"]) == known

@@ -88,16 +88,13 @@ def test_shards_and_members_have_a_value_for_each_column():
     assert len(member) == len(TABLES["members"])
 
 
-def test_a_member_tells_its_clock_and_how_long_its_certificate_holds():
+def test_a_member_tells_its_clock_and_certificate_and_one_that_is_silent_has_a_row():
     member = MemberStatus("a", "1", 1, 3, 2, 9, is_stopping=False, clock_unix_s=100.5)
-    (row,) = member_rows([replace(member, certificate_expires_s=90.0)])
-    told = dict(zip((column.name for column in TABLES["members"]), row, strict=True))
-    assert (told["clock_unix_s"], told["certificate_expires_in_s"]) == (100.5, -10.5)
-
-
-def test_a_member_that_does_not_answer_has_a_row():
-    (row,) = member_rows([], [Unanswered("a", "1.0", "h:1", "e" * 5000)])
+    silent = Unanswered("a", "1.0", "h:1", "e" * 5000)
+    told, row = member_rows([replace(member, certificate_expires_s=90.0)], [silent])
+    named = dict(zip((column.name for column in TABLES["members"]), told, strict=True))
+    assert (named["clock_unix_s"], named["certificate_expires_in_s"]) == (100.5, -10.5)
     assert row[:3] == ("a", "1.0", None)
     assert row[-6:-1] == ("h:1", None, 0, None, None)
-    assert len(row) == len(TABLES["members"])
+    assert len(row) == len(told)
     assert len(str(row[-1])) == TEXT_MAX, "what is longer a server takes for NULL"

@@ -53,15 +53,13 @@ def source() -> Any:
     )
 
 
-def seen(who, table="queues"):
-    viewer = Viewer(who, is_admin=False, processes=[])
-    rows = run_virtual(source().rows([table], viewer))[table]
-    return [row[:2] for row in rows]
-
-
-def test_a_shard_tells_whether_it_is_dispatched_here():
-    told = {shard.keyspace: shard.is_dispatched for shard in source().shard_status()}
+def test_a_shard_tells_whether_it_is_dispatched_here_and_nobody_is_asked_for_no_table():
+    fleet = source()
+    told = {shard.keyspace: shard.is_dispatched for shard in fleet.shard_status()}
     assert told == {"a": False, "b": True}
+    fleet.others = Others()
+    assert run_virtual(fleet.rows([], Viewer(ANN, is_admin=True, processes=[]))) == {}
+    assert fleet.others.asked == []
 
 
 class Others:
@@ -113,13 +111,6 @@ def test_what_other_members_tell_stands_among_ones_own():
         ("b", "two"),
     ]
     assert [row[0] for row in rows["members"]] == [None, "two", "zoe"]
-
-
-def test_nobody_is_asked_for_no_table():
-    fleet = source()
-    fleet.others = Others()
-    assert run_virtual(fleet.rows([], Viewer(ANN, is_admin=True, processes=[]))) == {}
-    assert fleet.others.asked == []
 
 
 async def test_rows_of_many_queues_are_made_in_turns(monkeypatch):

@@ -67,25 +67,22 @@ def test_one_step_refuses_what_two_steps_do(stream, error):
         read(Framer(100), [stream])
 
 
-def test_the_owner_may_restart_the_numbers_between_two_packets():
+def test_the_owner_may_restart_the_numbers_between_two_packets_or_not_check_them():
     framer = Framer(100)
     framer.feed(frame(b"a", 0) + frame(b"b", 0))
     assert framer.next_packet() == b"a"
     framer.reset_sequence()
     assert framer.next_packet() == b"b"
+    framer.is_numbered = False
+    assert read(framer, [frame(b"x", 9) + frame(b"y", 3)]) == [b"x", b"y"]
 
 
-def test_size_is_judged_by_the_header_alone():
+def test_size_is_judged_by_headers_alone_and_counted_over_all_frames_of_a_payload():
     framer = Framer(100)
     framer.feed(frame(b"x" * 101, 0)[:4])
     with pytest.raises(PacketTooLarge):
         framer.next_packet()
-    framer = Framer(100)
-    framer.feed(frame(b"x" * 100, 0))
-    assert framer.next_packet() == b"x" * 100
-
-
-def test_size_is_counted_over_all_frames_of_a_payload():
+    assert read(Framer(100), [frame(b"x" * 100, 0)]) == [b"x" * 100]
     with small_frames(16):
         framer = Framer(40)
         framer.feed(frame(b"x" * 41, 0)[: 20 + 20 + 4])
@@ -93,9 +90,12 @@ def test_size_is_counted_over_all_frames_of_a_payload():
             framer.next_packet()
 
 
-def test_what_is_no_packet_can_be_taken_back():
+def test_a_framer_is_empty_between_packets_only_and_gives_back_what_is_none():
     framer = Framer(100)
-    framer.feed(frame(b"ask for TLS", 0) + b"\x16\x03\x01client hello")
+    packet = frame(b"xyz", 0)
+    found = [(read(framer, [part]), framer.is_empty) for part in (b"", packet[:5], packet[5:])]
+    assert found == [([], True), ([], False), ([b"xyz"], True)]
+    framer.feed(frame(b"ask for TLS", 1) + b"\x16\x03\x01client hello")
     assert framer.next_packet() == b"ask for TLS"
     assert framer.take_rest() == b"\x16\x03\x01client hello"
     assert framer.take_rest() == b""
@@ -106,19 +106,6 @@ def test_noise_gives_packets_or_wire_errors(data, places):
     framer = Framer(32)
     with contextlib.suppress(OutOfOrder, PacketTooLarge):
         read(framer, cut(data, places))
-
-
-def test_numbers_count_for_nothing_where_they_are_not_checked():
-    framer = Framer(100)
-    framer.is_numbered = False
-    assert read(framer, [frame(b"x", 9) + frame(b"y", 3)]) == [b"x", b"y"]
-
-
-def test_a_framer_is_empty_between_packets_only():
-    framer = Framer(100)
-    packet = frame(b"xyz", 0)
-    found = [(read(framer, [part]), framer.is_empty) for part in (b"", packet[:5], packet[5:])]
-    assert found == [([], True), ([], False), ([b"xyz"], True)]
 
 
 @given(st.lists(st.binary(max_size=50)), places)

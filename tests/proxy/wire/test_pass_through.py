@@ -30,7 +30,6 @@ from tests.proxy.wire.streams import (
     ok_of,
     places,
     result_sets,
-    small_frames,
 )
 
 
@@ -69,17 +68,6 @@ def test_any_cut_of_the_stream_forwards_the_same_bytes(parts, places, capabiliti
             last.last_insert_id,
         )
         assert ok.info == last.info
-
-
-@pytest.mark.parametrize("first", [0x00, 0xFB, 0xFE, 0xFF])
-def test_a_continuation_may_begin_with_any_byte(first):
-    with small_frames(64):
-        row = bytes([0xFE]) + b"v" * 63 + bytes([first]) * 64
-        end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
-        stream = frames([column_count(1), DEFINITION, row, end], 1)[0]
-        relay = PassThrough(MODERN)
-        assert b"".join(relay.feed(stream[i : i + 1]) for i in range(len(stream))) == stream
-        assert (relay.done, relay.rows) == (True, 1)
 
 
 def test_a_row_of_sixteen_mib_passes():

@@ -58,26 +58,20 @@ def test_an_error_is_the_whole_answer():
 @pytest.mark.parametrize(
     ("parameters", "columns", "eofs"), [(0, 0, 0), (2, 0, 1), (0, 1, 1), (1, 3, 2)]
 )
-def test_only_old_clients_get_an_eof_behind_each_list(parameters, columns, eofs):
+def test_only_old_clients_get_an_eof_behind_each_list_and_warnings_in_it(
+    parameters, columns, eofs
+):
     extra = len(answer(parameters, columns, OLD)) - len(answer(parameters, columns))
     assert extra == eofs * 9
-
-
-def test_what_is_no_such_answer_is_refused():
-    for payload in (b"\x01", b"\0\x01\0"):
-        with pytest.raises(WireError):
-            PrepareReader().feed(frame(payload, 1))
-    with pytest.raises(WireError):
-        PrepareReader().feed(b"\0\0\0\x01")
-
-
-def test_nothing_is_read_behind_the_end():
-    reader = PrepareReader()
-    reader.feed(answer(0, 0))
-    with pytest.raises(WireError):
-        reader.feed(b"more")
-
-
-def test_old_clients_read_the_warnings_in_the_eof():
     payloads = prepare_answer(1, [], [b"x"], capabilities=0, status=2, warnings=3)
     assert payloads[-1] == b"\xfe\3\0\2\0"
+
+
+@pytest.mark.parametrize(
+    "data", [frame(b"\x01", 1), frame(b"\0\x01\0", 1), b"\0\0\0\x01", answer(0, 0)]
+)
+def test_what_is_no_such_answer_or_stands_behind_one_is_refused(data):
+    reader = PrepareReader()
+    with pytest.raises(WireError):  # noqa: PT012 - which of them, the case says
+        reader.feed(data)
+        reader.feed(b"more")

@@ -21,37 +21,22 @@ GTIDS = Tracker(TrackerKind.GTIDS, "", "0-1-5")
 TXSTATE = Tracker(TrackerKind.TXSTATE, "", "T_______")
 
 
-def test_a_client_hears_of_what_a_server_reports_by_default():
+def test_a_client_hears_of_what_a_server_reports_by_default_and_of_what_it_asks_for():
     state = encode_trackers([SQL_MODE, SCHEMA, STATE, AUTOCOMMIT])
     assert parse_trackers(shown_to(state, SHOWN_BY_DEFAULT)) == (AUTOCOMMIT,)
     assert shown_to(encode_trackers([SQL_MODE, STATE]), SHOWN_BY_DEFAULT) == b""
-
-
-def test_a_client_that_asks_hears_that_something_has_changed():
     state = encode_trackers([AUTOCOMMIT, STATE])
     assert shown_to(state, SHOWN_BY_DEFAULT, changes=True) == state
     assert parse_trackers(STATE_CHANGED) == (STATE,)
-
-
-def test_a_client_hears_of_what_it_has_asked_for():
     state = encode_trackers([SQL_MODE, GTIDS, TXSTATE])
     assert parse_trackers(shown_to(state, None)) == (SQL_MODE, GTIDS, TXSTATE)
+    known = Tracker(TrackerKind.SCHEMA, "", "commerce:-80")
+    assert parse_trackers(schema_state("commerce:-80")) == (known,)
 
 
-def test_several_variables_in_one_entry_are_looked_at_one_by_one():
-    pairs = b"".join(
-        lenenc_bytes(text) for text in (b"sql_mode", b"ANSI", b"autocommit", b"OFF")
-    )
+def test_several_variables_in_one_entry_are_looked_at_and_what_is_cut_is_refused():
+    pairs = b"".join(map(lenenc_bytes, (b"sql_mode", b"ANSI", b"autocommit", b"OFF")))
     state = b"\0" + lenenc_bytes(pairs)
     assert parse_trackers(shown_to(state, SHOWN_BY_DEFAULT)) == (AUTOCOMMIT,)
-
-
-def test_the_database_is_told_by_the_name_that_the_client_knows():
-    assert parse_trackers(schema_state("commerce:-80")) == (
-        Tracker(TrackerKind.SCHEMA, "", "commerce:-80"),
-    )
-
-
-def test_a_state_that_is_cut_is_refused():
     with pytest.raises(WireError):
         shown_to(encode_trackers([AUTOCOMMIT])[:-1], None)

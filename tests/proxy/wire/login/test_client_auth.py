@@ -26,17 +26,11 @@ def client():
     return auth
 
 
-def test_the_greetings_plugin_is_answered():
-    auth = ClientAuth("pw", is_secure=False, dice=DICE)
+def test_the_greetings_plugin_is_answered_unless_it_is_a_strange_one():
+    auth = ClientAuth("pw", is_secure=True, dice=DICE)
     assert auth.begin(NATIVE_PASSWORD, NONCE) == (NATIVE_PASSWORD, native_proof(b"pw", NONCE))
     assert auth.begin(CACHING_SHA2, NONCE) == (CACHING_SHA2, sha2_proof(b"pw", NONCE))
-
-
-def test_a_strange_plugin_of_the_greeting_is_not_answered():
-    assert ClientAuth("pw", is_secure=True, dice=DICE).begin("ed25519", NONCE) == (
-        CACHING_SHA2,
-        b"",
-    )
+    assert auth.begin("ed25519", NONCE) == (CACHING_SHA2, b"")
 
 
 def test_a_switch_is_followed(client):
@@ -139,11 +133,9 @@ def test_a_nonce_of_another_length_is_refused(client, plugin):
         client.receive(encode_auth_switch(plugin, NONCE))
 
 
-def test_the_fast_path_needs_no_answer(client):
+def test_the_fast_path_needs_no_answer_and_else_it_goes_under_the_servers_key(client):
     assert client.receive(b"\x01\x03") is None
-
-
-def test_else_it_goes_under_the_servers_key(client):
+    client.begin(CACHING_SHA2, NONCE)
     assert client.receive(FULL_NEEDED) == b"\x02"
     encrypted = client.receive(b"\x01" + KEY.public_pem())
     assert unmasked_password(KEY.decrypt(encrypted), NONCE) == b"pw\0"
@@ -162,19 +154,22 @@ def test_a_key_that_is_no_rsa_key_is_refused(client, key):
         client.receive(b"\x01" + key)
 
 
-def test_a_password_longer_than_the_key_is_refused():
-    auth = ClientAuth("p" * 200, is_secure=False, dice=DICE)
-    auth.begin(CACHING_SHA2, NONCE)
-    auth.receive(FULL_NEEDED)
+@pytest.mark.parametrize(
+    ("password", "plugin", "packets"),
+    [
+        ("p" * 200, CACHING_SHA2, [FULL_NEEDED, b"\x01" + KEY.public_pem()]),
+        ("pw", NATIVE_PASSWORD, [FULL_NEEDED]),
+    ],
+    ids=["longer than the key", "a further step of the native plugin"],
+)
+def test_what_cannot_be_answered_is_refused(password, plugin, packets):
+    auth = ClientAuth(password, is_secure=False, dice=DICE)
+    auth.begin(plugin, NONCE)
+    *steps, last = packets
+    for step in steps:
+        auth.receive(step)
     with pytest.raises(WireError):
-        auth.receive(b"\x01" + KEY.public_pem())
-
-
-def test_the_native_plugin_has_no_further_steps():
-    auth = ClientAuth("pw", is_secure=True, dice=DICE)
-    auth.begin(NATIVE_PASSWORD, NONCE)
-    with pytest.raises(WireError):
-        auth.receive(FULL_NEEDED)
+        auth.receive(last)
 
 
 PLUGINS = ("mysql_native_password", "sha256_password", "client_ed25519", "parsec", "dialog")
