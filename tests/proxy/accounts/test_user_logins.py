@@ -51,7 +51,7 @@ async def test_who_may_not_commit_in_two_phases_is_named_where_commits_do(server
     assert len(await found(server, OWN, mode=TransactionMode.TWOPC)) == 1
 
 
-async def test_a_refused_login_is_a_fault(server):
+async def test_a_refused_login_is_a_fault_and_a_shard_that_is_away_has_its_own_line(server):
     server.refusal = Error(1045, "Access denied for user 'app'", "28000")
     (finding,) = await found(server, OWN)
     assert finding.level is Level.ERROR
@@ -59,9 +59,6 @@ async def test_a_refused_login_is_a_fault(server):
     server.refusal = Error(1044, "Access denied to database", "42000")
     (finding,) = await found(server, OWN)
     assert (finding.level, "may use no database here" in finding.text) == (Level.OK, True)
-
-
-async def test_a_shard_that_is_away_has_its_own_line(server):
     server.stop()
     assert await found(server, OWN) == []
 

@@ -14,11 +14,8 @@ def test_an_own_account_is_the_users_name_and_password(server):
     assert "sesame" not in f"{account!r} {account} {dsn!r} {dsn}"
 
 
-def test_a_shared_account_is_that_of_the_address(server):
+def test_a_shared_account_is_that_of_the_address_and_no_user_is_named_like_it(server):
     user = User("ann", Secret("sesame"), None, Role.USER)
     assert account_of(user) is SHARDS_ACCOUNT
     assert account_of(user).at(server.dsn()) == server.dsn()
-
-
-def test_a_user_named_like_nobody_is_not_the_shards_account(server):
     assert Account("", Secret("")).at(server.dsn()).user == ""

@@ -18,6 +18,13 @@ async def opened(server, database="db", variant=0, **dsn):
     return await open_backend("ks", "-", server.dsn(**dsn), database=database, variant=variant)
 
 
+@pytest.fixture
+async def backend(server):
+    made = await opened(server)
+    yield made
+    made.close()
+
+
 class Reader:
     """Takes whole answers of one packet, and says what it was told."""
 
@@ -39,29 +46,26 @@ class Reader:
 # --- statements ------------------------------------------------------------------------
 
 
-async def test_an_answer_has_columns_rows_and_the_ok(server):
+async def test_an_answer_has_columns_rows_and_the_ok(server, backend):
     server.on("FROM t", Rows(("a", "b"), ((b"1", None), (b"2", b"x")), warnings=3))
-    backend = await opened(server)
     answer = await backend.query(b"SELECT a, b FROM t")
     assert len(answer.columns) == 2
     assert answer.rows == [b"\x011\xfb", b"\x012\x01x"]
     assert answer.ok is not None
     assert answer.ok.warnings == 3
-    backend.close()
 
 
-async def test_a_refusal_keeps_the_servers_code_state_and_words(server):
+async def test_a_refusal_keeps_the_servers_code_state_and_words(server, backend):
     server.on("FROM t", Error(1146, "Table 'db.t' doesn't exist", "42S02"))
-    backend = await opened(server)
     with pytest.raises(BackendError, match=r"^Table 'db\.t' doesn't exist$") as refused:
         await backend.query(b"SELECT * FROM t")
     assert refused.value.wire_code() == (1146, "42S02")
     assert (await backend.query(b"SELECT 1")).rows == [b"\x011"]
-    backend.close()
 
 
-async def test_a_pipeline_answers_in_order_and_raises_the_first_refusal_at_its_end(server):
-    backend = await opened(server)
+async def test_a_pipeline_answers_in_order_and_raises_the_first_refusal_at_its_end(
+    server, backend
+):
     server.on("two", rows_of(2))
     first, second = await backend.pipeline([query(b"SELECT 1"), query(b"SELECT two")])
     assert (first.rows, second.rows) == ([b"\x011"], [b"\x012"])
@@ -71,11 +75,9 @@ async def test_a_pipeline_answers_in_order_and_raises_the_first_refusal_at_its_e
         await backend.pipeline([query(q) for q in (b"bad", b"SELECT 1", b"worse")])
     assert server.heard[-3:] == ["bad", "SELECT 1", "worse"]
     assert not backend.is_busy
-    backend.close()
 
 
-async def test_everybody_who_waits_learns_that_the_connection_is_lost(server):
-    backend = await opened(server)
+async def test_everybody_who_waits_learns_that_the_connection_is_lost(server, backend):
     gone: list[Backend] = []
     backend.on_lost = gone.append
     reader = Reader()
@@ -92,8 +94,9 @@ async def test_everybody_who_waits_learns_that_the_connection_is_lost(server):
         await backend.query(b"SELECT 1")
 
 
-async def test_who_sends_into_a_lost_connection_is_told_and_does_not_wait_for_ever(server):
-    backend = await opened(server)
+async def test_who_sends_into_a_lost_connection_is_told_and_does_not_wait_for_ever(
+    server, backend
+):
     server.break_connections()
     await until(lambda: backend.is_closed)
     reader = Reader()
@@ -113,8 +116,7 @@ async def test_bytes_that_make_no_sense_or_come_unasked_close_the_connection(ser
     await until(lambda: backend.is_closed)
 
 
-async def test_a_cancelled_statement_takes_its_connection_with_it(server):
-    backend = await opened(server)
+async def test_a_cancelled_statement_takes_its_connection_with_it(server, backend):
     server.once("SLEEP", Silence())
     running = asyncio.ensure_future(backend.query(b"SELECT SLEEP(9)"))
     await until(lambda: "SELECT SLEEP(9)" in server.heard)
@@ -133,15 +135,13 @@ async def test_closing_says_goodbye_and_aborting_does_not(server):
     assert server.heard.count("QUIT") == 1
 
 
-async def test_trackers_are_followed(server):
-    backend = await opened(server)
+async def test_trackers_are_followed(server, backend):
     for sql in (b"USE shop", b"SET sql_mode = 'ANSI'"):
         answer = await backend.query(sql)
         assert answer.ok is not None
         backend.note(answer.ok.trackers)
     assert backend.database == "shop"
     assert backend.settings is Settings([("sql_mode", "ANSI")])
-    backend.close()
 
 
 # --- too many statements ---------------------------------------------------------------
@@ -153,8 +153,9 @@ def statement_key(text):
     return StatementKey(text, "db", ())
 
 
-async def test_where_the_server_has_too_many_statements_those_kept_here_make_room(server):
-    backend = await opened(server)
+async def test_where_the_server_has_too_many_statements_those_kept_here_make_room(
+    server, backend
+):
     server.once("PREPARE SELECT 3", TOO_MANY)
     with pytest.raises(BackendError, match="max_prepared_stmt_count"):
         await backend.prepare(statement_key(b"SELECT 3"))  # none is kept
@@ -168,14 +169,12 @@ async def test_where_the_server_has_too_many_statements_those_kept_here_make_roo
     with pytest.raises(BackendError, match="max_prepared_stmt_count"):
         await backend.prepare_apart(b"SELECT 4")
     assert (await backend.query(b"SELECT 1")).rows
-    backend.close()
 
 
 # --- leaving a connection to one ---------------------------------------------------------
 
 
-async def test_a_connection_that_is_left_to_the_first_is_lost_to_the_others(server):
-    backend = await opened(server)
+async def test_a_connection_that_is_left_to_the_first_is_lost_to_the_others(server, backend):
     assert backend.leave_to_first() is None
     server.on("SELECT 1", Silence())
     readers = [Reader() for _ in range(3)]
@@ -185,15 +184,12 @@ async def test_a_connection_that_is_left_to_the_first_is_lost_to_the_others(serv
     await until(lambda: readers[2].told)
     assert [reader.told for reader in readers] == [[], [BackendLost], [BackendLost]]
     assert backend.is_busy
-    backend.close()
 
 
-async def test_a_connection_with_one_reader_is_its_own_already(server):
-    backend = await opened(server)
+async def test_a_connection_with_one_reader_is_its_own_already(server, backend):
     server.once("SELECT 1", Ok())
     reader = AnswerCollector(asyncio.get_running_loop().create_future())
     backend.send(query(b"SELECT 1"), reader)
     assert backend.leave_to_first() is reader
     await reader.finished
     assert not backend.is_busy
-    backend.close()

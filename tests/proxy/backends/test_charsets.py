@@ -16,52 +16,46 @@ def utf8():
     return names("utf8mb4", "utf8mb4_general_ci")
 
 
+async def learnt(server):
+    charsets = Charsets()
+    async with running_shard(server) as shard:
+        await charsets.learn(shard.control)
+    return charsets
+
+
 @pytest.mark.parametrize("collation_id", [8, 45, 255, 4711])
 def test_before_a_server_was_asked_everybody_gets_what_all_servers_know(collation_id):
     assert Charsets().settings(collation_id) is utf8()
+    assert Charsets().greeted == 45
 
 
 async def test_a_collation_that_the_servers_have_is_passed_on_by_name(server):
-    charsets = Charsets()
-    async with running_shard(server) as shard:
-        await charsets.learn(shard.control)
+    charsets = await learnt(server)
     assert charsets.settings(8) is names("latin1", "latin1_swedish_ci")
     assert charsets.settings(255) is names("utf8mb4", "utf8mb4_0900_ai_ci")
     assert charsets.settings(28) is names("gbk", "gbk_chinese_ci")
-
-
-async def test_a_number_that_only_the_servers_know_is_theirs_to_read(server):
-    charsets = Charsets()
-    async with running_shard(server) as shard:
-        await charsets.learn(shard.control)
-    assert charsets.settings(58) is names("cp1257", "cp1257_bin")
-    with pytest.raises(NoClientCharset) as refused:
-        charsets.settings(35)
-    assert str(refused.value) == (
-        "Variable 'character_set_client' can't be set to the value of 'ucs2'"
-    )
+    assert charsets.settings(58) is names("cp1257", "cp1257_bin"), "which servers alone know"
 
 
 async def test_one_they_lack_becomes_the_one_they_all_have(calm):
-    charsets = Charsets()
-    async with FakeServer(MARIADB) as server, running_shard(server) as shard:
-        await charsets.learn(shard.control)
+    async with FakeServer(MARIADB) as server:
+        charsets = await learnt(server)
     assert charsets.settings(255) is utf8()
     assert charsets.settings(8) is names("latin1", "latin1_swedish_ci")
 
 
 @pytest.mark.parametrize(
-    ("collation_id", "charset"), [(87, "gbk"), (13, "sjis"), (1119, "cp932"), (248, "gb18030")]
+    ("collation_id", "charset"),
+    [(35, "ucs2"), (87, "gbk"), (13, "sjis"), (1119, "cp932"), (248, "gb18030")],
 )
-async def test_who_escapes_for_one_that_they_lack_is_not_taken_for_one_of_utf8(
+async def test_what_no_statement_is_written_in_or_they_lack_is_not_taken_for_one_of_utf8(
     server, collation_id, charset
 ):
-    charsets = Charsets()
-    async with running_shard(server) as shard:
-        await charsets.learn(shard.control)
     with pytest.raises(NoClientCharset) as refused:
-        charsets.settings(collation_id)
-    assert charset in str(refused.value)
+        (await learnt(server)).settings(collation_id)
+    assert str(refused.value).startswith(
+        f"Variable 'character_set_client' can't be set to the value of '{charset}"
+    )
 
 
 @cases(mode=str, is_set=ast.literal_eval)
@@ -69,9 +63,7 @@ async def test_a_server_that_reads_texts_in_its_own_way_has_its_mode_set_for_eve
     server, mode, is_set
 ):
     server.on("@@global.sql_mode", rows_of(mode))
-    charsets = Charsets()
-    async with running_shard(server) as shard:
-        await charsets.learn(shard.control)
+    charsets = await learnt(server)
     assert charsets.settings(45).sql_mode == (mode if is_set else "")
 
 
@@ -79,9 +71,5 @@ async def test_a_server_that_reads_texts_in_its_own_way_has_its_mode_set_for_eve
 async def test_clients_are_greeted_with_the_servers_own_collation_where_it_can_be_spoken(
     server, collation, greeted
 ):
-    charsets = Charsets()
-    assert charsets.greeted == 45
     server.collation = collation
-    async with running_shard(server) as shard:
-        await charsets.learn(shard.control)
-    assert charsets.greeted == greeted
+    assert (await learnt(server)).greeted == greeted

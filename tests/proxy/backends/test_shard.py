@@ -44,6 +44,13 @@ async def started(server, watcher=None, **dsn):
     return runtime
 
 
+@pytest.fixture
+async def shard(server):
+    made = await started(server)
+    yield made
+    await made.stop()
+
+
 def soon(seconds=60.0):
     return asyncio.get_running_loop().time() + seconds
 
@@ -72,8 +79,7 @@ async def test_a_server_that_is_down_at_the_start_is_told_once_and_found_later(s
     await shard.stop()
 
 
-async def test_a_server_without_room_is_named_to_clients_and_in_the_log(server):
-    shard = await started(server)
+async def test_a_server_without_room_is_named_to_clients_and_in_the_log(server, shard):
     server.refusal = Error(1040, "Too many connections", "08004")
     with structlog.testing.capture_logs() as logs:
         for _ in range(2):
@@ -87,11 +93,9 @@ async def test_a_server_without_room_is_named_to_clients_and_in_the_log(server):
     (line,) = [each for each in logs if each["event"] == "the server takes no more connections"]
     assert (line["keyspace"], line["shard"]) == ("plain", "-")
     assert line["server"] == f"127.0.0.1:{server.port}"
-    await shard.stop()
 
 
-async def test_a_process_without_file_descriptors_is_told_so(server, monkeypatch):
-    shard = await started(server)
+async def test_a_process_without_file_descriptors_is_told_so(server, monkeypatch, shard):
 
     async def no_descriptor(*_, **__):
         raise OSError(errno.EMFILE, "Too many open files")
@@ -102,7 +106,6 @@ async def test_a_process_without_file_descriptors_is_told_so(server, monkeypatch
             await shard.open_backend(SHARDS_ACCOUNT, "db", 0)
     events = [each["event"] for each in logs]
     assert "no file descriptor left for a connection to a shard" in events
-    await shard.stop()
 
 
 async def test_a_server_that_turns_read_only_is_noticed_and_its_idle_connections_dropped(
@@ -129,8 +132,7 @@ async def test_a_server_that_turns_read_only_is_noticed_and_its_idle_connections
     await shard.stop()
 
 
-async def test_the_quickest_look_says_how_far_the_server_is(server):
-    shard = await started(server)
+async def test_the_quickest_look_says_how_far_the_server_is(server, shard):
     assert shard.way_s == 0.0  # the first one had to open a connection
     for _ in range(3):
         await shard.probe()
@@ -146,7 +148,6 @@ async def test_the_quickest_look_says_how_far_the_server_is(server):
     server.read_only = True
     await shard.probe()
     assert shard.way_s == 0.0
-    await shard.stop()
 
 
 async def test_waiting_for_a_healthy_shard_takes_a_fresh_look_and_tells_nobody(server):
@@ -159,15 +160,13 @@ async def test_waiting_for_a_healthy_shard_takes_a_fresh_look_and_tells_nobody(s
     await shard.stop()
 
 
-async def test_who_waits_is_let_go_when_the_shard_is_back(server):
-    shard = await started(server)
+async def test_who_waits_is_let_go_when_the_shard_is_back(server, shard):
     server.stop()
     waiting = [asyncio.ensure_future(shard.wait_available(soon())) for _ in range(3)]
     await until(lambda: shard.trouble is not None)
     assert not any(task.done() for task in waiting)
     await server.start()
     assert await asyncio.gather(*waiting) == [True, True, True]
-    await shard.stop()
 
 
 async def test_trouble_that_a_waiting_statement_found_is_told_like_any_other(server):
@@ -192,10 +191,9 @@ async def test_a_server_that_hangs_is_in_trouble_and_found_again(server, monkeyp
 
 
 async def test_a_server_that_another_process_asks_for_writes_is_asked_for_a_sign_of_life(
-    server, monkeypatch
+    server, monkeypatch, shard
 ):
     monkeypatch.setattr(module, "CHECK_INTERVAL_S", 0.01)
-    shard = await started(server)
     shard.is_vouched_for = lambda: True
     asked = len(server.controlled)
     await until(lambda: server.controlled[asked + 1 :].count("PING") > 2)
@@ -209,24 +207,19 @@ async def test_a_server_that_another_process_asks_for_writes_is_asked_for_a_sign
     await until(lambda: shard.trouble is None)
     server.stop()
     await until(lambda: shard.trouble is not None)
-    await shard.stop()
 
 
-async def test_waiting_has_an_end(server):
-    shard = await started(server)
+async def test_waiting_has_an_end(server, shard):
     server.read_only = True
     assert not await shard.wait_available(soon(0.03))
     assert not await shard.wait_available(soon(-1))
-    await shard.stop()
 
 
-async def test_a_connection_that_cannot_be_opened_has_the_server_checked(server):
-    shard = await started(server)
+async def test_a_connection_that_cannot_be_opened_has_the_server_checked(server, shard):
     server.stop()
     with pytest.raises(BackendUnavailable):
         await shard.open_backend(SHARDS_ACCOUNT, "db", 0)
     await until(lambda: shard.trouble is not None)
-    await shard.stop()
 
 
 async def test_stopping_closes_every_connection_and_may_happen_twice(server):

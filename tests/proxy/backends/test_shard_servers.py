@@ -23,12 +23,11 @@ async def test_every_server_is_there_once(server):
     (replica,) = servers.replicas[SHARD]
     assert list(servers) == [servers.primaries[SHARD], replica]
     assert [each.dsn.user for each in servers] == ["root", "rep"]
-
-
-async def test_a_shard_without_replicas_has_none(server):
     (keyspace,) = config_of(server).keyspaces
-    health = ReplicaHealth(1)
-    assert replicas_of("plain", keyspace.shards[0], pool_timeout_s=1, health=health) == ()
+    without = replicas_of(
+        "plain", keyspace.shards[0], pool_timeout_s=1, health=ReplicaHealth(1)
+    )
+    assert without == ()
 
 
 async def test_only_the_primary_reports_a_change(server):

@@ -150,13 +150,21 @@ async def test_a_claim_that_takes_too_long_is_given_up(
     assert shard.pool.connections == 0
 
 
-async def test_a_cancelled_claim_leaves_no_transaction_behind(server, shard, store, table):
+@pytest.mark.parametrize("is_lock", [True, False])
+async def test_a_cancelled_claim_and_a_wait_for_a_lock_leave_no_transaction_behind(
+    server, shard, store, table, is_lock
+):
+    server.on("LOCK TABLES", Silence())
     server.once("FOR UPDATE SKIP LOCKED", Silence())
-    claiming = asyncio.ensure_future(store.run(table, "-", ClaimJob(REQUEST)))
-    await until(lambda: any("SKIP LOCKED" in text for text in server.heard))
-    claiming.cancel()
+    if is_lock:
+        working = asyncio.ensure_future(store.drop_partition(table, "-", "p1", 99, 0.01))
+        await until(lambda: any("KILL QUERY" in text for text in server.controlled))
+    else:
+        working = asyncio.ensure_future(store.run(table, "-", ClaimJob(REQUEST)))
+        await until(lambda: any("SKIP LOCKED" in text for text in server.heard))
+    working.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await claiming
+        await working
     assert shard.pool.connections == 0
 
 
@@ -171,16 +179,6 @@ async def test_somebodys_lock_is_no_error(server, shard, store, table):
         await store.drop_partition(table, "-", "p1", 99, 0.1)
 
 
-async def test_a_wait_for_a_lock_is_killed_when_its_patience_ends(server, shard, store, table):
-    server.on("LOCK TABLES", Silence())
-    dropping = asyncio.ensure_future(store.drop_partition(table, "-", "p1", 99, 0.01))
-    await until(lambda: any("KILL QUERY" in text for text in server.controlled))
-    dropping.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await dropping
-    assert shard.pool.connections == 0
-
-
 PARTITIONED = (
     (b"p20270114", b"RANGE", b"`id`", b"214601564160000"),
     (b"p20270115", b"RANGE", b"`id`", b"215167795200000"),
@@ -188,29 +186,25 @@ PARTITIONED = (
 )
 
 
-async def test_partitions_that_are_dropped_meanwhile_are_read_again(server, store, table):
+async def test_partitions_that_are_dropped_meanwhile_are_read_again_until_it_is_enough(
+    monkeypatch, server, store, table
+):
+    monkeypatch.setattr(module, "CHANGING_PAUSES_S", (0.0, 0.0))
     text, numbers = (FieldType.VAR_STRING,) * 4, (FieldType.LONGLONG,) * 3
     server.on("information_schema.partitions", Rows(tuple("abcd"), PARTITIONED, types=text))
     counts = Rows(tuple("abc"), ((b"0", b"3", b"0"),), types=numbers)
-    server.on("PARTITION (`prest`)", counts)
-    server.once("PARTITION (`prest`)", Error(1735, "Unknown partition 'p20270114'"))
+    changed = Error(1735, "Unknown partition 'p20270114'")
+    server.once("PARTITION (`prest`)", changed, counts)
     census = await store.partitions(table, "-", NOW_NS)
     assert census is not None
     assert census.left == {"p20270114": RowsLeft(3, 0)}
-
-
-async def test_partitions_that_go_on_changing_are_an_error(monkeypatch, server, store, table):
-    monkeypatch.setattr(module, "CHANGING_PAUSES_S", (0.0, 0.0))
-    text = (FieldType.VAR_STRING,) * 4
-    server.on("information_schema.partitions", Rows(tuple("abcd"), PARTITIONED, types=text))
-    server.on("PARTITION (`prest`)", Error(1735, "Unknown partition 'p20270114'"))
-    with pytest.raises(StoreError, match="Unknown partition"):
-        await store.partitions(table, "-", NOW_NS)
-    assert sum("PARTITION (`prest`)" in text for text in server.controlled) == 3
-    server.on("PARTITION (`prest`)", Error(1142, "denied"))
-    with pytest.raises(StoreError, match="denied"):
-        await store.partitions(table, "-", NOW_NS)
-    assert sum("PARTITION (`prest`)" in text for text in server.controlled) == 4
+    for error, asked in ((changed, 3), (Error(1142, "denied"), 1)):
+        server.on("PARTITION (`prest`)", error)
+        before = sum("PARTITION (`prest`)" in text for text in server.controlled)
+        with pytest.raises(StoreError, match=error.message):
+            await store.partitions(table, "-", NOW_NS)
+        after = sum("PARTITION (`prest`)" in text for text in server.controlled)
+        assert after - before == asked
 
 
 async def test_a_server_that_is_down_is_a_store_error_everywhere(server, store, table):

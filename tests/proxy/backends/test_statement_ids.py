@@ -41,7 +41,7 @@ def test_large_texts_make_room_for_the_newest_alone():
     assert len(ids) == 1
 
 
-def test_what_makes_room_is_to_be_closed_and_prepared_anew():
+def test_what_makes_room_is_replaced_or_dropped_is_to_be_closed_and_a_reset_closes_all():
     ids = StatementIds()
     assert not ids.release()
     ids.put(key("a"), 1)
@@ -50,10 +50,6 @@ def test_what_makes_room_is_to_be_closed_and_prepared_anew():
     assert ids.get(key("a")) is None
     assert ids.take_stale() == [1, 2]
     assert not ids.release()
-
-
-def test_what_is_replaced_or_dropped_is_to_be_closed_and_a_reset_has_closed_everything():
-    ids = StatementIds()
     ids.put(key("a"), 1)
     ids.put(key("a"), 2)
     assert ids.get(key("a")) == 2

@@ -8,9 +8,13 @@ from streamfrom.proxy.sessions.connection_ids import (
 )
 
 
-def test_ids_count_up_from_a_random_place():
+def test_ids_count_up_from_a_random_place_and_wrap_around_past_those_in_use():
     ids = ConnectionIds(5, 77)
     assert [ids.allocate(()) for _ in range(3)] == [5 << NUMBER_BITS | n for n in (78, 79, 80)]
+    member = 3 << NUMBER_BITS
+    ids = ConnectionIds(3, (1 << NUMBER_BITS) - 2)
+    assert ids.allocate(()) == member | (1 << NUMBER_BITS) - 1
+    assert ids.allocate({member, member | 1}) == member | 2
 
 
 @pytest.mark.parametrize("member", [1, 1023])
@@ -21,13 +25,6 @@ def test_ids_fit_the_protocol_and_are_never_0(member, dice):
     assert all(0 < each < 1 << 32 for each in taken)
     assert len(set(taken)) == 10
     assert len({each >> NUMBER_BITS for each in taken}) == 1, "all name the same proxy"
-
-
-def test_numbers_wrap_around_past_those_in_use():
-    member = 3 << NUMBER_BITS
-    ids = ConnectionIds(3, (1 << NUMBER_BITS) - 2)
-    assert ids.allocate(()) == member | (1 << NUMBER_BITS) - 1
-    assert ids.allocate({member, member | 1}) == member | 2
 
 
 @pytest.mark.parametrize("member", [1, 77, 1023])

@@ -38,7 +38,7 @@ def sessions():
     return {1: Session("eve"), 2: Session("root"), 3: Session(None), 4: Session("eve")}
 
 
-def test_a_session_is_found_by_who_may_end_it(sessions):
+def test_a_session_is_seen_and_found_by_who_may_end_it(sessions):
     local = LocalSessions(sessions)
     assert local.find(EVE, 1) is sessions[1]
     assert local.find(BOSS, 2) is sessions[2]
@@ -47,16 +47,14 @@ def test_a_session_is_found_by_who_may_end_it(sessions):
     for number in (3, 5):
         with pytest.raises(NoSuchThread, match=f"id: {number}"):
             local.find(BOSS, number)
-
-
-def test_lists_hold_what_the_asker_may_see(sessions):
-    local = LocalSessions(sessions)
     assert [line.user for line in local.processes(EVE)] == ["eve", "eve"]
     assert [line.user for line in local.processes(BOSS)] == ["eve", "root", "eve"]
     assert local.of_user("eve") == [sessions[1], sessions[4]]
 
 
-async def test_a_query_has_ended_when_all_servers_have_been_told(sessions):
+async def test_a_query_has_ended_when_all_servers_have_been_told_and_a_connection_whole(
+    sessions,
+):
     ending = asyncio.ensure_future(end([sessions[1], sessions[4]], query_only=True))
     sessions[1].server_is_told.set()
     await asyncio.sleep(0)
@@ -64,9 +62,6 @@ async def test_a_query_has_ended_when_all_servers_have_been_told(sessions):
     sessions[4].server_is_told.set()
     await ending
     assert sessions[1].told == sessions[4].told == [QueryInterrupted]
-
-
-async def test_a_connection_is_ended_whole(sessions):
-    await end([sessions[1]], query_only=False)
-    assert sessions[1].told == ["end"]
+    await end([sessions[2]], query_only=False)
+    assert sessions[2].told == ["end"]
     await end([], query_only=True)

@@ -87,7 +87,14 @@ def user(limit):
 
 
 @running
-async def test_an_answer_waits_without_the_client_being_read():
+async def test_a_wrong_password_waits_for_its_answer_unread_and_all_else_has_it_at_once():
+    gate, link, services = made()
+    for _ in range(9):
+        gate.refused(ServerShutdown(), b"x")
+        assert link.closed
+        link.closed = False
+    assert bytes(link.written) == b"x" * 9
+    assert len(services.backoff) == 0, "none was counted"
     gate, link, services = made()
     for _ in range(4):
         services.backoff.failed(link.peer, "eve", 0)
@@ -97,17 +104,6 @@ async def test_an_answer_waits_without_the_client_being_read():
     assert not link.written
     await asyncio.sleep(0.02)
     assert (bytes(link.written), link.is_reading, link.closed) == (b"no", True, True)
-
-
-@running
-async def test_what_is_no_wrong_password_is_answered_at_once_and_not_counted():
-    gate, link, services = made()
-    for _ in range(9):
-        gate.refused(ServerShutdown(), b"x")
-        assert link.closed
-        link.closed = False
-    assert bytes(link.written) == b"x" * 9
-    assert len(services.backoff) == 0
 
 
 @running
@@ -196,30 +192,7 @@ async def test_an_address_has_so_many_connections_and_so_many_without_a_login():
 
 
 @running
-async def test_a_place_is_kept_for_an_admin():
-    admin = replace(user(None), role=Role.ADMIN)
-    gate, _, services = made(users=(None, None), max_connections=2, has_admin=True)
-    assert gate.refusal() is None
-    newcomer = SimpleNamespace(user=None)
-    services.sessions[9] = newcomer
-    gate.check(admin, newcomer)
-    with pytest.raises(TooManyConnections):
-        gate.check(user(None), newcomer)
-    assert isinstance(gate.refusal(), TooManyConnections)
-
-
-@running
-async def test_the_time_to_log_in_is_limited_unless_the_client_is_in():
-    (slow, slow_link, _), (quick, quick_link, _) = made(), made()
-    for gate in (slow, quick):
-        gate.open()
-    quick.leave()
-    await asyncio.sleep(11)
-    assert (slow_link.closed, quick_link.closed) == (True, False)
-
-
-@running
-async def test_a_user_has_so_many_connections_and_no_more():
+async def test_a_user_has_so_many_connections_and_a_place_is_kept_for_an_admin():
     eve, other = user(2), replace(user(None), name="other")
     gate, _, services = made(users=(eve, other, other))
     newcomer = SimpleNamespace(user=None)
@@ -237,6 +210,23 @@ async def test_a_user_has_so_many_connections_and_no_more():
     assert str(refused.value) == (
         "User 'eve' has exceeded the 'max_connections' resource (current value: 2)"
     )
+    gate, _, services = made(users=(None, None), max_connections=2, has_admin=True)
+    assert gate.refusal() is None
+    services.sessions[9] = newcomer
+    gate.check(replace(other, role=Role.ADMIN), newcomer)
+    with pytest.raises(TooManyConnections):
+        gate.check(other, newcomer)
+    assert isinstance(gate.refusal(), TooManyConnections)
+
+
+@running
+async def test_the_time_to_log_in_is_limited_unless_the_client_is_in():
+    (slow, slow_link, _), (quick, quick_link, _) = made(), made()
+    for gate in (slow, quick):
+        gate.open()
+    quick.leave()
+    await asyncio.sleep(11)
+    assert (slow_link.closed, quick_link.closed) == (True, False)
 
 
 @running

@@ -83,12 +83,9 @@ def test_no_bytes_break_the_reader(body, count):
         literal_of(each, backslash_escapes=True)
 
 
-def test_no_types_at_all_are_refused():
+def test_no_types_at_all_are_refused_and_without_parameters_there_is_no_body():
     with pytest.raises(WireError):
         read_parameters(b"\0\0", 1)
-
-
-def test_a_statement_without_parameters_has_no_body():
     assert write_parameters([]) == b""
     assert read_parameters(b"", 0) == []
     assert with_types(b"", 0, b"") == b""

@@ -56,13 +56,10 @@ def test_a_column_may_be_left_to_the_server():
 def test_types_are_those_of_the_execution_before_where_none_are_sent():
     body = bulk_body([(7,)])[2:]
     assert bulk_types(0, body, 1, UNSIGNED) == (UNSIGNED, 0)
-    with pytest.raises(WireError):
-        bulk_types(0, body, 1, b"")
-    with pytest.raises(WireError):
-        bulk_types(TYPES_FOLLOW, b"\x08", 1, b"")
-
-
-@pytest.mark.parametrize("body", [UNSIGNED, UNSIGNED + b"\x04" + bytes(8)])
-def test_no_rows_and_unknown_indicators_are_refused(body):
-    with pytest.raises(WireError):
-        list(bulk_rows(body, 2, UNSIGNED))
+    for flags, types in ((0, body), (TYPES_FOLLOW, b"\x08")):
+        with pytest.raises(WireError):
+            bulk_types(flags, types, 1, b"")
+    # No rows, and an indicator that is unknown.
+    for rows in (UNSIGNED, UNSIGNED + b"\x04" + bytes(8)):
+        with pytest.raises(WireError):
+            list(bulk_rows(rows, 2, UNSIGNED))

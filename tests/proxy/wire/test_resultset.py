@@ -125,10 +125,13 @@ def test_rows_end_in_the_form_the_client_reads(capabilities, packet):
     assert end_of_rows(capabilities, status=2, warnings=3) == packet
 
 
-def test_an_error_comes_back():
+def test_an_error_comes_back_and_has_no_sqlstate_before_the_login():
     packet = err_packet(1049, "42000", "Unknown database 'x'", MODERN)
     assert parse_err(packet) == Err(1049, "42000", b"Unknown database 'x'")
     assert error_packet(UnknownDatabase("x"), MODERN) == packet
+    packet = err_packet(1040, "08004", "Too many connections", 0)
+    assert packet == b"\xff\x10\x04Too many connections"
+    assert parse_err(packet) == Err(1040, "HY000", b"Too many connections")
 
 
 def test_an_error_is_raised_with_the_servers_own_code_and_words():
@@ -138,12 +141,6 @@ def test_an_error_is_raised_with_the_servers_own_code_and_words():
     # In the words of a client that speaks latin1, which it reads as it wrote them.
     assert error_packet(error, MODERN).endswith(b"Duplicate entry '\xff'")
     assert message_bytes("\ud800") == b"?"
-
-
-def test_an_error_before_the_login_has_no_sqlstate():
-    packet = err_packet(1040, "08004", "Too many connections", 0)
-    assert packet == b"\xff\x10\x04Too many connections"
-    assert parse_err(packet) == Err(1040, "HY000", b"Too many connections")
 
 
 columns = st.builds(

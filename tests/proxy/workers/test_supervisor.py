@@ -72,15 +72,18 @@ def is_running(pid):
 
 
 async def test_it_is_entered_when_all_serve_and_left_when_all_have_ended(tmp_path):
-    rig = Rig(tmp_path, 3)
+    path = tmp_path / "s"
+    rig = Rig(tmp_path, 3, unix_socket=str(path), unix_socket_mode=0o600)
     async with rig.workers as workers:
-        assert all(f"port {workers.port} unix False" in rig.notes(n)[0] for n in (1, 2, 3))
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert all(f"port {workers.port} unix True" in rig.notes(n)[0] for n in (1, 2, 3))
         found = {rig.pid(number) for number in (1, 2, 3)}
         assert len(found) == 3
         workers.hangup()
         await until(lambda: all("SIGHUP" in rig.notes(n) for n in (1, 2, 3)))
     assert all(rig.notes(n)[-1] == "SIGTERM" for n in (1, 2, 3))
     assert not any(map(is_running, found))
+    assert not path.exists()
 
 
 async def test_one_that_dies_is_started_anew_and_the_others_go_on(tmp_path):
@@ -150,15 +153,6 @@ async def test_a_run_ends_when_it_is_stopped_also_while_it_starts(tmp_path):
     assert rig.notes(1)[-1] == rig.notes(2)[-1] == "SIGTERM"
     assert await Rig(tmp_path / "late").workers.run(stop, lambda: ready.append(True)) == 0
     assert ready == [True]
-
-
-async def test_the_unix_socket_is_the_parents(tmp_path):
-    path = tmp_path / "s"
-    rig = Rig(tmp_path, unix_socket=str(path), unix_socket_mode=0o600)
-    async with rig.workers:
-        assert path.stat().st_mode & 0o777 == 0o600
-        assert all(rig.notes(n)[0].endswith("unix True") for n in (1, 2))
-    assert not path.exists()
 
 
 async def test_a_port_that_somebody_listens_on_is_refused(tmp_path):

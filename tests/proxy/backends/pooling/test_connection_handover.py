@@ -20,28 +20,33 @@ async def opened(server, database="db", variant=0, **dsn):
     return await open_backend("ks", "-", server.dsn(**dsn), database=database, variant=variant)
 
 
-async def test_the_same_owner_finds_everything_as_it_left_it(server):
+async def test_residue_is_for_its_owner_alone_and_others_have_everything_said_again(server):
     backend = await opened(server)
     await hand_over(backend, ANN, Settings(), "db")
     backend.has_residue = True
     heard = len(server.heard)
+    assert fits(backend, ANN, Settings(), "db")
     await hand_over(backend, ANN, Settings(), "db")
     assert server.heard[heard:] == []
+    assert not fits(backend, BOB, Settings(), "db")
+    await hand_over(backend, BOB, Settings(), "db")
+    assert "RESET" in server.heard[heard:]
+    # The same database, as the reset forgets its collation.
+    assert server.heard[-1] == "INIT_DB db"
+    assert (backend.has_residue, backend.owner) == (False, BOB)
+    backend.close()
 
 
-async def test_variables_are_only_added_without_a_reset(server):
-    backend = await opened(server)
+async def test_variables_are_only_added_without_a_reset(server, backend):
     await hand_over(backend, ANN, names("latin1", "latin1_bin"), "db")
     heard = len(server.heard)
     more = names("latin1", "latin1_bin").with_changes([("time_zone", "UTC")])
     await hand_over(backend, ANN, more, "db")
     assert server.heard[heard:] == ["SET @@session.time_zone = 'UTC'"]
     assert backend.settings is more
-    backend.close()
 
 
-async def test_a_variable_too_many_takes_a_reset_and_everything_is_said_again(server):
-    backend = await opened(server)
+async def test_a_variable_too_many_takes_a_reset_and_everything_is_said_again(server, backend):
     await hand_over(backend, ANN, names("latin1", "latin1_bin"), "db")
     await hand_over(backend, BOB, Settings([("time_zone", "UTC")]), "other")
     (connection,) = server.relays
@@ -53,31 +58,6 @@ async def test_a_variable_too_many_takes_a_reset_and_everything_is_said_again(se
         "time_zone": "UTC",
     }
     assert (backend.database, connection.database) == ("other", "other")
-    backend.close()
-
-
-async def test_a_reset_says_the_same_database_again_as_it_forgets_its_collation(server):
-    backend = await opened(server)
-    await hand_over(backend, ANN, Settings(), "db")
-    backend.has_residue = True
-    heard = len(server.heard)
-    await hand_over(backend, BOB, Settings(), "db")
-    assert "RESET" in server.heard[heard:]
-    assert server.heard[-1] == "INIT_DB db"
-    backend.close()
-
-
-async def test_residue_is_for_its_owner_alone(server):
-    backend = await opened(server)
-    await hand_over(backend, ANN, Settings(), "db")
-    backend.has_residue = True
-    assert fits(backend, ANN, Settings(), "db")
-    assert not fits(backend, BOB, Settings(), "db")
-    await hand_over(backend, BOB, Settings(), "db")
-    assert "RESET" in server.heard
-    assert not backend.has_residue
-    assert backend.owner is BOB
-    backend.close()
 
 
 @pytest.mark.parametrize("step", ["RESET", "session_track", "time_zone", "INIT_DB"])

@@ -273,18 +273,22 @@ async def test_releasing_gives_an_unused_connection_back_and_breaks_a_used_one_u
         line.release()
 
 
-async def test_sessions_of_other_variables_or_databases_have_lines_of_their_own(server):
+async def test_sessions_of_other_variables_or_databases_have_lines_of_their_own_or_none(server):
+    off = Settings({"autocommit": "OFF"}.items())
     async with pool_on(server, size=32) as pool:
-        lines = lines_of(pool)
-        line = lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "db")
-        assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "db") is line
+        lines, unshared = lines_of(pool), lines_of(pool, is_allowed=False)
+        line = line_of(lines)
+        assert line_of(lines) is line
         others = {
             lines.matching(SHARDS_ACCOUNT, OTHERS, 0, "db"),
             lines.matching(SHARDS_ACCOUNT, SETTINGS, 1, "db"),
             lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, None),
         }
         assert len(others) == 3
-        assert line not in others
+        assert not {line, None} & others
+        # Reads that may not be shared, or would open a transaction.
+        assert unshared.matching(SHARDS_ACCOUNT, SETTINGS, 0, "db") is None
+        assert lines.matching(SHARDS_ACCOUNT, off, 0, "db") is None
 
 
 async def test_there_is_a_line_for_eight_connections_and_an_unused_one_makes_room(server):
@@ -296,16 +300,6 @@ async def test_there_is_a_line_for_eight_connections_and_an_unused_one_makes_roo
         await held(lines, "c")
         assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "a") is None
         assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "b") is made[1]
-
-
-async def test_there_is_no_line_where_reads_may_not_be_shared_or_open_a_transaction(server):
-    off = Settings({"autocommit": "OFF"}.items())
-    async with pool_on(server, size=32) as pool:
-        for lines, settings in (
-            (lines_of(pool, is_allowed=False), SETTINGS),
-            (lines_of(pool), off),
-        ):
-            assert lines.matching(SHARDS_ACCOUNT, settings, 0, "db") is None
 
 
 @pytest.mark.parametrize(("size", "count"), [(1, 0), (3, 0), (4, 1), (8, 1), (15, 1), (16, 2)])
