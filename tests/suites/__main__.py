@@ -15,33 +15,15 @@ from pathlib import Path
 
 from streamfrom.proxy.embedded.servers import EmbeddedServerError, Family
 from tests.suites.baseline import FOLDER, UNEXPLAINED, Baseline, Comparison, compare, measured
-from tests.suites.celery import CELERY
 from tests.suites.client_test import MARIADB_CLIENT_TEST
-from tests.suites.django import DJANGO
-from tests.suites.dramatiq import DRAMATIQ
 from tests.suites.go_driver import GO_SQL_DRIVER
-from tests.suites.kombu import KOMBU
 from tests.suites.lab import place
-from tests.suites.mysqlclient import MYSQLCLIENT
-from tests.suites.sqlalchemy import SQLALCHEMY
+from tests.suites.python_suites import SUITES as PYTHON
 from tests.suites.suite import MissingProgram, Outcomes, Run, Suite, SuiteError
 from tests.suites.tools import SUITES as TOOLS
 
 
-SUITES = {
-    suite.name: suite
-    for suite in (
-        MARIADB_CLIENT_TEST,
-        GO_SQL_DRIVER,
-        MYSQLCLIENT,
-        SQLALCHEMY,
-        DJANGO,
-        KOMBU,
-        CELERY,
-        DRAMATIQ,
-        *TOOLS,
-    )
-}
+SUITES = {suite.name: suite for suite in (MARIADB_CLIENT_TEST, GO_SQL_DRIVER, *PYTHON, *TOOLS)}
 STATE = Path(__file__).parents[2] / ".state/suites"
 
 

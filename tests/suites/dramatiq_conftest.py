@@ -1,4 +1,4 @@
-"""Fixtures of Dramatiq's own tests, which its source archive lacks, for the broker that BROKER_URL names; `tests.suites.dramatiq` puts this file next to them."""
+"""Fixtures of Dramatiq's own tests, which its source archive lacks, for the broker that BROKER_URL names; `tests.suites.python_suites` puts this file next to them."""
 
 # mypy: ignore-errors
 # Run where Dramatiq is installed, and next to its tests.

@@ -20,19 +20,28 @@ from tests.suites.suite import MissingProgram, SuiteError
 FETCH_S: Final = 600.0
 
 
+def _once(folder: Path, make: Callable[[Path], Path]) -> Path:
+    """Return *folder*; where it is missing it is what *make* returns inside of a folder that is for it alone."""
+    if not folder.exists():
+        folder.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+            make(Path(scratch)).rename(folder)
+    return folder
+
+
 def sdist(cache: Path, name: str, version: str) -> Path:
     """Return the folder of a package's source distribution from PyPI."""
-    folder = cache / f"{name.lower()}-{version}"
-    if not folder.exists():
-        with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-            wanted = ["--no-binary", name, "--dest", scratch, f"{name}=={version}"]
-            call([*pip, "download", "--quiet", "--no-deps", *wanted])
-            (archive,) = Path(scratch).glob("*.tar.gz")
-            with tarfile.open(archive) as packed:
-                packed.extractall(scratch, filter="data")
-            (Path(scratch) / archive.name.removesuffix(".tar.gz")).rename(folder)
-    return folder
+
+    def make(scratch: Path) -> Path:
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+        wanted = ["--no-binary", name, "--dest", str(scratch), f"{name}=={version}"]
+        call([*pip, "download", "--quiet", "--no-deps", *wanted])
+        (archive,) = scratch.glob("*.tar.gz")
+        with tarfile.open(archive) as packed:
+            packed.extractall(scratch, filter="data")
+        return scratch / archive.name.removesuffix(".tar.gz")
+
+    return _once(cache / f"{name.lower()}-{version}", make)
 
 
 def python_with(cache: Path, name: str, packages: Sequence[str]) -> Path:
@@ -51,86 +60,54 @@ def python_with(cache: Path, name: str, packages: Sequence[str]) -> Path:
 
 def go_module(cache: Path, path: str, version: str) -> Path:
     """Return a folder with a copy of a Go module and its tests, as the module proxy has it."""
-    folder = cache / f"{path.replace('/', '-')}-{version}"
-    if not folder.exists():
+
+    def make(scratch: Path) -> Path:
         _need("go", "Go 1.22 or newer")
         modules = cache / "go"
         environ = {"GOMODCACHE": str(modules), "GOFLAGS": "-modcacherw"}
         call(["go", "mod", "download", f"{path}@v{version}"], cwd=cache, environ=environ)
-        with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            copy = Path(scratch) / "copy"
-            shutil.copytree(modules / f"{path}@v{version}", copy)
-            copy.rename(folder)
-    return folder
+        return Path(shutil.copytree(modules / f"{path}@v{version}", scratch / "copy"))
+
+    return _once(cache / f"{path.replace('/', '-')}-{version}", make)
 
 
 def go_program(path: str, version: str, tags: str) -> Callable[[Path], Path]:
     """Return what builds a Go program of the module proxy and returns where it is."""
+    name = path.rpartition("/")[2]
 
-    def fetch(cache: Path) -> Path:
-        folder = cache / f"{path.rpartition('/')[2]}-{version}"
-        if not folder.exists():
-            _need("go", "Go 1.22 or newer")
-            with tempfile.TemporaryDirectory(dir=cache) as scratch:
-                environ = {"GOBIN": f"{scratch}/bin"}
-                call(["go", "install", "-tags", tags, f"{path}@v{version}"], environ=environ)
-                (Path(scratch) / "bin").rename(folder)
-        return folder / path.rpartition("/")[2]
+    def make(scratch: Path) -> Path:
+        _need("go", "Go 1.22 or newer")
+        environ = {"GOBIN": str(scratch / "bin")}
+        call(["go", "install", "-tags", tags, f"{path}@v{version}"], environ=environ)
+        return scratch / "bin"
 
-    return fetch
+    return lambda cache: _once(cache / f"{name}-{version}", make) / name
 
 
 def node_modules(name: str, packages: Sequence[str]) -> Callable[[Path], Path]:
     """Return what installs *packages* of npm and returns their `node_modules`."""
 
-    def fetch(cache: Path) -> Path:
-        # Of this name, or modules do not find one another.
-        folder = cache / f"node-{name}" / "node_modules"
-        if not folder.exists():
-            _need("npm", "Node with npm")
-            with tempfile.TemporaryDirectory(dir=cache) as scratch:
-                npm = [
-                    "npm",
-                    "install",
-                    "--silent",
-                    "--no-audit",
-                    "--no-fund",
-                    "--prefix",
-                    scratch,
-                ]
-                call([*npm, "--prefix", scratch, *packages])
-                folder.parent.mkdir(exist_ok=True)
-                (Path(scratch) / "node_modules").rename(folder)
-        return folder
+    def make(scratch: Path) -> Path:
+        _need("npm", "Node with npm")
+        options = ["--silent", "--no-audit", "--no-fund", "--prefix", str(scratch)]
+        call(["npm", "install", *options, *packages])
+        return scratch / "node_modules"
 
-    return fetch
+    # Of this name, or modules do not find one another.
+    return lambda cache: _once(cache / f"node-{name}" / "node_modules", make)
 
 
 def java_libraries(project: Path) -> Callable[[Path], Path]:
     """Return what copies the dependencies of a Maven *project* into a folder and returns it."""
 
-    def fetch(cache: Path) -> Path:
-        folder = cache / "java-libraries"
-        if not folder.exists():
-            _need("java", "a JDK 17 or newer")
-            _need("mvn", "Maven")
-            with tempfile.TemporaryDirectory(dir=cache) as scratch:
-                wanted = f"-DoutputDirectory={scratch}/jars"
-                call(
-                    [
-                        "mvn",
-                        "-q",
-                        "-B",
-                        "-f",
-                        str(project),
-                        "dependency:copy-dependencies",
-                        wanted,
-                    ]
-                )
-                (Path(scratch) / "jars").rename(folder)
-        return folder
+    def make(scratch: Path) -> Path:
+        _need("java", "a JDK 17 or newer")
+        _need("mvn", "Maven")
+        wanted = ("dependency:copy-dependencies", f"-DoutputDirectory={scratch}/jars")
+        call(["mvn", "-q", "-B", "-f", str(project), *wanted])
+        return scratch / "jars"
 
-    return fetch
+    return lambda cache: _once(cache / "java-libraries", make)
 
 
 def debian_tree(cache: Path, *packages: str, needs_root: bool = True) -> Path:
@@ -138,29 +115,27 @@ def debian_tree(cache: Path, *packages: str, needs_root: bool = True) -> Path:
 
     needs_root: what is in it runs by `tools/inside.sh`.
     """
-    folder = cache / f"debian-{packages[0]}"
     if needs_root and os.geteuid() != 0:
         raise MissingProgram(
             "it runs over this machine's own files, which only root may arrange"
         )
-    if not folder.exists():
+
+    def make(scratch: Path) -> Path:
         _need("apt-get", f"what Debian calls {packages[0]}")
-        with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            apt = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends"]
-            kept = f"Dir::Cache::archives={scratch}"
-            call([*apt, "--download-only", "--option", kept, *packages])
-            root = Path(scratch) / "root"
-            for archive in Path(scratch).glob("*.deb"):
-                call(["dpkg-deb", "--extract", str(archive), str(root)])
-            # Where these are links today, a folder would hide what they lead to.
-            for name in ("bin", "sbin", "lib"):
-                if (root / name).is_dir():
-                    shutil.copytree(
-                        root / name, root / "usr" / name, symlinks=True, dirs_exist_ok=True
-                    )
-                    shutil.rmtree(root / name)
-            root.rename(folder)
-    return folder
+        apt = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends"]
+        kept = f"Dir::Cache::archives={scratch}"
+        call([*apt, "--download-only", "--option", kept, *packages])
+        root = scratch / "root"
+        for archive in scratch.glob("*.deb"):
+            call(["dpkg-deb", "--extract", str(archive), str(root)])
+        # Where these are links today, a folder would hide what they lead to.
+        for name in ("bin", "sbin", "lib"):
+            if (there := root / name).is_dir():
+                shutil.copytree(there, root / "usr" / name, symlinks=True, dirs_exist_ok=True)
+                shutil.rmtree(there)
+        return root
+
+    return _once(cache / f"debian-{packages[0]}", make)
 
 
 def _need(program: str, what: str) -> None:
@@ -170,18 +145,17 @@ def _need(program: str, what: str) -> None:
 
 def debian_program(cache: Path, package: str, program: str) -> Path:
     """Return a program of a Debian package: the installed one, or one unpacked into *cache*."""
-    installed = shutil.which(program)
-    if installed is not None:
+    if (installed := shutil.which(program)) is not None:
         return Path(installed)
-    folder = cache / package
-    if not folder.exists():
+
+    def make(scratch: Path) -> Path:
         _need("apt-get", f"what Debian calls {package}")
-        with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            call(["apt-get", "download", "--quiet", package], cwd=Path(scratch))
-            (archive,) = Path(scratch).glob("*.deb")
-            call(["dpkg-deb", "--extract", str(archive), f"{scratch}/root"])
-            (Path(scratch) / "root").rename(folder)
-    return folder / "usr/bin" / program
+        call(["apt-get", "download", "--quiet", package], cwd=scratch)
+        (archive,) = scratch.glob("*.deb")
+        call(["dpkg-deb", "--extract", str(archive), f"{scratch}/root"])
+        return scratch / "root"
+
+    return _once(cache / package, make) / "usr/bin" / program
 
 
 def call(

@@ -1,4 +1,4 @@
-"""kombu's integration tests of a transport, for the broker that KOMBU_URL names; `tests.suites.kombu` puts this file beside them."""
+"""kombu's integration tests of a transport, for the broker that KOMBU_URL names; `tests.suites.python_suites` puts this file beside them."""
 
 # mypy: ignore-errors
 # Its base classes are in the other folder.

@@ -168,14 +168,8 @@ def _flyway(before: frozenset[str]) -> Iterator[Step]:
         name: str, tables: frozenset[str], prints: str = "", *, fails: bool = False
     ) -> Step:
         java = (
-            "java",
-            "-cp",
-            "{fetched}/*",
-            "{here}/Migrate.java",
-            name,
-            "{jdbc}",
-            "{here}/flyway",
-        )
+            "java", "-cp", "{fetched}/*", "{here}/Migrate.java", name, "{jdbc}", "{here}/flyway",
+        )  # fmt: skip
         return Step(name, java, tables, prints, fails)
 
     done = before | {"item", "flyway_schema_history"}
@@ -198,12 +192,8 @@ def _liquibase(before: frozenset[str]) -> Iterator[Step]:
             "liquibase.integration.commandline.LiquibaseCommandLine",
         )
         where = (
-            "--search-path={here}",
-            "--log-level=warning",
-            name,
-            "--url={jdbc}",
-            "--username=root",
-        )
+            "--search-path={here}", "--log-level=warning", name, "--url={jdbc}", "--username=root",
+        )  # fmt: skip
         return Step(name, (*main, *where, *more), tables, prints)
 
     own = {"DATABASECHANGELOG", "DATABASECHANGELOGLOCK"}
@@ -272,11 +262,8 @@ def _django(before: frozenset[str]) -> Iterator[Step]:
 
     added = {"django_migrations", "django_content_type", "auth_permission", "auth_group"}
     added |= {
-        "auth_user",
-        "auth_group_permissions",
-        "auth_user_groups",
-        "auth_user_user_permissions",
-    }
+        "auth_user", "auth_group_permissions", "auth_user_groups", "auth_user_user_permissions",
+    }  # fmt: skip
     models = "".join(f"(?s:.*)class {name}\\b" for name in ("Customer", "Job", "Purchase"))
     yield step("inspectdb", before, prints=models if before else r"models\s*$")
     yield step("migrate", before | added, "--verbosity=0")
@@ -287,12 +274,8 @@ def _django(before: frozenset[str]) -> Iterator[Step]:
 def _mydumper(before: frozenset[str]) -> Iterator[Step]:
     def step(program: str, tables: frozenset[str], *more: str) -> Step:
         where = (
-            "--host=127.0.0.1",
-            "--port={port}",
-            "--user=root",
-            "--database={database}",
-            *more,
-        )
+            "--host=127.0.0.1", "--port={port}", "--user=root", "--database={database}", *more,
+        )  # fmt: skip
         name = " ".join((program, *more)).replace("{scratch}/", "")
         return Step(name, ("{fetched}/usr/bin/" + program, *where), tables)
 
