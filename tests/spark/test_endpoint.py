@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from streamfrom.spark.endpoint import NOW_US, Endpoint, parse_endpoint, spark_type, url_of
+from streamfrom.spark.endpoint import (
+    NOW_US,
+    Endpoint,
+    chosen_shards,
+    parse_endpoint,
+    spark_type,
+    url_of,
+)
 from streamfrom.spark.errors import JobError, RequestError
 from tests.cases import cases
 from tests.fixtures.database_servers import execute
@@ -53,15 +60,13 @@ def test_a_proxy_that_is_not_there_is_named():
 
 
 def test_shards_are_told_in_order_and_wrong_ones_are_named(monkeypatch):
-    from streamfrom.spark import endpoint
-
-    monkeypatch.setattr(endpoint, "shards_of", lambda _: ["-80", "80-"])
+    monkeypatch.setattr("streamfrom.spark.endpoint.shards_of", lambda _: ["-80", "80-"])
     at = Endpoint("db", 3306, "app", "commerce")
-    assert endpoint.chosen_shards(at) == ("-80", "80-")
-    assert endpoint.chosen_shards(at, ["80-", "-80"]) == ("-80", "80-")
+    assert chosen_shards(at) == ("-80", "80-")
+    assert chosen_shards(at, ["80-", "-80"]) == ("-80", "80-")
     for wanted, said in ((["-40"], "no shard '-40'; it has -80, 80-"), ([], "among those")):
         with pytest.raises(RequestError, match=said):
-            endpoint.chosen_shards(at, wanted)
+            chosen_shards(at, wanted)
 
 
 @cases(module=str, sessions=ast.literal_eval)

@@ -1,5 +1,8 @@
 import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import functions as F
 
+from streamfrom.spark.functions import keyspace_id, shard_of
 from streamfrom.spark.keyspace_ids import KeyspaceIdError
 
 
@@ -9,10 +12,6 @@ pyspark = pytest.importorskip("pyspark", reason="no pyspark: pip install '.[spar
 
 
 def test_ids_and_shards_are_columns(spark):
-    from pyspark.sql import functions as F
-
-    from streamfrom.spark.functions import keyspace_id, shard_of
-
     found = (
         spark.range(0, 7)
         .select("id", F.hex(keyspace_id("id")).alias("ksid"), shard_of("id", ["-80", "80-"]))
@@ -28,8 +27,6 @@ def test_ids_and_shards_are_columns(spark):
 
 
 def test_what_has_none_is_null(spark):
-    from streamfrom.spark.functions import keyspace_id, shard_of
-
     frame = spark.createDataFrame([(None,), (5,)], "id bigint")
     asked = frame.select(keyspace_id("id"), shard_of("id", ["-"]))
     assert asked.columns == ["keyspace_id(id)", "shard_of(id)"]
@@ -39,16 +36,10 @@ def test_what_has_none_is_null(spark):
 
 
 def test_a_wrong_shard_fails_before_a_job_starts(spark):
-    from streamfrom.spark.functions import shard_of
-
     with pytest.raises(KeyspaceIdError, match="no shard of -80 reaches"):
         shard_of("id", ["-80"])
 
 
 def test_a_wrong_type_fails_with_the_cure(spark):
-    from pyspark.errors import PythonException
-
-    from streamfrom.spark.functions import keyspace_id
-
     with pytest.raises(PythonException, match="cast it to an integer first"):
         spark.range(1).selectExpr("'x' AS name").select(keyspace_id("name")).collect()

@@ -35,6 +35,7 @@ def test_the_command_names_what_was_written(tmp_path):
     assert "environment.tar.gz#environment" in package.command(tmp_path, with_environment=True)
 
 
+@pytest.mark.slow
 def test_the_main_file_runs_with_the_package_alone(tmp_path):
     package.write(tmp_path, with_environment=False)
     told = subprocess.run(

@@ -3,7 +3,7 @@
 import random
 
 import numpy as np
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from streamfrom.spark import packets
 from streamfrom.spark.packets import packet_starts
@@ -50,7 +50,6 @@ def drawn(seed, kind, count, longest):
     st.integers(0, 255),
     st.integers(0, 500),
 )
-@settings(deadline=None, max_examples=60)
 def test_packets_are_found_and_the_last_one_if_it_is_whole(
     seed, kind, count, longest, first, missing
 ):

@@ -4,6 +4,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from pyspark.sql import SparkSession
 
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.session import reason_of, start_session
@@ -51,8 +52,6 @@ def test_spark_logs_nothing_between_the_lines_of_a_job(monkeypatch):
 
         def getOrCreate(self) -> None:
             return None
-
-    from pyspark.sql import SparkSession
 
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setattr("streamfrom.spark.session._has_java", lambda: True)

@@ -5,13 +5,13 @@ import hashlib
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from xxhash import xxh64_intdigest
 
 from streamfrom.spark.text_hashes import md5, texts_of, xxhash64
 
 
-TEXTS = st.lists(st.binary(max_size=70), min_size=1, max_size=40)
+TEXTS = st.lists(st.binary(max_size=70), max_size=40)
 
 
 def array(texts):
@@ -23,7 +23,6 @@ def digests(texts):
 
 
 @given(TEXTS)
-@settings(deadline=None, max_examples=60)
 def test_hashes_are_those_of_each_text(texts):
     assert xxhash64(array(texts)).tolist() == [xxh64_intdigest(text) for text in texts]
     assert digests(texts) == [hashlib.md5(text).digest() for text in texts]
@@ -42,15 +41,6 @@ def test_more_texts_than_a_chunk_holds_and_those_of_a_slice():
     assert [one.tobytes() for one in md5(part)[[0, 18_000]]] == [
         hashlib.md5(texts[place]).digest() for place in (3, 18_003)
     ]
-
-
-def test_known_answers():
-    assert f"{xxhash64(array([b'']))[0]:x}" == "ef46db3751d8e999"  # XXH64 of nothing, seed 0
-    assert digests([b"abc"])[0].hex() == "900150983cd24fb0d6963f7d28e17f72"  # RFC 1321, A.5
-
-
-def test_nothing_has_no_hashes():
-    assert len(xxhash64(array([]))) == len(md5(array([]))) == 0
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,10 @@ import time
 import pyarrow.dataset as ds
 import pytest
 
+from streamfrom.spark.endpoint import Endpoint
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.jobs.analytics import IN_THE_FUTURE, AnalyticsConfig, run
+from streamfrom.spark.jobs.analytics.message_facts import Told
 from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 from tests.spark.killed import servers_on_mysql_with_kills
 
@@ -18,11 +22,6 @@ ACKED = 200
 
 @servers_on_mysql_with_kills
 def test_what_is_in_the_table_is_in_the_report(sharded_proxy, spark, tmp_path):
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.errors import RequestError
-    from streamfrom.spark.jobs.analytics import IN_THE_FUTURE, AnalyticsConfig, run
-    from streamfrom.spark.jobs.analytics.message_facts import Told
-
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     columns = "tenant_id VARCHAR(40), made BIGINT"
     execute(connection, message_table(purge_after=10**9, columns=columns))
@@ -47,20 +46,10 @@ def test_what_is_in_the_table_is_in_the_report(sharded_proxy, spark, tmp_path):
 
     report = run(spark, config)
     assert report.counts == {
-        "acked": ACKED + 1,
-        "sent_once": ACKED + 1 - ACKED // 10,
-        "retried": ACKED // 10,
-        "never_sent": 0,
-        "skewed": 1,
-        "waiting": 10,
-        "waiting_ready": 0,
-        "waiting_ready_again": 0,
-        "waiting_scheduled": 1,
-        "waiting_in_flight": 9,
-        "waiting_blocked": 0,
-        "waiting_parked": 0,
-        "poison": 5,
-    }
+        "acked": ACKED + 1, "sent_once": ACKED + 1 - ACKED // 10, "retried": ACKED // 10, "never_sent": 0,
+        "skewed": 1, "waiting": 10, "waiting_ready": 0, "waiting_ready_again": 0, "waiting_scheduled": 1,
+        "waiting_in_flight": 9, "waiting_blocked": 0, "waiting_parked": 0, "poison": 5,
+    }  # fmt: skip
     home = tmp_path / "commerce" / "my_message" / "analytics"
     tenants = {
         row["tenant"]: row for row in ds.dataset(str(home / "by_tenant")).to_table().to_pylist()

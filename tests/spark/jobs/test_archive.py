@@ -7,6 +7,12 @@ import time
 import pyarrow.dataset as ds
 import pytest
 
+from streamfrom.spark.endpoint import Endpoint
+from streamfrom.spark.errors import JobError
+from streamfrom.spark.jobs import archive
+from streamfrom.spark.jobs.archive import ArchiveConfig
+from streamfrom.spark.jobs.manifest import ArchiveWindow
+from streamfrom.spark.jobs.progress import Progress
 from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 
 
@@ -24,9 +30,6 @@ class Killed(BaseException):
 
 @pytest.fixture
 def job(sharded_proxy, spark, tmp_path):
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.jobs.archive import ArchiveConfig
-
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     execute(
         connection,
@@ -57,16 +60,11 @@ def archived(config):
     ]
 
 
-def in_table(connection):
+def ids_of(connection):
     return {int(row[0]) for row in rows_of(connection, "SELECT id FROM my_message")}
 
 
 def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
-    from streamfrom.spark.errors import JobError
-    from streamfrom.spark.jobs import archive
-    from streamfrom.spark.jobs.manifest import ArchiveWindow
-    from streamfrom.spark.jobs.progress import Progress
-
     connection, config = job
     everything = set(range(1, ROWS + 1))
     staying = {1001, 1002, 1003}
@@ -91,7 +89,7 @@ def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
     for step in STEPS:
         with pytest.raises(Killed):
             archive.run(spark, config, Killer(step))
-        assert set(archived(config)) | in_table(connection) == everything | staying
+        assert set(archived(config)) | ids_of(connection) == everything | staying
         if step == "publish":
             # Rows under their final name, and no manifest yet.
             with pytest.MonkeyPatch.context() as patch:
@@ -99,7 +97,7 @@ def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
                 with pytest.raises(Killed):
                     archive.run(spark, config)
             assert archived(config) == []
-    assert in_table(connection) == everything | staying
+    assert ids_of(connection) == everything | staying
 
     class KilledInPurge(Progress):
         def rows(self, done, total):
@@ -107,7 +105,7 @@ def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
 
     with pytest.raises(Killed):
         archive.run(spark, config, KilledInPurge())
-    gone = (everything | staying) - in_table(connection)
+    gone = (everything | staying) - ids_of(connection)
     assert gone
     assert gone <= set(archived(config))
 
@@ -119,7 +117,7 @@ def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
         "left": 0,
     }
     assert sorted(archived(config)) == sorted(everything)
-    assert in_table(connection) == staying
+    assert ids_of(connection) == staying
     data = ArchiveWindow(config.out / "commerce" / "my_message", LOW, HIGH).data
     assert report.wrote == (str(data),)
     table = ds.dataset(str(data), partitioning="hive").to_table(filter=ds.field("id") == 3)
@@ -130,7 +128,7 @@ def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
     execute(connection, f"UPDATE my_message SET time_acked = {LOW + 5} WHERE id = 1001")
     again = archive.run(spark, config)
     assert again.counts == {"archived": ROWS, "purged": 0, "gone_before": ROWS, "left": 1}
-    assert 1001 in in_table(connection)
+    assert 1001 in ids_of(connection)
 
     with pytest.raises(JobError, match="--from must lie before --to"):
         archive.run(spark, dataclasses.replace(config, low_ns=HIGH))

@@ -3,17 +3,20 @@
 import pyarrow.dataset as ds
 import pytest
 
+from streamfrom.spark.endpoint import Endpoint
+from streamfrom.spark.errors import JobError
+from streamfrom.spark.jobs import archive
+from streamfrom.spark.jobs.archive import ArchiveConfig
+from streamfrom.spark.jobs.progress import Progress
 from tests.fixtures.database_servers import fresh_database
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
-from tests.fixtures.streams import message_table, rows as rows_of, run as execute
+from tests.fixtures.streams import message_table, run as execute
+from tests.spark.jobs.test_archive import HIGH, LOW, ROWS, archived, ids_of
 from tests.spark.killed import on_both, run_killed
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
 
-LOW = 1_700_000_000 * 10**9
-HIGH = LOW + 1000
-ROWS = 400
 EVERYTHING = set(range(1, ROWS + 1))
 STAYING = {1001}
 
@@ -40,31 +43,15 @@ def filled(configuration, start_proxy):
 
 
 def config_of(proxy, folder):
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.jobs.archive import ArchiveConfig
-
     endpoint = Endpoint("127.0.0.1", proxy.port, "root", "commerce")
     return ArchiveConfig(endpoint, "my_message", folder / "out", LOW, HIGH)
 
 
-def archived(config):
-    home = config.out / "commerce" / "my_message"
-    return [
-        ident
-        for manifest in (home / "_manifests").glob("*.json")
-        for path in (home / manifest.stem).glob("*/*.parquet")
-        for ident in ds.dataset(str(path)).to_table(columns=["id"])["id"].to_pylist()
-    ]
-
-
 def in_table(proxy):
-    connection = proxy.connect(database="commerce")
-    return {int(row[0]) for row in rows_of(connection, "SELECT id FROM my_message")}
+    return ids_of(proxy.connect(database="commerce"))
 
 
 def killed_and_run_again(filled, spark, tmp_path, steps):
-    from streamfrom.spark.jobs import archive
-
     config = config_of(filled, tmp_path)
     home = config.out / "commerce" / "my_message"
     points = {
@@ -82,11 +69,8 @@ def killed_and_run_again(filled, spark, tmp_path, steps):
     assert 0 < gone < ROWS
     report = archive.run(spark, config)
     assert report.counts == {
-        "archived": ROWS,
-        "purged": ROWS - gone,
-        "gone_before": gone,
-        "left": 0,
-    }
+        "archived": ROWS, "purged": ROWS - gone, "gone_before": gone, "left": 0,
+    }  # fmt: skip
     assert sorted(archived(config)) == sorted(EVERYTHING)
     assert in_table(filled) == STAYING
 
@@ -104,10 +88,6 @@ def test_killed_at_each_step_it_ends_with_equal_sets(filled, spark, tmp_path):
 def test_a_proxy_that_dies_is_told_with_a_cure_and_the_next_run_ends_it(
     filled, configuration, start_proxy, spark, tmp_path
 ):
-    from streamfrom.spark.errors import JobError
-    from streamfrom.spark.jobs import archive
-    from streamfrom.spark.jobs.progress import Progress
-
     proxy = filled
     for fatal in ("stage", "verify"):
         dying = proxy

@@ -8,6 +8,12 @@ import pyarrow.dataset as ds
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
+from streamfrom.spark.endpoint import Endpoint
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.jobs import consume
+from streamfrom.spark.jobs.consume import ConsumeConfig, run
+from streamfrom.spark.jobs.progress import Progress
+from streamfrom.spark.source import register
 from tests.fixtures.database_servers import fresh_database
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
 from tests.fixtures.streams import (
@@ -47,16 +53,10 @@ def proxy(configuration, start_proxy):
 
 
 def config_of(proxy, folder, **more):
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.jobs.consume import ConsumeConfig
-
     settings = {
-        "function": f"{FUNCTIONS}:kept",
-        "checkpoint": folder / "checkpoint",
-        "dead_folder": folder / "dead",
-        "max_attempts": 1,
-        "available_now": True,
-    }
+        "function": f"{FUNCTIONS}:kept", "checkpoint": folder / "checkpoint",
+        "dead_folder": folder / "dead", "max_attempts": 1, "available_now": True,
+    }  # fmt: skip
     if "into_table" not in more:
         settings["out"] = folder / "out"
     endpoint = Endpoint("127.0.0.1", proxy.port, "root", "commerce")
@@ -82,8 +82,6 @@ def waiting(connection):
 def test_beside_a_stream_and_another_query_every_message_ends_in_one_place(
     proxy, spark, tmp_path, audit
 ):
-    from streamfrom.spark.jobs.consume import run
-
     connection = proxy.connect(database="commerce", autocommit=True)
     execute(connection, message_table(columns="word VARCHAR(20)", poller_interval=1))
     execute(connection, message_table("results", columns="word VARCHAR(20)"))
@@ -139,8 +137,6 @@ def test_beside_a_stream_and_another_query_every_message_ends_in_one_place(
 
 def killed_and_run_again(proxy, spark, folder, steps):
     """Kill the consumer at each of *steps*, with more messages each time, and let the last one end."""
-    from streamfrom.spark.jobs import consume
-
     connection = proxy.connect(database="commerce", autocommit=True)
     execute(connection, message_table(columns="word VARCHAR(20)"))
     config = config_of(proxy, folder, lease_s=DAY_S)
@@ -173,8 +169,6 @@ def test_killed_at_each_step_it_ends_with_equal_sets(proxy, spark, tmp_path):
 
 
 def fatal_at(step, act):
-    from streamfrom.spark.jobs.progress import Progress
-
     class Fatal(Progress):
         def enter(self, name):
             super().enter(name)
@@ -187,9 +181,6 @@ def fatal_at(step, act):
 def test_a_proxy_that_dies_in_a_batch_is_told_and_the_next_run_goes_on(
     proxy, configuration, start_proxy, spark, tmp_path, capsys
 ):
-    from streamfrom.spark.errors import JobError, RequestError
-    from streamfrom.spark.jobs.consume import run
-
     connection = proxy.connect(database="commerce", autocommit=True)
     # The original's first layout, which has no priority.
     execute(
@@ -250,8 +241,6 @@ def test_a_proxy_that_dies_in_a_batch_is_told_and_the_next_run_goes_on(
 def test_a_server_that_restarts_in_a_batch_is_waited_for(
     server_pool, start_proxy, spark, tmp_path
 ):
-    from streamfrom.spark.jobs.consume import run
-
     servers = [server_pool.server(Family.MARIADB, index) for index in (2, 3)]
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
     database = next(fresh := fresh_database(*servers))
@@ -275,8 +264,6 @@ def test_a_server_that_restarts_in_a_batch_is_waited_for(
 def test_a_stream_written_into_another_table_is_there_once_however_often_it_runs(
     proxy, spark, tmp_path
 ):
-    from streamfrom.spark.source import register
-
     register(spark)
     connection = proxy.connect(database="commerce", autocommit=True)
     execute(connection, message_table(columns="word VARCHAR(20)"))

@@ -1,11 +1,13 @@
 """Bulk feeding end to end: files and DataFrames into two shards, and once more."""
 
-import argparse
 import dataclasses
 import json
 
 import pytest
 
+from streamfrom.spark.endpoint import Endpoint
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.jobs.enqueue import EnqueueConfig, Files, run
 from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 
 
@@ -13,43 +15,10 @@ S = 10**9
 START = 4_000_000_000 * S
 
 
-def asked(*argv):
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.jobs.enqueue import add_options, configured
-
-    parser = argparse.ArgumentParser()
-    add_options(parser)
-    options = parser.parse_args(argv, argparse.Namespace(table="t"))
-    return configured(options, Endpoint("db", 1, "u", "ks"))
-
-
-def test_options_become_a_configuration():
-    from streamfrom.spark.errors import RequestError
-    from streamfrom.spark.jobs.enqueue import Files
-
-    config = asked("--input", "a.csv", "--input", "dir/*.csv", "--key", "a, b", "--rate", "2.5")
-    assert config.source == Files(("a.csv", "dir/*.csv"), "csv")
-    assert (config.key, config.rate_per_s) == (("a", "b"), 2.5)
-    assert asked("--input", "lines.jsonl").source.format == "json"
-    assert asked("--input", "folder", "--format", "parquet").source.format == "parquet"
-    for argv, told in (
-        (["--input", "folder"], "--format"),
-        (["--input", "a.csv", "--input", "b.json"], "--format"),
-        (["--input", "a.csv", "--rate", "0"], "--rate"),
-        (["--input", "a.csv", "--key", "a", "--id-column", "b"], "choose"),
-    ):
-        with pytest.raises(RequestError, match=told):
-            asked(*argv)
-
-
 @pytest.mark.spark
 @pytest.mark.db
 @pytest.mark.slow
 def test_each_message_is_there_once_however_often_it_is_fed(sharded_proxy, spark, tmp_path):
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.errors import RequestError
-    from streamfrom.spark.jobs.enqueue import EnqueueConfig, Files, run
-
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     execute(
         connection, message_table(columns="tenant_id BIGINT, message JSON, amount DECIMAL(6,2)")
@@ -72,11 +41,8 @@ def test_each_message_is_there_once_however_often_it_is_fed(sharded_proxy, spark
         endpoint, "my_message", Files((str(lines),), "json"), start_ns=START, rate_per_s=2
     )
     assert run(spark, config).counts == {
-        "read": 100,
-        "repeated": 1,
-        "inserted": 99,
-        "already_there": 0,
-    }
+        "read": 100, "repeated": 1, "inserted": 99, "already_there": 0,
+    }  # fmt: skip
     first = stored()
     assert [int(row[1]) for row in first] == [START + n * S // 2 for n in range(99)]
     assert {(int(row[2]), float(row[4])) for row in first} == {(n, n / 4) for n in range(99)}

@@ -1,22 +1,20 @@
 """A function sees a frame's own names, also those that PySpark would take apart."""
 
+import pyarrow as pa
 import pytest
+from pyspark.sql.types import LongType, StructField, StructType
+
+from streamfrom.spark.jobs.frames import mapped
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_columns_with_dots_and_backticks_keep_their_names(spark):
-    from pyspark.sql.types import LongType, StructField, StructType
-
-    from streamfrom.spark.jobs.frames import mapped
-
     names = ["a.b", "c`d", "Ä e"]
     schema = StructType([StructField(name, LongType()) for name in names])
 
     def told(batches):
-        import pyarrow as pa
-
         for batch in batches:
             rows = [str(row) for row in batch.to_pylist()]
             yield pa.RecordBatch.from_pydict({"row": rows})

@@ -1,14 +1,20 @@
 """What makes a module a job, and the options that jobs share."""
 
 import argparse
+import ast
 import inspect
+import shlex
+from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs import JOBS
 from streamfrom.spark.jobs.job import Job, load_job, nanoseconds, window_of
+from tests.cases import cases
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -25,6 +31,36 @@ def test_a_job_refuses_a_session_of_spark_connect_before_it_asks_any_server(name
     remote: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(RequestError, match="do not run through Spark Connect"):
         load_job(name).run(remote, None)
+
+
+def asked(name, argv):
+    job = load_job(name)
+    parser = argparse.ArgumentParser()
+    job.add_options(parser)
+    common = argparse.Namespace(table="t", password_env=None)
+    return job.configured(parser.parse_args(argv, common), Endpoint("db", 1, "u", "ks"))
+
+
+@cases(job=str, argv=shlex.split, values=ast.literal_eval)
+def test_options_become_a_configuration(job, argv, values):
+    config = asked(job, argv)
+    found = {name: attrgetter(name)(config) for name in values}
+    assert {
+        name: str(value) if isinstance(value, Path) else value for name, value in found.items()
+    } == values
+
+
+@cases(job=str, argv=shlex.split, said=str)
+def test_what_a_job_cannot_do_is_refused(job, argv, said):
+    with pytest.raises(RequestError, match=said):
+        asked(job, argv)
+
+
+@cases(job=str, argv=shlex.split, said=str)
+def test_options_that_exclude_one_another_are_wrong_usage(job, argv, said, capsys):
+    with pytest.raises(SystemExit):
+        asked(job, argv)
+    assert said in capsys.readouterr().err
 
 
 def test_times_are_utc_to_the_microsecond():

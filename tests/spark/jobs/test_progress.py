@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -73,8 +74,6 @@ def test_while_spark_works_its_tasks_tell_how_far_it_is(spark, capsys, monkeypat
     monkeypatch.setattr("streamfrom.spark.jobs.progress._LOOK_S", 0.02)
 
     def slowly(batches):
-        import time
-
         for batch in batches:
             time.sleep(0.2)
             yield batch

@@ -30,12 +30,6 @@ def test_values_keep_their_types_and_nulls_stay():
         )
     ]
     assert arrow_batch(columns, "-80", sent).to_pylist() == [
-        {
-            "streamfrom_shard": "-80",
-            "id": Decimal(18446744073709551615),
-            "n": -1,
-            "body": b"\x00\xff",
-            "text": "é",
-        },
+        {"streamfrom_shard": "-80", "id": Decimal(18446744073709551615), "n": -1, "body": b"\x00\xff", "text": "é"},
         {"streamfrom_shard": "-80", "id": Decimal(1), "n": None, "body": None, "text": None},
-    ]
+    ]  # fmt: skip

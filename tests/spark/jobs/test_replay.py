@@ -1,14 +1,14 @@
 """Archived messages come back: all that are published, once, and nothing else."""
 
-import argparse
 import dataclasses
-from pathlib import Path
 
 import pytest
 
 from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.jobs.archive import ArchiveConfig, run as archive
 from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest
+from streamfrom.spark.jobs.replay import ReplayConfig, chosen, last_of_each, run
 from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 from tests.spark.killed import servers_on_mysql_with_kills
 
@@ -18,28 +18,7 @@ LOW = 1_700_000_000 * S
 FUTURE = 4_000_000_000 * S
 
 
-def asked(*argv):
-    from streamfrom.spark.jobs.replay import add_options, configured
-
-    parser = argparse.ArgumentParser()
-    add_options(parser)
-    options = parser.parse_args(["--archive", "a", *argv], argparse.Namespace(table="t"))
-    return configured(options, Endpoint("db", 1, "u", "ks"))
-
-
-def test_options_become_a_configuration():
-    config = asked("--from", "1970-01-02", "--new-ids", "x", "--without", "a, b", "--rate", "3")
-    assert (config.low_ns, config.high_ns) == (86_400 * S, None)
-    assert (config.label, config.without, config.rate_per_s) == ("x", ("a", "b"), 3)
-    assert (config.archive, config.archived) == (Path("a"), None)
-    for argv in (["--rate", "-1"], ["--from", "1970-01-02", "--to", "1970-01-02"]):
-        with pytest.raises(RequestError, match=r"--rate|--from"):
-            asked(*argv)
-
-
 def test_windows_are_chosen_that_have_part_of_the_asked_time():
-    from streamfrom.spark.jobs.replay import chosen
-
     published = [Manifest(low, low + 10, 1, 0) for low in (0, 10, 20)]
 
     def lows(low, high):
@@ -53,8 +32,6 @@ def test_windows_are_chosen_that_have_part_of_the_asked_time():
 
 @pytest.mark.spark
 def test_the_last_acknowledged_of_an_id_counts(spark):
-    from streamfrom.spark.jobs.replay import last_of_each
-
     frame = spark.createDataFrame(
         [(1, 5, "a"), (1, 7, "b"), (2, 1, "c")], "id int, time_acked int, x string"
     )
@@ -66,9 +43,6 @@ def test_the_last_acknowledged_of_an_id_counts(spark):
 @pytest.mark.slow
 @servers_on_mysql_with_kills
 def test_what_was_archived_comes_back_as_new_messages(sharded_proxy, spark, tmp_path):
-    from streamfrom.spark.jobs.archive import ArchiveConfig, run as archive
-    from streamfrom.spark.jobs.replay import ReplayConfig, run
-
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     columns = "tenant_id BIGINT, message JSON, body VARBINARY(9), made DATETIME(6)"
     execute(connection, message_table(purge_after=10**9, columns=columns))
@@ -91,12 +65,8 @@ def test_what_was_archived_comes_back_as_new_messages(sharded_proxy, spark, tmp_
     config = ReplayConfig(endpoint, "my_message", tmp_path, start_ns=FUTURE)
     few = dataclasses.replace(config, low_ns=LOW + 10, high_ns=LOW + 20, where="tenant_id = 2")
     assert run(spark, few).counts == {
-        "windows": 1,
-        "read": 2,
-        "repeated": 0,
-        "inserted": 2,
-        "already_there": 0,
-    }
+        "windows": 1, "read": 2, "repeated": 0, "inserted": 2, "already_there": 0,
+    }  # fmt: skip
     rest = run(spark, config).counts
     assert (rest["read"], rest["inserted"], rest["already_there"]) == (60, 58, 2)
     assert rows_of(connection, kept) == before

@@ -1,12 +1,14 @@
 """A table moves from two shards to four, copied live, killed, run again, and compared."""
 
-import argparse
 import dataclasses
 import json
 import time
 
 import pytest
 
+from streamfrom.spark.endpoint import Endpoint
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.jobs import reshard
 from tests.fixtures.database_servers import execute as on_server, fresh_database
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, write_vschema
 from tests.fixtures.streams import message_table, rows as rows_of, run as execute
@@ -18,38 +20,6 @@ ACKED = 3000
 WAITING = 40
 WIDE = ("-40", "40-80", "80-c0", "c0-")
 COLUMNS = "body VARBINARY(40), at TIMESTAMP NULL, size INT AS (LENGTH(body)) VIRTUAL"
-
-
-def options(*asked):
-    from streamfrom.spark.jobs import reshard
-
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--table")
-    reshard.add_options(parser)
-    return parser.parse_args(["--table", "t", *asked])
-
-
-def test_a_target_that_is_the_source_is_refused():
-    from streamfrom.spark.endpoint import parse_endpoint
-    from streamfrom.spark.errors import RequestError
-    from streamfrom.spark.jobs import reshard
-
-    source = parse_endpoint("mysql://u@db:1/ks")
-    for url, fix in (
-        ("mysql://u@db:1/ks", "name one with the new shards"),
-        ("mysql://other@db:1/ks", "name one with the new shards"),
-        ("mysql://u@db:1", "--to-proxy takes mysql://user@host"),
-        ("mysql://u:x@db:1/wide", "--to-password-env names the variable"),
-    ):
-        with pytest.raises(RequestError, match=fix):
-            reshard.configured(options("plan", "--to-proxy", url, "--stopped"), source)
-
-
-def test_how_much_is_moved_must_be_said():
-    with pytest.raises(SystemExit):
-        options("copy", "--to-proxy", "mysql://u@db:1/ks")
-    with pytest.raises(SystemExit):
-        options("copy", "--to-proxy", "mysql://u@db:1/ks", "--stopped", "--until", "2026-01-01")
 
 
 @pytest.fixture
@@ -90,10 +60,6 @@ def everything(proxy, keyspace):
 @pytest.mark.db
 @pytest.mark.slow
 def test_it_is_copied_live_killed_run_again_and_cut_over(proxy, spark, tmp_path, monkeypatch):
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.errors import JobError, RequestError
-    from streamfrom.spark.jobs import reshard
-
     source = proxy.connect(database="commerce", autocommit=True)
     target = proxy.connect(database="wide", autocommit=True)
     execute(source, message_table(purge_after=10**9, columns=COLUMNS))

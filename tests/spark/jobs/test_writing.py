@@ -7,6 +7,7 @@ import pytest
 from pymysql.constants import FIELD_TYPE
 
 from streamfrom.spark.errors import JobError
+from streamfrom.spark.jobs.writing import INSERT_BYTES, INSERT_ROWS, batches, insert
 
 
 class Connection:
@@ -39,8 +40,6 @@ class Connection:
 
 
 def test_a_statement_takes_so_many_rows_or_bytes_and_a_row_of_any_size():
-    from streamfrom.spark.jobs.writing import INSERT_BYTES, INSERT_ROWS, batches
-
     assert [len(some) for some in batches([(1,)] * (2 * INSERT_ROWS + 1))] == [
         INSERT_ROWS
     ] * 2 + [1]
@@ -50,8 +49,6 @@ def test_a_statement_takes_so_many_rows_or_bytes_and_a_row_of_any_size():
 
 
 def test_rows_that_are_there_already_are_counted_and_not_changed():
-    from streamfrom.spark.jobs.writing import insert
-
     connection = Connection(1, [("7",), ("8",)])
     assert insert(connection, "t", ["id", "body"], [(7, "a"), (8, "b")]) == 1
     assert connection.statements[0] == (
@@ -61,38 +58,28 @@ def test_rows_that_are_there_already_are_counted_and_not_changed():
 
 
 def test_a_message_that_another_unique_key_keeps_out_is_not_passed_over():
-    from streamfrom.spark.jobs.writing import insert
-
     with pytest.raises(JobError, match="1 of 2 messages were left out of t"):
         insert(Connection(1, [("7",)], []), "t", ["id"], [(7,), (8,)])
 
 
 def test_rows_with_one_id_are_one_message():
-    from streamfrom.spark.jobs.writing import insert
-
     rows = [(7, "a"), (7, "a"), (8, "b")]
     assert insert(Connection(2, [("7",), ("8",)]), "t", ["id", "body"], rows) == 2
 
 
 def test_ids_that_the_table_takes_for_one_are_not_passed_over():
-    from streamfrom.spark.jobs.writing import insert
-
     with pytest.raises(JobError, match=r"message 'K' was left out of t, .* its id for 'k'"):
         insert(Connection(0, [("k",)], [("k",)]), "t", ["id"], [("K",)])
     assert insert(Connection(0, [("k",)], [("k",)]), "t", ["id"], [("k ",)]) == 0
 
 
 def test_an_id_that_a_server_writes_in_another_way_is_looked_for_by_itself():
-    from streamfrom.spark.jobs.writing import insert
-
     connection = Connection(0, [("1.50",)], [("1.50",)])
     connection.description = (("id", FIELD_TYPE.NEWDECIMAL),)
     assert insert(connection, "t", ["id"], [(Decimal("1.5"),)]) == 0
 
 
 def test_a_lost_lock_is_tried_again_and_other_errors_are_not():
-    from streamfrom.spark.jobs.writing import insert
-
     deadlock = pymysql.err.OperationalError(1213, "Deadlock found")
     assert insert(Connection(deadlock, deadlock, 1), "t", ["id"], [(7,)]) == 1
     with pytest.raises(pymysql.err.OperationalError):

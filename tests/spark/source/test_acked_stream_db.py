@@ -3,7 +3,12 @@
 import time
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadMaxRows
 
+from streamfrom.spark.endpoint import Endpoint
+from streamfrom.spark.source.acked_stream import AckedStreamReader
+from streamfrom.spark.source.options import Options
+from streamfrom.spark.source.table_schema import fields_of
 from tests.fixtures.streams import message_table, run as execute
 
 
@@ -11,13 +16,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.db]
 
 
 def test_each_acknowledged_message_comes_once_and_not_before_the_lag(sharded_proxy):
-    from pyspark.sql.streaming.datasource import ReadMaxRows
-
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.source.acked_stream import AckedStreamReader
-    from streamfrom.spark.source.options import Options
-    from streamfrom.spark.source.table_schema import fields_of
-
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     execute(connection, message_table())
     base_ns = time.time_ns() - 3600 * 10**9

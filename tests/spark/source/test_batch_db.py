@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from streamfrom.spark.source import register
 from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 
 
@@ -17,8 +18,6 @@ COLUMNS = """big BIGINT UNSIGNED, doc JSON, flag BIT(1), bits BIT(12), all_bits 
 
 @pytest.fixture
 def table(sharded_proxy, spark):
-    from streamfrom.spark.source import register
-
     register(spark)
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     execute(connection, message_table(columns=COLUMNS))
@@ -104,8 +103,6 @@ def test_values_types_filters_and_shards(table, spark):
 
 
 def test_filters_are_pushed_down_where_the_session_asks_for_it(table, spark, capsys):
-    from streamfrom.spark.source import register
-
     connection, options = table
     execute(
         connection,

@@ -6,6 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from streamfrom.spark.endpoint import Endpoint
+from streamfrom.spark.errors import JobError
+from streamfrom.spark.source.claims import ClaimShard
+
+
+def shard_of(kind):
+    return ClaimShard(Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": kind})
+
 
 @pytest.mark.parametrize(
     ("kind", "ident", "sent"),
@@ -16,33 +24,19 @@ import pytest
     ],
 )
 def test_an_id_is_sent_as_what_it_is(kind, ident, sent):
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.source.claims import ClaimShard
-
-    shard = ClaimShard(Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": kind})
-    assert shard.where_ids([ident, ident]) == ("id IN (%s, %s)", (sent, sent))
+    assert shard_of(kind).where_ids([ident, ident]) == ("id IN (%s, %s)", (sent, sent))
 
 
 def test_whole_numbers_are_written_by_us_which_is_faster_than_the_driver():
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.source.claims import ClaimShard
-
-    shard = ClaimShard(
-        Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": "bigint(20) unsigned"}
-    )
+    shard = shard_of("bigint(20) unsigned")
     assert shard.where_ids([2**64 - 1, 7]) == ("id IN (18446744073709551615, 7)", ())
     with pytest.raises(ValueError, match="invalid literal"):
         shard.where_ids(["1) OR (1"])
 
 
 def test_a_shard_that_cannot_be_reached_is_named():
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.errors import JobError
-    from streamfrom.spark.source.claims import ClaimShard
-
-    shard = ClaimShard(Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": "int"})
     with pytest.raises(JobError, match=r"127.0.0.1:1 cannot be reached"):
-        shard.count_due()
+        shard_of("int").count_due()
 
 
 def test_no_clock_but_the_servers_says_what_is_due_or_acknowledged():
@@ -59,15 +53,11 @@ def test_no_clock_but_the_servers_says_what_is_due_or_acknowledged():
 
 
 def test_what_is_due_and_how_long_it_is_kept_follow_the_servers_clock(monkeypatch):
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.source.claims import ClaimShard
-
-    shard = ClaimShard(Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": "int"})
+    shard = shard_of("int")
     changed = []
+    asked = "streamfrom.spark.source.claims.ask"
     monkeypatch.setattr(shard, "_with_connection", lambda work: work())
-    monkeypatch.setattr(
-        "streamfrom.spark.source.claims.ask", lambda *given: [(b"86400000001",)]
-    )
+    monkeypatch.setattr(asked, lambda *given: [(b"86400000001",)])
 
     def change(sql, values):
         changed.append(values)

@@ -5,6 +5,9 @@ import time
 
 import pytest
 
+from streamfrom.spark.endpoint import Endpoint
+from streamfrom.spark.fetching import fetch_columns
+from streamfrom.spark.source.claims import ClaimShard
 from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 
 
@@ -15,9 +18,6 @@ LEASE_S = 600.0
 
 @pytest.fixture
 def table(sharded_proxy):
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.source.claims import ClaimShard
-
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     execute(connection, message_table())
     endpoint = Endpoint("127.0.0.1", sharded_proxy.port, "root", "commerce")
@@ -90,8 +90,6 @@ def test_urgent_and_soonest_first_and_only_what_is_due(table):
 
 
 def test_what_was_acked_before_it_was_leased_is_not_taken(table, monkeypatch):
-    from streamfrom.spark.fetching import fetch_columns
-
     connection, opened = table
     execute(connection, "INSERT INTO my_message (id) VALUES (1), (2), (3)")
 

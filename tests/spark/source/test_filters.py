@@ -3,13 +3,23 @@
 from decimal import Decimal
 
 import pytest
+from pyspark.sql.datasource import (
+    EqualTo,
+    GreaterThan,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThanOrEqual,
+    Not,
+    StringContains,
+)
+
+from streamfrom.spark.source.filters import Condition, condition_of
+from streamfrom.spark.source.table_schema import Field, exact_type
 
 
 @pytest.fixture
 def condition():
-    from streamfrom.spark.source.filters import condition_of
-    from streamfrom.spark.source.table_schema import Field, exact_type
-
     kinds = {
         "id": "bigint", "big": "bigint unsigned", "word": "varchar(9)", "doc": "json", "kind": "enum('a')",
         "raw": "varbinary(9)", "day": "date", "odd`name": "int", "bits": "bit(8)", "x": "double",
@@ -19,10 +29,6 @@ def condition():
 
 
 def test_numbers_are_exact(condition):
-    from pyspark.sql.datasource import EqualTo, In, LessThanOrEqual, Not
-
-    from streamfrom.spark.source.filters import Condition
-
     assert condition(EqualTo(("id",), 5)) == Condition("`id` = %s", (5,))
     assert condition(LessThanOrEqual(("big",), Decimal(7))) == Condition(
         "`big` <= %s", (Decimal(7),)
@@ -32,16 +38,12 @@ def test_numbers_are_exact(condition):
 
 
 def test_nulls_are_asked_for_except_where_spark_sees_more_of_them(condition):
-    from pyspark.sql.datasource import IsNotNull, IsNull
-
     assert condition(IsNull(("word",))).sql == "`word` IS NULL"
     assert condition(IsNotNull(("id",))).sql == "`id` IS NOT NULL"
     assert condition(IsNull(("day",))) is None
 
 
 def test_strings_are_looked_for_and_looked_at_again(condition):
-    from pyspark.sql.datasource import EqualTo, In, Not
-
     found = condition(EqualTo(("word",), "a' OR 1=1 -- %s"))
     assert (found.sql, found.values) == ("`word` = %s", ("a' OR 1=1 -- %s",))
     assert not found.is_exact
@@ -50,8 +52,6 @@ def test_strings_are_looked_for_and_looked_at_again(condition):
 
 
 def test_what_is_unsure_is_left_to_spark(condition):
-    from pyspark.sql.datasource import EqualTo, GreaterThan, In, StringContains
-
     for given in [
         EqualTo(("word",), "ü"),
         GreaterThan(("word",), "a"),

@@ -1,9 +1,13 @@
 """The name that users write; what is behind it is tested with real shards beside this."""
 
+import pytest
+from pyspark.sql.types import StructType
+
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.source import MessageSource
+
 
 def test_it_is_called_streamfrom_and_its_manual_names_the_options():
-    from streamfrom.spark.source import MessageSource
-
     assert MessageSource.name() == "streamfrom"
     for option in (
         "proxy",
@@ -22,12 +26,6 @@ def test_it_is_called_streamfrom_and_its_manual_names_the_options():
 
 def test_a_stream_that_cannot_be_says_why_when_it_is_first_asked():
     """What is raised any earlier, Spark replaces with an error of its own."""
-    import pytest
-    from pyspark.sql.types import StructType
-
-    from streamfrom.spark.errors import RequestError
-    from streamfrom.spark.source import MessageSource
-
     options = {"proxy": "mysql://me@db:1/ks", "table": "t", "where": "id = 1"}
     reader = MessageSource(options).streamReader(StructType())
     with pytest.raises(RequestError, match="option where is for"):

@@ -1,8 +1,10 @@
 """What is held is renewed, what is not is not, and a shard that is away does not end it."""
 
+import threading
 from typing import Any
 
 from streamfrom.spark.errors import JobError
+from streamfrom.spark.source.lease import LeaseRenewer
 
 
 class Recorder:
@@ -19,8 +21,6 @@ class Recorder:
 
 
 def test_only_what_is_held_is_renewed_until_it_stops():
-    from streamfrom.spark.source.lease import LeaseRenewer
-
     renewed: list[Any] = []
     opened: Any = lambda name: Recorder(name, renewed)  # noqa: E731
     renewer = LeaseRenewer(opened, 3600.0)
@@ -40,10 +40,6 @@ def test_only_what_is_held_is_renewed_until_it_stops():
 
 
 def test_it_beats_by_itself_several_times_in_a_lease():
-    import threading
-
-    from streamfrom.spark.source.lease import LeaseRenewer
-
     beaten = threading.Event()
 
     class Telling(Recorder):

@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.source.offsets import FeedOffset, QueueOffset, feed_offset, queue_offset
 from tests.cases import cases
 
 
@@ -12,13 +14,6 @@ SHARDS = ("-80", "80-")
 
 
 def test_offsets_come_back_from_json_as_they_were():
-    from streamfrom.spark.source.offsets import (
-        FeedOffset,
-        QueueOffset,
-        feed_offset,
-        queue_offset,
-    )
-
     queue = QueueOffset("ks.t", 3, {"-80": {1: [1, 2], 7: [3]}, "80-": {1: ["a'", "ff00"]}})
     assert queue_offset(json.loads(json.dumps(queue.json())), "ks.t", SHARDS) == queue
     feed = FeedOffset("ks.t", {"-80": 2**62})
@@ -27,8 +22,5 @@ def test_offsets_come_back_from_json_as_they_were():
 
 @cases(told=ast.literal_eval, what=str)
 def test_a_checkpoint_of_another_query_is_refused(told, what):
-    from streamfrom.spark.errors import RequestError
-    from streamfrom.spark.source.offsets import queue_offset
-
     with pytest.raises(RequestError, match=f"{what}.*checkpointLocation of its own"):
         queue_offset(told, "ks.t", SHARDS)

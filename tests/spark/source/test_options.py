@@ -4,6 +4,9 @@ import ast
 
 import pytest
 
+from streamfrom.spark.endpoint import Endpoint
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.source.options import Options, parse_options
 from tests.cases import cases
 
 
@@ -11,16 +14,10 @@ GIVEN = {"proxy": "mysql://me@db:1/ks", "table": "t"}
 
 
 def test_defaults_and_names_in_any_case():
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.source.options import Options, parse_options
-
     assert parse_options(GIVEN) == Options(Endpoint("db", 1, "me", "ks"), "t")
     more = {
-        "MAXROWSPERBATCH": "7",
-        "leaseseconds": "1.5",
-        "shards": " -80 ,80-",
-        "FEED": "acked",
-    }
+        "MAXROWSPERBATCH": "7", "leaseseconds": "1.5", "shards": " -80 ,80-", "FEED": "acked",
+    }  # fmt: skip
     found = parse_options(GIVEN | more)
     assert (found.max_rows_per_batch, found.lease_s, found.feed) == (7, 1.5, "acked")
     assert found.shards == ("-80", "80-")
@@ -28,8 +25,6 @@ def test_defaults_and_names_in_any_case():
 
 
 def test_the_password_comes_from_the_environment_and_is_not_shown(monkeypatch):
-    from streamfrom.spark.source.options import parse_options
-
     monkeypatch.setenv("MY_PASSWORD", "geheim")
     found = parse_options(GIVEN | {"password_env": "MY_PASSWORD"})
     assert found.endpoint.password == "geheim"
@@ -38,9 +33,6 @@ def test_the_password_comes_from_the_environment_and_is_not_shown(monkeypatch):
 
 @cases(more=ast.literal_eval, what=str)
 def test_a_mistake_is_named(more, what):
-    from streamfrom.spark.errors import RequestError
-    from streamfrom.spark.source.options import parse_options
-
     with pytest.raises(RequestError) as caught:
         parse_options(GIVEN | more)
     assert what in str(caught.value)

@@ -2,10 +2,16 @@
 
 import threading
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
+from pyspark.sql.streaming.datasource import ReadMaxRows
 
+from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import JobError
+from streamfrom.spark.source.batch import TablePartition
+from streamfrom.spark.source.options import Options
+from streamfrom.spark.source.queue import QueueReader, shares_of
 
 
 class Shards:
@@ -47,10 +53,6 @@ class Shards:
 
 @pytest.fixture
 def reader_of(monkeypatch):
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.source.options import Options
-    from streamfrom.spark.source.queue import QueueReader
-
     def reader_of(shards, acknowledge="commit"):
         options = Options(Endpoint("h", 1, "u", "ks"), "t", acknowledge=acknowledge)
         reader = QueueReader(options, tuple(shards.left), (), {"id": "int"})
@@ -68,8 +70,6 @@ def pauses(monkeypatch):
 
 
 def limit(rows):
-    from pyspark.sql.streaming.datasource import ReadMaxRows
-
     return ReadMaxRows(rows)
 
 
@@ -184,13 +184,6 @@ def test_with_never_whoever_runs_the_batch_acknowledges(reader_of):
 
 
 def test_a_row_may_tell_its_shard(monkeypatch):
-    import pyarrow as pa
-
-    from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.source.batch import TablePartition
-    from streamfrom.spark.source.options import Options
-    from streamfrom.spark.source.queue import QueueReader
-
     batch = pa.RecordBatch.from_pydict({"id": [1, 2], "word": ["a", "b"]})
     monkeypatch.setattr("streamfrom.spark.source.queue.read_part", lambda *given: iter([batch]))
     options = Options(Endpoint("h", 1, "u", "ks"), "t")
@@ -217,8 +210,6 @@ def test_a_shard_takes_over_what_others_leave_of_the_room(reader_of):
 
 @given(st.integers(1, 10_000), st.integers(1, 40))
 def test_shares_add_up_and_are_even(room, count):
-    from streamfrom.spark.source.queue import shares_of
-
     shares = shares_of(room, [str(number) for number in range(count)])
     assert sum(shares.values()) == room
     assert max(shares.values()) - min(shares.values()) <= 1

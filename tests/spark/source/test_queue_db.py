@@ -2,6 +2,7 @@
 
 import pytest
 
+from streamfrom.spark.source import register
 from tests.fixtures.streams import eventually, message_table, rows as rows_of, run as execute
 from tests.spark.killed import servers_on_mysql_with_kills
 
@@ -11,8 +12,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
 
 @pytest.fixture
 def queue(sharded_proxy, spark, tmp_path):
-    from streamfrom.spark.source import register
-
     register(spark)
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     execute(connection, message_table(columns="word VARCHAR(20)"))

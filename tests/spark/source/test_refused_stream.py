@@ -4,6 +4,9 @@ import os
 
 import pytest
 
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.source.refused_stream import told_plainly
+
 
 @pytest.fixture
 def switch(monkeypatch):
@@ -15,8 +18,6 @@ def switch(monkeypatch):
 
 
 def fail(error):
-    from streamfrom.spark.source.refused_stream import told_plainly
-
     with pytest.raises(type(error)), told_plainly():
         raise error
     return os.environ["SPARK_HIDE_TRACEBACK"]
@@ -26,8 +27,6 @@ def fail(error):
     "name", ["PYTHON_WORKER_FACTORY_SECRET", "PYTHON_WORKER_FACTORY_SOCK_DIR"]
 )
 def test_a_worker_that_ends_with_a_sentence_sends_no_trace(switch, name):
-    from streamfrom.spark.errors import RequestError
-
     switch.setenv(name, "x")
     assert fail(RequestError("ks has no shard '-8'")) == "1"
 
@@ -38,6 +37,4 @@ def test_what_nobody_foresaw_keeps_its_trace(switch):
 
 
 def test_outside_of_a_worker_the_traces_of_others_are_not_touched(switch):
-    from streamfrom.spark.errors import RequestError
-
     assert not fail(RequestError("no"))

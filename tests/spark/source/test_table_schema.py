@@ -4,20 +4,25 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.source.table_schema import (
+    Field,
+    arrow_batch,
+    asked_for,
+    ddl_of,
+    exact_type,
+)
 from tests.cases import cases
 
 
 @cases(mysql_type=str, spark_type=str)
 def test_each_type_has_one_that_holds_all_its_values(mysql_type, spark_type):
-    from streamfrom.spark.source.table_schema import exact_type
-
     assert exact_type(mysql_type) == spark_type
 
 
 def test_a_date_that_no_calendar_has_is_null_beside_others_that_are_not():
-    from streamfrom.spark.source.table_schema import Field, arrow_batch
-
     day = Field("day", "day", "date", "date")
     at = Field("at", "at", "datetime(6)", "timestamp_ntz")
     days = pa.array([b"2024-02-29", b"2024-02-00", b"0000-00-00", b"2024-03-01"])
@@ -31,8 +36,6 @@ def test_a_date_that_no_calendar_has_is_null_beside_others_that_are_not():
 
 
 def test_bits_are_numbers():
-    from streamfrom.spark.source.table_schema import Field, arrow_batch
-
     fields = [
         Field("one", "one", "bit(1)", "boolean"),
         Field("all", "all", "bit(64)", "decimal(20,0)"),
@@ -46,11 +49,6 @@ def test_bits_are_numbers():
 
 
 def test_a_schema_chooses_columns_and_types_that_lose_nothing():
-    from pyspark.sql.types import IntegerType, LongType, StringType, StructType
-
-    from streamfrom.spark.errors import RequestError
-    from streamfrom.spark.source.table_schema import Field, asked_for, ddl_of
-
     fields = [
         Field("id", "id", "bigint unsigned", "decimal(20,0)"),
         Field("raw", "raw", "blob", "binary"),

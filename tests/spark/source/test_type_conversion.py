@@ -3,13 +3,14 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from pyspark.sql import types as t
+from pyspark.sql.types import BinaryType, TimestampType
+
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.source.type_conversion import converter
 
 
 def test_types_that_fit_are_taken():
-    from pyspark.sql import types as t
-
-    from streamfrom.spark.source.type_conversion import converter
-
     assert converter("c", t.LongType(), "bigint(20)")(7) == 7
     assert converter("c", t.BooleanType(), "bit(1)")(True) == 1
     assert converter("c", t.DecimalType(10, 2), "decimal(12,2)")(7) == 7
@@ -20,21 +21,11 @@ def test_types_that_fit_are_taken():
 
 
 def test_bytes_to_which_a_server_would_add_zeros_are_refused():
-    from pyspark.sql.types import BinaryType
-
-    from streamfrom.spark.errors import JobError
-    from streamfrom.spark.source.type_conversion import converter
-
     with pytest.raises(JobError, match="add zeros to b'a': bring all 3 bytes"):
         converter("c", BinaryType(), "binary(3)")(b"a")
 
 
 def test_types_that_would_be_rounded_cut_or_guessed_are_refused():
-    from pyspark.sql import types as t
-
-    from streamfrom.spark.errors import RequestError
-    from streamfrom.spark.source.type_conversion import converter
-
     for kind, mysql_type in [
         (t.DoubleType(), "bigint(20)"),
         (t.DoubleType(), "decimal(10,2)"),
@@ -54,11 +45,6 @@ def test_types_that_would_be_rounded_cut_or_guessed_are_refused():
 
 
 def test_a_moment_is_sent_in_utc_with_the_digits_that_the_column_has():
-    from pyspark.sql.types import TimestampType
-
-    from streamfrom.spark.errors import JobError
-    from streamfrom.spark.source.type_conversion import converter
-
     at = datetime(2024, 1, 1, 1, 0, 0, 120000, timezone(timedelta(hours=2)))
     assert converter("c", TimestampType(), "timestamp(2)")(at) == "2023-12-31 23:00:00.12"
     with pytest.raises(JobError, match="cut it to 1 digits"):

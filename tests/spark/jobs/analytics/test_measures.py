@@ -4,6 +4,17 @@ from typing import Any
 
 import pytest
 
+from streamfrom.spark.jobs.analytics.measures import (
+    GROUPINGS,
+    attempts,
+    measure,
+    oldest,
+    poison,
+    waits,
+    with_window,
+    written,
+)
+
 
 pytestmark = pytest.mark.spark
 
@@ -34,8 +45,6 @@ def acked(spark):
 
 
 def test_counts_add_up_and_percentiles_leave_out_what_is_not_known(acked):
-    from streamfrom.spark.jobs.analytics.measures import measure
-
     total = measure(acked, "ks.t").collect()[0]
     assert (total.acked, total.sent_once, total.retried, total.never_sent) == (102, 91, 10, 1)
     assert (total.retries, total.retries_max, total.skewed) == (10, 1, 1)
@@ -47,8 +56,6 @@ def test_counts_add_up_and_percentiles_leave_out_what_is_not_known(acked):
 
 
 def test_each_grouping_computes_its_own(acked):
-    from streamfrom.spark.jobs.analytics.measures import GROUPINGS, measure, with_window
-
     frame = with_window(acked, "acked_ns", 60 * S)
     shards = {
         row.shard: row.acked for row in measure(frame, "t", GROUPINGS["by_shard"]).collect()
@@ -61,16 +68,12 @@ def test_each_grouping_computes_its_own(acked):
 
 
 def test_nothing_acknowledged_is_a_row_of_zeros(acked):
-    from streamfrom.spark.jobs.analytics.measures import measure
-
     total = measure(acked.limit(0), "t").collect()[0]
     assert (total.acked, total.retries, total.to_ack_known) == (0, 0, 0)
     assert total.to_ack_p50_ms is None
 
 
 def test_attempts_and_arrivals_are_counted(acked):
-    from streamfrom.spark.jobs.analytics.measures import attempts, with_window, written
-
     assert {row.sends: row.acked for row in attempts(acked, "t").collect()} == {
         0: 1,
         1: 91,
@@ -84,8 +87,6 @@ def test_attempts_and_arrivals_are_counted(acked):
 
 
 def test_what_waits_is_counted_by_state_and_the_worst_come_first(spark):
-    from streamfrom.spark.jobs.analytics.measures import oldest, poison, waits
-
     def row(ident, sends, state, overdue_s=None, next_s=0, created=None):
         overdue = None if overdue_s is None else overdue_s * S
         return ("-", ident, None, 0, sends, next_s * S, created, 0, state, overdue, None, False)
@@ -102,11 +103,8 @@ def test_what_waits_is_counted_by_state_and_the_worst_come_first(spark):
     )
     counted = {row.state: row for row in waits(frame, "t", 7).collect()}
     assert {state: row.messages for state, row in counted.items()} == {
-        "ready": 1,
-        "ready again": 2,
-        "in_flight": 1,
-        "scheduled": 1,
-    }
+        "ready": 1, "ready again": 2, "in_flight": 1, "scheduled": 1,
+    }  # fmt: skip
     assert counted["ready again"].overdue_max_ms == 3000.0
     assert counted["scheduled"].until_max_ms == 4000.0
     assert sum(row.suspects for row in counted.values()) == 3

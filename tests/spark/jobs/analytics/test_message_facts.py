@@ -2,8 +2,16 @@
 
 import pytest
 
+from streamfrom.engine.messaging.table import message_ids
 from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.spark.jobs.analytics.message_facts import (
+    ID_EPOCH_NS,
+    ID_STEP_NS,
+    Told,
+    acked_facts,
+    waiting_facts,
+)
 from streamfrom.spark.jobs.reading import SHARD
 
 
@@ -15,8 +23,6 @@ ROW = f"{SHARD} string, id string, priority bigint, epoch bigint, time_next bigi
 
 
 def acked(spark, rows, told, extra="tenant string, made bigint, due bigint, got bigint"):
-    from streamfrom.spark.jobs.analytics.message_facts import acked_facts
-
     frame = spark.createDataFrame(
         [("-80", "a", 0, epoch, None, ack, *more) for epoch, ack, *more in rows],
         f"{ROW}, {extra}",
@@ -25,8 +31,6 @@ def acked(spark, rows, told, extra="tenant string, made bigint, due bigint, got 
 
 
 def test_delays_are_from_the_columns_that_tell(spark):
-    from streamfrom.spark.jobs.analytics.message_facts import Told
-
     told = Told(tenant="tenant", created="made", due="due", delivered="got")
     rows = [
         (3, NOW + 9 * S, "acme", NOW, NOW + 2 * S, NOW + 3 * S),
@@ -42,16 +46,12 @@ def test_delays_are_from_the_columns_that_tell(spark):
 
 
 def test_without_a_column_for_the_delivery_the_lag_is_that_of_acks_after_one_send(spark):
-    from streamfrom.spark.jobs.analytics.message_facts import Told
-
     rows = [(sends, NOW + 5 * S, None, NOW, None, None) for sends in (0, 1, 2)]
     facts = acked(spark, rows, Told(created="made"))
     assert [row.lag_ns for row in facts] == [None, 5 * S, None]
 
 
 def test_datetimes_and_other_units_are_read_and_nonsense_is_unknown(spark):
-    from streamfrom.spark.jobs.analytics.message_facts import Told
-
     rows = [
         (1, NOW, "2027-01-15 07:59:58.5", NOW // S - 4),
         (1, NOW, "0000-00-00 00:00:00", 0),
@@ -65,14 +65,6 @@ def test_datetimes_and_other_units_are_read_and_nonsense_is_unknown(spark):
 
 
 def test_the_time_of_an_id_is_computed_and_ids_of_others_have_none(spark):
-    from streamfrom.engine.messaging.table import message_ids
-    from streamfrom.spark.jobs.analytics.message_facts import (
-        ID_EPOCH_NS,
-        ID_STEP_NS,
-        Told,
-        acked_facts,
-    )
-
     assert (message_ids.EPOCH_NS, message_ids.STEP_NS) == (ID_EPOCH_NS, ID_STEP_NS)
     made = message_ids.first_id(NOW) + 3 * message_ids.COUNTS + 7
     rows = [("-80", ident, 1, None, NOW + 5 * S) for ident in (made, 7, 1 << 60)]
@@ -86,8 +78,6 @@ def test_the_time_of_an_id_is_computed_and_ids_of_others_have_none(spark):
 
 
 def test_what_waits_has_a_state_and_an_age_by_its_own_servers_clock(spark):
-    from streamfrom.spark.jobs.analytics.message_facts import Told, waiting_facts
-
     rows = [
         ("-80", "new", None, 0, 0, None, NOW - 7 * S),
         ("-80", "null", 1, 0, None, None, None),
@@ -104,32 +94,18 @@ def test_what_waits_has_a_state_and_an_age_by_its_own_servers_clock(spark):
         row.id: row for row in waiting_facts(frame, Told(created="made"), clocks).collect()
     }
     assert {name: row.state for name, row in facts.items()} == {
-        "new": "ready",
-        "null": "ready",
-        "late": "ready again",
-        "sent": "in_flight",
-        "later": "scheduled",
-        "parked": "parked",
-        "blocked": "blocked",
-        "ahead": "ready",
-    }
+        "new": "ready", "null": "ready", "late": "ready again", "sent": "in_flight", "later": "scheduled",
+        "parked": "parked", "blocked": "blocked", "ahead": "ready",
+    }  # fmt: skip
     assert {name: row.overdue_ns for name, row in facts.items()} == {
-        "new": 7 * S,
-        "null": None,
-        "late": 3 * S,
-        "sent": None,
-        "later": None,
-        "parked": None,
-        "blocked": None,
-        "ahead": 7 * S,
-    }
+        "new": 7 * S, "null": None, "late": 3 * S, "sent": None, "later": None, "parked": None,
+        "blocked": None, "ahead": 7 * S,
+    }  # fmt: skip
     assert facts["late"].age_ns == 60 * S
     assert [name for name, row in facts.items() if row.is_skewed] == ["later"]
 
 
 def test_the_first_layout_has_no_priority_and_ids_may_be_binary(spark):
-    from streamfrom.spark.jobs.analytics.message_facts import Told, waiting_facts
-
     frame = spark.createDataFrame(
         [("-", bytearray(b"\xff\x01"), 1, None)],
         f"{SHARD} string, id binary, epoch bigint, time_next bigint",

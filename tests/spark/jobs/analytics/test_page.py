@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from streamfrom.spark.jobs.analytics.page import Results, page
+
 
 S = 10**9
 LOW = 1_800_000_000 * S
@@ -53,8 +55,6 @@ def message(**more):
 
 @pytest.fixture
 def results():
-    from streamfrom.spark.jobs.analytics.page import Results
-
     waits = [
         {"state": state, "messages": many, "overdue_max_ms": 61_000.0, "until_max_ms": 5000.0}
         | {"age_max_ms": None, "suspects": suspects}
@@ -89,8 +89,6 @@ def results():
 
 
 def read(results):
-    from streamfrom.spark.jobs.analytics.page import page
-
     html = page(results)
     reader = Reader()
     reader.feed(html)

@@ -2,21 +2,17 @@
 
 import pytest
 
+from streamfrom.spark.jobs.analytics.message_facts import Told
+from streamfrom.spark.jobs.analytics.provenance import basis, warnings
+
 
 S = 10**9
 FINE = {
-    "acked": 10,
-    "skewed": 0,
-    "to_ack_known": 10,
-    "to_ack_p50_ms": 5.0,
-    "to_ack_p99_ms": 9.0,
-}
+    "acked": 10, "skewed": 0, "to_ack_known": 10, "to_ack_p50_ms": 5.0, "to_ack_p99_ms": 9.0,
+}  # fmt: skip
 
 
 def said(total=FINE, waits=(), clocks=None, later=0, created="made"):
-    from streamfrom.spark.jobs.analytics.message_facts import Told
-    from streamfrom.spark.jobs.analytics.provenance import warnings
-
     return warnings(total, waits, clocks or {"-80": 0}, 0, later, Told(created=created))
 
 
@@ -48,9 +44,6 @@ def test_each_doubt_is_a_sentence(doubt, told):
 
 
 def test_what_is_not_known_is_said():
-    from streamfrom.spark.jobs.analytics.message_facts import Told
-    from streamfrom.spark.jobs.analytics.provenance import basis
-
     bare = dict(basis(Told(), 5))
     assert bare["Time to acknowledge"].startswith("Not known")
     assert bare["Delivery lag"].startswith("Not known")

@@ -3,6 +3,9 @@
 import pytest
 
 from streamfrom.spark.errors import RequestError
+from streamfrom.spark.jobs.consume.dead_letters import DeadFolder, dead_columns
+from streamfrom.spark.jobs.consume.sinks import FolderSink
+from streamfrom.spark.jobs.writing import TargetColumn
 
 
 pytestmark = pytest.mark.spark
@@ -11,8 +14,6 @@ NAMES = ["id", "priority", "epoch", "time_next", "time_acked", "word"]
 
 
 def targets(**columns):
-    from streamfrom.spark.jobs.writing import TargetColumn
-
     return [TargetColumn(name, kind) for name, kind in columns.items()]
 
 
@@ -22,8 +23,6 @@ def frame_of(spark):
 
 
 def test_a_table_gets_the_message_and_what_it_asks_for_besides(spark):
-    from streamfrom.spark.jobs.consume.dead_letters import dead_columns
-
     kinds = {"id": "bigint", "WORD": "text", "epoch": "bigint", "time_next": "bigint"}
     plain = dead_columns(["id", "epoch", "word"], targets(**kinds))
     assert frame_of(spark).select(*plain).collect() == [(1, "w")]
@@ -33,16 +32,11 @@ def test_a_table_gets_the_message_and_what_it_asks_for_besides(spark):
 
 
 def test_a_table_that_would_lose_a_column_is_refused(spark):
-    from streamfrom.spark.jobs.consume.dead_letters import dead_columns
-
     with pytest.raises(RequestError, match="lacks priority, word"):
         dead_columns(NAMES, targets(id="bigint", error="text"))
 
 
 def test_a_folder_has_what_the_last_try_of_a_batch_put_there(spark, tmp_path):
-    from streamfrom.spark.jobs.consume.dead_letters import DeadFolder
-    from streamfrom.spark.jobs.consume.sinks import FolderSink
-
     dead = DeadFolder(FolderSink(tmp_path, "abc"))
     dead.put(0, None)
     dead.put(1, frame_of(spark))

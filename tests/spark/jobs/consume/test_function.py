@@ -3,12 +3,11 @@
 import pytest
 
 from streamfrom.spark.errors import RequestError
+from streamfrom.spark.jobs.consume.function import checked, load_function
 from tests.spark.jobs.consume.functions import FUNCTIONS, broken, kept, nothing, twice
 
 
 def load(text):
-    from streamfrom.spark.jobs.consume.function import load_function
-
     return load_function(text)
 
 
@@ -46,8 +45,6 @@ def test_a_file_that_fails_is_told(tmp_path):
 
 @pytest.mark.spark
 def test_a_function_is_tried_without_messages_before_any_is_taken(spark):
-    from streamfrom.spark.jobs.consume.function import checked
-
     empty = spark.createDataFrame([], "id bigint, word string")
     assert checked(kept, empty).columns == ["id", "word"]
     for function, said in (

@@ -6,14 +6,14 @@ import pyarrow.dataset as ds
 import pytest
 
 from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome, Checkpoint
+from streamfrom.spark.jobs.consume.sinks import ConsoleSink, FolderSink, written
+from streamfrom.spark.source.writer import Written
 
 
 pytestmark = pytest.mark.spark
 
 
 def test_a_folder_appears_whole_with_how_the_batch_ended(spark, tmp_path):
-    from streamfrom.spark.jobs.consume.sinks import FolderSink
-
     folder = FolderSink(tmp_path, "abc")
     seven = spark.range(7)
     assert folder.write(3, seven) == 7
@@ -36,8 +36,6 @@ def test_a_folder_appears_whole_with_how_the_batch_ended(spark, tmp_path):
 
 
 def test_lines_are_printed_once_the_batch_is_done(spark, tmp_path, capsys):
-    from streamfrom.spark.jobs.consume.sinks import ConsoleSink
-
     console = ConsoleSink(Checkpoint(tmp_path))
     rows = spark.createDataFrame([(1, "é"), (2, None)], "id bigint, word string")
     assert console.write(0, rows) == 2
@@ -49,9 +47,6 @@ def test_lines_are_printed_once_the_batch_is_done(spark, tmp_path, capsys):
 
 
 def test_all_rows_that_were_given_to_a_table_are_counted(spark):
-    from streamfrom.spark.jobs.consume.sinks import written
-    from streamfrom.spark.source.writer import Written
-
     class Fake:
         def write(self, arrow):
             return Written(sum(batch.num_rows for batch in arrow), 0)

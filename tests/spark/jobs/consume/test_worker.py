@@ -4,6 +4,7 @@ import pytest
 
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome
+from streamfrom.spark.jobs.consume.worker import Worker
 from streamfrom.spark.jobs.progress import Progress
 from tests.spark.jobs.consume.functions import kept
 
@@ -69,8 +70,6 @@ def queue():
 
 
 def worker_of(queue, function=kept, **more):
-    from streamfrom.spark.jobs.consume.worker import Worker
-
     shards = {name: queue.shard(name) for name in ("-80", "80-")}
     settings = {"max_attempts": 2, "retry_s": 30.0} | more
     return Worker(function, queue, queue, shards, Progress(), **settings)
@@ -169,13 +168,8 @@ def test_a_batch_of_nothing_leaves_nothing(spark, queue):
 def test_waits_double_up_to_an_hour(queue):
     worker = worker_of(queue)
     assert [worker.wait_s(epoch) for epoch in (0, 1, 2, 3, 8, 9999)] == [
-        30,
-        30,
-        60,
-        120,
-        3600,
-        3600,
-    ]
+        30, 30, 60, 120, 3600, 3600,
+    ]  # fmt: skip
     assert worker_of(queue, retry_s=9000.0).wait_s(5) == 9000
     assert queue.outcomes == {}
     assert BatchOutcome(0, 0).left == {}

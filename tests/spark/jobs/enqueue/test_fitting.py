@@ -6,6 +6,8 @@ from decimal import Decimal
 import pytest
 
 from streamfrom.spark.errors import RequestError
+from streamfrom.spark.jobs.enqueue.fitting import fitted, matched, misfits
+from streamfrom.spark.jobs.writing import TargetColumn
 
 
 pytestmark = pytest.mark.spark
@@ -14,15 +16,11 @@ ID = {"mysql_type": "bigint(20)", "takes_null": False, "is_required": True}
 
 
 def target(name="c", **more):
-    from streamfrom.spark.jobs.writing import TargetColumn
-
     return TargetColumn(name, **({"mysql_type": "int(11)"} | more))
 
 
 def tried(spark, mysql_type, values, kind="string"):
     """Return the value as the server is sent it, or False where it does not fit."""
-    from streamfrom.spark.jobs.enqueue.fitting import fitted
-
     frame = spark.createDataFrame([(value,) for value in values], f"c {kind}")
     fit = fitted(frame, "c", target(mysql_type=mysql_type))
     rows = frame.select(fit.value.alias("value"), fit.fits.alias("fits")).collect()
@@ -89,8 +87,6 @@ def test_what_no_column_takes_is_refused(spark):
 
 
 def test_columns_are_matched_by_name_and_what_is_wrong_is_named():
-    from streamfrom.spark.jobs.enqueue.fitting import matched
-
     table = [
         target("id", **ID),
         target("epoch"),
@@ -113,8 +109,6 @@ def test_columns_are_matched_by_name_and_what_is_wrong_is_named():
 
 
 def test_misfits_are_counted_with_an_example(spark):
-    from streamfrom.spark.jobs.enqueue.fitting import fitted, misfits
-
     frame = spark.createDataFrame([("1",), ("x",), (None,), ("y",)], "c string")
     needed = fitted(frame, "c", target(takes_null=False))
     (told,) = misfits(frame, [("c", needed)])

@@ -1,6 +1,15 @@
 """Ids and times that a retry gives again."""
 
 import pytest
+from pyspark.sql import functions as F
+
+from streamfrom.spark.jobs.enqueue.identity import (
+    clashes,
+    derived_id,
+    one_each,
+    with_content,
+    with_due,
+)
 
 
 pytestmark = pytest.mark.spark
@@ -9,10 +18,6 @@ S = 10**9
 
 
 def test_an_id_is_made_of_values_however_they_are_typed_or_divided(spark):
-    from pyspark.sql import functions as F
-
-    from streamfrom.spark.jobs.enqueue.identity import derived_id
-
     typed = spark.createDataFrame([(1, "a"), (2, None), (None, "2")], "n int, t string")
     texts = typed.select(F.col("n").cast("string"), "t").repartition(3)
     for is_integer in (True, False):
@@ -32,8 +37,6 @@ def test_an_id_is_made_of_values_however_they_are_typed_or_divided(spark):
 
 
 def test_equal_rows_are_one_message_and_differing_ones_clash(spark):
-    from streamfrom.spark.jobs.enqueue.identity import clashes, one_each, with_content
-
     rows = [(1, "a"), (1, "a"), (2, "b"), (3, None), (3, "x")]
     frame = with_content(spark.createDataFrame(rows, "id int, body string"))
     assert [row.id for row in clashes(frame).collect()] == [3]
@@ -42,8 +45,6 @@ def test_equal_rows_are_one_message_and_differing_ones_clash(spark):
 
 
 def test_messages_become_due_evenly_and_the_same_however_they_are_divided(spark):
-    from streamfrom.spark.jobs.enqueue.identity import with_due
-
     def due(parts):
         frame = with_due(spark.range(100).repartition(parts), 7 * S, 4)
         return {row.id: row.time_next for row in frame.collect()}
