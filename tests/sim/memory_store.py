@@ -27,7 +27,6 @@ from streamfrom.engine.messaging.table.message import (
     AckWrites,
     ClaimedRow,
     ClaimResult,
-    LeaseWrite,
     LeaseWrites,
     MessageKey,
     Purged,
@@ -58,15 +57,11 @@ from tests.sim.stored_rows import StoredRow as StoredRow, answer as answer, by_i
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+    from collections.abc import Awaitable, Callable
 
     from streamfrom.engine.clock import Clock
-    from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
-    from streamfrom.engine.messaging.leases.leases import Lease
-    from streamfrom.engine.messaging.queue.poll import PollRequest, PollResult
-    from streamfrom.engine.messaging.table.groups import FireRequest
-    from streamfrom.engine.messaging.table.message import Refusals
-    from streamfrom.engine.messaging.upkeep.partitions import Partition, Partitions
+    from streamfrom.engine.messaging.queue.poll import PollResult
+    from streamfrom.engine.messaging.upkeep.partitions import Partitions
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
@@ -77,14 +72,7 @@ DEFAULT_COMMENT: Final = (
 )
 
 
-def raw_table(
-    name: str,
-    comment: str = DEFAULT_COMMENT,
-    *,
-    id_type: str = "bigint",
-    texts: Sequence[str] = (),
-    numbers: Sequence[str] = (),
-) -> RawTable:
+def raw_table(name, comment=DEFAULT_COMMENT, *, id_type="bigint", texts=(), numbers=()):
     """Return the definition of a message table of the current layout, as recommended. texts, numbers: its further columns."""
     return RawTable(
         name=name,
@@ -107,18 +95,18 @@ def raw_table(
     )
 
 
-def loaded(raw: RawTable, keyspace: str = "ks") -> MessageTable:
+def loaded(raw, keyspace="ks"):
     """Return the table that *raw* defines; a definition with a fault is an AssertionError."""
     table = load(keyspace, raw)
     assert isinstance(table, MessageTable), table
     return table
 
 
-async def _no_pause(_call: str, _shard: ShardName) -> None:
+async def _no_pause(_call, _shard):
     await asyncio.sleep(0)
 
 
-def _takes_all(_tried: Tried, _row: StoredRow) -> bool:
+def _takes_all(_tried, _row):
     return False
 
 
@@ -134,9 +122,7 @@ class MemoryStore:
     partitioned: dict[tuple[str, ShardName, str], Partitions] = field(default_factory=dict)
     refuses: Callable[[Tried, StoredRow], bool] = _takes_all
 
-    async def depths(
-        self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
-    ) -> dict[str, Depth]:
+    async def depths(self, keyspace, shard, tables):
         """See `Store.depths`; here they are exact."""
         async with self._call("depths", shard):
             found = {}
@@ -149,28 +135,24 @@ class MemoryStore:
 
     # What a test does to the tables, as a client would
 
-    def create(self, keyspace: str, *tables: RawTable) -> None:
+    def create(self, keyspace, *tables):
         """Create tables, or replace their definitions and keep the rows."""
         self.definitions.setdefault(keyspace, {}).update({raw.name: raw for raw in tables})
 
-    def drop(self, keyspace: str, name: str) -> None:
+    def drop(self, keyspace, name):
         """Drop a table."""
         del self.definitions[keyspace][name]
 
-    def table(self, keyspace: str, shard: ShardName, name: str) -> dict[bytes, StoredRow]:
+    def table(self, keyspace, shard, name):
         """Return the rows of a table by the literals of their ids."""
         return self.rows.setdefault((keyspace, shard, name), {})
 
-    def insert(
-        self, keyspace: str, shard: ShardName, name: str, *rows: StoredRow
-    ) -> tuple[MessageKey, ...]:
+    def insert(self, keyspace, shard, name, *rows):
         """Commit new rows; return their keys."""
         self.table(keyspace, shard, name).update((row.id, row) for row in rows)
         return tuple(MessageKey(row.id, row.priority, row.time_next_ns or 0) for row in rows)
 
-    def ack(
-        self, keyspace: str, shard: ShardName, name: str, ids: Iterable[bytes]
-    ) -> tuple[bytes, ...]:
+    def ack(self, keyspace, shard, name, ids):
         """Commit an ack; return the ids that it newly acked."""
         table = self.table(keyspace, shard, name)
         acked = [i for i in ids if i in table and table[i].time_acked_ns is None]
@@ -182,7 +164,7 @@ class MemoryStore:
             table[ident].time_next_ns = None
         return tuple(acked)
 
-    def _is_lazy(self, keyspace: str, name: str) -> bool:
+    def _is_lazy(self, keyspace, name):
         raw = self.definitions.get(keyspace, {}).get(name)
         return raw is not None and parse_comment(raw.comment).lease_delay_ns > 0
 
@@ -212,35 +194,22 @@ class MemoryStore:
             case _:
                 raise AssertionError(job)
 
-    async def discover(
-        self,
-        keyspace: str,
-        shard: ShardName,
-        names: Collection[str] | None = None,
-        placed: Collection[str] = (),
-        running: Collection[str] = (),
-    ) -> tuple[RawTable, ...]:
+    async def discover(self, keyspace, shard, names=None, placed=(), running=()):
         """Return the definitions, the same for every shard."""
         async with self._call("discover", shard):
             found = self.definitions.get(keyspace, {})
             return tuple(raw for name, raw in found.items() if names is None or name in names)
 
-    async def come_or_gone(
-        self, keyspace: str, shard: ShardName, known: Collection[str]
-    ) -> frozenset[str]:
+    async def come_or_gone(self, keyspace, shard, known):
         """Compare the definitions with *known*."""
         async with self._call("come_or_gone", shard):
             return frozenset(self.definitions.get(keyspace, {})).symmetric_difference(known)
 
-    async def read_hidden(
-        self, keyspace: str, shard: ShardName, names: Collection[str] | None = None
-    ) -> HiddenDefinitions:
+    async def read_hidden(self, keyspace, shard, names=None):
         """Return that nothing writes to tables that statements do not name."""
         return HiddenDefinitions()
 
-    async def poll(
-        self, table: MessageTable, shard: ShardName, request: PollRequest
-    ) -> PollResult:
+    async def poll(self, table, shard, request):
         """Answer the poll's own questions, one at a time."""
         self.calls.append(("poll", shard))
         rows = self.table(table.keyspace, shard, table.name)
@@ -256,9 +225,7 @@ class MemoryStore:
                 await self.pause("poll", shard)
                 return result
 
-    async def claim(
-        self, table: MessageTable, shard: ShardName, request: ClaimRequest
-    ) -> ClaimResult:
+    async def claim(self, table, shard, request):
         """Read what was never sent, if leases are lazy, and claim what is still due and not locked."""
         async with self._call("claim", shard):
             now_ns = self.clock.time_ns()
@@ -348,9 +315,7 @@ class MemoryStore:
                 return replace(result, parked=tuple(spent))
             return replace(result, dead=tuple(spent))
 
-    async def look(
-        self, table: MessageTable, shard: ShardName, ids: Sequence[bytes]
-    ) -> dict[bytes, int]:
+    async def look(self, table, shard, ids):
         """Return when unacked rows are due."""
         async with self._call("look", shard):
             rows = self.table(table.keyspace, shard, table.name)
@@ -360,9 +325,7 @@ class MemoryStore:
                 if ident in rows and rows[ident].time_acked_ns is None
             }
 
-    async def fire(
-        self, table: MessageTable, shard: ShardName, request: FireRequest
-    ) -> FireResult:
+    async def fire(self, table, shard, request):
         """Make held rows due whose groups are done; a walk goes over all of them at once."""
         async with self._call("fire", shard):
             now_ns = self.clock.time_ns()
@@ -389,7 +352,7 @@ class MemoryStore:
                     fired.append(MessageKey(row.id, row.priority, now_ns))
             return FireResult(tuple(fired), waiting, dead, tuple(locked), refused=refused)
 
-    async def leases_left(self, table: MessageTable, shard: ShardName) -> dict[bytes, int]:
+    async def leases_left(self, table, shard):
         """Return which messages the rows show to be in flight, and until when."""
         async with self._call("leases_left", shard):
             now_ns = self.clock.time_ns()
@@ -400,9 +363,7 @@ class MemoryStore:
                 and is_lease(table.properties, row.epoch, row.time_next_ns or 0, now_ns)
             }
 
-    async def release(
-        self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
-    ) -> Refusals:
+    async def release(self, table, shard, rows):
         """Undo the claim of rows to which nothing has happened since."""
         async with self._call("release", shard):
             stored = self.table(table.keyspace, shard, table.name)
@@ -421,9 +382,7 @@ class MemoryStore:
                     row.epoch, row.time_next_ns = claimed.epoch, claimed.time_next_ns
             return refused
 
-    async def shorten(
-        self, table: MessageTable, shard: ShardName, leases: Sequence[Lease], due_ns: int
-    ) -> Shortenings:
+    async def shorten(self, table, shard, leases, due_ns):
         """Make rows due sooner to which nothing has happened since."""
         async with self._call("shorten", shard):
             stored = self.table(table.keyspace, shard, table.name)
@@ -442,9 +401,7 @@ class MemoryStore:
                     shortened.append(lease.id)
             return Shortenings(tuple(shortened), refused)
 
-    async def write_leases(
-        self, table: MessageTable, shard: ShardName, leases: Sequence[LeaseWrite]
-    ) -> LeaseWrites:
+    async def write_leases(self, table, shard, leases):
         """Let rows that are not locked show leases."""
         async with self._call("write_leases", shard):
             now_ns = self.clock.time_ns()
@@ -471,9 +428,7 @@ class MemoryStore:
                         changed.append(row.id)
             return LeaseWrites(tuple(changed), tuple(locked), refused)
 
-    async def write_acks(
-        self, table: MessageTable, shard: ShardName, acks: Sequence[tuple[bytes, int]]
-    ) -> AckWrites:
+    async def write_acks(self, table, shard, acks):
         """Acknowledge rows that are not locked."""
         async with self._call("write_acks", shard):
             stored = self.table(table.keyspace, shard, table.name)
@@ -490,13 +445,7 @@ class MemoryStore:
                         row.time_acked_ns = acked_ns
             return AckWrites(tuple(locked), refused)
 
-    async def purge(
-        self,
-        table: MessageTable,
-        shard: ShardName,
-        cutoff_ns: int,
-        left_out: Collection[bytes] = (),
-    ) -> Purged:
+    async def purge(self, table, shard, cutoff_ns, left_out=()):
         """Delete one batch of old acked rows."""
         async with self._call("purge", shard):
             rows = self.table(table.keyspace, shard, table.name)
@@ -517,9 +466,7 @@ class MemoryStore:
                     del rows[ident]
             return Purged(len(old), len(old) - len(refused), refused)
 
-    async def partitions(
-        self, table: MessageTable, shard: ShardName, now_ns: int
-    ) -> PartitionCensus | None:
+    async def partitions(self, table, shard, now_ns):
         """See `PartitionStore.partitions`."""
         async with self._call("partitions", shard):
             found = self.partitioned.get((table.keyspace, shard, table.name))
@@ -533,19 +480,12 @@ class MemoryStore:
             rest_rows = len(self.rows_of_partition(table, shard, found.rest))
             return PartitionCensus(found, left, min(rest_rows, ROWS_COUNTED_MAX))
 
-    async def rows_in(self, table: MessageTable, shard: ShardName, name: str) -> int:
+    async def rows_in(self, table, shard, name):
         """See `PartitionStore.rows_in`; here it is exact."""
         async with self._call("rows_in", shard):
             return len(self.rows_of_partition(table, shard, name))
 
-    async def drop_partition(
-        self,
-        table: MessageTable,
-        shard: ShardName,
-        name: str,
-        cutoff_ns: int,
-        patience_s: float,
-    ) -> Outcome:
+    async def drop_partition(self, table, shard, name, cutoff_ns, patience_s):
         """See `PartitionStore.drop_partition`; a row that is locked holds the table."""
         async with self._call("drop_partition", shard):
             rows = self.table(table.keyspace, shard, table.name)
@@ -560,14 +500,7 @@ class MemoryStore:
             self.partitioned[at] = replace(self.partitioned[at], timed=timed)
             return Outcome.DONE
 
-    async def make_partitions(
-        self,
-        table: MessageTable,
-        shard: ShardName,
-        made: Sequence[Partition],
-        rest: str,
-        patience_s: float,
-    ) -> Outcome:
+    async def make_partitions(self, table, shard, made, rest, patience_s):
         """See `PartitionStore.make_partitions`; a row that is locked holds the table."""
         async with self._call("make_partitions", shard):
             rows = self.table(table.keyspace, shard, table.name)
@@ -580,9 +513,7 @@ class MemoryStore:
             self.partitioned[at] = replace(self.partitioned[at], timed=timed)
             return Outcome.DONE
 
-    def rows_of_partition(
-        self, table: MessageTable, shard: ShardName, name: str
-    ) -> list[StoredRow]:
+    def rows_of_partition(self, table, shard, name):
         """Return the rows of a partition."""
         timed = self.partitioned[table.keyspace, shard, table.name].timed
         return [
@@ -594,15 +525,13 @@ class MemoryStore:
             == name
         ]
 
-    def _rows_left(
-        self, table: MessageTable, shard: ShardName, name: str, cutoff_ns: int
-    ) -> RowsLeft:
+    def _rows_left(self, table, shard, name, cutoff_ns):
         acked = [row.time_acked_ns for row in self.rows_of_partition(table, shard, name)]
         return RowsLeft(
             acked.count(None), sum(ns is not None and ns >= cutoff_ns for ns in acked)
         )
 
-    def _call(self, name: str, shard: ShardName) -> _Call:
+    def _call(self, name, shard):
         self.calls.append((name, shard))
         return _Call(self, name, shard)
 
@@ -615,14 +544,14 @@ class _Call:
     name: str
     shard: ShardName
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self):
         await self.store.pause(self.name, self.shard)
 
-    async def __aexit__(self, *failure: object) -> None:
+    async def __aexit__(self, *failure):
         await self.store.pause(self.name, self.shard)
 
 
-def _member(rows: dict[bytes, StoredRow], after: StoredRow) -> StoredRow | None:
+def _member(rows, after):
     """Return the last member that is not done of the group that *after* waits for."""
     members = (
         row

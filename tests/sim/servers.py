@@ -258,16 +258,11 @@ class FakeShard:
         secret = None if self.secret is None else self.secret.encode()
         rows = [
             (
-                (
-                    *locks,
-                    secret,
-                    self._holder(about.lock + b"." + name.encode()),
-                    *member.values,
-                ),
+                (*locks, secret, self._holder(about.lock + b"." + name.encode()), *member.values),
                 b"",
             )
             for name, member in self.rows.items()
-        ]
+        ]  # fmt: skip
         return rows or [((*locks, secret, *[None] * 8), b"")]
 
     def _holder(self, name):

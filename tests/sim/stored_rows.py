@@ -15,10 +15,8 @@ from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
-    from streamfrom.engine.messaging.store.conversation import Row
-    from streamfrom.engine.messaging.table.message_table import MessageTable
+    pass
 
 
 @dataclass(slots=True)
@@ -42,13 +40,7 @@ class StoredRow:
     after: bytes | None = None
 
 
-def turns_of(
-    table: MessageTable,
-    rows: Mapping[bytes, StoredRow],
-    ids: Iterable[bytes],
-    now_ns: int,
-    known_keys: Mapping[bytes, bytes],
-) -> ClaimResult:
+def turns_of(table, rows, ids, now_ns, known_keys):
     """Return what `engine.messaging.claims.ordered_claim` reads before it claims."""
     in_order = table.properties.in_order or 1
     unacked = [row for row in rows.values() if row.time_acked_ns is None]
@@ -82,16 +74,16 @@ def turns_of(
     return ClaimResult((), later, asked_keys=keys, found=found, chosen=chosen)
 
 
-def by_id(row: StoredRow) -> tuple[int, bytes]:
+def by_id(row):
     """Sort as a database does that reads along the key."""
     return _place(row.id)
 
 
-def _place(ident: bytes) -> tuple[int, bytes]:
+def _place(ident):
     return len(ident), ident  # the numeric order of the non-negative ids of tests
 
 
-def answer(about: object, rows: list[StoredRow]) -> list[Row]:
+def answer(about, rows):
     """Answer one of the poll's questions about unacked *rows* as the database would."""
     if isinstance(about, RowsOfIds):
         return [
@@ -136,15 +128,15 @@ def answer(about: object, rows: list[StoredRow]) -> list[Row]:
     ]
 
 
-def _moment(row: StoredRow) -> bytes | None:
+def _moment(row):
     return None if row.time_next_ns is None else b"%d" % row.time_next_ns
 
 
-def _is_of(row: StoredRow, key: bytes) -> bool:
+def _is_of(row, key):
     return not key or row.key == (None if key == NO_KEY else key)
 
 
-def _is_in(row: StoredRow, select: PollSelect) -> bool:
+def _is_in(row, select: PollSelect):
     match select.part:
         case PollPart.SOONEST:
             return True
