@@ -4,7 +4,7 @@ import pytest
 
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import TooManyTokens
-from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.version_comments import ServerVersion
 
@@ -81,23 +81,15 @@ def test_a_query_that_sqlglot_would_read_again_and_again_is_given_up():
 
 
 def test_dollars_quote_where_the_server_of_the_moment_says_so():
-    servers = [
-        ServerVersion(is_mariadb=False, version=90704),
-        ServerVersion(is_mariadb=True, version=101119),
-    ]
-    cache = StatementCache(server=lambda: servers[0])
+    versions = iter([(False, 90704), (True, 101119), (False, 80406)])
+    cache = StatementCache(server=lambda: version)
     sql = b"SELECT 1 AS $a$; DELETE FROM t; SELECT 2 AS $a$"
-    for _ in range(2):
-        found = cache.get(sql)
-        assert Uses.MULTIPLE not in found.shape.uses
-        assert SqlMode.DOLLAR_QUOTES in found.mode
-    servers.reverse()
-    for _ in range(2):
-        found = cache.get(sql)
-        assert Uses.MULTIPLE in found.shape.uses
-        assert found.mode == DEFAULT_MODE
-    servers[0] = ServerVersion(is_mariadb=False, version=80406)
-    assert Uses.MULTIPLE in cache.get(sql).shape.uses
+    for quotes in (True, False, False):
+        version = ServerVersion(*next(versions))
+        for _ in range(2):
+            found = cache.get(sql)
+            assert (Uses.MULTIPLE in found.shape.uses) is not quotes
+            assert (SqlMode.DOLLAR_QUOTES in found.mode) is quotes
 
 
 def test_what_looks_like_a_version_comment_between_dollars_is_left():

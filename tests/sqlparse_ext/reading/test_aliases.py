@@ -13,17 +13,11 @@ def has_alias(item: str) -> bool:
 
 VALUES = [
     *["a", "t.a", "`a b`", "@a", "@@port", "1", "'s'", "NULL", "f()", "(a)", "CURRENT_USER"],
-    *[
-        "a IS NOT NULL",
-        "a IS TRUE",
-        "a = 'x'",
-        "a LIKE 'x' ESCAPE '!'",
-        "a COLLATE utf8mb4_bin",
-    ],
+    *["a IS NOT NULL", "a IS TRUE", "a = 'x'", "a LIKE 'x' ESCAPE '!'", "a COLLATE utf8mb4_bin"],
     *["CASE a WHEN 1 THEN 2 ELSE b END", "a + INTERVAL 1 DAY", "a - INTERVAL f() SECOND"],
     *["DATE '2024-01-01'", "a = _latin1'x'", "NOT a", "a DIV b", "a IN (1, 2)", "-1"],
     *["a SOUNDS LIKE b", "a BETWEEN 1 AND 2", "BINARY a", "SUM(a) OVER w", "EXISTS(SELECT 1)"],
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("value", VALUES)

@@ -174,15 +174,12 @@ def test_a_qualifier_is_dropped_where_no_one_name_serves(sql, expected):
     [
         ("SELECT ks.f() FROM ks.t", [Qualified.PROGRAM, Qualified.TABLE]),
         ("CALL ks.p()", [Qualified.PROGRAM]),
-        (
-            "ALTER TABLE ks.t ADD FOREIGN KEY (a) REFERENCES ks.u (a)",
-            [Qualified.TABLE, Qualified.REFERENCE],
-        ),
+        ("ALTER TABLE ks.t ADD FOREIGN KEY (a) REFERENCES ks.u (a)", [Qualified.TABLE, Qualified.REFERENCE]),
         ("SELECT NEXTVAL(ks.sq), NEXT VALUE FOR ks.sq", [Qualified.PROGRAM, Qualified.PROGRAM]),
         ("DROP TRIGGER ks.tg", [Qualified.PROGRAM]),
         ("SHOW TABLES FROM ks", [Qualified.ALONE]),
     ],
-)
+)  # fmt: skip
 def test_what_a_name_stands_before(sql, roles):
     assert [each.role for each in database_names(CACHE.get(sql.encode()).shape).places] == roles
 

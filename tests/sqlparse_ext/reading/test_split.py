@@ -37,17 +37,11 @@ BODIES = [
     b"ALTER EVENT e DO BEGIN SELECT 1; END",
 ]
 WHOLE = [
-    b"SELECT 1",
-    b"SELECT 'a;b', \"c;d\", `e;f`",
-    b"SELECT 'it''s; ', 'it\\'s; '",
-    b"SELECT /* ; */ 1 -- ;\n, 2 # ;\n, 3",
-    b"INSERT INTO t VALUES (1, ';'), (2, ')')",
-    b"INSERT INTO t VALUES (1, f(';')), (2, f(3))",
-    b"SELECT * FROM t WHERE id IN (1, 2, 3)",
-    b"BEGIN",
-    b"SET @x = ';'",
-    *BODIES,
-]
+    b"SELECT 1", b"SELECT 'a;b', \"c;d\", `e;f`", b"SELECT 'it''s; ', 'it\\'s; '",
+    b"SELECT /* ; */ 1 -- ;\n, 2 # ;\n, 3", b"INSERT INTO t VALUES (1, ';'), (2, ')')",
+    b"INSERT INTO t VALUES (1, f(';')), (2, f(3))", b"SELECT * FROM t WHERE id IN (1, 2, 3)", b"BEGIN",
+    b"SET @x = ';'", *BODIES,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("statement", WHOLE)

@@ -19,14 +19,10 @@ from tests.sqlparse_ext.facts import conditions, shape
         ("stream * from `ks:-80`.`t`", None, TableRef("ks:-80", "t")),
         ("STREAM id, `message`,x FROM t -- bye", ("id", "message", "x"), TableRef(None, "t")),
         ("STREAM `from` FROM `from`", ("from",), TableRef(None, "from")),
-        (
-            "/* c */ STREAM /*vt+ QUERY_TIMEOUT_MS=5 X */ * /* d */ FROM t",
-            None,
-            TableRef(None, "t"),
-        ),
+        ("/* c */ STREAM /*vt+ QUERY_TIMEOUT_MS=5 X */ * /* d */ FROM t", None, TableRef(None, "t")),
         ("STREAM stream FROM stream", ("stream",), TableRef(None, "stream")),
     ],
-)
+)  # fmt: skip
 def test_what_it_takes(sql, columns, table):
     found = shape(sql)
     assert found.kind is Kind.STREAM

@@ -14,16 +14,13 @@ from tests.sqlparse_ext.facts import shape
         ("PREPARE s FROM 'SELECT 1'", Dynamic(Step.PREPARE, "s", Slot(0))),
         ("prepare `My S` from @text;", Dynamic(Step.PREPARE, "my s", "@text")),
         ("EXECUTE S", Dynamic(Step.EXECUTE, "s")),
-        (
-            "EXECUTE s USING @a, @`b c`, @'d'",
-            Dynamic(Step.EXECUTE, "s", None, ("@a", "@`b c`", "@'d'")),
-        ),
+        ("EXECUTE s USING @a, @`b c`, @'d'", Dynamic(Step.EXECUTE, "s", None, ("@a", "@`b c`", "@'d'"))),
         ("EXECUTE IMMEDIATE 'SELECT 1'", Dynamic(Step.IMMEDIATE, "", Slot(0))),
         ("EXECUTE IMMEDIATE @q USING @a", Dynamic(Step.IMMEDIATE, "", "@q", ("@a",))),
         ("DEALLOCATE PREPARE s", Dynamic(Step.DEALLOCATE, "s")),
         ("DROP PREPARE s", Dynamic(Step.DEALLOCATE, "s")),
     ],
-)
+)  # fmt: skip
 def test_it_is_read(sql, found):
     assert dynamic(shape(sql)) == found
 

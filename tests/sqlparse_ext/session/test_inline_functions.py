@@ -4,12 +4,9 @@ from tests.cases import cases
 
 
 VALUES = {
-    "FOUND_ROWS": b"5",
-    "CONNECTION_ID": b"17",
-    "CURRENT_USER": b"'ann@%'",
-    "@@WARNING_COUNT": b"2",
+    "FOUND_ROWS": b"5", "CONNECTION_ID": b"17", "CURRENT_USER": b"'ann@%'", "@@WARNING_COUNT": b"2",
     "@@SOCKET": b"'/p.sock'",
-}
+}  # fmt: skip
 
 
 def inlined(sql: str) -> str:

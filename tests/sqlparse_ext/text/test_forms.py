@@ -27,15 +27,8 @@ TEXTS = [
     (b"SELECT t.", PLACE, b", `b`.", PLACE, b", _latin1 ", PLACE, b" FROM t"),
 ]  # fmt: skip
 PLAIN = [
-    b"0",
-    b"7",
-    b"1764326638000000000",
-    b"''",
-    b"'x'",
-    b"'it''s'",
-    b"'a\\'b'",
-    b"'{\"a\": 1}'",
-]
+    b"0", b"7", b"1764326638000000000", b"''", b"'x'", b"'it''s'", b"'a\\'b'", b"'{\"a\": 1}'",
+]  # fmt: skip
 HOSTILE = [
     *b"-5 +5 5. .5 1e5 1abc 0x1F 0b1 x'ff' b'01' N'x' _utf8mb4'x' \"x\" `x` ? NULL default @x 5;6".split(),
     b"'\\'", b"'\\\\'", b"'", b"''''", b"'a' 'b'", b"'a'-- \n", b"'a'#\n", b"'/*! x */'", b"'$$'", b"$$ $$", b"'a',",

@@ -14,16 +14,10 @@ from tests.sqlparse_ext.facts import statement
 
 
 ROWS = [
-    b"(1, 'x')",
-    b"( -2 , NULL )",
-    b"(TRUE, DEFAULT)",
-    b"(x'00ff', \"a),(b\")",
-    b"(1.5, 'it''s \\')')",
-    b"(NOW(), CURRENT_TIMESTAMP(6))",
-    b"(f(1, (2)), 'a' 'b')",
-    b"((SELECT MAX(a) FROM u), a + 1)",
+    b"(1, 'x')", b"( -2 , NULL )", b"(TRUE, DEFAULT)", b"(x'00ff', \"a),(b\")", b"(1.5, 'it''s \\')')",
+    b"(NOW(), CURRENT_TIMESTAMP(6))", b"(f(1, (2)), 'a' 'b')", b"((SELECT MAX(a) FROM u), a + 1)",
     b"(/* ), ( */ 7, -- ),(\n `a)`)",
-]
+]  # fmt: skip
 HEADS = [
     b"INSERT INTO t (id, b) VALUES ",
     b"insert into `t`(`id`,`b`)values",
@@ -59,32 +53,23 @@ def test_rows_are_found_and_the_rest_stays_byte_by_byte(head, chosen, comma, tai
     assert found.select_rows([len(chosen) - 1]) == head + chosen[-1] + tail
 
 
-def test_values_of_a_column():
-    found = rows(HEADS[0] + b", ".join(ROWS[:5]))
-    assert found.column("ID") == [1, -2, 1, b"\x00\xff", Number("1.5")]
-    assert found.column("b") == [b"x", None, OPAQUE, b"a),(b", b"it's ')"]
-    assert found.column("c") is None
+@pytest.mark.parametrize(
+    ("text", "ids", "others"),
+    [
+        (b", ".join(ROWS[:5]), [1, -2, 1, b"\x00\xff", Number("1.5")], [b"x", None, OPAQUE, b"a),(b", b"it's ')"]),
+        (b", ".join([ROWS[6], ROWS[0], ROWS[8]]), [OPAQUE, 1, OPAQUE], [OPAQUE, b"x", OPAQUE]),
+        # Functions without state do not spoil the other values.
+        (b"(1, NOW()), (2, UUID())", [1, 2], [OPAQUE, OPAQUE]),
+        (b"(?, 2)", [OPAQUE], [2]),
+    ],
+)  # fmt: skip
+def test_values_of_a_column(text, ids, others):
+    found = rows(HEADS[0] + text)
+    assert (found.column("ID"), found.column("b"), found.column("c")) == (ids, others, None)
 
 
-def test_expressions_are_opaque_and_literals_beside_them_are_not():
-    found = rows(HEADS[0] + b", ".join([ROWS[6], ROWS[0], ROWS[8]]))
-    assert found.column("id") == [OPAQUE, 1, OPAQUE]
-    assert found.column("b") == [OPAQUE, b"x", OPAQUE]
-
-
-def test_functions_without_state_do_not_spoil_the_other_values():
-    found = rows(b"INSERT INTO t (id, b) VALUES (1, NOW()), (2, UUID())")
-    assert found.column("id") == [1, 2]
-    assert found.column("b") == [OPAQUE, OPAQUE]
-
-
-def test_without_a_column_list_values_go_by_position():
-    found = rows(b"INSERT INTO t VALUES (1, 2), (3, 4)")
-    assert found.column("id") is None
-    assert found.position(1) == [2, 4]
-
-
-def test_what_a_row_lacks_is_opaque():
+def test_without_a_column_list_values_go_by_position_and_what_a_row_lacks_is_opaque():
+    assert rows(b"INSERT INTO t VALUES (1, 2), (3, 4)").column("id") is None
     assert rows(b"INSERT INTO t VALUES (1, 2), (3)").position(1) == [2, OPAQUE]
     assert rows(b"INSERT INTO t VALUES (), (f(1))").position(0) == [OPAQUE, OPAQUE]
 
@@ -113,10 +98,6 @@ def test_values_bound_to_rows_are_read():
     assert found is not None
     assert found.column("id") == [1, 2, 3]
     assert found.column("b") == [b"?", b"b", None]
-
-
-def test_a_row_whose_values_are_not_bound_is_opaque():
-    assert rows(b"INSERT INTO t (id) VALUES (?)").column("id") == [OPAQUE]
 
 
 def test_a_value_that_the_server_converts_is_opaque():

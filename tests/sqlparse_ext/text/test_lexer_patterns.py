@@ -16,21 +16,10 @@ MODES = [
 ]
 # Each has one `?` that is code, and others that are none.
 PIECES = {
-    b"'?' ?": MODES,
-    b"'it''s ?' ?": MODES,
-    b'"a""?" ?': MODES,
-    b"`a``?` ?": MODES,
-    b"/* ? */ ?": MODES,
-    b"/*+ ? */ ?": MODES,
-    b"-- ?\n ?": MODES,
-    b"# ?\n ?": MODES,
-    b"a / ?": MODES,
-    b"a--b- ?": MODES,
-    b"'\\'?' ?": MODES[:2],
-    b"'\\\\' ?": MODES[:2],
-    b"'\\' ?": MODES[2:],
-    b'"\\"?" ?': MODES[:1],
-}
+    b"'?' ?": MODES, b"'it''s ?' ?": MODES, b'"a""?" ?': MODES, b"`a``?` ?": MODES, b"/* ? */ ?": MODES,
+    b"/*+ ? */ ?": MODES, b"-- ?\n ?": MODES, b"# ?\n ?": MODES, b"a / ?": MODES, b"a--b- ?": MODES,
+    b"'\\'?' ?": MODES[:2], b"'\\\\' ?": MODES[:2], b"'\\' ?": MODES[2:], b'"\\"?" ?': MODES[:1],
+}  # fmt: skip
 
 
 def parameters(sql: bytes, mode: SqlMode) -> list[int]:

@@ -26,12 +26,11 @@ def test_quoting_follows_the_mode():
 
 
 def test_values_stand_in_their_places():
-    statement = parse("INSERT INTO t VALUES (?, '?'), (?, ?)").bind((1, 2, 3), spell)
-    assert as_text(statement) == b"INSERT INTO t VALUES (<0>, '?'), (<1>, <2>)"
-
-
-def test_a_statement_that_nothing_is_bound_to_is_its_text():
-    assert as_text(parse("SELECT ?")) == b"SELECT ?"
+    statement = parse("INSERT INTO t VALUES (?, '?'), (?, ?)")
+    assert as_text(statement.bind((1, 2, 3), spell)) == (
+        b"INSERT INTO t VALUES (<0>, '?'), (<1>, <2>)"
+    )
+    assert as_text(statement) == statement.sql
 
 
 def test_conditions_and_assignments_take_the_values_bound():

@@ -1,5 +1,7 @@
 """Tokens of a template, and the cursor over them."""
 
+import pytest
+
 from streamfrom.sqlparse_ext.statements import ListSlot, Slot, TableRef
 from streamfrom.sqlparse_ext.text.tokens import (
     END,
@@ -9,35 +11,16 @@ from streamfrom.sqlparse_ext.text.tokens import (
     tokenise,
     unquote,
 )
+from tests.cases import cases
 
 
 def cursor(template: bytes) -> Cursor:
     return Cursor(tokenise(template).tokens, template)
 
 
-def keys(template: bytes) -> list[str]:
-    return [token.key for token in tokenise(template).tokens]
-
-
-def test_words_are_upper_case_and_quoted_names_are_never_keywords():
-    assert keys(b"select `select` from t.from") == [
-        "SELECT",
-        "`select`",
-        "FROM",
-        "T",
-        ".",
-        "`FROM",
-    ]
-
-
-def test_only_ascii_letters_change_case():
-    assert keys("\u017felect ß".encode()) == ["\u017fELECT", "ß"]
-
-
-def test_operators_are_whole():
-    assert keys(b"a<=>b:=c->>d||e!=f") == [
-        *["A", "<=>", "B", ":=", "C", "->>", "D", "||", "E", "!=", "F"]
-    ]
+@cases(template=str.encode, expected=str.split)
+def test_a_template_becomes_these_keys(template, expected):
+    assert [token.key for token in tokenise(template).tokens] == expected
 
 
 def test_what_is_outside_of_parentheses_is_none_of_them_either():
@@ -56,10 +39,6 @@ def test_slots_count_markers():
     assert [type(slot) for slot in slots] == [Slot, Slot, ListSlot, Slot]
 
 
-def test_an_end_without_a_comment_is_two_operators():
-    assert keys(b"a */ b") == ["A", "*", "/", "B"]
-
-
 def test_hints_are_set_aside():
     lexed = tokenise(b"select /*+ x */ /*vt+ Y=1 */ a")
     assert lexed.hints == [b"/*+ x */", b"/*vt+ Y=1 */"]
@@ -74,12 +53,8 @@ def test_unquoting():
 
 def test_a_cursor_never_falls_off_the_end():
     at = cursor(b"a")
-    assert at.take().key == "A"
-    assert at.take() is END
-    assert at.key == ""
-    assert not at.accept("A")
-    assert at.table() is None
-    assert not at.skip_parens()
+    assert (at.take().key, at.take(), at.key) == ("A", END, "")
+    assert not any((at.accept("A"), at.table(), at.skip_parens()))
 
 
 def test_accepting_several_keys_is_all_or_nothing():
@@ -89,10 +64,12 @@ def test_accepting_several_keys_is_all_or_nothing():
     assert at.key == "KEY"
 
 
-def test_tables():
-    assert cursor(b"`a b`.c").table() == TableRef("a b", "c")
-    assert cursor(b"a").table() == TableRef(None, "a")
-    assert cursor(b"a.").table() is None
+@pytest.mark.parametrize(
+    ("text", "table"),
+    [("`a b`.c", TableRef("a b", "c")), ("a", TableRef(None, "a")), ("a.", None)],
+)
+def test_tables(text, table):
+    assert cursor(text.encode()).table() == table
 
 
 def test_finding_stays_outside_of_parentheses():
@@ -106,39 +83,3 @@ def test_finding_stays_outside_of_parentheses():
 def test_commas_inside_parentheses_do_not_split():
     tokens = tokenise(b"a, f(b, c), d").tokens
     assert split_commas(tokens, 0, len(tokens)) == [(0, 1), (2, 8), (9, 10)]
-
-
-def test_a_native_function_is_a_word_however_its_name_is_quoted():
-    assert keys(b"`get_lock`(`sleep`, `Uuid` (1))")[:5] == [
-        "GET_LOCK",
-        "(",
-        "`sleep`",
-        ",",
-        "UUID",
-    ]
-    # Words of the grammar are a stored function once they are quoted, and so is what a schema is before.
-    assert keys(b"`user`() + a.`uuid`() + a.uuid()") == [
-        *[
-            "`user`",
-            "(",
-            ")",
-            "+",
-            "A",
-            ".",
-            "`uuid`",
-            "(",
-            ")",
-            "+",
-            "A",
-            ".",
-            "`UUID",
-            "(",
-            ")",
-        ]
-    ]
-
-
-def test_a_system_variable_is_one_token_however_it_is_written():
-    assert keys(b"@@`socket`, @@session . `sql_mode`=@@global.x.y, @@") == [
-        *["@@socket", ",", "@@session.sql_mode", "=", "@@global.x.y", ",", "@@"]
-    ]

@@ -157,20 +157,9 @@ def test_the_count_stands_behind_the_moment_whatever_literals_are_before_it(begi
 @pytest.mark.parametrize(
     "value",
     [
-        "0",
-        "1",
-        "-7",
-        "'5'",
-        "5.5",
-        "1 + 1",
-        "-2 * 3",
-        "(1)",
-        "1767225600",
-        "99e15",
-        "TRUE",
-        "(false)",
+        "0", "1", "-7", "'5'", "5.5", "1 + 1", "-2 * 3", "(1)", "1767225600", "99e15", "TRUE", "(false)",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize(
     "sql",
     [

@@ -46,6 +46,9 @@ NEW, RESCHEDULE, HEARTBEAT, ACK, REMOVE, UNKNOWN, TOUCH = EffectKind
         ("UPDATE m SET id = 5 WHERE id = 6", UNKNOWN, None),
         ("UPDATE m, u SET m.time_acked = 1800000000000000005 WHERE m.id = u.id", UNKNOWN, None),
         ("UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7 /*!40000 OR 1 */", ACK, None),
+        ("UPDATE m SET body = 'a' WHERE id = 7", TOUCH, [7]),
+        ("UPDATE m SET epoch = 0 WHERE id = 7", TOUCH, [7]),
+        ("REPLACE INTO m (id, time_next) VALUES (1, 7), (2, 8)", RESCHEDULE, [1, 2]),
         ("DELETE FROM m WHERE id = 7", REMOVE, [7]),
         ("DELETE FROM m WHERE id IN (1, 2) AND time_acked IS NOT NULL", REMOVE, None),
         ("DELETE FROM m", REMOVE, None),
@@ -98,11 +101,6 @@ def test_literal_rows_give_their_keys(sql, keys):
     assert effect(statement(sql), CURRENT) == Effect(NEW, ids, expected)
 
 
-def test_a_replace_may_concern_messages_that_were_sent():
-    change = effect(statement("REPLACE INTO m (id, time_next) VALUES (1, 7), (2, 8)"), CURRENT)
-    assert change == Effect(RESCHEDULE, (1, 2))
-
-
 @cases(sql=str)
 def test_the_id_that_the_server_generates_comes_from_its_answer(sql):
     change = effect(statement(sql), replace(CURRENT, id_auto_increment=True))
@@ -122,23 +120,24 @@ def test_of_acks_and_removals_an_answer_tells_how_many_they_were():
 
 def test_of_several_generated_ids_none_is_known():
     facts = replace(CURRENT, id_auto_increment=True)
-    assert effect(statement("INSERT INTO m (body) VALUES ('a'), ('b')"), facts) == Effect(
-        NEW, None
-    )
-    assert effect(statement("INSERT INTO m (id) VALUES (5), (0)"), facts) == Effect(NEW, None)
+    for sql in (
+        "INSERT INTO m (body) VALUES ('a'), ('b')",
+        "INSERT INTO m (id) VALUES (5), (0)",
+    ):
+        assert effect(statement(sql), facts) == Effect(NEW, None)
 
 
-def test_an_id_that_nobody_generates_is_not_known():
-    assert effect(statement("INSERT INTO m (body) VALUES ('a')"), CURRENT) == Effect(NEW, None)
-
-
-def test_a_completed_insert_gives_its_completed_times():
-    done = complete(statement("INSERT INTO m (id, time_next) VALUES (1, NOW())"), CURRENT, 99)
+@pytest.mark.parametrize(
+    ("sql", "facts", "priority"),
+    [
+        ("INSERT INTO m (id, time_next) VALUES (1, NOW())", CURRENT, 50),
+        ("INSERT INTO m (id) VALUES (1)", FIRST, 0),
+    ],
+)
+def test_a_completed_insert_gives_its_completed_times(sql, facts, priority):
+    done = complete(statement(sql), facts, 99)
     assert done is not None
-    assert effect(statement(done.text), CURRENT) == Effect(NEW, (1,), (Key(1, 50, 99),))
-    done = complete(statement("INSERT INTO m (id) VALUES (1)"), FIRST, 99)
-    assert done is not None
-    assert effect(statement(done.text), FIRST) == Effect(NEW, (1,), (Key(1, 0, 99),))
+    assert effect(statement(done.text), facts) == Effect(NEW, (1,), (Key(1, priority, 99),))
 
 
 def test_effects_of_one_statement_executed_often_are_one_effect():
@@ -163,9 +162,3 @@ def test_a_message_that_is_moved_to_another_group_is_another_than_before(sql, id
     facts = replace(CURRENT, groups=frozenset({"batch", "finishes"}))
     assert effect(statement(sql), facts) == Effect(RESCHEDULE, ids)
     assert effect(statement(sql), CURRENT) == (None if ids is None else Effect(TOUCH, ids))
-
-
-def test_a_change_of_other_columns_touches_the_messages_that_it_names():
-    for column in ("body = 'a'", "epoch = 0"):
-        sql = f"UPDATE m SET {column} WHERE id = 7"
-        assert effect(statement(sql), CURRENT) == Effect(TOUCH, (7,))

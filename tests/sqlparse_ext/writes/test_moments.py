@@ -44,18 +44,10 @@ def where(condition):
 
 # What stands for now, and for a moment from now.
 MOMENTS = {
-    "NOW()": 0,
-    "NOW(6)": 0,
-    "CURRENT_TIMESTAMP": 0,
-    "LOCALTIME()": 0,
-    "SYSDATE()": 0,
-    "UTC_TIMESTAMP()": 0,
-    "UNIX_TIMESTAMP()": 0,
-    "UNIX_TIMESTAMP(NOW(6))": 0,
-    "NOW() + INTERVAL 30 DAY": 30 * 86400,
-    "DATE_SUB(NOW(), INTERVAL 1 HOUR)": -3600,
-    "TIMESTAMPADD(MINUTE, 5, NOW())": 300,
-}
+    "NOW()": 0, "NOW(6)": 0, "CURRENT_TIMESTAMP": 0, "LOCALTIME()": 0, "SYSDATE()": 0, "UTC_TIMESTAMP()": 0,
+    "UNIX_TIMESTAMP()": 0, "UNIX_TIMESTAMP(NOW(6))": 0, "NOW() + INTERVAL 30 DAY": 30 * 86400,
+    "DATE_SUB(NOW(), INTERVAL 1 HOUR)": -3600, "TIMESTAMPADD(MINUTE, 5, NOW())": 300,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -170,11 +162,8 @@ def test_a_long_text_is_refused_where_it_may_need_reading():
 def test_a_seed_of_random_conditions_is_translated_or_refused_like_its_parts():
     dice = random.Random(15)
     atoms = [
-        "time_next < NOW()",
-        "created < NOW()",
-        "time_acked IS NULL",
-        "time_next >= NOW() - INTERVAL 1 DAY",
-    ]
+        "time_next < NOW()", "created < NOW()", "time_acked IS NULL", "time_next >= NOW() - INTERVAL 1 DAY",
+    ]  # fmt: skip
     for _ in range(200):
         chosen = [dice.choice(atoms) for _ in range(dice.randrange(1, 8))]
         joined = chosen[0]

@@ -15,31 +15,16 @@ from tests.sqlparse_ext.writes.test_completion import BY_PRIMARY, CURRENT, LAZY,
 
 NOW = b"%d" % NOW_NS
 VALUES = [
-    b"7",
-    b"0",
-    b"'7'",
-    b"'a'",
-    b"-5",
-    b"5.5",
-    b"0x05",
-    b"NULL",
-    b"1",
-    b"5",
-    NOW,
-    b"99999999999999999999",
-]
+    b"7", b"0", b"'7'", b"'a'", b"-5", b"5.5", b"0x05", b"NULL", b"1", b"5", NOW, b"99999999999999999999",
+]  # fmt: skip
 MOMENTS = [
     b"NOW()", b"NOW() + INTERVAL %b SECOND", b"UNIX_TIMESTAMP() * 1000000000", b"%b", b"-%b", b"NULL", b"time_next",
     b"CURRENT_TIMESTAMP", b"IF(%b, NOW(), 5)",
 ]  # fmt: skip
 OTHERS = [
-    b"",
-    b", time_next = NULL",
-    b", time_next = %b",
-    b", epoch = 3",
-    b", body = %b",
+    b"", b", time_next = NULL", b", time_next = %b", b", epoch = 3", b", body = %b",
     b", epoch = epoch + %b",
-]
+]  # fmt: skip
 CONDITIONS = [
     b"id = %b", b"id IN (%b, %b)", b"id IN (%b)", b"id = %b AND time_acked IS NULL", b"id > %b", b"priority = %b",
     b"id = %b AND priority = 3", b"id = %b OR id = %b", b"id = id + %b", b"id = %b LIMIT 1",
