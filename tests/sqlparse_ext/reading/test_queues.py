@@ -36,12 +36,8 @@ def test_all_that_create_takes():
     )
     assert found.if_exists
     assert found.table == TableRef("ks", "q")
-    assert [(part.column, part.has_primary_key) for part in found.parts] == [
-        ("a", False),
-        ("key", False),
-        (None, False),
-        ("id", True),
-    ]
+    assert [part.column for part in found.parts] == ["a", "key", None, "id"]
+    assert [part.has_primary_key for part in found.parts] == [False] * 3 + [True]
     assert found.parts[0].text == b"a INT COMMENT 'x, (y'"
     assert found.shard_by == ("hash", "a")
     assert found.partition_by == "DAY"
@@ -73,16 +69,19 @@ def test_a_shape_knows_the_queue():
     assert shape("CREATE TABLE queue (a INT)").kind is Kind.DDL
 
 
-def test_alter_and_drop():
-    assert read("ALTER QUEUE q SET (a = 1)").settings == (("a", "1"),)
-    assert read("ALTER QUEUE q PAUSE").verb == "PAUSE"
-    assert read("ALTER QUEUE q RESUME").verb == "RESUME"
-    assert read("DROP QUEUE IF EXISTS q").if_exists
-    assert not read("DROP QUEUE q").if_exists
-
-
-def test_shard_by_a_column_alone():
-    assert read("CREATE QUEUE q () SHARD BY (user_id)").shard_by == (None, "user_id")
+@pytest.mark.parametrize(
+    ("sql", "name", "value"),
+    [
+        ("ALTER QUEUE q SET (a = 1)", "settings", (("a", "1"),)),
+        ("ALTER QUEUE q PAUSE", "verb", "PAUSE"),
+        ("ALTER QUEUE q RESUME", "verb", "RESUME"),
+        ("DROP QUEUE IF EXISTS q", "if_exists", True),
+        ("DROP QUEUE q", "if_exists", False),
+        ("CREATE QUEUE q () SHARD BY (user_id)", "shard_by", (None, "user_id")),
+    ],
+)
+def test_what_the_others_take(sql, name, value):
+    assert getattr(read(sql), name) == value
 
 
 def test_names_in_double_quotes_under_ansi_quotes():

@@ -1,6 +1,5 @@
 """What the proxy adds to statements on a message table."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -189,21 +188,21 @@ def test_an_ack_of_1970_is_refused_with_what_to_write(sql, value):
         completed(fine.replace("{}", "1").encode())
 
 
-def test_what_is_bound_to_an_ack_of_1970_is_refused():
-    for sql in (
+@pytest.mark.parametrize(
+    "sql",
+    [
         "UPDATE m SET time_acked = ? WHERE id = 7",
         "INSERT INTO m SET time_acked = ?",
         "INSERT INTO m (id) VALUES (7) ON DUPLICATE KEY UPDATE time_acked = ?",
-    ):
-        for value, is_fine in (
-            (0, False),
-            (1, False),
-            (None, True),
-            (1800000000000000005, True),
-        ):
-            bound = statement(sql.encode()).bind((value,))
-            with nullcontext() if is_fine else pytest.raises(Unsupported, match="write NOW"):
-                check_bound(bound, CURRENT, CURRENT.times)
+    ],
+)
+def test_what_is_bound_to_an_ack_of_1970_is_refused(sql):
+    bound = statement(sql.encode())
+    for fine in (None, 1800000000000000005):
+        check_bound(bound.bind((fine,)), CURRENT, CURRENT.times)
+    for value in (0, 1):
+        with pytest.raises(Unsupported, match="write NOW"):
+            check_bound(bound.bind((value,)), CURRENT, CURRENT.times)
 
 
 def test_a_number_that_is_one_of_several_values_is_left():
