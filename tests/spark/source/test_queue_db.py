@@ -9,6 +9,9 @@ from tests.spark.killed import servers_on_mysql_with_kills
 
 pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
 
+# A batch takes Spark seconds, and on a busy machine minutes.
+HANG_S = 600
+
 
 @pytest.fixture
 def queue(sharded_proxy, spark, tmp_path):
@@ -54,11 +57,11 @@ def test_a_failed_batch_comes_again_the_same_and_all_are_acknowledged_once(queue
 
     failing = started(spark, queue, each)
     with pytest.raises(Exception, match="the sink is full"):
-        failing.awaitTermination(120)
+        failing.awaitTermination(HANG_S)
     # What was committed is acknowledged meanwhile, or by who goes on; what failed is held.
     assert state(connection)[1] in {0, len(seen[0][0])}
     # New ones do not join what was already under way.
-    assert started(spark, queue, each).awaitTermination(120)
+    assert started(spark, queue, each).awaitTermination(HANG_S)
     assert seen[1][0] == seen[1][1]
     everything = [ident for batches in seen.values() for ident in batches[-1]]
     assert sorted(everything) == list(range(1, 26))
@@ -71,7 +74,7 @@ def test_a_failed_batch_comes_again_the_same_and_all_are_acknowledged_once(queue
         Exception,
         match=r"belongs to a query of commerce.my_message.*reads commerce.other_message",
     ):
-        foreign.awaitTermination(120)
+        foreign.awaitTermination(HANG_S)
 
 
 @servers_on_mysql_with_kills
@@ -85,11 +88,11 @@ def test_a_batch_longer_than_its_lease_keeps_its_messages(queue, spark):
     def each(batch, _):
         ours.extend(row.id for row in batch.collect())
         going.append(True)
-        eventually(lambda: may_end, seconds=120)
+        eventually(lambda: may_end, seconds=HANG_S)
 
     query = started(spark, queue, each, now=False, leaseSeconds="3", maxRowsPerBatch="100")
     try:
-        eventually(lambda: going, seconds=120)
+        eventually(lambda: going, seconds=HANG_S)
         lease = rows_of(connection, "SELECT MAX(time_next) FROM my_message")[0][0]
         # Two leases later they still are ours.
         eventually(
@@ -99,10 +102,10 @@ def test_a_batch_longer_than_its_lease_keeps_its_messages(queue, spark):
                 )[0][0]
                 > lease + 6 * 10**9
             ),
-            seconds=120,
+            seconds=HANG_S,
         )
         may_end.append(True)
-        eventually(lambda: state(connection) == (10, 10, 1, 1), seconds=120)
+        eventually(lambda: state(connection) == (10, 10, 1, 1), seconds=HANG_S)
     finally:
         may_end.append(True)
         query.stop()
