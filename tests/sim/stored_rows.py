@@ -15,7 +15,6 @@ from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 if TYPE_CHECKING:
-
     pass
 
 
