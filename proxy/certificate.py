@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
@@ -15,8 +15,6 @@ from cryptography.hazmat.primitives.serialization import (
 
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
 # Let's Encrypt's clients renew 30 days before the end: with 14 days left, renewals have been failing for a while.

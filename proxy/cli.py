@@ -29,7 +29,7 @@ from streamfrom.proxy import log
 from streamfrom.proxy.accounts.job_grants import Purpose
 from streamfrom.proxy.config.file import Config, ConfigError, load
 from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, FleetConfig, worker_count
-from streamfrom.proxy.config.log_settings import LogFormat
+from streamfrom.proxy.config.log_settings import LogFormat, LogSettings
 from streamfrom.proxy.printable import printable
 from streamfrom.proxy.report import CheckReport
 from streamfrom.proxy.service_manager import ServiceManager
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.commands.demo import ListeningProxy
     from streamfrom.proxy.config.dsn import Dsn
-    from streamfrom.proxy.config.log_settings import LogSettings
 
 
 COMMANDS = ("serve", "check", "grants", "queues", "top", "demo")

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import structlog
 
 from streamfrom.proxy.log import SparingLog
-from streamfrom.proxy.net import Link
+from streamfrom.proxy.net import Link, Owner
 
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Sequence
-
-    from streamfrom.proxy.net import Owner
 
 
 log = structlog.get_logger()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from streamfrom.proxy.config.keyspaces import make_keyspace, reread_vschema
+from streamfrom.proxy.config.keyspaces import KeyspaceConfig, make_keyspace, reread_vschema
 from streamfrom.proxy.config.toml_values import ConfigError
 
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from streamfrom.engine.sharding.keyspace import Keyspace
-    from streamfrom.proxy.config.keyspaces import KeyspaceConfig
 
 
 log = structlog.get_logger()

@@ -11,7 +11,7 @@ from streamfrom.spark import package
 from streamfrom.spark.endpoint import declared, parse_endpoint, shards_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs import JOBS
-from streamfrom.spark.jobs.job import broken_off, load_job
+from streamfrom.spark.jobs.job import Job, broken_off, load_job
 from streamfrom.spark.jobs.progress import Progress
 from streamfrom.spark.passwords import password
 from streamfrom.spark.session import start_session
@@ -19,8 +19,6 @@ from streamfrom.spark.session import start_session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from streamfrom.spark.jobs.job import Job
 
 
 PACKAGE: Final = "package"

@@ -19,7 +19,7 @@ from streamfrom.sqlparse_ext.reading.stream import StreamSyntaxError
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.statements import Shape, Statement
 from streamfrom.sqlparse_ext.text.forms import Forms
-from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate, replace
+from streamfrom.sqlparse_ext.text.lexer import Edit, fingerprint, locate, replace
 from streamfrom.sqlparse_ext.text.multibyte_text import has_dollar_quotes
 from streamfrom.sqlparse_ext.text.tokens import check_length
 from streamfrom.sqlparse_ext.text.version_comments import ServerVersion, resolved
@@ -27,8 +27,6 @@ from streamfrom.sqlparse_ext.text.version_comments import ServerVersion, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from streamfrom.sqlparse_ext.text.lexer import Edit
 
 
 # A prepared IN list of as many `?`s as the protocol can count has 131,000 tokens; to read as many

@@ -14,13 +14,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.sqlparse_ext.literal_values import Number, decode_literal, is_converted
-from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from streamfrom.sqlparse_ext.sql_mode import SqlMode
 
 
 class Kind(StrEnum):

@@ -56,7 +56,7 @@ from streamfrom.engine.fleet.lock_connection import (
     settings,
     write_term,
 )
-from streamfrom.engine.messaging.store.conversation import ServerRefused
+from streamfrom.engine.messaging.store.conversation import Conversation, ServerRefused
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.fleet.directory import DirectoryRead, MemberDifferences
     from streamfrom.engine.fleet.election import ElectionAction, ElectionEvent
-    from streamfrom.engine.messaging.store.conversation import Conversation
 
 
 T = TypeVar("T")

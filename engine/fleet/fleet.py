@@ -11,8 +11,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.fleet.directory import Member
-from streamfrom.engine.fleet.elector import Elector
+from streamfrom.engine.fleet.directory import Member, MemberDifferences
+from streamfrom.engine.fleet.elector import ElectionSession, Elector
 from streamfrom.engine.fleet.peer_link import Dispatching
 from streamfrom.engine.fleet.streams_elsewhere import StreamsElsewhere
 from streamfrom.engine.fleet.streams_for_members import StreamsForMembers
@@ -21,8 +21,6 @@ from streamfrom.engine.fleet.streams_for_members import StreamsForMembers
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from streamfrom.engine.fleet.directory import MemberDifferences
-    from streamfrom.engine.fleet.elector import ElectionSession
     from streamfrom.engine.fleet.peer_link import (
         FromDispatcher,
         LinkHearer,

@@ -21,10 +21,13 @@ from streamfrom.engine.fleet.link_elsewhere import LinkElsewhere, ReceiverElsewh
 from streamfrom.engine.fleet.peer_link import (
     AckEarly,
     DefinitionsChanged,
+    Dispatching,
     ForgetStream,
     GiveShare,
     News,
+    OfStream,
     OpenStream,
+    PeerTransport,
     ProgressElsewhere,
     RowsSent,
     ShareKept,
@@ -36,8 +39,8 @@ from streamfrom.engine.fleet.peer_link import (
     StreamProgressed,
 )
 from streamfrom.engine.fleet.peer_stream import StreamElsewhere
-from streamfrom.engine.fleet.prefetch_shares import PrefetchShares
-from streamfrom.engine.messaging.dispatch.events import Changed
+from streamfrom.engine.fleet.prefetch_shares import PrefetchShares, ShareChange
+from streamfrom.engine.messaging.dispatch.events import Changed, TableEvent
 from streamfrom.engine.messaging.streams.attached_receiver import UNLIMITED
 from streamfrom.engine.messaging.table.message import Share
 from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE
@@ -47,13 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from streamfrom.engine.fleet.directory import Member
-    from streamfrom.engine.fleet.peer_link import (
-        Dispatching,
-        OfStream,
-        PeerTransport,
-    )
-    from streamfrom.engine.fleet.prefetch_shares import ShareChange
-    from streamfrom.engine.messaging.dispatch.events import TableEvent
     from streamfrom.engine.messaging.shell.dispatcher_here import DispatcherHere
     from streamfrom.engine.messaging.table.message import ClientReceiver, Receiver, RowOfStream
     from streamfrom.engine.messaging.table.message_table import MessageTable

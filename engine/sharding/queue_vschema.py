@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, cast
 
 from streamfrom.engine.errors import VindexError
 from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column, make_any_vindex
-from streamfrom.engine.sharding.vindex import is_loose
-from streamfrom.engine.sharding.vschema import ColumnVindex, TableRouting, VindexSpec
-from streamfrom.sqlparse_ext.stored_forms import folds_case
+from streamfrom.engine.sharding.vindex import Vindex, is_loose
+from streamfrom.engine.sharding.vschema import ColumnVindex, TableRouting, VindexSpec, VSchema
+from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from streamfrom.engine.sharding.vindex import Vindex
-    from streamfrom.engine.sharding.vschema import VSchema
-    from streamfrom.sqlparse_ext.stored_forms import ColumnType
 
 
 def with_queues(

@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamfrom.engine.errors import VindexError, VschemaError
 from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column, make_any_vindex
-from streamfrom.engine.sharding.vindex import is_of_strings
-from streamfrom.sqlparse_ext.stored_forms import stored_form
+from streamfrom.engine.sharding.vindex import Vindex, is_of_strings
+from streamfrom.sqlparse_ext.stored_forms import ColumnType, StoredForm, stored_form
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamfrom.engine.sharding.multicolumn_vindex import MultiColumnVindex
-    from streamfrom.engine.sharding.vindex import Vindex
-    from streamfrom.sqlparse_ext.stored_forms import ColumnType, StoredForm
 
 
 _TABLE_TYPES: Final = ("", "sequence", "reference")

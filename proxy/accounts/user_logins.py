@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.backends.control_connection import Control
-from streamfrom.proxy.config.file import SessionAccount, TransactionMode
+from streamfrom.proxy.config.file import Config, SessionAccount, TransactionMode, User
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.report import Finding, Level
 from streamfrom.proxy.twophase.decisions import DECIDES, TABLE
@@ -14,8 +14,6 @@ from streamfrom.proxy.twophase.decisions import DECIDES, TABLE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
-
-    from streamfrom.proxy.config.file import Config, User
 
 
 # By each of these the name of the dispatcher's lock can be seen, whose secret the directory has.

@@ -19,14 +19,13 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from streamfrom.proxy.admin.web_sessions import WebSessions
-from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.net import is_loopback
 from streamfrom.proxy.sessions.addresses import group
 from streamfrom.proxy.wire.login.auth import PASSWORD_BYTES_MAX
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.config.file import User
     from streamfrom.proxy.sessions.services import Services
 
 

@@ -15,9 +15,9 @@ import structlog
 from aiohttp import web
 
 from streamfrom.proxy import listening
-from streamfrom.proxy.admin.admin_gate import AdminGate
+from streamfrom.proxy.admin.admin_gate import AdminGate, Visitor
 from streamfrom.proxy.admin.exposition import CONTENT_TYPE
-from streamfrom.proxy.admin.history import SAMPLE_S, History
+from streamfrom.proxy.admin.history import SAMPLE_S, History, Rates
 from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.admin.overview import (
     figure_records,
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from streamfrom.engine.messaging.figures.figures import QueueFigures
-    from streamfrom.proxy.admin.admin_gate import Visitor
-    from streamfrom.proxy.admin.history import Rates
     from streamfrom.proxy.admin.overview import Record
     from streamfrom.proxy.admin.queue_actions import Enter
     from streamfrom.proxy.sessions.services import Services

@@ -10,14 +10,13 @@ from itertools import pairwise
 from math import isnan, nan
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from streamfrom.engine.messaging.table.counters import Histogram
+from streamfrom.engine.messaging.table.counters import Counters, Histogram
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from streamfrom.engine.messaging.figures.figures import QueueFigures
-    from streamfrom.engine.messaging.table.counters import Counters
 
 
 SAMPLE_S: Final = 10.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.table.counters import BOUNDS_S
+from streamfrom.engine.messaging.table.counters import BOUNDS_S, Counters
 from streamfrom.proxy.admin.exposition import MetricFamily, labels
 from streamfrom.proxy.status.queue_figures import FIGURES, QueueLook, Unit
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from streamfrom.engine.messaging.figures.figures import QueueFigures, StreamFigures
-    from streamfrom.engine.messaging.table.counters import Counters
     from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
 
 

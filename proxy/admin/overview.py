@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamfrom.engine.messaging.table.message import AUTO
 from streamfrom.engine.messaging.table.setting_keys import KEYS
-from streamfrom.proxy.admin.history import Rates
+from streamfrom.proxy.admin.history import Rates, Series
 from streamfrom.proxy.status.queue_figures import FIGURES, QueueLook
-from streamfrom.proxy.status.status_rows import TABLES, queue_rows
+from streamfrom.proxy.status.status_rows import TABLES, StatusRow, queue_rows
 
 
 if TYPE_CHECKING:
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.messaging.figures.figures import QueueFigures
-    from streamfrom.proxy.admin.history import Series
     from streamfrom.proxy.config.file import Server
-    from streamfrom.proxy.status.status_rows import StatusRow
 
 Record: TypeAlias = dict[str, Any]
 

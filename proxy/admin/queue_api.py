@@ -21,8 +21,8 @@ from aiohttp import web
 
 from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.engine.messaging.upkeep.peek import Match, PeekState, can_peek
-from streamfrom.proxy.admin.admin_gate import posted
-from streamfrom.proxy.admin.queue_actions import Action, QueueActions
+from streamfrom.proxy.admin.admin_gate import AdminGate, Visitor, posted
+from streamfrom.proxy.admin.queue_actions import Action, Enter, QueueActions
 from streamfrom.proxy.admin.queue_messages import (
     IN_FLIGHT,
     LOOKED_AT_MAX,
@@ -42,8 +42,6 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
-    from streamfrom.proxy.admin.admin_gate import AdminGate, Visitor
-    from streamfrom.proxy.admin.queue_actions import Enter
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.status.status_source import Viewer
 

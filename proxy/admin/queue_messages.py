@@ -16,7 +16,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streamfrom.engine.messaging.table.groups import HELD_NS
-from streamfrom.engine.messaging.table.message_table import IdKind
+from streamfrom.engine.messaging.table.message_table import IdKind, MessageTable
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.upkeep.peek import (
     Match,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from streamfrom.engine.messaging.leases.leases import Lease, Leases
-    from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.messaging.upkeep.peek import PeekRow, Ways
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.shard import ShardRuntime

@@ -31,7 +31,7 @@ from streamfrom.proxy.backends.charsets import Charsets
 from streamfrom.proxy.backends.health import READ_ONLY
 from streamfrom.proxy.backends.shard_servers import ShardServers
 from streamfrom.proxy.backends.shard_store import ShardStore
-from streamfrom.proxy.config.file import SessionAccount, TransactionMode
+from streamfrom.proxy.config.file import Config, SessionAccount, TransactionMode
 from streamfrom.proxy.config.keyspaces import make_keyspace
 from streamfrom.proxy.errors import ServerShutdown, UserMemoryExceeded
 from streamfrom.proxy.log import name_member
@@ -60,7 +60,7 @@ from streamfrom.proxy.vtgate.inner_client import enter
 from streamfrom.proxy.wire.constants import NONCE_BYTES
 from streamfrom.proxy.wire.login.auth import Authenticator, nonce_from
 from streamfrom.proxy.wire.login.handshake import extends_metadata, version_to_greet
-from streamfrom.proxy.workers.worker_seat import Parent
+from streamfrom.proxy.workers.worker_seat import Parent, WorkerSeat
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.text.version_comments import server_version
@@ -72,10 +72,8 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.admin.admin_server import AdminServer
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.config.file import Config
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.vtgate.message_service import MessageService
-    from streamfrom.proxy.workers.worker_seat import WorkerSeat
 
 
 log = structlog.get_logger()

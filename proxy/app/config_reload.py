@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from streamfrom.proxy import process
-from streamfrom.proxy.config.changes import changes
-from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.config.changes import Changes, changes
+from streamfrom.proxy.config.file import Config, Role, Server, User
 from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.errors import AccountChanged
 from streamfrom.proxy.passwords.verifier import Verifier
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.app.disconnection import Disconnection
     from streamfrom.proxy.backends.shard_servers import ShardServers
-    from streamfrom.proxy.config.changes import Changes
-    from streamfrom.proxy.config.file import Config, Server, User
     from streamfrom.proxy.rsa import ServerKey
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.twophase.recovery import Recovery

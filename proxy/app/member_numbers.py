@@ -30,7 +30,7 @@ from streamfrom.engine.messaging.store.conversation import ServerRefused
 from streamfrom.engine.messaging.table.message_ids import MEMBERS_MAX
 from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.lock_session import LockSession
-from streamfrom.proxy.config.keyspaces import hash_of
+from streamfrom.proxy.config.keyspaces import ShardConfig, hash_of
 from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from streamfrom.proxy.config.file import Config
-    from streamfrom.proxy.config.keyspaces import ShardConfig
 
 
 # A start waits no longer for a server that does not answer.

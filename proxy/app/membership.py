@@ -18,7 +18,7 @@ from streamfrom.proxy.config.keyspaces import hash_of
 from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.errors import NoSuchThread
 from streamfrom.proxy.fleet.member_certificate import make_certificate
-from streamfrom.proxy.grpc_port import fleet_port
+from streamfrom.proxy.grpc_port import GrpcPort, fleet_port
 from streamfrom.proxy.status.fleet_figures import MembersFigures
 
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.config.dsn import Dsn
     from streamfrom.proxy.config.file import Config
     from streamfrom.proxy.fleet.grpc_members import GrpcMembers
-    from streamfrom.proxy.grpc_port import GrpcPort
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.sessions.asker import Asker
     from streamfrom.proxy.sessions.local_sessions import LocalSessions

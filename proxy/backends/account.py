@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.config.file import SessionAccount
+from streamfrom.proxy.config.file import SessionAccount, User
 from streamfrom.proxy.config.toml_values import Secret
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.config.dsn import Dsn
-    from streamfrom.proxy.config.file import User
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from streamfrom.proxy.backends.answer_readers import (
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.statement_ids import StatementIds, StatementKey
 from streamfrom.proxy.errors import BackendLost, WireError
-from streamfrom.proxy.wire.attribute_encoding import into_query
+from streamfrom.proxy.wire.attribute_encoding import Attribute, into_query
 from streamfrom.proxy.wire.commands import PING, QUIT, query, stmt_close, stmt_prepare
 from streamfrom.proxy.wire.constants import TrackerKind
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.answer_readers import AnswerReader, BufferedAnswer
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.net import Link
-    from streamfrom.proxy.wire.attribute_encoding import Attribute
     from streamfrom.proxy.wire.prepare_response import PrepareReader
     from streamfrom.proxy.wire.resultset import Tracker
 

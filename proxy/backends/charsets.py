@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamfrom.proxy.backends.session_variables import names
+from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.errors import NoClientCharset
 from streamfrom.proxy.wire.constants import CHARSETS, UTF8MB4_CHARSET
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
@@ -22,7 +22,6 @@ from streamfrom.sqlparse_ext.sql_mode import SqlMode
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.control_connection import Control
-    from streamfrom.proxy.backends.session_variables import Settings
 
 
 _FALLBACK = ("utf8mb4", "utf8mb4_general_ci")

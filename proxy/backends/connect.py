@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import secrets
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.proxy import net
-from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
 from streamfrom.proxy.backends.answer_readers import LoginReader
 from streamfrom.proxy.backends.backend import Backend
 from streamfrom.proxy.backends.control_connection import tls_context
 from streamfrom.proxy.backends.session_variables import tracking
-from streamfrom.proxy.config.dsn import SslMode
+from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.errors import (
     BackendError,
     BackendLost,
@@ -25,11 +25,6 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.wire.client_connection import ClientConnection, LoginPhase
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Capability
-
-
-if TYPE_CHECKING:
-    from streamfrom.proxy.backends.account import Account
-    from streamfrom.proxy.config.dsn import Dsn
 
 
 CONNECT_TIMEOUT_S: Final = 5.0

@@ -16,7 +16,7 @@ from asyncmy.cursors import Cursor
 from asyncmy.errors import Error as DriverError
 
 from streamfrom.proxy.backends.session_variables import own_statement
-from streamfrom.proxy.config.dsn import SslMode
+from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.errors import (
     BackendError,
     BackendUnavailable,
@@ -30,8 +30,6 @@ from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-
-    from streamfrom.proxy.config.dsn import Dsn
 
 
 CONNECTIONS_MAX = 4

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.control_connection import Control
-from streamfrom.proxy.backends.health import (
-    Health,
-    ReplicaHealth,
-    primary_health,
-)
+from streamfrom.proxy.backends.health import Health, Probe, ReplicaHealth, primary_health
 from streamfrom.proxy.backends.kills import Kills
 from streamfrom.proxy.backends.pooling.multiplexing import SharedConnections
 from streamfrom.proxy.backends.pooling.pool import Pool
@@ -31,12 +27,10 @@ from streamfrom.proxy.errors import BackendError, BackendUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.group_commit import GroupCommit
-    from streamfrom.proxy.backends.health import Probe
     from streamfrom.proxy.config.file import ShardConfig
 
 

@@ -6,14 +6,13 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from streamfrom.proxy.backends.health import ReplicaHealth
+from streamfrom.proxy.backends.health import Probe, ReplicaHealth
 from streamfrom.proxy.backends.shard import ShardRuntime
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from streamfrom.proxy.backends.health import Probe
     from streamfrom.proxy.config.file import Config, Server, ShardConfig
 
 

@@ -17,10 +17,10 @@ from streamfrom.engine.fleet.lock_connection import NO_SUCH_TABLE
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.table import discovery
 from streamfrom.engine.messaging.table.hidden_definitions import read_hidden, sees_triggers
-from streamfrom.engine.messaging.table.store_job import Access, At
+from streamfrom.engine.messaging.table.store_job import Access, At, StoreJob
 from streamfrom.engine.messaging.upkeep import depths, partition_store, purge
-from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
-from streamfrom.proxy.backends.backend import ConnectionOwner
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
+from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
 from streamfrom.proxy.backends.lock_session import answer_of, packets_of, store_answer
 from streamfrom.proxy.backends.session_variables import own_settings
 from streamfrom.proxy.errors import BackendError, BackendLost, ProxyError
@@ -37,12 +37,9 @@ if TYPE_CHECKING:
         Purged,
     )
     from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
-    from streamfrom.engine.messaging.table.store_job import StoreJob
     from streamfrom.engine.messaging.upkeep.partition_store import Outcome
     from streamfrom.engine.messaging.upkeep.partitions import Partition, PartitionCensus
     from streamfrom.engine.sharding.keyspace import ShardName
-    from streamfrom.proxy.backends.account import Account
-    from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
 
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from streamfrom import __version__
 from streamfrom.engine.clock import SystemClock
-from streamfrom.engine.errors import EngineError, StoreError
+from streamfrom.engine.errors import EngineError, StoreError, TableLoadError
 from streamfrom.engine.fleet.directory import CREATE
 from streamfrom.engine.messaging.table.groups import placement_fault
 from streamfrom.engine.messaging.table.hidden_definitions import sees_triggers
-from streamfrom.engine.messaging.table.message_table import MessageTable, load
+from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable, load
 from streamfrom.engine.messaging.table.table_differences import differences
 from streamfrom.engine.messaging.table.table_settings import (
     MARK,
@@ -32,7 +32,7 @@ from streamfrom.engine.messaging.upkeep.partitions import late
 from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column
 from streamfrom.engine.sharding.queue_vschema import with_queues
 from streamfrom.engine.sharding.sequence_tables import resolve
-from streamfrom.engine.sharding.vindex import is_loose
+from streamfrom.engine.sharding.vindex import Vindex, is_loose
 from streamfrom.proxy.accounts.user_logins import shared_note, user_logins
 from streamfrom.proxy.backends.health import ReplicaHealth
 from streamfrom.proxy.backends.shard import ShardRuntime
@@ -44,7 +44,7 @@ from streamfrom.proxy.certificate import (
     fault_of_time,
     read_certificate,
 )
-from streamfrom.proxy.config.file import TransactionMode
+from streamfrom.proxy.config.file import Config, KeyspaceConfig, TlsSettings, TransactionMode
 from streamfrom.proxy.config.fleet_members import worker_count
 from streamfrom.proxy.config.keyspaces import hash_of, make_keyspace
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
@@ -61,12 +61,8 @@ from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamfrom.engine.errors import TableLoadError
-    from streamfrom.engine.messaging.table.message_table import RawTable
     from streamfrom.engine.sharding.keyspace import Keyspace
-    from streamfrom.engine.sharding.vindex import Vindex
     from streamfrom.engine.sharding.vschema import ColumnVindex
-    from streamfrom.proxy.config.file import Config, KeyspaceConfig, TlsSettings
 
 
 # What refuses the right password of an account as well: a fresh mariadb-install-db makes accounts without a name.

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.clock import SystemClock
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.table.message_table import MessageTable, load
+from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable, load
 from streamfrom.engine.messaging.table.table_settings import is_message_table
 from streamfrom.proxy.accounts.job_grants import Grantee, Purpose, grants, operator_grants
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.backends.shard_store import ShardStore
-from streamfrom.proxy.config.file import TransactionMode
+from streamfrom.proxy.config.file import Config, KeyspaceConfig, TransactionMode
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.printable import printable
 from streamfrom.proxy.twophase.decisions import DECIDES, TABLE
@@ -21,9 +21,6 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from streamfrom.engine.messaging.table.message_table import RawTable
-    from streamfrom.proxy.config.file import Config, KeyspaceConfig
 
 
 _UNUSABLE: Final = "-- not usable: "

@@ -16,14 +16,13 @@ from streamfrom.proxy.config import dsn
 from streamfrom.proxy.config.toml_values import Surroundings
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.status.status_rows import TABLES
-from streamfrom.proxy.status.terminal_tables import TableSample, table_lines
+from streamfrom.proxy.status.terminal_tables import StatusRecord, TableSample, table_lines
 
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from streamfrom.proxy.config.dsn import Dsn
-    from streamfrom.proxy.status.terminal_tables import StatusRecord
 
     Ask = Callable[[], Awaitable[list[StatusRecord]]]
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.config.file import Server
+from streamfrom.proxy.config.file import Config, Server, User
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamfrom.proxy.config.file import Config, User
     from streamfrom.proxy.config.keyspaces import KeyspaceConfig
 
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.engine.messaging.table.message_ids import MEMBERS_MAX
-from streamfrom.proxy.config.toml_values import ConfigError, shown
-
-
-if TYPE_CHECKING:
-    from streamfrom.proxy.config.toml_values import TomlTable
+from streamfrom.proxy.config.toml_values import ConfigError, TomlTable, shown
 
 
 NAME_MAX: Final = 64  # of its column in streamfrom.members

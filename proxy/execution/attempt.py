@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from streamfrom.proxy.execution.reply import INTERRUPTED
+from streamfrom.proxy.execution.reply import INTERRUPTED, Reply
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of, is_repeatable
 from streamfrom.proxy.wire.constants import HEADER_BYTES
 from streamfrom.proxy.wire.framing import frames
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.errors import BackendLost
     from streamfrom.proxy.execution.latency_class import LatencyClass
     from streamfrom.proxy.execution.prepared_execution import Packet
-    from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.wire.response import PassThrough, Resequencer
     from streamfrom.sqlparse_ext.errors import StreamfromError
     from streamfrom.sqlparse_ext.statements import Shape

@@ -22,9 +22,9 @@ from streamfrom.proxy.wire.resultset import (
     parse_text_row,
     text_row,
 )
-from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.errors import StreamfromError, Unsupported
 from streamfrom.sqlparse_ext.session.inline_functions import inline
-from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Statement, Uses
 
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.sqlparse_ext.errors import StreamfromError
-    from streamfrom.sqlparse_ext.statements import Statement
 
 
 ASKS_BACK: Final = Uses.FOUND_ROWS | Uses.ROW_COUNT | Uses.DIAGNOSTICS

@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
-from streamfrom.proxy.execution.attempt import Attempt
+from streamfrom.proxy.execution.attempt import Attempt, SucceedingStep
 from streamfrom.proxy.execution.retry_rules import (
     Ending,
     Verdict,
@@ -26,7 +26,7 @@ from streamfrom.proxy.execution.retry_rules import (
     is_whole_ack,
 )
 from streamfrom.proxy.execution.session_connections import SessionConnections, named
-from streamfrom.proxy.execution.session_state import footprint_of
+from streamfrom.proxy.execution.session_state import SessionState, footprint_of
 from streamfrom.proxy.execution.session_tracking import (
     apply_error,
     apply_ok,
@@ -35,29 +35,24 @@ from streamfrom.proxy.execution.session_tracking import (
 )
 from streamfrom.proxy.execution.shared_reads import SharedReads
 from streamfrom.proxy.wire.constants import Status
-from streamfrom.proxy.wire.response import AnswerKind
+from streamfrom.proxy.wire.response import AnswerKind, PassThrough, Resequencer
 from streamfrom.proxy.wire.resultset import with_insert_id, with_row_info
-from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from typing import Any
 
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.attempt import SucceedingStep
     from streamfrom.proxy.execution.prepared_execution import Packet
     from streamfrom.proxy.execution.retries import Retries
-    from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.execution.transaction import Branches
     from streamfrom.proxy.wire.prepare_response import PrepareReader
-    from streamfrom.proxy.wire.response import PassThrough, Resequencer
     from streamfrom.proxy.wire.response_reader import ResponseReader
     from streamfrom.sqlparse_ext.errors import StreamfromError
-    from streamfrom.sqlparse_ext.statements import Shape
     from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 

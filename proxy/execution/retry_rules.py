@@ -23,14 +23,13 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 from streamfrom.sqlparse_ext.writes.completion import is_ack
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.errors import BackendError
     from streamfrom.proxy.wire.resultset import Err
-    from streamfrom.sqlparse_ext.statements import Shape
 
 
 # ER_SERVER_SHUTDOWN, ER_READ_ONLY_MODE, ER_SERVER_OFFLINE_MODE: the server did nothing.

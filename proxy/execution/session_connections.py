@@ -7,7 +7,7 @@ session are in `branches`. The connection that runs a statement is in `_active`,
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from streamfrom.proxy.backends.pooling.connection_handover import (
     SHOW_WARNINGS,
@@ -18,17 +18,16 @@ from streamfrom.proxy.backends.pooling.pool_queue import PoolWaiter
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.retries import Retries
 from streamfrom.proxy.execution.retry_rules import Ending, is_repeatable, is_whole_ack
-from streamfrom.proxy.execution.session_state import footprint_of
+from streamfrom.proxy.execution.session_state import SessionState, footprint_of
 from streamfrom.proxy.execution.session_tracking import bring_insert_id
 from streamfrom.proxy.execution.user_variable_sync import carry_variables
 from streamfrom.sqlparse_ext.session.described_schemas import SYSTEM_SCHEMAS
-from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind, Shape
 
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable, Coroutine
-    from typing import Any
 
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
@@ -36,9 +35,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.prepared_execution import Packet
-    from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.execution.transaction import Branches
-    from streamfrom.sqlparse_ext.statements import Shape
 
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
 from streamfrom.proxy.backends.session_variables import TRACKED, UNLIMITED, Settings
 from streamfrom.proxy.wire.constants import Capability, Status, TrackerKind
 from streamfrom.proxy.wire.trackers import SHOWN_BY_DEFAULT, shown_to
@@ -26,7 +26,6 @@ from streamfrom.sqlparse_ext.writes.hidden_writes import WRITES, runs_unseen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime

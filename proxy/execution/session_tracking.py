@@ -15,10 +15,10 @@ from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows
 from streamfrom.proxy.backends.pooling.connection_handover import take_diagnostics
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.session_state import footprint_of, leaves_residue, must_stay
-from streamfrom.proxy.execution.transaction import ROLLS_BACK
+from streamfrom.proxy.execution.transaction import ROLLS_BACK, Branches
 from streamfrom.proxy.execution.user_variable_sync import note_changes
 from streamfrom.proxy.wire.constants import Status
-from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 from streamfrom.sqlparse_ext.writes.hidden_writes import runs_unseen
 
 
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.proxy.execution.transaction import Branches
     from streamfrom.proxy.wire.resultset import Ok, Tracker
-    from streamfrom.sqlparse_ext.statements import Shape
 
 
 _IN_TRANS: Final = int(Status.IN_TRANS)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.retry_rules import Ending
-from streamfrom.proxy.execution.session_connections import named
+from streamfrom.proxy.execution.session_connections import SessionConnections, named
 from streamfrom.proxy.wire.constants import Status
 
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.errors import BackendLost
     from streamfrom.proxy.execution.attempt import Attempt
-    from streamfrom.proxy.execution.session_connections import SessionConnections
     from streamfrom.proxy.execution.session_state import SessionState
 
 

@@ -13,7 +13,7 @@ quietly run outside the transaction that it believes to be in.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.errors import (
     BackendError,
@@ -25,30 +25,25 @@ from streamfrom.proxy.errors import (
     TransactionBroken,
     TransactionSpansShards,
 )
-from streamfrom.proxy.execution.session_state import Transaction
-from streamfrom.proxy.twophase.coordinator import Branch, roll_back
+from streamfrom.proxy.execution.session_state import SessionState, Transaction
+from streamfrom.proxy.twophase.coordinator import Branch, Coordinator, roll_back
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 from streamfrom.sqlparse_ext.writes.hidden_writes import (
     NOTHING_HIDDEN,
     WRITES,
     runs_unseen,
 )
-from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE, UNKNOWN
+from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE, UNKNOWN, Effect
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from typing import Any
 
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.proxy.twophase.coordinator import Coordinator
-    from streamfrom.sqlparse_ext.statements import Shape
     from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites
-    from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 
 # InnoDB undoes the whole transaction then, not just the statement: a full lock table, a deadlock.

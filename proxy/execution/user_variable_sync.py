@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.pooling.connection_handover import take_diagnostics
 from streamfrom.proxy.errors import BackendError
-from streamfrom.proxy.execution.session_state import footprint_of
+from streamfrom.proxy.execution.session_state import SessionState, footprint_of
 from streamfrom.proxy.execution.user_variables import (
     NAMES_ON_MARIADB,
     NAMES_ON_MYSQL,
@@ -23,9 +23,9 @@ from streamfrom.proxy.execution.user_variables import (
 )
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import TrackerKind
-from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.proxy.wire.resultset import Tracker, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind, Shape
 
 
 if TYPE_CHECKING:
@@ -33,11 +33,8 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.execution.transaction import Branches
     from streamfrom.proxy.execution.user_variables import VariableValue
-    from streamfrom.proxy.wire.resultset import Tracker
-    from streamfrom.sqlparse_ext.statements import Shape
 
 
 # A tracker reports that something changed; the variable is in the text, or it was no user variable.

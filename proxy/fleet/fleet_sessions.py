@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.fleet import members_pb2 as pb
-from streamfrom.proxy.fleet.member_calls import answered, ask
+from streamfrom.proxy.fleet.member_calls import PresentMembers, answered, ask
 from streamfrom.proxy.fleet.sessions_codec import (
     ASKERS,
     decode_process,
@@ -15,7 +15,7 @@ from streamfrom.proxy.fleet.sessions_codec import (
 )
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.connection_ids import first_of, prefix_of
-from streamfrom.proxy.sessions.local_sessions import end
+from streamfrom.proxy.sessions.local_sessions import LocalSessions, end
 
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from streamfrom.engine.fleet.directory import Member
-    from streamfrom.proxy.fleet.member_calls import PresentMembers
     from streamfrom.proxy.sessions.asker import Asker
-    from streamfrom.proxy.sessions.local_sessions import LocalSessions
 
 
 AnswerT = TypeVar("AnswerT", pb.KillReply, pb.SessionsReply)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.fleet import members_pb2 as pb
-from streamfrom.proxy.fleet.member_calls import answered, ask
+from streamfrom.proxy.fleet.member_calls import PresentMembers, answered, ask
 from streamfrom.proxy.fleet.sessions_codec import ASKERS
 from streamfrom.proxy.fleet.status_codec import (
     MEMBERS,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.proxy.fleet.grpc_links import GrpcLinks
-    from streamfrom.proxy.fleet.member_calls import PresentMembers
     from streamfrom.proxy.sessions.local_sessions import LocalSessions
     from streamfrom.proxy.status.status_source import StatusSource, Viewer
 

@@ -30,7 +30,7 @@ from streamfrom.proxy.fleet.peer_codec import (
     encode_to_dispatcher,
 )
 from streamfrom.proxy.fleet.trusted_certificates import TrustedCertificates
-from streamfrom.proxy.grpc_port import PING_TIMEOUT_MS, SERVER_OPTIONS
+from streamfrom.proxy.grpc_port import PING_TIMEOUT_MS, SERVER_OPTIONS, GrpcPort
 
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import FromDispatcher, LinkHearer, ToDispatcher
     from streamfrom.proxy.fleet.member_certificate import MemberCertificate
-    from streamfrom.proxy.grpc_port import GrpcPort
 
 
 log = structlog.get_logger()

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from streamfrom.sqlparse_ext.statements import Slot
-
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Statement
+from streamfrom.sqlparse_ext.statements import Slot, Statement
 
 
 def like(statement: Statement) -> re.Pattern[str]:

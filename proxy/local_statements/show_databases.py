@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.local_statements.like_patterns import like, pattern_text
 from streamfrom.proxy.wire.resultset import ColumnDefinition
-from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.text.lexer import locate
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from streamfrom.engine.sharding.keyspace import Keyspace
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 _VERBS: Final = frozenset({("DATABASES",), ("SCHEMAS",)})

@@ -12,13 +12,12 @@ from streamfrom.engine.messaging.upkeep.partitions import (
     rest_held_back,
 )
 from streamfrom.proxy.wire.resultset import ColumnDefinition
-from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind, Shape
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamfrom.sqlparse_ext.statements import Shape
 
 COLUMNS: Final = (
     ColumnDefinition("Shard"),

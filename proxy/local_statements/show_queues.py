@@ -17,7 +17,7 @@ from streamfrom.proxy.local_statements.queue_definitions import (
     partition_unit,
 )
 from streamfrom.sqlparse_ext.errors import SqlError
-from streamfrom.sqlparse_ext.statements import Kind, Slot
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 
@@ -25,7 +25,6 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 # A server's own words for what CREATE QUEUE makes: without widths of integers, without quotes around
 # numbers, without character sets.

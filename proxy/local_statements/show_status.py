@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.wire.constants import Capability
 from streamfrom.proxy.wire.resultset import parse_text_row, text_row
-from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind, Shape
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from streamfrom.sqlparse_ext.statements import Shape
 
 
 _SCOPES: Final = frozenset({("SESSION",), ("LOCAL",)})

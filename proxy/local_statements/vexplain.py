@@ -25,7 +25,7 @@ from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.session.described_schemas import SYSTEM_SCHEMAS
-from streamfrom.sqlparse_ext.statements import Kind, ListSlot
+from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Shape, Statement, Value
 
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
     from streamfrom.proxy.routing.routes import Route
-    from streamfrom.sqlparse_ext.statements import Shape, Statement, Value
 
 
 COLUMNS: Final = (ColumnDefinition("JSON", length=1 << 16),)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
 from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column
-from streamfrom.engine.sharding.vindex import is_loose
+from streamfrom.engine.sharding.vindex import Vindex, is_loose
 from streamfrom.proxy.wire.constants import BINARY_CHARSET
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamfrom.engine.sharding.keyspace import Keyspace
-    from streamfrom.engine.sharding.vindex import Vindex
     from streamfrom.engine.sharding.vschema import VindexSpec
     from streamfrom.sqlparse_ext.statements import Shape, Statement, Value
 

@@ -23,7 +23,7 @@ from streamfrom.proxy.merge.comparison import exactly, loses_digits
 from streamfrom.proxy.merge.stage import Stage
 from streamfrom.proxy.merge.value_sorts import Sort, are_alike, sort_of
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.proxy.wire.resultset import parse_text_row, text_row
+from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.merge.group_by import Grouping
     from streamfrom.proxy.merge.shard_texts import Texts
-    from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
 Values = list[bytes | None]

@@ -12,14 +12,13 @@ import operator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Protocol
 
-from streamfrom.proxy.merge.comparison import double_text, scaled, unscaled
+from streamfrom.proxy.merge.comparison import Component, double_text, scaled, unscaled
 from streamfrom.proxy.wire.constants import FieldType
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamfrom.proxy.merge.comparison import Component
     from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.errors import MergeTooLarge
-from streamfrom.proxy.merge.comparison import scaled, unscaled
+from streamfrom.proxy.merge.comparison import Component, scaled, unscaled
 from streamfrom.proxy.merge.group_merge import KEPT_BYTES, WaitingGroup, sorted_in_bites
 from streamfrom.proxy.merge.value_sorts import Sort, sort_of
-from streamfrom.proxy.wire.resultset import parse_text_row, text_row
+from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from streamfrom.proxy.merge.aggregate_expressions import Computation, Computed
-    from streamfrom.proxy.merge.comparison import Component
     from streamfrom.proxy.merge.group_merge import GroupsMerge, Test
     from streamfrom.proxy.merge.ordered_merge import LimitWindow
-    from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
 # What a shard is asked to compute at once.

@@ -14,9 +14,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streamfrom.proxy.errors import MergeTooLarge
-from streamfrom.proxy.merge.aggregates import Average, Extreme
-from streamfrom.proxy.merge.comparison import Comparison
-from streamfrom.proxy.merge.ordered_merge import LimitWindow
+from streamfrom.proxy.merge.aggregates import Accumulator, Average, Extreme, Row
+from streamfrom.proxy.merge.comparison import Comparison, Component
+from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge, SortKey
 from streamfrom.proxy.wire.resultset import parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 
@@ -24,10 +24,7 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from streamfrom.proxy.merge.aggregates import Accumulator, Row
-    from streamfrom.proxy.merge.comparison import Component
     from streamfrom.proxy.merge.distinct import Distinct
-    from streamfrom.proxy.merge.ordered_merge import OrderedMerge, SortKey
 
 
 # What a kept group costs besides its row.

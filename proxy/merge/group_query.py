@@ -33,12 +33,12 @@ from streamfrom.proxy.merge.comparison import (
 )
 from streamfrom.proxy.merge.distinct import Distinct
 from streamfrom.proxy.merge.expression_merge import ComputedMerge, Later
-from streamfrom.proxy.merge.group_by import BITS, EXTREMES, Grouping
+from streamfrom.proxy.merge.group_by import BITS, EXTREMES, Grouping, Output
 from streamfrom.proxy.merge.group_concat import GroupConcat, separator_of
 from streamfrom.proxy.merge.group_merge import GroupsMerge, Test
 from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.proxy.wire.resultset import with_type_of
+from streamfrom.proxy.wire.resultset import ColumnDefinition, with_type_of
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
@@ -47,9 +47,7 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.merge.aggregates import Accumulator
     from streamfrom.proxy.merge.comparison import Component
-    from streamfrom.proxy.merge.group_by import Output
     from streamfrom.proxy.merge.shard_texts import Texts
-    from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
 # Expressions of aggregates can be sorted by their values.

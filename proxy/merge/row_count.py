@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.merge.expression_merge import ComputedMerge
-from streamfrom.proxy.wire.resultset import text_row
+from streamfrom.proxy.wire.resultset import ColumnDefinition, text_row
 
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.merge.group_merge import GroupsMerge
     from streamfrom.proxy.merge.group_query import GroupsQuery
     from streamfrom.proxy.merge.row_merge import RowsMerge, RowsQuery
-    from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
 class CountedQuery:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.merge.comparison import Comparison, comparison_of, exactly, loses_digits
 from streamfrom.proxy.merge.group_by import EXTREMES
 from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge
-from streamfrom.proxy.wire.resultset import parse_text_row, text_row
+from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Slot
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.merge.comparison import ColumnKey
     from streamfrom.proxy.merge.shard_texts import Texts
-    from streamfrom.proxy.wire.resultset import ColumnDefinition
     from streamfrom.sqlparse_ext.selects.select_ast import Expression, OrderItem
 
 

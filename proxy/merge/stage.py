@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.proxy.merge.comparison import INTEGER_TYPES, STRING_TYPES, loses_digits
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, CHARSETS, FieldFlag, FieldType
-from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
 _INTEGERS: Final[dict[int, str]] = {

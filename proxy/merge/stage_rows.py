@@ -13,9 +13,9 @@ from streamfrom.proxy.merge.stage import Stage, is_text
 from streamfrom.proxy.merge.value_sorts import Sort, are_alike, sort_of
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.selects.inner_selects import without_rows
+from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects, without_rows
 from streamfrom.sqlparse_ext.selects.table_rows import TableRows
-from streamfrom.sqlparse_ext.statements import Uses
+from streamfrom.sqlparse_ext.statements import Statement, Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamfrom.proxy.wire.resultset import ColumnDefinition
-    from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects
-    from streamfrom.sqlparse_ext.statements import Statement
 
 
 _NAMED: Final = b"SELECT * FROM (%b) AS `streamfrom`"

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from streamfrom.proxy.backends.backend import ConnectionOwner
+from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
 from streamfrom.proxy.backends.session_variables import own_settings
 from streamfrom.proxy.errors import BackendError, BackendUnavailable, ProxyError
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.rights.answers import KEPT_S, Answer, Answers
-from streamfrom.proxy.rights.questions import REFUSALS
+from streamfrom.proxy.rights.questions import REFUSALS, Right
 from streamfrom.proxy.status.status_source import Sight
 from streamfrom.proxy.wire.commands import init_db, query
 from streamfrom.proxy.wire.resultset import parse_text_row
@@ -28,13 +28,10 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
-    from typing import Any
 
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
-    from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.rights.questions import Right
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 

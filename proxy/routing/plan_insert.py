@@ -8,7 +8,7 @@ from streamfrom.proxy.errors import MissingVindexColumn
 from streamfrom.proxy.routing.plan_joins import JoinPlanner
 from streamfrom.proxy.routing.routes import OneShard, Plan, Route, WriteParts
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.statements import InsertSource, Uses
+from streamfrom.sqlparse_ext.statements import InsertSource, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.routing.row_routing import RowRouting
     from streamfrom.proxy.routing.vschema_tables import VschemaTables
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 def plan_insert(

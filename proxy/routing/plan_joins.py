@@ -14,22 +14,20 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.routing.plan_scatter import refuse, scattered_select, scattered_union
-from streamfrom.proxy.routing.routes import OneShard, Plan, WriteParts
+from streamfrom.proxy.routing.routes import OneShard, Plan, Route, WriteParts
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.queries import assigned_columns
 from streamfrom.sqlparse_ext.selects.sources import ALL, Reference, Source
-from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Operand, Shape, Statement, Uses
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streamfrom.engine.sharding.keyspace import Shard
-    from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.routing.row_routing import RowRouting
     from streamfrom.proxy.routing.vschema_tables import VschemaTables
     from streamfrom.sqlparse_ext.selects.sources import Equality, JoinEqualities
-    from streamfrom.sqlparse_ext.statements import Operand, Shape, Statement
 
 _SEVERAL_TABLES: Final = (
     (Uses.SETOP, "UNION, INTERSECT or EXCEPT over several shards"),

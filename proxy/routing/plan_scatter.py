@@ -5,21 +5,19 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.routing.routes import Concatenate, Merge
+from streamfrom.proxy.routing.routes import Concatenate, Merge, Route
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.derived import read_derived, read_union
 from streamfrom.sqlparse_ext.selects.select_reader import read_select
-from streamfrom.sqlparse_ext.statements import Uses
+from streamfrom.sqlparse_ext.statements import Shape, TableRef, Uses
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from streamfrom.engine.sharding.keyspace import Shard
-    from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.routing.vschema_tables import VschemaTables
     from streamfrom.sqlparse_ext.selects.select_ast import Expression, Select
-    from streamfrom.sqlparse_ext.statements import Shape, TableRef
 
 # What `proxy.merge` can put together, if `sqlparse_ext.selects.select_reader` can read it.
 _MERGED: Final = Uses.AGGREGATE | Uses.GROUP | Uses.DISTINCT | Uses.ORDER | Uses.LIMIT

@@ -12,20 +12,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.routing.plan_joins import JoinPlanner
-from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Plan
+from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Plan, Route
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.table_rows import read_table_rows
 from streamfrom.sqlparse_ext.session.described_schemas import SYSTEM_SCHEMAS
-from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, Uses
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.routing.vschema_tables import VschemaTables
     from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 _REFUSED: Final = (
     Uses.USER_VARIABLE | Uses.LOCKING_READ | Uses.INTO | Uses.CALC_FOUND_ROWS | Uses.UNPARSED

@@ -30,11 +30,11 @@ from streamfrom.proxy.routing.routes import (
 from streamfrom.proxy.routing.vschema_tables import VschemaTables
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.utility_statements import STATEMENT_VERBS
-from streamfrom.sqlparse_ext.selects.derived import read_counted
+from streamfrom.sqlparse_ext.selects.derived import Counted, read_counted
 from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects, read_inner_selects
 from streamfrom.sqlparse_ext.selects.select_ast import Select
 from streamfrom.sqlparse_ext.session.described_schemas import SYSTEM_SCHEMAS
-from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Uses
+from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Shape, Statement, TableRef, Uses
 from streamfrom.sqlparse_ext.text.in_lists import share_list
 from streamfrom.sqlparse_ext.writes.row_limit import limit_of, rows_max
 
@@ -43,12 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-    from streamfrom.sqlparse_ext.selects.derived import Counted
-    from streamfrom.sqlparse_ext.statements import (
-        Shape,
-        Statement,
-        TableRef,
-    )
 
 
 _SEVERAL: Final = Uses.SETOP | Uses.JOIN | Uses.SUBQUERY | Uses.CTE

@@ -6,21 +6,19 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Final, cast
 
-from streamfrom.engine.sharding.keyspace import KeyRange
+from streamfrom.engine.sharding.keyspace import KeyRange, Keyspace, Shard
 from streamfrom.engine.sharding.multicolumn_vindex import end_of_range, is_multi_column
 from streamfrom.proxy.errors import BadVindexValue
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.statements import OPAQUE, Opaque
+from streamfrom.sqlparse_ext.statements import OPAQUE, Opaque, Operand, Shape, Statement, Value
 from streamfrom.sqlparse_ext.writes.insert_gaps import keeps_shard
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streamfrom.engine.sharding.keyspace import Keyspace, Shard
     from streamfrom.engine.sharding.vindex import Vindex
     from streamfrom.engine.sharding.vschema import ColumnVindex
-    from streamfrom.sqlparse_ext.statements import Operand, Shape, Statement, Value
 
 
 # So many combinations of values of several columns are looked at; more go to all shards.

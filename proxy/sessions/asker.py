@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from streamfrom.proxy.config.file import Role
-
-
-if TYPE_CHECKING:
-    from streamfrom.proxy.config.file import User
+from streamfrom.proxy.config.file import Role, User
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.errors import (
     BackendError,
@@ -33,7 +33,6 @@ from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from typing import Any
 
     from structlog.typing import FilteringBoundLogger
 

@@ -13,7 +13,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.errors import IdleTooLong
-from streamfrom.proxy.wire.server_connection import refusal
+from streamfrom.proxy.wire.server_connection import ServerConnection, refusal
 
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
     from streamfrom.proxy.net import Link
-    from streamfrom.proxy.wire.server_connection import ServerConnection
 
 
 class IdleTimeout:

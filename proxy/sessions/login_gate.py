@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.errors import (
     AccessDenied,
     AddressLimitReached,
@@ -25,7 +25,7 @@ from streamfrom.proxy.errors import (
     UserLimitReached,
 )
 from streamfrom.proxy.sessions.addresses import group
-from streamfrom.proxy.wire.server_connection import refusal
+from streamfrom.proxy.wire.server_connection import Event, ServerConnection, refusal
 
 
 if TYPE_CHECKING:
@@ -33,10 +33,8 @@ if TYPE_CHECKING:
 
     from structlog.typing import FilteringBoundLogger
 
-    from streamfrom.proxy.config.file import User
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sessions.services import Peer, Services
-    from streamfrom.proxy.wire.server_connection import Event, ServerConnection
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 

@@ -12,14 +12,13 @@ from streamfrom.proxy.errors import (
 )
 from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.local_sessions import LocalSessions, end
-from streamfrom.proxy.status.status_source import Viewer
+from streamfrom.proxy.status.status_source import Sight, Viewer
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.sessions.services import Peer, Services
-    from streamfrom.proxy.status.status_source import Sight
 
 
 class ProcessList:

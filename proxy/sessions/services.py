@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine, Mapping
     from concurrent.futures import ThreadPoolExecutor
-    from typing import Any
 
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.shell.registry import Registry

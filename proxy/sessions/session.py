@@ -35,7 +35,7 @@ from streamfrom.proxy.wire.constants import (
     UTF8MB4_CHARSET,
     Capability,
 )
-from streamfrom.proxy.wire.login.auth import Authenticated, Deferred
+from streamfrom.proxy.wire.login.auth import Authenticated, Credentials, Deferred
 from streamfrom.proxy.wire.login.handshake import Greeting, offer_as, plugin_to_greet
 from streamfrom.proxy.wire.server_connection import (
     Closed,
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.compression import Compression
-    from streamfrom.proxy.wire.login.auth import Credentials
     from streamfrom.proxy.wire.server_connection import Event
 
 

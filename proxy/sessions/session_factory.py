@@ -14,9 +14,9 @@ from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.execution.transaction import Branches, PendingEffects
 from streamfrom.proxy.sql.compile.large_texts import LargeTexts
 from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
-from streamfrom.proxy.sql.session_context import SessionContext
+from streamfrom.proxy.sql.session_context import OtherSessions, SessionContext
 from streamfrom.proxy.sql.session_rights import SessionRights
-from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 
 
 if TYPE_CHECKING:
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from streamfrom.proxy.memory import Memory
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sessions.services import Services
-    from streamfrom.proxy.sql.session_context import OtherSessions
     from streamfrom.proxy.wire.server_connection import ServerConnection
     from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites
-    from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 
 def make_context(

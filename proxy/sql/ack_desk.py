@@ -27,7 +27,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.table.message_table import MessageTable
-from streamfrom.proxy.backends.group_commit import IDS_MAX, GroupCommit
+from streamfrom.proxy.backends.group_commit import IDS_MAX, Ack, GroupCommit
 from streamfrom.proxy.backends.shard_store import engine_of
 from streamfrom.proxy.errors import QueryInterrupted
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend
-    from streamfrom.proxy.backends.group_commit import Ack
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.attempt import Attempt
     from streamfrom.proxy.execution.executor import Executor

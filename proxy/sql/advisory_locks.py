@@ -16,12 +16,11 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.session.locks import lock_calls
-from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Statement, Uses
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.sqlparse_ext.statements import Statement
 
 
 # These kinds call no function that they name.

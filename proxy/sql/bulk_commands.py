@@ -16,17 +16,17 @@ from streamfrom.proxy.errors import BadArguments, NotPreparable, WireError
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.prepared_execution import BulkExecution
 from streamfrom.proxy.fairness import Slices
-from streamfrom.proxy.routing.routes import OneShard, WriteParts
+from streamfrom.proxy.routing.routes import OneShard, Plan, WriteParts
 from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.proxy.sql.scatter.scattered_writes import write_parts
 from streamfrom.proxy.wire.binary_parameters import known_value, literal_of
-from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW, bulk_rows, bulk_types
+from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW, Row, bulk_rows, bulk_types
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
-from streamfrom.sqlparse_ext.statements import OPAQUE, Kind
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Statement
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
-from streamfrom.sqlparse_ext.writes.message_effects import together
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, together
 
 
 if TYPE_CHECKING:
@@ -34,15 +34,11 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.routing.routes import Plan
     from streamfrom.proxy.sql.prepared_commands import PreparedCommands
     from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.sql.statement_runner import StatementRunner
-    from streamfrom.proxy.wire.bulk_rows import Row
     from streamfrom.proxy.wire.commands import StmtBulkExecute
-    from streamfrom.sqlparse_ext.statements import Statement
-    from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 
 _WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})

@@ -9,7 +9,7 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.utility_statements import killed_expression
-from streamfrom.sqlparse_ext.statements import KillBy, Kind, Slot, Uses
+from streamfrom.sqlparse_ext.statements import KillBy, Kind, Slot, Statement, Uses
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
-    from streamfrom.sqlparse_ext.statements import Statement
 
 
 def killed_user(statement: Statement) -> str:

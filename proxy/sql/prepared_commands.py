@@ -36,12 +36,12 @@ from streamfrom.proxy.sql.scatter.insert_selects import reads_first
 from streamfrom.proxy.sql.set_statement_for import is_plain_query
 from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.constants import Status
-from streamfrom.proxy.wire.prepare_response import PARAMETER
+from streamfrom.proxy.wire.prepare_response import PARAMETER, PrepareReader
 from streamfrom.proxy.wire.response import AnswerKind
 from streamfrom.proxy.wire.resultset import column_definition
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.split import split_statements
-from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Statement, Uses
 from streamfrom.sqlparse_ext.text.parameters import as_text
 
 
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.sql.statement_runner import StatementRunner
     from streamfrom.proxy.wire.commands import StmtExecute, StmtFetch, StmtSendLongData
-    from streamfrom.proxy.wire.prepare_response import PrepareReader
-    from streamfrom.sqlparse_ext.statements import Statement
 
 
 # Kinds that `StatementRunner` carries out itself.

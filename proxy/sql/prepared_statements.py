@@ -30,7 +30,7 @@ from streamfrom.proxy.wire.binary_parameters import (
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.session.information_schema import asks_by_parameter
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
-from streamfrom.sqlparse_ext.statements import OPAQUE, Param
+from streamfrom.sqlparse_ext.statements import OPAQUE, Param, Statement
 from streamfrom.sqlparse_ext.text.parameters import parameter_places
 from streamfrom.sqlparse_ext.writes.completion import is_ack
 
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.prepared_execution import CursorExecution
     from streamfrom.proxy.sql.compile.session_target import StatementTarget
     from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
-    from streamfrom.sqlparse_ext.statements import Statement
 
 
 # The default of MySQL's max_prepared_stmt_count, which is for a whole server.

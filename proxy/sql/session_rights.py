@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.proxy.errors import BackendError
-from streamfrom.proxy.rights.desk import Question
-from streamfrom.proxy.rights.questions import REFUSALS, acknowledge, count
+from streamfrom.proxy.rights.desk import Question, RightsDesk
+from streamfrom.proxy.rights.questions import REFUSALS, Right, acknowledge, count
 from streamfrom.proxy.status.status_source import Sight
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
-from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Value
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.writes.early_ack import early_moment
 
@@ -25,12 +25,9 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.proxy.rights.desk import RightsDesk
-    from streamfrom.proxy.rights.questions import Right
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
     from streamfrom.sqlparse_ext.errors import StreamfromError
-    from streamfrom.sqlparse_ext.statements import Shape, Value
 
 
 EVERYTHING: Final = Sight()

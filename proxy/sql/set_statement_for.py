@@ -13,18 +13,16 @@ from streamfrom.proxy.errors import NotPreparable
 from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.compile.answerers import HAS_EXPRESSIONS
 from streamfrom.proxy.sql.compile.session_target import StatementTarget
-from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
+from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement, StatementCompiler
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
-from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind, Statement
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
     from streamfrom.proxy.sql.queues.stream_statements import StreamStatements
     from streamfrom.proxy.sql.routed_statements import RoutedStatements
-    from streamfrom.sqlparse_ext.statements import Statement
 
 
 # Kinds that change state of the proxy, which no server has.

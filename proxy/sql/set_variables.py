@@ -26,7 +26,7 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.session_settings import with_session_scope
 from streamfrom.sqlparse_ext.reading.statement_features import may_assign
-from streamfrom.sqlparse_ext.statements import SetKind, Uses
+from streamfrom.sqlparse_ext.statements import SetKind, Shape, Statement, Uses
 
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.queues.stream_statements import StreamStatements
     from streamfrom.proxy.sql.routed_statements import RoutedStatements
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 # What SET PASSWORD and SET DEFAULT ROLE change is the account at one server.

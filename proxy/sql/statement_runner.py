@@ -48,7 +48,7 @@ from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.split import split_statements
 from streamfrom.sqlparse_ext.session.information_schema import asks_database
 from streamfrom.sqlparse_ext.session.inline_functions import inline
-from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Kind, Statement, Uses
+from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.message_effects import UNKNOWN
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.sqlparse_ext.statements import Shape
 
 
 # Blanks and short comments, as many as take half a millisecond.

@@ -27,7 +27,7 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.session_settings import passing_variables
 from streamfrom.sqlparse_ext.session.dynamic_sql import Dynamic, Step, dynamic, takes_text
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
-from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Slot, Uses
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Shape, Slot, Statement, Uses
 from streamfrom.sqlparse_ext.text.lexer import Edit, splice
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 STATEMENTS_MAX: Final = 1024

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from streamfrom.proxy.status.queue_figures import FIGURES, QueueLook, Unit
-from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.proxy.status.queue_figures import FIGURES, Figure, QueueLook, Unit
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
         StreamFigures,
     )
     from streamfrom.proxy.local_statements.show_processlist import Process
-    from streamfrom.proxy.status.queue_figures import Figure
-    from streamfrom.sqlparse_ext.statements import Shape
 
 StatusValue: TypeAlias = str | int | float | None
 StatusRow: TypeAlias = tuple[StatusValue, ...]

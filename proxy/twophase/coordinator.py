@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.errors import (
     BackendError,
@@ -27,20 +27,18 @@ from streamfrom.proxy.errors import (
     TransactionBroken,
 )
 from streamfrom.proxy.twophase.decisions import DECIDES, TABLE, TransactionOutcome, record
-from streamfrom.proxy.twophase.xid import GlobalId, recovered
+from streamfrom.proxy.twophase.xid import GlobalId, Xid, recovered
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
-    from typing import Any
 
     from streamfrom.engine.clock import Clock
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.twophase.decisions import Decisions
-    from streamfrom.proxy.twophase.xid import Xid
 
 
 XA_NO_SUCH_BRANCH: Final = 1397  # ER_XAER_NOTA

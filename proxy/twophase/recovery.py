@@ -14,19 +14,16 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from streamfrom.proxy.errors import BackendError, BackendUnavailable, NoDecisionTable
-from streamfrom.proxy.twophase.coordinator import XA_NO_SUCH_BRANCH
-from streamfrom.proxy.twophase.decisions import TransactionOutcome
+from streamfrom.proxy.twophase.coordinator import XA_NO_SUCH_BRANCH, Coordinator
+from streamfrom.proxy.twophase.decisions import Decisions, TransactionOutcome
 from streamfrom.proxy.twophase.triage import Seen, Triage
-from streamfrom.proxy.twophase.xid import recovered
+from streamfrom.proxy.twophase.xid import Xid, recovered
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.twophase.coordinator import Coordinator
-    from streamfrom.proxy.twophase.decisions import Decisions
-    from streamfrom.proxy.twophase.xid import Xid
 
 
 log = structlog.get_logger()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError
-from streamfrom.proxy.net import Link, is_loopback
+from streamfrom.proxy.net import Link, Owner, is_loopback
 from streamfrom.proxy.wire.client_connection import ClientConnection, LoginPhase
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.login.auth import Authenticator, Credentials
@@ -23,7 +23,6 @@ from streamfrom.proxy.wire.row_collector import RowCollector
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from streamfrom.proxy.net import Owner
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.wire.resultset import Ok
 

@@ -18,13 +18,11 @@ from streamfrom.proxy.errors import CutTypes, WireError
 from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.literal_values import Number
-from streamfrom.sqlparse_ext.statements import OPAQUE
+from streamfrom.sqlparse_ext.statements import OPAQUE, Opaque, Value
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from streamfrom.sqlparse_ext.statements import Opaque, Value
 
 
 _UNSIGNED: Final = 0x80

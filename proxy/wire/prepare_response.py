@@ -22,13 +22,11 @@ from streamfrom.proxy.wire.constants import (
     OK_HEADER,
     Capability,
 )
-from streamfrom.proxy.wire.resultset import ColumnDefinition, eof_packet, parse_err
+from streamfrom.proxy.wire.resultset import ColumnDefinition, Err, eof_packet, parse_err
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from streamfrom.proxy.wire.resultset import Err
 
 
 @dataclass(slots=True, eq=False)

@@ -4,14 +4,13 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.spark.endpoint import clock_of
+from streamfrom.spark.endpoint import Endpoint, clock_of
 from streamfrom.spark.errors import RequestError
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamfrom.spark.endpoint import Endpoint
 
 # By then a transaction that acknowledges has been committed.
 CLOSED_NS: Final = 60 * 10**9

@@ -4,7 +4,7 @@ import argparse
 import importlib
 from collections import defaultdict
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from datetime import UTC, datetime
 from typing import (
     TYPE_CHECKING,
@@ -21,18 +21,16 @@ from typing import (
 from pymysql.err import MySQLError
 
 from streamfrom.spark.errors import JobError, RequestError
-from streamfrom.spark.jobs.progress import Progress
+from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from dataclasses import Field
 
     from pyspark.sql import SparkSession
 
     from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.jobs.progress import Report
 
 
 class Job(Protocol):

@@ -12,7 +12,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pyspark.sql import DataFrame, Window as Over, functions as F
+from pyspark.sql import DataFrame, SparkSession, Window as Over, functions as F
 
 from streamfrom.spark.endpoint import Endpoint, describe_alike, shards_of
 from streamfrom.spark.errors import JobError, RequestError
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import SparkSession
 
 # What an archived message has that a new one has not.
 _PAST: Final = frozenset({"epoch", "time_next", "time_acked"})

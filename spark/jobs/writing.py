@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pymysql
 from pymysql.constants import FIELD_TYPE
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from streamfrom.spark.endpoint import IN_UTC, Endpoint, ask, quoted
 from streamfrom.spark.errors import JobError
@@ -20,8 +20,6 @@ from streamfrom.spark.jobs.frames import mapped
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
-
-    from pyspark.sql import DataFrame
 
     from streamfrom.spark.jobs.progress import Progress
 

@@ -8,7 +8,7 @@ transaction commits after the moment that they bear; one that takes longer than 
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from streamfrom.spark.endpoint import ask, clock_of, quoted
 from streamfrom.spark.source.batch import TablePartition, read_part, told_apart
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql.streaming.datasource import ReadLimit
 
     from streamfrom.spark.source.options import Options
     from streamfrom.spark.source.table_schema import Field

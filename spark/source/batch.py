@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pymysql
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from streamfrom.spark.endpoint import IN_UTC, ask, quoted
+from streamfrom.spark.endpoint import IN_UTC, Endpoint, ask, quoted
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.fetching import fetch_columns
 from streamfrom.spark.source.refused_stream import told_plainly
-from streamfrom.spark.source.table_schema import arrow_batch, read_as
+from streamfrom.spark.source.table_schema import Field, arrow_batch, read_as
 from streamfrom.spark.worker_memory import keep_loaded
 
 
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from streamfrom.spark.endpoint import Endpoint
     from streamfrom.spark.source.options import Options
-    from streamfrom.spark.source.table_schema import Field
 
 
 # What the driver takes for a failure of the server: a text that is no JSON, and a CHECK that does not

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pymysql
 
-from streamfrom.spark.endpoint import NOW_US, ask, quoted
+from streamfrom.spark.endpoint import NOW_US, Endpoint, ask, quoted
 from streamfrom.spark.fetching import fetch_columns
 from streamfrom.spark.source.batch import told_apart
 
@@ -21,7 +21,6 @@ from streamfrom.spark.source.batch import told_apart
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from streamfrom.spark.endpoint import Endpoint
     from streamfrom.spark.source.offsets import Id
 
 # In one statement: fewer round trips, and far below what any server's optimizer gives up on.

@@ -8,8 +8,8 @@ switches `spark.sql.python.filterPushdown.enabled` on says that theirs are.
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from streamfrom.spark.source.batch import BatchReader
-from streamfrom.spark.source.filters import condition_of
+from streamfrom.spark.source.batch import BatchReader, TablePartition
+from streamfrom.spark.source.filters import Condition, condition_of
 
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql.datasource import Filter
 
-    from streamfrom.spark.source.batch import TablePartition
-    from streamfrom.spark.source.filters import Condition
     from streamfrom.spark.source.options import Options
     from streamfrom.spark.source.table_schema import Field
 

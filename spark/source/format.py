@@ -14,15 +14,13 @@ from streamfrom.spark.source.filter_pushdown import FilteringReader
 from streamfrom.spark.source.options import parse_options
 from streamfrom.spark.source.queue import QueueReader
 from streamfrom.spark.source.refused_stream import RefusedStream, told_plainly
-from streamfrom.spark.source.table_schema import asked_for, ddl_of, fields_of
+from streamfrom.spark.source.table_schema import Field, asked_for, ddl_of, fields_of
 from streamfrom.spark.source.writer import BatchWriter, StreamWriter, plan_of
 from streamfrom.spark.worker_memory import keep_loaded
 
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from streamfrom.spark.source.table_schema import Field
 
 
 _PUSHES_DOWN: Final = "spark.sql.python.filterPushdown.enabled"

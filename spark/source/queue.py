@@ -14,23 +14,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.reading import SHARD
 from streamfrom.spark.source.batch import TablePartition, read_part
 from streamfrom.spark.source.claims import ClaimShard
 from streamfrom.spark.source.lease import LeaseRenewer
-from streamfrom.spark.source.offsets import QueueOffset, queue_offset
+from streamfrom.spark.source.offsets import Claims, Id, QueueOffset, queue_offset
 from streamfrom.spark.source.refused_stream import told_plainly
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyspark.sql.streaming.datasource import ReadLimit
-
-    from streamfrom.spark.source.offsets import Claims, Id
     from streamfrom.spark.source.options import Options
     from streamfrom.spark.source.table_schema import Field
 

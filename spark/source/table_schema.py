@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from streamfrom.spark.endpoint import declared, quoted, spark_type
+from streamfrom.spark.endpoint import Endpoint, declared, quoted, spark_type
 from streamfrom.spark.errors import RequestError
 
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-    from streamfrom.spark.endpoint import Endpoint
 
 _UNSIGNED: Final = "decimal(20,0)"
 _DATES: Final = {"date": "date", "datetime": "timestamp_ntz", "timestamp": "timestamp"}

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from streamfrom.spark.endpoint import shards_of
+from streamfrom.spark.endpoint import Endpoint, shards_of
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.enqueue.fitting import matched
 from streamfrom.spark.jobs.writing import batches, insert, targets_of
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from streamfrom.spark.endpoint import Endpoint
     from streamfrom.spark.source.options import Options
 
 # Nothing is cut to what a column holds, and times mean what they mean to Spark.

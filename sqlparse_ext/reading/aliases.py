@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.sqlparse_ext.text.lexer_patterns import STRING
-from streamfrom.sqlparse_ext.text.tokens import outside_parens
-
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.text.tokens import Token
+from streamfrom.sqlparse_ext.text.tokens import Token, outside_parens
 
 
 _STRING: Final = STRING.decode()

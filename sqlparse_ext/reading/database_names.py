@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from streamfrom.sqlparse_ext.reading.statement_features import FROM_FUNCTIONS, SELECT_OPTIONS
 from streamfrom.sqlparse_ext.reading.utility_statements import COMPOUND
-from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind, Shape
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import Edit
 from streamfrom.sqlparse_ext.text.tokens import END, Token, statement_tokens, unquote
@@ -27,8 +27,6 @@ from streamfrom.sqlparse_ext.text.tokens import END, Token, statement_tokens, un
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from streamfrom.sqlparse_ext.statements import Shape
 
 
 class Qualified(Enum):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from streamfrom.sqlparse_ext.errors import SqlError
-from streamfrom.sqlparse_ext.statements import Kind, Slot, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Slot, Statement, TableRef, Uses
 from streamfrom.sqlparse_ext.text.lexer import locate
 from streamfrom.sqlparse_ext.text.tokens import (
     Cursor,
@@ -28,7 +28,6 @@ from streamfrom.sqlparse_ext.text.tokens import (
 
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
-    from streamfrom.sqlparse_ext.statements import Statement, TableRef
 
 
 _NEAR_BYTES: Final = 80

@@ -6,15 +6,11 @@ So the sweep reads every token by its word alone, also where a parser would dist
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from streamfrom.sqlparse_ext.statements import Kind, SetKind, Uses
-from streamfrom.sqlparse_ext.text.tokens import END, QUERY_WORDS, unquote
+from streamfrom.sqlparse_ext.statements import Kind, SetKind, Shape, Uses
+from streamfrom.sqlparse_ext.text.tokens import END, QUERY_WORDS, Token, unquote
 
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Shape
-    from streamfrom.sqlparse_ext.text.tokens import Token
 
 AGGREGATES: Final = (
     "COUNT", "SUM", "MIN", "MAX", "AVG", "GROUP_CONCAT", "BIT_AND", "BIT_OR", "BIT_XOR",

@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.conditions import read_operand
-from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, StreamShape
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Operand, StreamShape
 
 
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
-    from streamfrom.sqlparse_ext.statements import Operand
     from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 

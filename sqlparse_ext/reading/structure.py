@@ -18,13 +18,12 @@ from sqlglot.errors import SqlglotError
 from streamfrom.sqlparse_ext.reading.statement_features import FROM_FUNCTIONS
 from streamfrom.sqlparse_ext.statements import TableRef
 from streamfrom.sqlparse_ext.text.lexer_patterns import CALL_ROWS, ROW_LITERAL, ROWS, STRING
-from streamfrom.sqlparse_ext.text.tokens import unquote
+from streamfrom.sqlparse_ext.text.tokens import Token, unquote
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamfrom.sqlparse_ext.text.tokens import Token
 
 # A query of 2,000 tokens takes sqlglot some 5 ms, during which nothing else runs.
 _TOKENS_MAX: Final = 2_000

@@ -21,7 +21,7 @@ from streamfrom.sqlparse_ext.statements import (
     Uses,
 )
 from streamfrom.sqlparse_ext.text.lexer import locate
-from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
+from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens, unquote
 
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
     from streamfrom.sqlparse_ext.statements import Opaque, Statement, TableRef
-    from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 _EXPLAINABLE: Final = frozenset(
     {"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE"}

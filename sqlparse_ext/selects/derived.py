@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.statement_features import VOLATILE
-from streamfrom.sqlparse_ext.selects.inner_selects import OPERATORS, excerpt
+from streamfrom.sqlparse_ext.selects.inner_selects import OPERATORS, Excerpt, excerpt
 from streamfrom.sqlparse_ext.selects.select_reader import FOREIGN, read_select_from
 from streamfrom.sqlparse_ext.statements import Statement
 from streamfrom.sqlparse_ext.text.lexer import locate
@@ -23,7 +23,6 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, outside_parens, s
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.selects.inner_selects import Excerpt
     from streamfrom.sqlparse_ext.selects.select_ast import Select
 
 

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from streamfrom.sqlparse_ext.reading.parser import parse
-from streamfrom.sqlparse_ext.statements import Param, Statement
+from streamfrom.sqlparse_ext.statements import Param, Shape, Statement
 from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
 from streamfrom.sqlparse_ext.text.lexer_patterns import BAD
-from streamfrom.sqlparse_ext.text.tokens import Cursor, outside_parens, statement_tokens
+from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, outside_parens, statement_tokens
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import TypeAlias
-
-    from streamfrom.sqlparse_ext.statements import Shape
-    from streamfrom.sqlparse_ext.text.tokens import Token
 
     Range: TypeAlias = tuple[int, int]  # of tokens
 

@@ -38,7 +38,7 @@ from streamfrom.sqlparse_ext.selects.sources import (
     Source,
 )
 from streamfrom.sqlparse_ext.statements import InsertSource, ListSlot, Param, Slot, TableRef
-from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
+from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens
 
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from streamfrom.sqlparse_ext.selects.sources import Equality
     from streamfrom.sqlparse_ext.statements import Operand
-    from streamfrom.sqlparse_ext.text.tokens import Token
 
 _JOIN_KINDS: Final = frozenset({"", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN"})
 _JOIN_SIDES: Final = frozenset({"", "LEFT", "RIGHT"})

@@ -9,14 +9,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
-
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Shape
 
 
 # A prepared IN list of 65,535 `?`s took 100 ms of the loop to be looked at, and no plain read is long.

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.sqlparse_ext.reading.statement_features import AGGREGATES
-from streamfrom.sqlparse_ext.statements import Slot
-
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import ListSlot, TableRef
+from streamfrom.sqlparse_ext.statements import ListSlot, Slot, TableRef
 
 
 Span = tuple[int, int]  # positions in a template

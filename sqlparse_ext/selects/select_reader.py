@@ -26,7 +26,7 @@ from streamfrom.sqlparse_ext.selects.select_ast import (
     Select,
 )
 from streamfrom.sqlparse_ext.selects.windows import read_windows
-from streamfrom.sqlparse_ext.statements import ListSlot, Param, Slot
+from streamfrom.sqlparse_ext.statements import ListSlot, Param, Slot, TableRef
 from streamfrom.sqlparse_ext.text.lexer_patterns import BAD
 from streamfrom.sqlparse_ext.text.tokens import (
     Cursor,
@@ -40,7 +40,6 @@ from streamfrom.sqlparse_ext.text.tokens import (
 
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.selects.select_ast import Span
-    from streamfrom.sqlparse_ext.statements import TableRef
     from streamfrom.sqlparse_ext.text.tokens import Token
 
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.statement_features import AGGREGATES
-from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas
+from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, split_commas
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.text.tokens import Token
-
     Range = tuple[int, int]  # of tokens
 
 _PARTITION_ENDS: Final = frozenset({"ORDER", "ROWS", "RANGE", "GROUPS"})

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
-from streamfrom.sqlparse_ext.statements import Kind, Slot
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
-
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Shape
 
 
 class Step(Enum):

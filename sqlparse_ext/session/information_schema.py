@@ -11,24 +11,20 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.sqlparse_ext.reading.database_names import database_names
+from streamfrom.sqlparse_ext.reading.database_names import TablePlace, database_names
 from streamfrom.sqlparse_ext.session.described_schemas import (
     SCHEMA_COLUMNS,
     SYSTEM_SCHEMAS,
     described,
 )
-from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Param, Slot
+from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Param, Shape, Slot, Statement
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, text_literal
 from streamfrom.sqlparse_ext.text.lexer import Edit
-from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
+from streamfrom.sqlparse_ext.text.tokens import Token, statement_tokens, unquote
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from streamfrom.sqlparse_ext.reading.database_names import TablePlace
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
-    from streamfrom.sqlparse_ext.text.tokens import Token
 
 
 _ASKS_DATABASE: Final = re.compile(rb"SELECT (?:DATABASE|SCHEMA)\(\)", re.IGNORECASE)

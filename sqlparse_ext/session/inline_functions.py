@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.aliases import alias_at
 from streamfrom.sqlparse_ext.reading.statement_features import SELECT_OPTIONS
-from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind, Statement
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate, splice
 from streamfrom.sqlparse_ext.text.tokens import END, Cursor, split_commas, statement_tokens
@@ -23,7 +23,6 @@ from streamfrom.sqlparse_ext.text.tokens import END, Cursor, split_commas, state
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamfrom.sqlparse_ext.statements import Statement
     from streamfrom.sqlparse_ext.text.tokens import Token
 
 _LIST_ENDS: Final = frozenset(

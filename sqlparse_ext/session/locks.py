@@ -6,15 +6,10 @@ See https://dev.mysql.com/doc/refman/8.4/en/locking-functions.html.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from streamfrom.sqlparse_ext.statements import Slot, Uses
-from streamfrom.sqlparse_ext.text.tokens import END, statement_tokens
-
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Statement
-    from streamfrom.sqlparse_ext.text.tokens import Token
+from streamfrom.sqlparse_ext.statements import Slot, Statement, Uses
+from streamfrom.sqlparse_ext.text.tokens import END, Token, statement_tokens
 
 
 # A literal that is the same under every sql_mode and in every character set.

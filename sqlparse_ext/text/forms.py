@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from streamfrom.sqlparse_ext.statements import Statement
+from streamfrom.sqlparse_ext.statements import Shape, Statement
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.lexer_patterns import LEXES, ROWS
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from streamfrom.sqlparse_ext.sql_mode import SqlMode
-    from streamfrom.sqlparse_ext.statements import Shape
 
 
 # Each literal is a group of its pattern, and an IN list is one.

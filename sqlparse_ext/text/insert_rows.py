@@ -11,8 +11,8 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.literal_values import decode_literal, is_converted
-from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
-from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource, Opaque, Statement, Value
 from streamfrom.sqlparse_ext.text.chunks import (
     CHUNK_BYTES,
     LARGE_TEXT_BYTES,
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterable
 
-    from streamfrom.sqlparse_ext.sql_mode import SqlMode
-    from streamfrom.sqlparse_ext.statements import Opaque, Statement, Value
 
 _WORDS: Final[dict[bytes, Value | Opaque]] = {
     b"NULL": None,

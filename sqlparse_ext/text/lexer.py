@@ -26,7 +26,7 @@ from streamfrom.sqlparse_ext.text.chunks import (
     Literals,
     uniform_rows,
 )
-from streamfrom.sqlparse_ext.text.folding import fold_lists, fold_rows, unfolded
+from streamfrom.sqlparse_ext.text.folding import Fold, fold_lists, fold_rows, unfolded
 from streamfrom.sqlparse_ext.text.lexer_patterns import (
     BAD,
     CALL_ROWS,
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from streamfrom.sqlparse_ext.text.chunks import Piece
-    from streamfrom.sqlparse_ext.text.folding import Fold
 
 # Of what `_taken_apart` keeps 1,024 of: texts of 1 MB in all.
 _KEPT_BYTES_MAX: Final = 1024

@@ -19,8 +19,8 @@ from streamfrom.sqlparse_ext.reading.inserts import insert_parts
 from streamfrom.sqlparse_ext.reading.queries import read_assignments, update_parts
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Shape, Statement, Uses
-from streamfrom.sqlparse_ext.stored_forms import stored_form
-from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
+from streamfrom.sqlparse_ext.stored_forms import StoredForm, stored_form
+from streamfrom.sqlparse_ext.text.insert_rows import InsertRows, insert_rows
 from streamfrom.sqlparse_ext.text.lexer import (
     Edit,
     fingerprint,
@@ -30,7 +30,7 @@ from streamfrom.sqlparse_ext.text.lexer import (
     splice,
 )
 from streamfrom.sqlparse_ext.text.lexer_patterns import NUMBER, ROWS, STRING
-from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
+from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens
 from streamfrom.sqlparse_ext.writes.moments import (
     check_literals,
     check_moments,
@@ -53,9 +53,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from streamfrom.sqlparse_ext.reading.queries import Assignment, UpdateParts
-    from streamfrom.sqlparse_ext.stored_forms import StoredForm
-    from streamfrom.sqlparse_ext.text.insert_rows import InsertRows
-    from streamfrom.sqlparse_ext.text.tokens import Token
 
 _TIME_COLUMNS: Final = frozenset({"time_acked", "time_next"})
 _FIRST_LAYOUT_TIME_COLUMNS: Final = _TIME_COLUMNS | {"time_scheduled", "time_created"}

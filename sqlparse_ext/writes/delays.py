@@ -15,12 +15,11 @@ from streamfrom.sqlparse_ext.reading.queries import assigned_columns, update_par
 from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource, Kind, Opaque, Param, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
-from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, insert_plan
+from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts, insert_plan
 
 
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import InsertShape, Operand, Shape, Statement, Value
-    from streamfrom.sqlparse_ext.writes.completion import TableFacts
 
 _COLUMN: Final = "time_next"
 _SEVERAL_TABLES: Final = Uses.JOIN | Uses.CTE | NO_STRUCTURE

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from streamfrom.sqlparse_ext.statements import Uses
+from streamfrom.sqlparse_ext.statements import Statement, Uses
 from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
-from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
-
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Statement
-    from streamfrom.sqlparse_ext.writes.message_effects import Effect
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 
 
 _ASSIGNED: Final = frozenset({"time_acked", "time_next", "epoch"})

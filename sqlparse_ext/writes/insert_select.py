@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from streamfrom.sqlparse_ext.reading.inserts import insert_parts
-from streamfrom.sqlparse_ext.statements import InsertSource, Uses
+from streamfrom.sqlparse_ext.statements import InsertSource, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.lexer import locate
 from streamfrom.sqlparse_ext.text.tokens import Cursor, outside_parens, statement_tokens
-
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 _NAME: Final = b"streamfrom"

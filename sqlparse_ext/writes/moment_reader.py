@@ -21,8 +21,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.reading.inserts import insert_parts
-from streamfrom.sqlparse_ext.statements import InsertSource, Slot
-from streamfrom.sqlparse_ext.text.tokens import QUERY_WORDS, Cursor, unquote
+from streamfrom.sqlparse_ext.statements import InsertSource, ListSlot, Param, Slot
+from streamfrom.sqlparse_ext.text.tokens import QUERY_WORDS, Cursor, Token, unquote
 from streamfrom.sqlparse_ext.writes.terms import (
     BORDERS,
     CLOSE,
@@ -49,8 +49,6 @@ from streamfrom.sqlparse_ext.writes.times import (
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import ListSlot, Param
-    from streamfrom.sqlparse_ext.text.tokens import Token
     from streamfrom.sqlparse_ext.writes.times import Moment
 
 # Of these the value is one of the arguments (for IF, but the first).

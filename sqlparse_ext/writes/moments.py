@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.literal_values import Bits, Number
-from streamfrom.sqlparse_ext.statements import Opaque
+from streamfrom.sqlparse_ext.statements import Opaque, Shape, Slot, Statement, Value
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 from streamfrom.sqlparse_ext.writes.moment_reader import MomentReader
@@ -25,7 +25,6 @@ from streamfrom.sqlparse_ext.writes.times import (
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Shape, Slot, Statement, Value
     from streamfrom.sqlparse_ext.writes.times import LiteralSum
 
 # A longer one takes more than some 10 ms to read, in which no other client is served: of that it is

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.errors import StreamfromError
-from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Slot
+from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Shape, Slot, Statement, Value
 from streamfrom.sqlparse_ext.text.lexer_patterns import LIST, NUMBER, STRING
-from streamfrom.sqlparse_ext.writes.completion import complete
+from streamfrom.sqlparse_ext.writes.completion import TableFacts, complete
 from streamfrom.sqlparse_ext.writes.early_ack import NS_MAX, early_moment
 from streamfrom.sqlparse_ext.writes.message_effects import effect, named_ids
 from streamfrom.sqlparse_ext.writes.moments import NS_MIN
@@ -21,9 +21,6 @@ from streamfrom.sqlparse_ext.writes.moments import NS_MIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from streamfrom.sqlparse_ext.statements import Shape, Statement, Value
-    from streamfrom.sqlparse_ext.writes.completion import TableFacts
 
 
 # Two moments by which a text shows that it takes the one of its completion.

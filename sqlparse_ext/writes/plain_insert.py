@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.sqlparse_ext.literal_values import decode_literal
-from streamfrom.sqlparse_ext.statements import InsertSource, Kind
+from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Shape, Statement
 from streamfrom.sqlparse_ext.text.lexer_patterns import ROWS
-from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE
+from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
 from streamfrom.sqlparse_ext.writes.moments import NS_MIN, moment_plan
 from streamfrom.sqlparse_ext.writes.times import NO_MOMENTS, SECOND_NS
-
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
-    from streamfrom.sqlparse_ext.writes.completion import TableFacts
 
 
 # As many digits as a moment has; the ordinary way decides what becomes of more.

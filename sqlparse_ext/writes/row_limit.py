@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.statements import Kind, Param, Slot, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Param, Shape, Slot, Statement, Uses
 from streamfrom.sqlparse_ext.text.lexer import Edit, splice
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
-
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 def limit_of(shape: Shape) -> Slot | Param | None:

@@ -6,17 +6,14 @@ The column `state` of a queue follows from `time_acked` and `epoch`, so nothing 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.queries import update_parts
-from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Param
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Param, Shape, Statement
 from streamfrom.sqlparse_ext.text.lexer import Edit, splice
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens, unquote
 
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 STATE: Final = "state"
 _ACKED: Final = b"acked"

@@ -6,14 +6,11 @@ cut a term into *operands*. Groups, `( … )` and `CASE … END`, stay closed un
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from streamfrom.sqlparse_ext.statements import Slot
-from streamfrom.sqlparse_ext.text.tokens import QUERY_WORDS, Cursor
+from streamfrom.sqlparse_ext.text.tokens import QUERY_WORDS, Cursor, Token
 
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.text.tokens import Token
 
 # Words between two terms, unless they are the name of a function.
 BORDERS: Final = frozenset({

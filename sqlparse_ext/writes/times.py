@@ -12,11 +12,10 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.literal_values import Number
-from streamfrom.sqlparse_ext.statements import Opaque, Param, Slot
+from streamfrom.sqlparse_ext.statements import ListSlot, Opaque, Param, Slot, Statement, Value
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import ListSlot, Statement, Value
     from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 SECOND_NS: Final = 1_000_000_000

@@ -12,7 +12,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.answer_readers import AnswerCallback
+from streamfrom.proxy.backends.answer_readers import AnswerCallback, BufferedAnswer
 from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows, LastDiagnostics
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.errors import BackendError
@@ -23,7 +23,6 @@ from streamfrom.proxy.wire.resultset import parse_text_row
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
 
 

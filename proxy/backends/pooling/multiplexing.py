@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from streamfrom.proxy.backends.answer_readers import AnswerReader
-from streamfrom.proxy.backends.backend import ConnectionOwner
+from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
 from streamfrom.proxy.errors import ProxyError
 
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from streamfrom.proxy.backends.account import Account
-    from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.pooling.pool import Pool
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.statement_ids import StatementKey

@@ -13,7 +13,7 @@ from streamfrom.proxy.local_statements.vexplain import QUERIES_COLUMNS, check_fo
 from streamfrom.proxy.wire.constants import HEADER_BYTES, Command
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.parser import explained_text
-from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind, Statement
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
 
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.response import PassThrough, Resequencer
     from streamfrom.proxy.wire.resultset import ColumnDefinition
-    from streamfrom.sqlparse_ext.statements import Statement
 
 
 _LISTED_BYTES_MAX: Final = 8 << 20

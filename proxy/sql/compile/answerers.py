@@ -22,14 +22,12 @@ from streamfrom.proxy.local_statements.show_vitess import is_show_vitess
 from streamfrom.proxy.local_statements.show_vschema import is_show_vschema
 from streamfrom.proxy.local_statements.vexplain import is_vexplain
 from streamfrom.proxy.status.status_rows import is_status
-from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind, Shape
 from streamfrom.sqlparse_ext.writes.insert_gaps import next_values
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from streamfrom.sqlparse_ext.statements import Shape
 
 
 class Answerer(Enum):

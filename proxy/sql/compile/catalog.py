@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table.message_table import MessageTable
-from streamfrom.engine.sharding.keyspace import Keyspace, parse_target
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard, parse_target
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.proxy.errors import NoHealthyReplica, UnknownDatabase
 from streamfrom.proxy.local_statements.show_vitess import Tablet
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from streamfrom.engine.messaging.shell.registry import Registry
-    from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.latency_class import LatencyClass
     from streamfrom.proxy.routing.routes import Plan

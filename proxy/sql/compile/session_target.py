@@ -23,8 +23,8 @@ from streamfrom.sqlparse_ext.session.described_schemas import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.session.information_schema import schemas_asked
 from streamfrom.sqlparse_ext.session.sequence_calls import asks_sequence
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
-from streamfrom.sqlparse_ext.statements import Kind, Uses
-from streamfrom.sqlparse_ext.text.lexer import splice
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, TableRef, Uses
+from streamfrom.sqlparse_ext.text.lexer import Edit, splice
 from streamfrom.sqlparse_ext.text.multibyte_text import original
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.sql.compile.catalog import Catalog, View
     from streamfrom.sqlparse_ext.cache import StatementCache
-    from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
-    from streamfrom.sqlparse_ext.text.lexer import Edit
 
 
 # The first characters of a target that names no keyspace.

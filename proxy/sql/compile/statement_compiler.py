@@ -21,14 +21,14 @@ from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
 from streamfrom.sqlparse_ext.reading.split import several
 from streamfrom.sqlparse_ext.session.dynamic_sql import takes_text
 from streamfrom.sqlparse_ext.session.information_schema import asks_database, describes
-from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
-from streamfrom.sqlparse_ext.writes.completion import check_bound, complete
+from streamfrom.sqlparse_ext.writes.completion import TableFacts, check_bound, complete
 from streamfrom.sqlparse_ext.writes.delays import check_not_delayed, check_several_tables
-from streamfrom.sqlparse_ext.writes.insert_gaps import gaps
-from streamfrom.sqlparse_ext.writes.message_effects import effect
-from streamfrom.sqlparse_ext.writes.plain_ack import plain_ack
-from streamfrom.sqlparse_ext.writes.plain_insert import plain_insert
+from streamfrom.sqlparse_ext.writes.insert_gaps import Gaps, gaps
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, effect
+from streamfrom.sqlparse_ext.writes.plain_ack import PlainAck, plain_ack
+from streamfrom.sqlparse_ext.writes.plain_insert import PlainInsert, plain_insert
 from streamfrom.sqlparse_ext.writes.state_ack import (
     acknowledged,
     is_state_bound,
@@ -47,12 +47,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.compile.given_ids import GivenIds
     from streamfrom.proxy.sql.compile.large_texts import LargeTexts
     from streamfrom.sqlparse_ext.cache import StatementCache
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
-    from streamfrom.sqlparse_ext.writes.completion import TableFacts
-    from streamfrom.sqlparse_ext.writes.insert_gaps import Gaps
-    from streamfrom.sqlparse_ext.writes.message_effects import Effect
-    from streamfrom.sqlparse_ext.writes.plain_ack import PlainAck
-    from streamfrom.sqlparse_ext.writes.plain_insert import PlainInsert
 
 # The source of ids for messages without one; no sequence has this name.
 MESSAGE_IDS: Final = ""

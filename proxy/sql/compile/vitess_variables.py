@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.config.file import TransactionMode
 from streamfrom.proxy.errors import SessionVariable, WrongVariableValue
-from streamfrom.sqlparse_ext.statements import SetKind, SetScope
+from streamfrom.sqlparse_ext.statements import SetItem, SetKind, SetScope, Shape, Statement
 from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.sqlparse_ext.statements import SetItem, Shape, Statement
 
 
 _NAMES: Final = frozenset({"workload", "transaction_mode", "query_timeout"})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.messaging.streams.prefetch_window import FIRST
-from streamfrom.engine.messaging.table.message import receiver_numbers
+from streamfrom.engine.messaging.table.message import RowOfStream, receiver_numbers
 from streamfrom.proxy import net
 from streamfrom.proxy.errors import ProxyError
 from streamfrom.proxy.wire.framing import frames
@@ -22,7 +22,6 @@ from streamfrom.proxy.wire.framing import frames
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streamfrom.engine.messaging.table.message import RowOfStream
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.net import Link
     from streamfrom.sqlparse_ext.errors import StreamfromError

@@ -60,8 +60,8 @@ from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
-from streamfrom.sqlparse_ext.reading.queues import read_queue
-from streamfrom.sqlparse_ext.statements import TableRef
+from streamfrom.sqlparse_ext.reading.queues import QueueStatement, read_queue
+from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case
 
 
@@ -75,8 +75,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.sqlparse_ext.reading.queues import QueueStatement
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 _NO_SUCH_TABLE: Final = 1146
 _WRONG_ARGUMENTS: Final = 1210

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 import structlog
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
-from streamfrom.engine.messaging.upkeep.peek import can_peek
+from streamfrom.engine.messaging.upkeep.peek import PeekPlace, can_peek
 from streamfrom.engine.messaging.upkeep.revival import (
     REVIVED_AT_ONCE,
     dead_letters,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
-    from streamfrom.engine.messaging.upkeep.peek import PeekPlace
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.catalog import View

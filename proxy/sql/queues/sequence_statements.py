@@ -16,7 +16,7 @@ from streamfrom.proxy.sql.compile.given_ids import GivenIds
 from streamfrom.proxy.sql.compile.statement_compiler import MESSAGE_IDS
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
-from streamfrom.sqlparse_ext.statements import Uses
+from streamfrom.sqlparse_ext.statements import Statement, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.writes.insert_gaps import count_of, naming_updated, next_values
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.sqlparse_ext.statements import Statement
 
 COLUMNS: Final = (ColumnDefinition("nextval", type=FieldType.LONGLONG, length=21),)
 

@@ -24,7 +24,7 @@ from streamfrom.proxy.status.status_rows import (
 )
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.database_names import database_names, renamed
-from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import locate, splice
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.routed_statements import RoutedStatements
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.status.status_rows import StatusRow
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 _FROM: Final = frozenset({"FROM", "IN"})

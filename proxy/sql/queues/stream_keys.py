@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.table.message_table import IdKind
+from streamfrom.engine.messaging.table.message_table import IdKind, MessageTable
 from streamfrom.proxy.errors import BadStreamKey
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.sqlparse_ext.statements import Statement, Value
 
 

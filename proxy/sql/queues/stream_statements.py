@@ -24,7 +24,7 @@ from streamfrom.proxy.sql.queues.stream_keys import stream_keys
 from streamfrom.proxy.wire.binary_rows import TEXT_OR_BYTES, BinaryRows, row_types
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.literal_values import Number
-from streamfrom.sqlparse_ext.statements import OPAQUE
+from streamfrom.sqlparse_ext.statements import OPAQUE, Operand, Shape, Statement, Value
 
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.sqlparse_ext.statements import Operand, Shape, Statement, Value
 
 
 _NUMBER: Final = re.compile(rb"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

@@ -27,8 +27,8 @@ from streamfrom.proxy.execution.session_tracking import spread_insert_id
 from streamfrom.proxy.fairness import Slices
 from streamfrom.proxy.merge.expression_merge import ComputedMerge
 from streamfrom.proxy.merge.group_query import GroupsQuery
-from streamfrom.proxy.merge.row_count import CountedQuery
-from streamfrom.proxy.merge.row_merge import RowsQuery
+from streamfrom.proxy.merge.row_count import CountedMerge, CountedQuery
+from streamfrom.proxy.merge.row_merge import RowsMerge, RowsQuery
 from streamfrom.proxy.merge.shard_texts import Texts, UnionTexts
 from streamfrom.proxy.merge.stage import of_the_client
 from streamfrom.proxy.sql.scatter.merge_metadata import MergeQuery, ask_first
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.merge.group_merge import GroupsMerge
-    from streamfrom.proxy.merge.row_count import CountedMerge
-    from streamfrom.proxy.merge.row_merge import RowsMerge
     from streamfrom.proxy.routing.routes import Merge
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Statement

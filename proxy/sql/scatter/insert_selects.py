@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.insert_values import values_row
-from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard
+from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Route
 from streamfrom.proxy.sql.scatter.taken_rows import INSERT_BYTES_MAX, INSERT_ROWS_MAX, TakenRows
 from streamfrom.proxy.sql.scatter.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
@@ -18,7 +18,7 @@ from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.table_rows import TableRows
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
-from streamfrom.sqlparse_ext.statements import Uses
+from streamfrom.sqlparse_ext.statements import Shape, Statement, Uses
 from streamfrom.sqlparse_ext.writes.insert_select import (
     bounded,
     insert_select,
@@ -30,12 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.compile.session_target import StatementTarget
     from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
     from streamfrom.sqlparse_ext.writes.insert_select import InsertSelect
 
 

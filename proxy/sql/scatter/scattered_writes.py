@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from streamfrom.proxy.errors import (
     BackendError,
@@ -23,17 +23,16 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.execution.session_connections import named
-from streamfrom.proxy.execution.session_state import leaves_residue
+from streamfrom.proxy.execution.session_state import SessionState, leaves_residue
 from streamfrom.proxy.execution.session_tracking import note_insert_ids, spread_insert_id
 from streamfrom.proxy.execution.transaction import ROLLS_BACK
 from streamfrom.proxy.wire.commands import query
-from streamfrom.proxy.wire.resultset import parse_text_row, row_info
-from streamfrom.sqlparse_ext.statements import Uses
+from streamfrom.proxy.wire.resultset import Ok, parse_text_row, row_info
+from streamfrom.sqlparse_ext.statements import Shape, Statement, Uses
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import TypeAlias
 
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
@@ -41,9 +40,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.prepared_execution import Packet
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.proxy.wire.resultset import Ok
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
     AfterOthers: TypeAlias = Callable[[int], bytes]
     Part: TypeAlias = bytes | Packet | AfterOthers

@@ -12,15 +12,15 @@ from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.merge.stage import of_the_client
 from streamfrom.proxy.merge.stage_rows import AnsweredPart, Combination
-from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard
-from streamfrom.proxy.sql.scatter.gather import gather
+from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Route
+from streamfrom.proxy.sql.scatter.gather import RowSink, gather
 from streamfrom.proxy.sql.scatter.taken_rows import TakenRows
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.table_rows import TableRows
-from streamfrom.sqlparse_ext.statements import Uses
+from streamfrom.sqlparse_ext.statements import Statement, Uses
 
 
 if TYPE_CHECKING:
@@ -30,11 +30,8 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.routing.routes import Route
-    from streamfrom.proxy.sql.scatter.gather import RowSink
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.resultset import ColumnDefinition
-    from streamfrom.sqlparse_ext.statements import Statement
 
 _TWO_OF_ONE_NAME: Final = 1060  # ER_DUP_FIELDNAME
 # ER_BAD_FIELD_ERROR, ER_WRONG_FIELD_WITH_GROUP, ER_MIX_OF_GROUP_FUNC_AND_FIELDS_V2: rows have neither keys nor hidden columns.

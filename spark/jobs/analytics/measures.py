@@ -7,7 +7,7 @@ grouping computes its own from the messages.
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from streamfrom.spark.jobs.analytics.message_facts import BLOCKED_NS
 
@@ -15,7 +15,6 @@ from streamfrom.spark.jobs.analytics.message_facts import BLOCKED_NS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Column, DataFrame
 
 PERCENTS: Final = (50, 90, 99)
 # Of percentile_approx: the rank is off by at most one in so many.

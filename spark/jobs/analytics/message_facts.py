@@ -12,7 +12,7 @@ for that. What is not known is NULL here, and so is a difference that would over
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from streamfrom.spark.endpoint import quoted
 from streamfrom.spark.jobs.reading import SHARD
@@ -21,7 +21,6 @@ from streamfrom.spark.jobs.reading import SHARD
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import Column, DataFrame
 
 UNITS_NS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 """What a number in a column of times may count, and how many nanoseconds that is."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from streamfrom.spark.endpoint import Endpoint, url_of
 from streamfrom.spark.errors import JobError, RequestError
@@ -22,7 +22,7 @@ from streamfrom.spark.jobs.consume.dead_letters import (
     dead_columns,
 )
 from streamfrom.spark.jobs.consume.function import Function, checked, load_function, told
-from streamfrom.spark.jobs.consume.sinks import ConsoleSink, FolderSink, TableSink
+from streamfrom.spark.jobs.consume.sinks import ConsoleSink, FolderSink, ResultSink, TableSink
 from streamfrom.spark.jobs.consume.worker import Worker
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import Option, adding, begun, given
@@ -34,20 +34,17 @@ from streamfrom.spark.source import register
 from streamfrom.spark.source.claims import ClaimShard
 from streamfrom.spark.source.options import Options, parse_options
 from streamfrom.spark.source.table_schema import ddl_of, fields_of
-from streamfrom.spark.source.writer import plan_of
+from streamfrom.spark.source.writer import WritePlan, plan_of
 
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
     from streamfrom.spark.jobs.consume.dead_letters import DeadLetters
-    from streamfrom.spark.jobs.consume.sinks import ResultSink
-    from streamfrom.spark.source.writer import WritePlan
 
 _LOOK_S: Final = 1
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from streamfrom.spark.endpoint import quoted
 from streamfrom.spark.errors import RequestError
@@ -14,8 +14,6 @@ from streamfrom.spark.jobs.consume.sinks import FolderSink, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from pyspark.sql import Column, DataFrame
 
     from streamfrom.spark.jobs.writing import TargetColumn
     from streamfrom.spark.source.writer import WritePlan

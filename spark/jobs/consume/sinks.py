@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow.parquet as pq
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from streamfrom.spark.errors import JobError
-from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome, outcome_of
+from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome, Checkpoint, outcome_of
 from streamfrom.spark.jobs.files import flush, spark_path, written_whole
 from streamfrom.spark.jobs.frames import mapped
 
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame
 
-    from streamfrom.spark.jobs.consume.checkpoint import Checkpoint
     from streamfrom.spark.source.writer import WritePlan
 
 BATCH: Final = "streamfrom_batch"

@@ -11,24 +11,19 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome
-from streamfrom.spark.jobs.consume.dead_letters import ERROR
-from streamfrom.spark.jobs.consume.function import applied, run_through, told
-from streamfrom.spark.jobs.consume.isolation import isolated
+from streamfrom.spark.jobs.consume.dead_letters import ERROR, DeadLetters
+from streamfrom.spark.jobs.consume.function import Function, applied, run_through, told
+from streamfrom.spark.jobs.consume.isolation import IsolatedFailures, isolated
 from streamfrom.spark.jobs.reading import SHARD
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import DataFrame
-
-    from streamfrom.spark.jobs.consume.dead_letters import DeadLetters
-    from streamfrom.spark.jobs.consume.function import Function
-    from streamfrom.spark.jobs.consume.isolation import IsolatedFailures
     from streamfrom.spark.jobs.consume.sinks import ResultSink
     from streamfrom.spark.jobs.progress import Progress
     from streamfrom.spark.source.claims import ClaimShard

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pyspark.sql import DataFrame, functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from streamfrom.spark.endpoint import Endpoint, describe_alike, quoted, shards_of
 from streamfrom.spark.errors import RequestError
@@ -23,7 +23,7 @@ from streamfrom.spark.jobs.enqueue.identity import (
 )
 from streamfrom.spark.jobs.job import RATE, START, Option, adding, begun, check_rate, given
 from streamfrom.spark.jobs.progress import Progress, Report
-from streamfrom.spark.jobs.writing import insert_frame, targets_of
+from streamfrom.spark.jobs.writing import TargetColumn, insert_frame, targets_of
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
 
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
-
-    from streamfrom.spark.jobs.writing import TargetColumn
 
 FORMATS: Final = {
     "parquet": {},

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from streamfrom.spark.endpoint import quoted
 from streamfrom.spark.errors import RequestError
@@ -17,8 +17,6 @@ from streamfrom.spark.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from pyspark.sql import Column, DataFrame
 
     from streamfrom.spark.jobs.writing import TargetColumn
 

@@ -6,7 +6,7 @@ the same start, the same times.
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window, functions as F
+from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from streamfrom.spark.endpoint import quoted
 
@@ -14,7 +14,6 @@ from streamfrom.spark.endpoint import quoted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Column, DataFrame
 
 # The rows are ranked in so many parts, each on one executor at a time.
 _PARTS: Final = 64
