@@ -7,6 +7,7 @@ the world, and these, checked at every delivery:
 * only the dispatcher sends, to its own clients and to other members: it holds the shard's lock, as the server sees it, or its connection was killed less
   than 2 s ago, and never did the server free its lock because it was silent;
 * no receiver holds more than its prefetch of all dispatchers together, once who dispatches has not changed for the longest lease;
+* who is elected again, with nobody else in between, sends nothing again before its lease is over, whether its row shows that or not;
 * nothing is written to messages but on a connection that holds the lock (`tests.sim.servers.Work`).
 """
 
@@ -14,6 +15,8 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
 
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.election import LEASE_NS
@@ -41,14 +44,21 @@ class TracedPayload(bytes):
     """What a client gets of a row, and the row that its dispatcher has claimed."""
 
     row: ClaimedRow
-    session: FakeSession  # of the dispatcher
+    term: Term
 
     @classmethod
-    def of(cls, row, session):
+    def of(cls, row, term):
         traced = cls(row.payload)
-        traced.session = session
+        traced.term = term
         traced.row = row._replace(payload=traced)
         return traced.row
+
+
+class Term(NamedTuple):
+    """A time in which one member alone has sent messages of a shard: elected again, it goes on with its own."""
+
+    number: int
+    member: int
 
 
 @dataclass(eq=False)
@@ -87,10 +97,13 @@ class DispatchersStore:
     async def run(self, table, shard, job):
         if job.access is Access.READ:
             return await self.world.store.run(table, shard, job)
-        result = await self._write(shard, lambda: self.world.core.run(table, shard, job))
+        return await self._write(shard, partial(self._run, table, shard, job))
+
+    async def _run(self, table, shard, job):
+        result = await self.world.core.run(table, shard, job)
         if isinstance(job, ClaimJob):
-            session = self.world.parts[self.number, shard].elector.session
-            rows = tuple(TracedPayload.of(row, session) for row in result.rows)
+            term = self.world.term(self.number, shard)
+            rows = tuple(TracedPayload.of(row, term) for row in result.rows)
             result = replace(result, rows=rows)
         return result
 
@@ -119,7 +132,9 @@ class FleetWorld(World):
     fleets: dict[int, Fleet] = field(default_factory=dict)
     ways: Ways = field(init=False)
     core: MemoryStore = field(init=False)
-    senders: dict[tuple[bytes, int], set[FakeSession]] = field(default_factory=dict)
+    terms: dict[str, Term] = field(default_factory=dict)
+    senders: dict[tuple[bytes, int], set[Term]] = field(default_factory=dict)
+    sent_last: dict[bytes, Term] = field(default_factory=dict)
     changed_s: float = (
         0.0  # when somebody served the streams of a shard last who had not before
     )
@@ -273,19 +288,32 @@ class FleetWorld(World):
     def claimed(self, rows):
         return tuple(row if isinstance(row, ClaimedRow) else row.payload.row for row in rows)
 
+    def term(self, member, shard):
+        """Return the term of a shard in which a member sends from it now."""
+        last = self.terms.get(shard, Term(0, -1))
+        if last.member != member:
+            self.terms[shard] = Term(last.number + 1, member)
+        return self.terms[shard]
+
     def _check_attempt(self, row):
         """A dispatcher sends no attempt twice; its successor sends again what does not show in a row."""
-        session = row.payload.session
+        term = row.payload.term
         senders = self.senders.setdefault((row.id, row.epoch), set())
-        assert session not in senders, f"attempt {row.id, row.epoch} delivered twice"
+        assert term not in senders, f"attempt {row.id, row.epoch} delivered twice"
         assert row.epoch == 0 or not senders, "sent again, and its row showed it"
-        senders.add(session)
+        senders.add(term)
         self.attempts.add((row.id, row.epoch))
+
+    def knows_lease(self, row):
+        term, (consumer, _) = row.payload.term, self.leased.get(row.id, (None, 0))
+        last, self.sent_last[row.id] = self.sent_last.get(row.id), term
+        # What a client of another member holds is due sooner when the link to that breaks.
+        return last == term and consumer is not None and consumer.proxy == term.member
 
     def given_back(self, rows):
         super().given_back(rows)
         for row in self.claimed(rows):
-            self.senders.get((row.id, row.epoch), set()).discard(row.payload.session)
+            self.senders.get((row.id, row.epoch), set()).discard(row.payload.term)
 
     def _check_sent(self, name, payloads):
         if payloads:

@@ -148,4 +148,5 @@ class OrderedFleet(Ordered, FleetWorld):
 
     def _was_sent(self, ident, by):
         # Its successor does not know what a dispatcher has sent and not written.
-        return by.payload.session in self.senders.get((ident, 0), ())
+        senders = self.senders.get((ident, 0), ())
+        return by.payload.term in senders or (self.settings.lease == "written" and senders)

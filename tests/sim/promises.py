@@ -251,12 +251,16 @@ class Promises:
                 is_over = now_ns >= sent.due_next_ns
                 assert is_shown, "sent again by a row that shows no lease"
                 assert is_over, "sent before its lease was over"
-        before = self.leased.get(row.id)
-        if before is None or self.settings.failing or self.rescheduled[row.id]:
+        knows_lease, before = self.knows_lease(row), self.leased.get(row.id)
+        if before is None or self.rescheduled[row.id] or not knows_lease:
             return
         consumer, until_ns = before
         is_released = consumer.has_left and self.settings.release_after_s is not None
         assert is_released or now_ns >= until_ns, "sent again before its lease was over"
+
+    def knows_lease(self, _row):
+        """Return whether it is known of a row that is sent until when it was leased before, if it was."""
+        return not self.settings.failing
 
     def due_since(self, shards, before_ns):
         """Return the messages that were as they are since *before_ns*, and due; not those given back."""

@@ -99,7 +99,9 @@ class Attachments:
         if (stream := self._streams.get(receiver)) is not None:
             stream.is_over = True
         for shard in self._shards.values():
-            if shard.is_dispatched and (held := shard.leases.ids_of(receiver)):
+            # A client of another member may go on at the next dispatcher, though the link to its member is over.
+            is_gone = receiver > 0 or shard.is_dispatched
+            if is_gone and (held := shard.leases.ids_of(receiver)):
                 shard.leaving.add(receiver, left_ns + release_after_ns)
                 shard.show_leases(held, now_ns)
 

@@ -227,7 +227,7 @@ class HeldMessages:
         """Look at rows that may have changed, let those of who has left be due sooner, and write leases."""
         if ids := shard.next_look():
             self._actions.append(Look(shard.name, ids))
-        if left := shard.leaving.next(now_ns):
+        if shard.is_dispatched and (left := shard.leaving.next(now_ns)):
             self._actions.append(Shorten(shard.name, *left))
         if leases := shard.next_write(now_ns):
             self._actions.append(WriteLeases(shard.name, leases))

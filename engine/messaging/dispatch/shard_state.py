@@ -255,9 +255,10 @@ class ShardState:
         write_ns = self.early_acks.next_ns()
         if self.is_dispatched:
             write_ns = min(write_ns, self.unwritten.next_ns())
+            write_ns = min(write_ns, self.leaving.next_ns())
             if (look_ns := self.leases.first_look_ns()) is not None:
                 write_ns = min(write_ns, look_ns)
-        return min(write_ns, self.leaving.next_ns())
+        return write_ns
 
     def takes_acks(self, idents: Iterable[bytes], now_ns: int) -> tuple[bytes, ...] | None:
         """Return those of *idents* that an early ack acknowledges, None if it cannot be answered early.
@@ -408,6 +409,7 @@ class ShardState:
         if self.order is not None:
             self.order.clear()
         self.unserved.over()
+        self.leaving.retry(now_ns)
         self.polls.next_ns = now_ns
 
     def deposed(self, reason: str, now_ns: int, grace_ns: int) -> None:
@@ -417,9 +419,8 @@ class ShardState:
         self.leases.forget_found()
         # Acks that were answered are written from here; who dispatches now finds the others by itself.
         self.set_aside.keep(self.early_acks.acked_ns)
-        # Only the dispatcher writes: what was held by who has left ends by itself. What is not written
-        # is sent again by the next one, but not by this one should it be the next.
-        self.leaving.clear()
+        # Leases that are not written, and those of who has left, are kept: only the dispatcher writes. Another one sends again
+        # what no row shows; this one, if it is the next, does not. Of rows that the other has written none is written then.
         self.unserved.failed(reason, now_ns, grace_ns)
 
     # Health

@@ -58,10 +58,6 @@ class LeavingReceivers:
         """Let what a receiver holds be due again at *due_ns*."""
         self._receivers[receiver] = _Leaving(due_ns)
 
-    def clear(self) -> None:
-        """Forget all of them."""
-        self._receivers.clear()
-
     def retry(self, now_ns: int) -> None:
         """Try again at once what could not be made due sooner."""
         for leaving in self._receivers.values():
@@ -97,11 +93,8 @@ class LeavingReceivers:
 
     def shortened(self, receiver: int, ids: Collection[bytes], now_ns: int) -> bool:
         """Take in which rows of the leases of *receiver* are due sooner now; return whether a poll is needed."""
-        leaving, written, is_lost = self._receivers.get(receiver), set(ids), False
+        leaving, written, is_lost = self._receivers[receiver], set(ids), False
         leases, self._shortening = self._shortening, ()
-        if leaving is None:
-            # The shard is not dispatched from here any more.
-            return False
         for lease in leases:
             key = self._queue.get(lease.id)
             if lease.id in written:

@@ -11,7 +11,8 @@
 |                                                   | and if they are more than half of a cache                           |
 | one whose row is locked                           | 250 ms later; one that the server refuses, when `gates.set_aside`   |
 |                                                   | tries it again                                                      |
-| what is not written when another member takes over | never: that one sends the message again                            |
+| what is not written when another member takes over | never: that one sends the message again. A member that is elected    |
+|                                                    | again knows what it sent, and writes it                             |
 
 `engine.messaging.leases.lease_writes` has the statement.
 

@@ -1,17 +1,27 @@
 """A shard that another process dispatches, or that this one is not sure to dispatch."""
 
+import pytest
+
 from streamfrom.engine.errors import StreamLost
 from streamfrom.engine.messaging.dispatch.events import (
     Attached,
     Changed,
+    Claim,
     Deposed,
+    Detached,
     Elected,
     End,
+    JobDone,
+    Left,
+    ReceiverReady,
     ServedElsewhere,
     ShardUp,
 )
-from streamfrom.engine.messaging.queue.poll import Poll
-from tests.engine.messaging.job_ends import poll_failed, polled
+from streamfrom.engine.messaging.leases.returns import Shorten
+from streamfrom.engine.messaging.queue.poll import Poll, PollResult
+from streamfrom.engine.messaging.table.message import ClaimResult
+from tests.engine.messaging.job_ends import claim_done, poll_failed, polled
+from tests.engine.messaging.queue.test_shard_queue import tier
 from tests.engine.messaging.table_rig import EMPTY, TableRig, claimed, only
 
 
@@ -36,6 +46,41 @@ def test_an_election_begins_with_a_poll_and_then_serves():
     assert only(rig.post(Elected("0")), Poll).shard == "0"
     rig.post(polled("0", EMPTY))
     assert claimed(rig.due(1)) == [[1]]
+
+
+def test_who_is_elected_again_sends_nothing_again_that_its_row_does_not_show():
+    rig = TableRig(more=",vt_lease=lazy").attach(1)
+    claim = only(rig.due(1), Claim)
+    row = rig.row(1)._replace(is_written=False)
+    rig.post(claim_done(claim.number, "0", ClaimResult((row,))))
+    rig.post(ReceiverReady(1))
+    rig.post(Deposed("0", "cut off"))
+    assert rig.later(5) == []
+    written, poll = rig.post(Elected("0"))
+    assert isinstance(poll, Poll)
+    assert [one.id for one in written.leases] == [b"1"], "the others are to know of it, too"
+    assert rig.post(polled("0", PollResult((tier(fresh=[1]),)))) == []
+
+
+@pytest.mark.parametrize(("receiver", "is_deposed_first"), [(1, False), (1, True), (-1, False)])
+def test_who_is_elected_again_knows_who_has_left(receiver, is_deposed_first):
+    rig = TableRig().attach(receiver)
+    rig.won(only(rig.due(1), Claim))
+    events = [Left(receiver), Deposed("0", "cut off")]
+    rig.post(Detached(receiver, ()))
+    shorten = [*rig.post(events[is_deposed_first]), *rig.post(events[not is_deposed_first])]
+    if not is_deposed_first:
+        rig.post(JobDone(only(shorten, Shorten), failure="cut off"))
+    assert [lease.id for lease in only(rig.post(Elected("0")), Shorten).leases] == [b"1"]
+
+
+def test_a_client_of_another_member_may_hold_on_when_its_link_is_over():
+    rig = TableRig().attach(-1)
+    rig.won(only(rig.due(1), Claim))
+    rig.post(Detached(-1, ()))
+    rig.post(Deposed("0", "another member dispatches it"))
+    assert rig.post(Left(-1)) == []
+    assert rig.post(Elected("0")) == []
 
 
 def test_an_election_without_streams_does_nothing():

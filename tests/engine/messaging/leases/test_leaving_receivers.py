@@ -80,12 +80,3 @@ def test_a_lease_that_no_row_shows_is_written_first():
     assert scene.unwritten.next_ns() <= NOW_NS
     scene.leaving.shortened(GONE, (b"2",), NOW_NS)
     assert GONE in scene.leaving
-
-
-def test_an_answer_that_comes_when_the_receivers_are_forgotten_changes_nothing():
-    scene = Scene()
-    scene.next_ids()
-    scene.leaving.clear()
-    assert not scene.leaving.shortened(GONE, (b"1",), NOW_NS)
-    assert scene.due_ns(b"1") == END_NS
-    assert scene.leaving.next_ns() == FOREVER_NS
