@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 
 from streamfrom.proxy.merge.comparison import double_text, unscaled
 from streamfrom.proxy.merge.insert_values import values_row
-from streamfrom.proxy.wire.constants import FieldFlag, FieldType
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import Unsupported
 
@@ -22,6 +22,20 @@ def spelled(kind, text, *, backslash_escapes=True, is_summed=False, **options):
         is_summed=is_summed,
     )
     return row.decode()[1:-1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "literal"),
+    [
+        (FieldType.NULL, None, "NULL"),
+        (FieldType.VAR_STRING, b"it's \\ 5", "'it''s \\\\ 5'"),
+        (FieldType.DATE, b"2026-01-02", "DATE'2026-01-02'"),
+        (FieldType.TIME, b"-01:02:03", "TIME'-01:02:03'"),
+    ],
+)
+def test_a_value_is_a_literal_that_a_vindex_reads_as_well(kind, text, literal):
+    assert spelled(kind, text) == literal
+    assert spelled(FieldType.BLOB, b"\xff'", charset=BINARY_CHARSET) == "x'ff27'"
 
 
 @pytest.mark.parametrize(

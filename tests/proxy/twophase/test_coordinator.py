@@ -250,3 +250,13 @@ async def test_a_client_that_leaves_in_the_middle_changes_nothing(
     assert steps(server) == ["BEGIN", "DECIDE", "COMMIT", "ROLLBACK"]
     assert "RESET" in server.heard
     assert len(session.published) == 2
+
+
+async def test_a_session_that_reads_only_commits_without_a_decision(
+    server, other_server, session
+):
+    await on_both(session)
+    for each in (server, other_server):
+        each.on("INSERT INTO streamfrom.decisions", Error(1792, "in a READ ONLY transaction"))
+    await session.branches.commit()
+    assert steps(server) == ["BEGIN", "DECIDE", "ROLLBACK"]

@@ -2,10 +2,11 @@ import asyncio
 
 import pytest
 
+from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.sql.scatter.scattered_writes import MergedOk, run_everywhere, write_parts
 from streamfrom.proxy.wire.commands import query
-from streamfrom.proxy.wire.resultset import Ok as OkPacket
-from tests.proxy.fake_answers import Error, Ok, until
+from streamfrom.proxy.wire.resultset import Ok as OkPacket, parse_text_row
+from tests.proxy.fake_answers import Error, Ok, Rows, until
 from tests.proxy.rigs import said
 from tests.sqlparse_ext.facts import shape, statement
 
@@ -76,6 +77,14 @@ async def test_what_another_session_could_notice_of_a_part_is_remembered(server,
     assert (await session.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
 
 
+async def test_the_error_of_a_part_is_left(server, session):
+    server.once("INSERT", Error(1062, "Duplicate"))
+    server.on("SHOW WARNINGS", Rows(("Level",), ((b"Error",),)))
+    with pytest.raises(BackendError):
+        await write(session)
+    assert len(session.state.diagnostics.rows) == 1
+
+
 # --- everywhere ------------------------------------------------------------------------
 
 
@@ -92,3 +101,32 @@ async def test_ddl_waits_for_a_shard_that_refuses_it_undone(server, other_server
     other_server.once(DDL, READ_ONLY)
     assert len((await everywhere(session)).answers) == 2
     assert [said(each).count(DDL) for each in (server, other_server)] == [1, 2]
+
+
+def warned(*messages):
+    return Rows(
+        ("Level", "Code", "Message"), tuple((b"Note", b"1050", text) for text in messages)
+    )
+
+
+async def test_what_every_shard_warns_of_is_one_warning(server, other_server, session):
+    own = b"own", b"own"
+    for each, messages in (server, (b"exists",)), (other_server, (b"exists", *own)):
+        info = b"Records: 0  Duplicates: 0  Warnings: %d" % len(messages)
+        each.once(DDL, Ok(warnings=len(messages), info=info))
+        each.on("SHOW WARNINGS", warned(*messages))
+    merged = await everywhere(session)
+    assert (merged.warnings, merged.info) == (3, b"Records: 0  Duplicates: 0  Warnings: 3")
+    told = [parse_text_row(row, 3)[2] for row in session.state.diagnostics.rows]
+    assert told == [b"exists", *own]
+
+
+async def test_the_warnings_before_a_refusal_are_left(server, other_server, session):
+    server.once(DDL, Ok(warnings=1))
+    other_server.once(DDL, Error(1060, "Duplicate column name 'b'", "42S21"))
+    server.on("SHOW WARNINGS", warned(b"exists"))
+    other_server.on("SHOW WARNINGS", warned(b"Duplicate column name 'b'"))
+    with pytest.raises(BackendError):
+        await everywhere(session)
+    assert len(session.state.diagnostics.rows) == 2
+    assert session.state.answered_at is None
