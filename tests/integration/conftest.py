@@ -39,12 +39,13 @@ VSCHEMA = {
 SETTINGS = """[server]
 listen = "127.0.0.1:0"
 schema_reload = 1
-connect_timeout = 5
+connect_timeout = 60
 failover_buffer = 20
 """
 # What the hash vindex says of small numbers.
 LOW_IDS = (1, 2, 3, 5)  # shard -80
 HIGH_IDS = (4, 6, 7, 8)  # shard 80-
+DISPATCHED = "is dispatched from here"
 FAULTS = ("internal error", "Traceback", "Exception in callback", "was never ")
 
 
@@ -142,6 +143,19 @@ def cluster(shared_cluster, request):
     proxy.disconnect()
     news = proxy.log()[logged:]
     assert not any(fault in news for fault in FAULTS), news
+
+
+@pytest.fixture
+def fleet(server, database, start_proxy):
+    """A function that starts so many proxies of one fleet before `server`, of which the first dispatches."""
+    config = keyspace_toml(database, [server]) + '[fleet]\nname = "shop"\n'
+
+    def fleet(count: int = 2) -> list[RunningProxy]:
+        first = start_proxy(config)
+        first.wait_for_log(DISPATCHED)
+        return [first, *(start_proxy(config) for _ in range(count - 1))]
+
+    return fleet
 
 
 class Lone:

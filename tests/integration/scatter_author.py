@@ -10,23 +10,8 @@ from tests.integration import scatter_parts
 
 
 WORDS = (
-    "",
-    "a",
-    "A",
-    "a ",
-    "ä",
-    "b",
-    "B  ",
-    "ab",
-    "a b",
-    "Zz",
-    "zZ",
-    "10",
-    "9",
-    "é",
-    "a\\t",
-    "😀",
-)
+    "", "a", "A", "a ", "ä", "b", "B  ", "ab", "a b", "Zz", "zZ", "10", "9", "é", "a\\t", "😀",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -88,20 +88,8 @@ class Worker:
             "BROKER": broker,
             "PYTHONPATH": os.pathsep.join([str(LIBRARY), str(folder)]),
         }
-        command = [
-            sys.executable,
-            "-m",
-            "celery",
-            "-A",
-            "tasks_of_test",
-            "worker",
-            "-n",
-            f"{name}@here",
-            "-c",
-            "2",
-            "-l",
-            "INFO",
-        ]
+        words = f"-m celery -A tasks_of_test worker -n {name}@here -c 2 -l INFO"
+        command = [sys.executable, *words.split()]
         with self.out.open("wb") as out, self.out.with_suffix(".log").open("wb") as log:
             self.process = subprocess.Popen(
                 command, cwd=folder, env=environ, stdout=out, stderr=log, start_new_session=True

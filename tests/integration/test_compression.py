@@ -3,7 +3,6 @@
 import hashlib
 import shutil
 import socket
-import subprocess
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +13,7 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.login.handshake import LoginRequest, decode_greeting, encode_login
+from tests.fixtures.programs import finished
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import run, value
 from tests.integration.conftest import SETTINGS, SharedCluster
@@ -49,13 +49,8 @@ def shell(cluster: SharedCluster, command: list[str]) -> Shell:
 
     def shell(sql: str, *options: str, proxy: RunningProxy | None = None) -> str:
         port = (proxy or cluster.proxy).port
-        return subprocess.run(
-            [*command, f"-P{port}", *options, "plain"],
-            input=sql,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=120,
+        return finished(
+            [*command, f"-P{port}", *options, "plain"], input=sql, check=True
         ).stdout
 
     return shell
@@ -127,7 +122,7 @@ def test_a_stream_shows_rows_at_once(plain, command, terminal):
     shell.type("STREAM id, tenant_id FROM my_message;")
     for turn in range(2):
         run(producer, f"INSERT INTO my_message (id, tenant_id) VALUES ({turn}, 77{turn})")
-        shell.expect(rf"\| +{turn} +\| +77{turn} \|", 5)
+        shell.expect(rf"\| +{turn} +\| +77{turn} \|")
 
 
 class TestDrivers:

@@ -83,28 +83,12 @@ WORKS = {
     ),
 }
 # A heartbeat every second, and a connection that is given up after seven seconds of silence: the wait for a message is five.
-SHORTER = {
-    "consumer_asyncio.py": (
-        ("HEARTBEAT_S = 10", "HEARTBEAT_S = 1"),
-        ("SILENCE_S = 30", "SILENCE_S = 7"),
-    ),
-    "consumer_threads.py": (
-        ("HEARTBEAT_S = 10", "HEARTBEAT_S = 1"),
-        ("SILENCE_S = 30", "SILENCE_S = 7"),
-    ),
-    "consumer.js": (
-        ("HEARTBEAT_S = 10", "HEARTBEAT_S = 1"),
-        ("SILENCE_S = 30", "SILENCE_S = 7"),
-    ),
-    "consumer.go": (
-        ("= 10 * time.Second", "= 1 * time.Second"),
-        ("= 30 * time.Second", "= 7 * time.Second"),
-    ),
-    "Consumer.java": (
-        ("HEARTBEAT_S = 10", "HEARTBEAT_S = 1"),
-        ("SILENCE_S = 30", "SILENCE_S = 7"),
-    ),
-}
+SHORTER = dict.fromkeys(
+    WORKS, (("HEARTBEAT_S = 10", "HEARTBEAT_S = 1"), ("SILENCE_S = 30", "SILENCE_S = 7"))
+)
+SHORTER["consumer.go"] = (
+    ("= 10 * time.Second", "= 1 * time.Second"), ("= 30 * time.Second", "= 7 * time.Second"),
+)  # fmt: skip
 
 
 def command_of(name: str, folder: Path) -> list[str]:

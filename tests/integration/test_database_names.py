@@ -10,15 +10,11 @@ import pytest
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import DatabaseServer, execute, names, root
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, write_vschema
+from tests.integration.conftest import VSCHEMA
 
 
 pytestmark = pytest.mark.db
 
-VSCHEMA = {
-    "sharded": True,
-    "vindexes": {"hash": {"type": "hash"}},
-    "tables": {"item": {"column_vindexes": [{"column": "id", "name": "hash"}]}},
-}
 # Behind the family or the session they are for. {db} is the database in backticks, {name} in a literal. Each statement is on what the ones before it left.
 STATEMENTS = """
 DROP TABLE IF EXISTS {db}.item, {db}.copy, {db}.renamed, {db}.log

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.fixtures.programs import finished
 from tests.fixtures.streams import WAIT_S, eventually, rows, run
 from tests.integration.conftest import Lone, Queue as Place
 
@@ -94,27 +95,13 @@ class Project:
 
     def manage(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "django", *words]
-        return subprocess.run(
-            command,
-            cwd=self.folder,
-            env=self._environ,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return finished(command, cwd=self.folder, env=self._environ)
 
     def runs(self, program: str) -> Any:
         """Return what *program* assigns to `found`, in a process of its own."""
         text = "import django, json; django.setup()\nfrom tasks_of_test import *\n"
         text += textwrap.dedent(program) + "\nprint(json.dumps(found, default=str))"
-        done = subprocess.run(
-            [sys.executable, "-c", text],
-            cwd=self.folder,
-            env=self._environ,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = finished([sys.executable, "-c", text], cwd=self.folder, env=self._environ)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout.splitlines()[-1])
 

@@ -7,7 +7,6 @@ One way per server is tried here, DRIVERS=all tries them all.
 """
 
 import shlex
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
+from tests.fixtures.programs import finished
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import message_table, run
 from tests.integration import toolchains
@@ -136,13 +136,7 @@ def door(request, cluster, family, guarded_proxy):
 
 
 def assert_at_home(command: list[str], door: Door, *, prepared: bool) -> None:
-    done = subprocess.run(
-        [*command, *door.arguments(prepared=prepared)],
-        capture_output=True,
-        text=True,
-        timeout=RUN_S,
-        check=False,
-    )
+    done = finished([*command, *door.arguments(prepared=prepared)])
     told = (done.stdout + done.stderr)[-3000:]
     assert (done.stdout.strip(), done.returncode) == ("ok", 0), told
 
@@ -193,12 +187,5 @@ def test_drivers_keep_the_ids_of_queues_by_default(cluster, keyspace, built, dri
         run(connection, f"INSERT INTO job (number) VALUES ({number})")
     values = ", ".join(f"({number})" for number in range(40))
     run(connection, f"INSERT INTO job (number) VALUES {values}")
-    done = subprocess.run(
-        command,
-        cwd=toolchains.PROGRAMS,
-        capture_output=True,
-        text=True,
-        timeout=RUN_S,
-        check=False,
-    )
+    done = finished(command, cwd=toolchains.PROGRAMS)
     assert (done.stdout.strip(), done.returncode) == ("ok", 0), done.stderr[-3000:]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
+from tests.fixtures.programs import finished
 from tests.fixtures.streams import rows, run
 from tests.integration import toolchains
 from tests.integration.conftest import SharedCluster
@@ -52,7 +53,7 @@ class Tools:
             found = shutil.which(wanted, path=place)
             if found is not None:
                 asked = [found, "--version"]
-                told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+                told = finished(asked).stdout
                 # Debian calls MariaDB's tools by MySQL's names as well.
                 if self._family is Family.MARIADB or "MariaDB" not in told:
                     return [found, "--host=127.0.0.1", "--user=root", *options]
@@ -63,14 +64,10 @@ class Tools:
     ) -> subprocess.CompletedProcess[str]:
         """Run a tool through the proxy, or *direct*."""
         port = self._direct_port if direct else self._port
-        return subprocess.run(
+        return finished(
             [*self.program(name), f"--port={port}", *options],
             input=text,
-            capture_output=True,
-            text=True,
             errors="surrogateescape",
-            timeout=RUN_S,
-            check=False,
         )
 
     def try_dump(self, *options: str, direct: bool = False) -> subprocess.CompletedProcess[str]:
@@ -217,9 +214,7 @@ def test_sysbench_reads_and_writes_without_an_error(cluster, family, mode):
     ]
     told = ""
     for step in ("prepare", "run", "cleanup"):
-        done = subprocess.run(
-            [*command, step], capture_output=True, text=True, timeout=RUN_S, check=False
-        )
+        done = finished([*command, step])
         assert done.returncode == 0, done.stdout + done.stderr
         told += done.stdout
     assert int(TRANSACTIONS.findall(told)[0]) > 0

@@ -109,7 +109,7 @@ async def test_terms_grow_from_dispatcher_to_dispatcher(opened, database):
     await acquired(first, database)
     assert (await first.converse(write_term(database)))[0] == 1
     second = await opened(B)
-    waiting = asyncio.ensure_future(acquired(second, database, 30))
+    waiting = asyncio.ensure_future(acquired(second, database, 60))
     first.close()
     assert await waiting is LockHold.BOTH
     assert (await second.converse(write_term(database)))[0] == 2
@@ -118,9 +118,9 @@ async def test_terms_grow_from_dispatcher_to_dispatcher(opened, database):
 async def test_who_holds_the_lock_and_says_nothing_loses_it(opened, database):
     lost = asyncio.Event()
     silent, second = await opened(A, on_lost=lost.set), await opened(B)
-    await acquired(silent, database)
     began_s = time.monotonic()
-    assert await acquired(second, database, 30) is LockHold.BOTH
+    await acquired(silent, database)
+    assert await acquired(second, database, 60) is LockHold.BOTH
     waited_s = time.monotonic() - began_s
     assert waited_s > SILENCE_S - 0.5
     await lost.wait()
@@ -136,7 +136,7 @@ async def test_a_killed_dispatcher_cannot_write_once_its_successor_can(
     execute(server, f"CREATE TABLE {database}.t (id INT PRIMARY KEY, v INT)")
     execute(server, f"INSERT INTO {database}.t VALUES (1, 0)")
     await first.converse(statements("BEGIN", "UPDATE t SET v = 1 WHERE id = 1"))
-    waiting = asyncio.ensure_future(acquired(second, database, 30))
+    waiting = asyncio.ensure_future(acquired(second, database, 60))
     lock = dispatcher_lock(database).decode()
     ((holder,),) = execute(server, f"SELECT IS_USED_LOCK('{lock}')")
     execute(server, f"KILL {holder}")
@@ -166,7 +166,7 @@ async def test_who_comes_back_finds_its_row_and_keeps_its_term(opened, database)
         with contextlib.suppress(MemberExists):
             assert (await again.converse(join(database, A, "s" * 32)))[0].denied is None
             break
-    await acquired(again, database, 5)
+    await acquired(again, database, 60)
     assert (await again.converse(write_term(database)))[0] == 2
 
 
@@ -239,7 +239,7 @@ async def test_of_one_account_who_knows_the_directory_and_who_does_not_never_bot
     plain = acquire(database, None, 0)
     assert (await knows_not.converse(plain))[0] is LockHold.PLAIN
     assert await acquired(knows, database) is None
-    waiting = asyncio.ensure_future(acquired(knows, database, 30))
+    waiting = asyncio.ensure_future(acquired(knows, database, 60))
     knows_not.close()
     assert await waiting is LockHold.BOTH
     third = await opened(member("c"))
@@ -279,7 +279,7 @@ async def test_a_proxy_that_took_the_plain_name_when_it_was_free_is_found(
         cursor.execute("SELECT GET_LOCK(%s, 0)", (dispatcher_lock(database).decode(),))
     first, second = await opened(A), await opened(B)
     await acquired(first, database)
-    waiting = asyncio.ensure_future(second.converse(acquire(database, None, 30)))
+    waiting = asyncio.ensure_future(second.converse(acquire(database, None, 60)))
     client.close()
     assert (await waiting)[0] is LockHold.PLAIN
     secret, _ = await first.converse(read_secret(database))
@@ -347,12 +347,12 @@ async def test_a_claim_on_the_locks_connection_is_one_transaction(opened, databa
 async def test_a_cancelled_statement_gives_the_lock_up(opened, database):
     first, second = await opened(A), await opened(B)
     await acquired(first, database)
-    sleeping = asyncio.ensure_future(first.converse(statements("SELECT SLEEP(20)")))
+    sleeping = asyncio.ensure_future(first.converse(statements("SELECT SLEEP(600)")))
     await asyncio.sleep(0.05)
     sleeping.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await sleeping
-    assert await acquired(second, database, 15) is LockHold.BOTH
+    assert await acquired(second, database, 60) is LockHold.BOTH
 
 
 async def test_nobody_dispatches_from_a_read_only_server(breakable_servers, breakable_database):

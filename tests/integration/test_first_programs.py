@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures.programs import finished
 from tests.fixtures.streams import eventually
 
 
@@ -32,9 +33,7 @@ def test_what_the_producer_sends_the_consumer_acknowledges_until_it_is_told_to_e
     environ = os.environ | place | {"PYTHONUNBUFFERED": "1"}
     for _ in range(2):  # no message of the second time has an id of the first
         command = [sys.executable, str(EXAMPLES / "producer.py"), "20"]
-        done = subprocess.run(
-            command, env=environ, capture_output=True, text=True, timeout=END_S, check=False
-        )
+        done = finished(command, env=environ)
         assert done.stdout == "sent 20 messages\n", done.stderr
 
     def acked() -> int:

@@ -1,12 +1,12 @@
 """Programs that fork once they have used a client, as gunicorn does with --preload: each process has connections of its own."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.fixtures.streams import WAIT_S, rows
+from tests.fixtures.programs import finished
+from tests.fixtures.streams import rows
 
 
 pytestmark = pytest.mark.db
@@ -96,13 +96,9 @@ in_parent()
 )
 def test_a_child_shares_no_connection_and_gives_nothing_back(plain, program, table):
     url = f"streamfrom://root@127.0.0.1:{plain.proxy.port}/{plain.keyspace}"
-    done = subprocess.run(
+    done = finished(
         [sys.executable, "-c", f"import os, sys, threading, time\n{program}{FORK}", url],
         env={"PYTHONPATH": str(LIBRARY)},
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     said = dict(line.split() for line in done.stdout.splitlines())

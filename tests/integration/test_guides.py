@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute, names
+from tests.fixtures.programs import finished
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.integration import toolchains
 from tests.integration.conftest import SharedCluster
@@ -94,14 +95,7 @@ def test_the_batch_of_the_examples_ends_with_its_last_step(cluster: SharedCluste
     program = [sys.executable, str(ROOT / "examples/batch.py"), "20"]
     place = {"PORT": str(cluster.proxy.port), "USER_NAME": "root", "PASSWORD": ""}
     for _ in range(2):  # the second time there is a queue, and a batch that is done
-        answer = subprocess.run(
-            program,
-            env=os.environ | place,
-            capture_output=True,
-            text=True,
-            timeout=END_S,
-            check=False,
-        )
+        answer = finished(program, env=os.environ | place)
         assert answer.returncode == 0, answer.stderr
         jobs = [line.partition(": ")[2] for line in answer.stdout.splitlines()]
         assert sorted(jobs[:-1]) == sorted(f"part {n} of 20" for n in range(1, 21))
@@ -200,15 +194,7 @@ def test_every_program_of_a_guide_prints_what_it_says(page, proxy, tmp_path):
         if printed:
             run_until_printed(command, tmp_path, environ, printed)
         else:
-            done = subprocess.run(
-                command,
-                cwd=tmp_path,
-                env={**os.environ, **environ},
-                capture_output=True,
-                text=True,
-                timeout=END_S,
-                check=False,
-            )
+            done = finished(command, cwd=tmp_path, env={**os.environ, **environ})
             assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
 
 

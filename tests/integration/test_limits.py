@@ -6,24 +6,18 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.background import running
+from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, write_vschema
 from tests.fixtures.streams import eventually, message_table, refused, rows, run
+from tests.integration.conftest import VSCHEMA
 
 
 pytestmark = pytest.mark.db
 
-VSCHEMA = {
-    "sharded": True,
-    "vindexes": {"hash": {"type": "hash"}},
-    "tables": {
-        name: {"column_vindexes": [{"column": "id", "name": "hash"}]}
-        for name in ("my_message", "customer")
-    },
-}
 SETTINGS = """[server]
 listen = "127.0.0.1:0"
-statement_timeout = 2
+statement_timeout = 1
 idle_timeout = 5
 auth_backoff = 1
 [[users]]
@@ -50,27 +44,27 @@ def connect(proxy: RunningProxy, user: str = "app", **options: Any) -> Any:
     return proxy.connect(user=user, **options)
 
 
-def sleeps(server: DatabaseServer) -> bool:
-    found = execute(server, "SELECT info FROM information_schema.processlist")
-    return any(info and "SLEEP(30)" in info for (info,) in found)
-
-
-def test_a_statement_that_takes_too_long_is_stopped_on_its_server(limited, servers):
+def test_a_statement_that_takes_too_long_is_stopped_on_its_server(
+    limited, servers, sharded_database
+):
+    for server, ident in zip(servers, (1, 4), strict=True):
+        execute(server, f"CREATE TABLE {sharded_database}.customer (id BIGINT PRIMARY KEY)")
+        execute(server, f"INSERT INTO {sharded_database}.customer VALUES ({ident})")
     client = connect(limited)
-    run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY)")
-    run(client, "INSERT INTO customer (id) VALUES (1), (4)")
     too_long = "Query execution was interrupted, maximum statement execution time exceeded"
     for sql in (
-        "SELECT SLEEP(30)",
-        "SELECT id, SLEEP(30) FROM customer WHERE id = 4",
-        "SELECT id, SLEEP(30) FROM customer ORDER BY id",
-        "DELETE FROM customer WHERE SLEEP(30) = 0",
+        "SELECT SLEEP(600)",
+        "SELECT id, SLEEP(600) FROM customer WHERE id = 4",
+        "SELECT id, SLEEP(600) FROM customer ORDER BY id",
+        "DELETE FROM customer WHERE SLEEP(600) = 0",
     ):
         assert refused(client, sql) == (3024, too_long), sql
     assert rows(client, "SELECT id FROM customer ORDER BY id") == ((1,), (4,))
-    eventually(lambda: not any(map(sleeps, servers)), "nobody sleeps any more")
+    for server in servers:
+        eventually(lambda: not running(server, "SLEEP(600)"), "it sleeps no more")  # noqa: B023
 
 
+@pytest.mark.one_server
 def test_a_silent_client_is_left_and_a_consumer_is_not(limited, consume):
     setup = connect(limited)
     run(setup, message_table("my_message"))
@@ -84,6 +78,7 @@ def test_a_silent_client_is_left_and_a_consumer_is_not(limited, consume):
     assert consumer.next()[0] == 1
 
 
+@pytest.mark.one_server
 def test_a_user_has_so_many_connections_and_no_more(limited: RunningProxy) -> None:
     first, _ = connect(limited, "few"), connect(limited, "few")
     with pytest.raises(pymysql.MySQLError) as caught:
@@ -148,23 +143,7 @@ def prepare(client: Any, sql: bytes) -> int:
     return int(statement)
 
 
-def executed(client: Any, statement: int) -> int:
-    """Return the error of an execution whose one parameter is long data, 0 where there is none."""
-    send(client, struct.pack("<BIBI", 0x17, statement, 0, 1) + b"\0\x01\xfc\0")
-    try:
-        first = client._read_packet()
-    except pymysql.MySQLError as error:
-        return int(error.args[0])
-    ends = 0
-    while first.is_resultset_packet() and ends < 2:
-        ends += client._read_packet().is_eof_packet()
-    return 0
-
-
-def long_data(client: Any, statement: int, size: int) -> None:
-    send(client, struct.pack("<BIH", 0x18, statement, 0) + b"x" * size)
-
-
+@pytest.mark.one_server
 def test_statements_beyond_the_budget_are_refused_and_the_transaction_goes_on(holding):
     client = connect(holding)
     run(client, "BEGIN")
@@ -191,19 +170,7 @@ def test_statements_beyond_the_budget_are_refused_and_the_transaction_goes_on(ho
     assert len([prepare(client, b"SELECT %d /* %b */" % (n, b"y" * 50_000)) for n in range(15)])
 
 
-def test_long_data_of_all_statements_is_counted_together(holding: RunningProxy) -> None:
-    client, other = connect(holding), connect(holding, "other")
-    statements = [prepare(client, b"SELECT LENGTH(?) + %d" % n) for n in range(3)]
-    for statement in statements:
-        long_data(client, statement, 900_000)
-    assert executed(client, statements[2]) == 4082
-    assert executed(client, statements[0]) == 0
-    long_data(client, statements[2], 900_000)
-    assert executed(client, statements[2]) == 0
-    assert rows(other, "SELECT id FROM customer") == ((1,),)
-    assert rows(client, "SELECT id FROM customer") == ((1,),)
-
-
+@pytest.mark.one_server
 def test_half_commands_of_one_users_connections_are_bounded_and_given_back(holding):
     other = connect(holding, "other")
     half = (1_000_000).to_bytes(3, "little") + b"\0\x03" + b"x" * 900_000

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import refused, rows, run, value
 
 
@@ -67,14 +66,6 @@ def test_a_keyspaces_own_database_can_be_dropped_and_made_anew(proxy, database):
     run(client, f"CREATE DATABASE {database}")
     run(client, f"USE {database}")
     assert rows(client, "SHOW TABLES") == ()
-
-
-def test_what_a_server_says_of_itself_can_be_used(proxy: RunningProxy) -> None:
-    client = proxy.connect(database="mysql")
-    assert value(client, "SELECT COUNT(*) FROM user WHERE user = 'root'") > 0
-    client.select_db("information_schema")
-    assert value(client, "SELECT DATABASE()") == "information_schema"
-    assert value(client, "SELECT COUNT(*) FROM schemata WHERE schema_name = 'mysql'") == 1
 
 
 def test_what_a_definition_does_not_qualify_is_of_the_current_database(

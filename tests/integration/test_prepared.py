@@ -134,22 +134,6 @@ def test_rows_for_several_shards_travel_with_their_values(cluster, connector, ta
     assert sorted(names) == [(1, "it's"), (4, "x"), (7, "x")]
 
 
-def test_an_insert_and_an_ack_reach_the_stream(cluster, connector, tables):
-    reader, writer = connector(database=tables), connector(database=tables)
-    cursor = reader.cursor(prepared=True)
-    cursor.execute("STREAM * FROM my_message")
-    # The driver reads one row ahead of what it gives.
-    insert = "INSERT INTO my_message (id, message) VALUES (?, ?), (?, ?)"
-    change(writer, insert, 4, "hello", 1, "hello")
-    ident, message = cursor.fetchone()
-    assert message == "hello"
-    ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN (?)"
-    assert change(writer, ack, ident) == 1
-    assert change(writer, ack, ident) == 0
-    # Only KILL ends a stream; the driver reads on until then.
-    run(cluster.proxy.connect(autocommit=True), f"KILL {reader.connection_id}")
-
-
 # A column's type, the next one, and a value that the new one holds and the old one does not, or holds as something else.
 MODIFIED = [
     ("INT", "DECIMAL(10,2)", "1.25"),
@@ -233,17 +217,6 @@ def test_a_stream_in_text_goes_on_whatever_type_a_column_has(cluster, consume):
     assert stream.next() == (70000,)
 
 
-def test_a_transaction_is_one_for_text_and_executions(connector: Connect, tables: str):
-    client, other = (connector(database=tables) for _ in range(2))
-    change(client, "INSERT INTO item (id, name) VALUES (?, ?)", 1, "old")
-    client.start_transaction()
-    assert change(client, "UPDATE item SET name = ? WHERE id = ?", "new", 1) == 1
-    assert fetch(client, "SELECT name FROM item WHERE id = ?", 1) == [("new",)]
-    assert fetch(other, "SELECT name FROM item WHERE id = ?", 1) == [("old",)]
-    client.rollback()
-    assert fetch(client, "SELECT name FROM item WHERE id = ?", 1) == [("old",)]
-
-
 def test_many_clients_share_two_connections(cluster, connector, start_proxy, database, server):
     address = f"mysql://root@127.0.0.1:{server.port}/{database}"
     proxy = start_proxy(
@@ -297,17 +270,3 @@ def test_a_keyspace_is_described_by_its_name(connector: Connect, tables: str):
     client = connector(database=tables)
     assert fetch(client, sql, tables) == [(10,)]
     assert fetch(client, sql, "mysql") == [(0,)]
-
-
-def test_errors_are_the_servers_own(connector: Connect, tables: str):
-    client = connector(database=tables)
-    change(client, "INSERT INTO item (id) VALUES (?)", 1)
-    for sql, values, code in (
-        ("INSERT INTO item (id) VALUES (?)", (1,), 1062),
-        ("SELECT nothing FROM item WHERE id = ?", (1,), 1054),
-        ("SELECT", (), 1064),
-    ):
-        with pytest.raises(Exception, match=str(code)) as refused:
-            fetch(client, sql, *values)
-        assert getattr(refused.value, "errno", None) == code
-    assert fetch(client, "SELECT id FROM item WHERE id = ?", 1) == [(1,)]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute, names
+from tests.fixtures.programs import finished
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.streams import eventually, message_table, run, value
 from tests.integration import toolchains
@@ -89,15 +90,7 @@ def test_a_producer_sends_what_is_in_the_file(command, proxy, tmp_path):
     shell = prepared(command, tmp_path)
     for folder in (tmp_path, tmp_path / "examples/producers"):
         (folder / "messages").write_text('{"n": 1}\n{"n": 2}\n')
-    done = subprocess.run(
-        shell,
-        cwd=tmp_path,
-        env=environment(proxy),
-        capture_output=True,
-        text=True,
-        timeout=END_S,
-        check=False,
-    )
+    done = finished(shell, cwd=tmp_path, env=environment(proxy))
     assert done.returncode == 0, done.stderr
     assert len(re.findall(r"^sent \d+$", done.stdout, re.MULTILINE)) == 2
     client = proxy.connect(database="commerce")

@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import ssl
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,11 @@ import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.program import Family, find_server, no_defaults
+from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import DatabaseServer
+from tests.fixtures.programs import finished
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import rows, run, value
-from tests.integration.faults.breaking import in_thread
 from tests.proxy.certificates import issued
 
 
@@ -45,13 +45,7 @@ def by_program(program: str, *options: str) -> Connect:
     def connect(port: int, cert: tuple[str, str] | None) -> str:
         pair = () if cert is None else (f"--ssl-cert={cert[0]}", f"--ssl-key={cert[1]}")
         login = (program, *no_defaults(Path(program)), "-h127.0.0.1", f"-P{port}", "-uroot")
-        done = subprocess.run(
-            [*login, *options, *pair, "-e", "SELECT 'let in'"],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = finished([*login, *options, *pair, "-e", "SELECT 'let in'"])
         return done.stdout + done.stderr
 
     return connect
@@ -138,17 +132,6 @@ def test_another_authority_counts_from_the_next_login_on(
     assert '"key": "server.tls.key"' in proxy.log()
     assert str(tmp_path / "server.key") in proxy.log()
     assert "let in" in by_pymysql(proxy.port, new)
-
-
-def test_a_key_that_is_not_the_certificates_ends_the_start_with_its_path(
-    server, database, start_proxy, tmp_path, tls
-):
-    issued("other").write(tmp_path, "wrong")
-    (tmp_path / "wrong.key").replace(tmp_path / "server.key")
-    with pytest.raises(pytest.fail.Exception) as failed:
-        start_proxy(config(server, database, tls))
-    assert "exit code 2" in str(failed.value)
-    assert f"server.tls.key: {tmp_path / 'server.key'} is not the key" in str(failed.value)
 
 
 def test_users_and_limits_are_read_again_under_load_and_no_statement_fails(

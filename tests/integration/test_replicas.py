@@ -147,7 +147,7 @@ def test_a_replica_that_is_far_behind_is_not_read_from(pair, proxy):
     client = proxy.connect(autocommit=True)
     wait_for(lambda: can_use(client, "shop@replica"))
     execute(replica, "STOP SLAVE")
-    execute(replica, "CHANGE MASTER TO MASTER_DELAY = 20")
+    execute(replica, "CHANGE MASTER TO MASTER_DELAY = 600")
     execute(replica, "START SLAVE")
     writer = proxy.connect(database="shop", autocommit=True)
     run(writer, "CREATE TABLE late (id INT PRIMARY KEY)")

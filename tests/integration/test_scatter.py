@@ -7,7 +7,6 @@ from typing import Any
 
 import pymysql
 import pytest
-from pymysql.constants import CLIENT
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.cases import cases, in_turn
@@ -267,17 +266,6 @@ def test_more_groups_than_are_computed_at_once(compared: ComparedCluster) -> Non
     # Grouped by the column: wrong on MySQL, and any row of a group elsewhere.
     answer = ask(compared.spread[2], "SELECT id % 2 AS a, COUNT(*) FROM t GROUP BY a")
     assert (answer.error or [0])[0] == (1055 if compared.server.family is Family.MYSQL else 0)
-
-
-def test_answers_follow_one_another_in_one_command(compared: ComparedCluster) -> None:
-    numbers(compared)
-    connection = compared.proxy.connect(database="by2", client_flag=CLIENT.MULTI_STATEMENTS)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT COUNT(*) FROM t; SELECT id FROM t ORDER BY id LIMIT 2; SELECT 1")
-        found = [cursor.fetchall()]
-        while cursor.nextset():
-            found.append(cursor.fetchall())
-    assert found == [((50,),), ((1,), (2,)), ((1,),)]
 
 
 @pytest.mark.one_server

@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sysconfig
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ import pytest
 
 from tests.fixtures.database_servers import execute, free_port, root
 from tests.fixtures.printed_steps import END_S, PrintedSteps
+from tests.fixtures.programs import finished
 from tests.fixtures.running_proxy import HERE
 from tests.fixtures.streams import eventually, rows
 from tests.fixtures.terminal import Terminal
@@ -47,15 +47,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     shared = environment(PYTHONPATH=sysconfig.get_path("purelib"), **offline)
     script = PrintedSteps(PAGE.read_text()).take("sh") + "\nenv -0 >&3"
     read, write = os.pipe()
-    done = subprocess.run(
+    done = finished(
         ["bash", "-ec", script.replace("&3", f"&{write}")],
         cwd=folder,
         env=shared,
         pass_fds=[write],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=END_S,
     )
     os.close(write)
     with os.fdopen(read) as told:

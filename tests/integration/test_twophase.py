@@ -5,8 +5,7 @@ to both shards of `commerce`. Each shard stands behind a `Tripwire`, which stops
 a chosen statement of the commit.
 """
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,11 @@ from typing import Any
 import pymysql
 import pytest
 
+from tests.fixtures.background import in_thread, running
 from tests.fixtures.database_servers import DatabaseServer, execute, names
 from tests.fixtures.fork_server import run_to_end
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
-from tests.fixtures.streams import WAIT_S, eventually, refused, rows, run
+from tests.fixtures.streams import eventually, refused, rows, run
 from tests.fixtures.tripwire import Tripwire
 
 
@@ -163,21 +163,6 @@ def insert_everywhere(
     return client
 
 
-def in_background(call: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
-    """Start *call*; what it returned, or the error it ended with, is then in the list."""
-    results: list[Any] = []
-
-    def work() -> None:
-        try:
-            results.append(call())
-        except pymysql.MySQLError as error:
-            results.append(error)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    return thread, results
-
-
 # --- without trouble -----------------------------------------------------------------------
 
 
@@ -296,18 +281,10 @@ def test_a_deadlock_between_two_takes_its_victim_everywhere(stage: Stage) -> Non
     for ident in range(100, 130):
         run(second, f"INSERT IGNORE INTO customer (id) VALUES ({ident})")
     run(second, "UPDATE customer SET n = 2 WHERE id = 2")
-    waiting, _ = in_background(lambda: run(second, "UPDATE customer SET n = 2 WHERE id = 1"))
-    eventually(
-        lambda: any(
-            row[0] and "n = 2 WHERE id = 1" in row[0]
-            for row in execute(
-                stage.servers[1], "SELECT info FROM information_schema.processlist"
-            )
-        ),
-        "the second waits",
-    )
+    waiting = in_thread(lambda: run(second, "UPDATE customer SET n = 2 WHERE id = 1"))
+    eventually(lambda: running(stage.servers[1], "n = 2 WHERE id = 1"), "the second waits")
     assert refused(first, "UPDATE customer SET n = 1 WHERE id = 2")[0] == 1213
-    waiting.join(WAIT_S)
+    waiting()
     first.commit()
     second.commit()
     found = rows(setup, f"SELECT id, n FROM customer WHERE id IN (1, 2, {HIGH}) ORDER BY id")
@@ -356,11 +333,11 @@ def test_a_proxy_killed_at_any_step_leaves_all_or_nothing(stage, ann):
     for number, (what, shard, text, is_after, survives) in enumerate(STEPS):
         client = insert_everywhere(proxy, plus=number, **ann)
         stage.wires[shard].arm(text, after=is_after)
-        committing, _ = in_background(client.commit)
+        committing = in_thread(client.commit)
         stage.wires[shard].wait()
         proxy.kill()
         stage.release()
-        committing.join(WAIT_S)
+        committing()
         if survives:
             for ids, first in zip(expected, (LOW, LOW, HIGH), strict=True):
                 ids.append(first + number)
@@ -376,7 +353,7 @@ def test_two_proxies_agree_on_what_a_third_one_left(stage: Stage) -> None:
         client = insert_everywhere(proxy, plus=number)
         others = [stage.proxy(), stage.proxy()]
         stage.wires[0].arm(text, after=is_after)
-        committing, _ = in_background(client.commit)
+        committing = in_thread(client.commit)
         stage.wires[0].wait()
         if not is_after:
             # It is alive, only slow: the others leave its transaction alone.
@@ -386,7 +363,7 @@ def test_two_proxies_agree_on_what_a_third_one_left(stage: Stage) -> None:
             assert len(stage.prepared()) == 2
         proxy.kill()
         stage.release()
-        committing.join(WAIT_S)
+        committing()
         eventually(lambda: stage.prepared() == [], "nothing is in doubt")
         assert stage.ids() == [[LOW], [LOW], [HIGH]]
         proxy, unused = others
@@ -402,12 +379,11 @@ def test_the_deciding_server_killed_in_its_commit(breakable_stage, is_after):
     run(client, "BEGIN")
     run(client, f"INSERT INTO customer (id) VALUES ({LOW}), ({HIGH})")
     stage.wires[1].arm(COMMIT, after=is_after)
-    committing, results = in_background(lambda: refused(client, "COMMIT"))
+    committing = in_thread(lambda: refused(client, "COMMIT"))
     stage.wires[1].wait()
     stage.servers[1].kill()
     stage.release()
-    committing.join(WAIT_S)
-    ((code, text),) = results
+    code, text = committing()
     assert code == 1105
     assert text.startswith(
         "whether the transaction is committed is not known: shard 'commerce/-80' was lost while"
@@ -423,12 +399,11 @@ def test_another_server_killed_before_it_could_follow(breakable_stage: Stage) ->
     stage = breakable_stage
     client = insert_everywhere(stage.proxy())
     stage.wires[2].arm(XA_COMMIT, after=False)
-    committing, results = in_background(lambda: refused(client, "COMMIT"))
+    committing = in_thread(lambda: refused(client, "COMMIT"))
     stage.wires[2].wait()
     stage.servers[2].kill()
     stage.release()
-    committing.join(WAIT_S)
-    ((code, text),) = results
+    code, text = committing()
     assert code == 1105
     assert text.startswith(
         "the transaction is committed, but not to be seen yet on commerce/80- ("
@@ -446,11 +421,10 @@ def test_a_server_that_is_back_in_time_goes_unnoticed(breakable_stage: Stage) ->
     for wire, is_after in ((stage.wires[0], True), (stage.wires[2], False)):
         # Only the connections break, and at once the next ones work.
         wire.arm(COMMIT if is_after else XA_COMMIT, after=is_after)
-    committing, results = in_background(client.commit)
+    committing = in_thread(client.commit)
     for wire in (stage.wires[0], stage.wires[2]):
         wire.wait()
         wire.release()
-    committing.join(WAIT_S)
-    assert results == [None]
+    assert committing() is None
     assert stage.ids() == [[LOW], [LOW], [HIGH]]
     assert stage.prepared() == []

@@ -14,6 +14,7 @@ import pymysql
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, fresh_database
+from tests.fixtures.programs import finished
 from tests.fixtures.running_proxy import LISTENING, keyspace_toml, with_port
 from tests.fixtures.streams import eventually, rows, run
 from tests.release.sbom import sbom
@@ -123,13 +124,7 @@ def test_the_bill_of_materials_has_what_the_image_installs():
 def installed(python: Path, *what: str | Path) -> None:
     """Have pip install *what*; skip the test where no index can be reached, but never under CI."""
     pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    done = subprocess.run(
-        [*pip, "--retries", "1", *what],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = finished([*pip, "--retries", "1", *what], env=environment())
     if done.returncode and UNREACHABLE.search(done.stderr) and not os.environ.get("CI"):
         pytest.skip("pip cannot reach its package index")
     assert done.returncode == 0, done.stderr[-5000:]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.fixtures.programs import finished
 from tests.fixtures.streams import WAIT_S, eventually, rows, run
 from tests.integration.conftest import Queue as Place
 from tests.integration.test_wheel import UNREACHABLE, environment
@@ -171,9 +172,7 @@ def test_the_frameworks(shop: Shop) -> None:
 
 def test_it_installs_alone_from_its_wheel_on_the_oldest_python(tmp_path: Path) -> None:
     def ran(*command: Any, cwd: Path = tmp_path) -> None:
-        done = subprocess.run(
-            command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False
-        )
+        done = finished(command, cwd=cwd, env=environment())
         if UNREACHABLE.search(done.stdout + done.stderr):
             pytest.skip("the index of packages cannot be reached")
         assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]

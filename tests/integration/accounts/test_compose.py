@@ -1,11 +1,11 @@
 """The accounts that the compose file makes when a shard's data is made."""
 
 import os
-import subprocess
 
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute, root
+from tests.fixtures.programs import finished
 from tests.fixtures.running_proxy import HERE
 from tests.fixtures.streams import refused, run
 
@@ -21,12 +21,10 @@ docker_sql_escape_string_literal() { printf %s "$1" | sed "s/\\\\/&&/g; s/'/''/g
 
 def test_the_script_of_the_compose_file_makes_the_accounts(mariadb: DatabaseServer) -> None:
     passwords = {f"{name}_PASSWORD": f"it's\\{name}" for name in ("APP", "OPS", "REPORTS")}
-    found = subprocess.run(
+    found = finished(
         ["bash", "-c", ENTRYPOINT],
         cwd=HERE,
         env={**passwords, "PATH": os.environ["PATH"]},
-        capture_output=True,
-        text=True,
         check=True,
     )
     execute(mariadb, "CREATE USER streamfrom@'%' IDENTIFIED BY 'x'")

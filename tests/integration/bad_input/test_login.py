@@ -1,5 +1,6 @@
 """Logins that are late, cut, wrong or too many are refused, and nobody else notices."""
 
+import contextlib
 import time
 
 import pymysql
@@ -15,9 +16,6 @@ from tests.integration.conftest import SETTINGS, SharedCluster
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 
-CONNECT_TIMEOUT_S = 5  # of the shared proxy
-
-
 class TestLogin:
     def test_an_unknown_database_is_refused(self, cluster: SharedCluster) -> None:
         for name in ("nosuch", cluster.databases["plain"], "", "plain:nosuch", "commerce:-40"):
@@ -26,14 +24,18 @@ class TestLogin:
                     cluster.proxy.connect(database=name)
                 assert caught.value.args[0] in (1049, 1105), caught.value.args
 
-    def test_half_a_handshake_is_closed_when_its_time_is_over(self, cluster, raw):
+    def test_half_a_handshake_is_closed_when_its_time_is_over(self, cluster, start_proxy, raw):
+        settings = SETTINGS.replace("connect_timeout = 60", "connect_timeout = 2")
+        keyspace = keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
+        proxy = start_proxy(settings + keyspace)
         started = time.monotonic()
-        clients = [raw(cluster.proxy) for _ in range(3)]
+        clients = [raw(proxy) for _ in range(3)]
         for client, size in zip(clients, (0, 3, 40), strict=True):
             client.read()
-            client.socket.sendall(frame(login("plain"), 1)[:size])
+            with contextlib.suppress(OSError):  # on a busy machine its time is over by now
+                client.socket.sendall(frame(login("plain"), 1)[:size])
         assert all(client.is_closed() for client in clients)
-        assert time.monotonic() - started >= CONNECT_TIMEOUT_S - 0.1
+        assert time.monotonic() - started >= 1.9
 
     @in_turn
     @pytest.mark.parametrize(

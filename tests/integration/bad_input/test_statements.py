@@ -7,7 +7,7 @@ import pymysql
 import pytest
 
 from tests.cases import in_turn
-from tests.fixtures.streams import refused, rows, run, value
+from tests.fixtures.streams import refused, run, value
 from tests.integration.conftest import Queue
 
 
@@ -88,13 +88,3 @@ class TestStatements:
         assert refused(connection, f"{insert} (id) VALUES (1)")[0] == 1062
         assert stream.ids(1) == [1]
         stream.nothing(0.3)
-
-    def test_a_string_that_is_a_number_is_the_same_id(self, queue: Queue) -> None:
-        queue.create()
-        stream = queue.stream()
-        connection = queue.connect()
-        run(connection, "INSERT INTO my_message (id) VALUES ('4')")
-        assert stream.next()[0] == 4
-        assert rows(connection, "SELECT id FROM my_message WHERE id = 4") == ((4,),)
-        assert rows(connection, "SELECT id FROM my_message WHERE id = '4'") == ((4,),)
-        assert run(connection, "DELETE FROM my_message WHERE id = 4") == 1

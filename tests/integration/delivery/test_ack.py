@@ -71,13 +71,15 @@ def test_a_row_that_was_locked_when_it_was_due_is_sent_soon_after(queue: Queue) 
 
 
 def test_a_deleted_row_is_not_sent_again(queue: Queue) -> None:
-    # Rows that are deleted have no epoch to look at: longer than a busy machine needs to delete them.
-    producer, stream = queue.create(ack_wait=1.5), queue.stream()
+    producer, stream = queue.create(ack_wait=1), queue.stream()
     insert_all(producer, (1, 4))
     stream.take(2)
     assert run(producer, "DELETE FROM my_message WHERE id = 1") == 1
     assert run(producer, "DELETE FROM my_message WHERE tenant_id IS NULL") == 1
-    stream.nothing(2.2)
+    # A busy machine may have let them be sent again before they were deleted.
+    while stream.poll(0.3) is not None:
+        pass
+    stream.nothing(1.2)
 
 
 def test_an_ack_past_the_proxy_is_respected(plain: Queue) -> None:
@@ -94,8 +96,8 @@ def test_acked_rows_are_purged_once_they_are_old_enough_and_others_never(queue: 
     producer = queue.create(purge_after=1, poller_interval=0.3)
     queue.stream()
     insert_all(producer, range(1, 11))
-    run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 4)")
     acked_at = time.monotonic()
+    run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 4)")
     remaining = "SELECT id FROM my_message"
     eventually(lambda: len(rows(producer, remaining)) == 8, "two rows purged")
     assert time.monotonic() - acked_at >= 0.9

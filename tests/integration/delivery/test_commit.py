@@ -20,13 +20,7 @@ def test_columns_come_before_any_row_and_a_committed_row_at_once(queue: Queue) -
     assert (ident, tenant, message.replace(" ", "")) == (1, 7, '{"a":1}')
 
 
-def test_a_row_written_before_the_stream_opened_is_sent_when_it_opens(queue: Queue) -> None:
-    producer = queue.create()
-    insert_all(producer, (4, 1))
-    assert sorted(queue.stream().ids(2)) == [1, 4]
-
-
-def test_a_second_first_receiver_sees_the_backlog_at_once(queue: Queue) -> None:
+def test_a_row_written_before_a_stream_opened_is_sent_when_it_opens(queue: Queue) -> None:
     producer = queue.create()
     queue.stream().close()
     insert_all(producer, (1, 4))

@@ -223,12 +223,10 @@ def test_acks_that_no_row_takes_are_listed_and_written_once_the_server_takes_the
 
 
 def test_an_ack_through_a_member_that_does_not_dispatch_is_answered_by_the_one_that_does(
-    server, database, start_proxy, consume
+    server, database, fleet, consume
 ):
     execute(server, message_table(ack_wait=600, more=EARLY), database=database)
-    first = start_proxy(keyspace_toml(database, [server]))
-    first.wait_for_log("is dispatched from here")
-    second = start_proxy(keyspace_toml(database, [server]))
+    first, second = fleet()
     stream = consume(second, database=database)
     client = second.connect(database=database, autocommit=True)
     insert_all(client, range(1, 7))

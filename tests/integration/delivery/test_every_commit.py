@@ -10,7 +10,6 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import execute
-from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import Consumer, message_table, run
 from tests.integration.conftest import Queue
 
@@ -215,13 +214,10 @@ def test_a_commit_over_shards_wakes_the_stream(sharded: Queue) -> None:
 
 
 def test_a_commit_through_a_member_that_does_not_dispatch_wakes_the_stream(
-    server, family, database, start_proxy, consume
+    server, family, database, fleet, consume
 ):
     execute(server, message_table(ack_wait=600), database=database)
-    toml = keyspace_toml(database, [server]) + '[fleet]\nname = "shop"\n'
-    first = start_proxy(toml)
-    first.wait_for_log("is dispatched from here")
-    second = start_proxy(toml)
+    first, second = fleet()
     stream = consume(first, database=database)
 
     def connect() -> Any:

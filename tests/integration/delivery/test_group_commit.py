@@ -21,7 +21,6 @@ ACK = "UPDATE my_message SET time_acked = NOW(), time_next = NULL WHERE id = {} 
 UNACKED = "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL"
 CLIENTS = 8
 EACH = 40
-INTERRUPTED = 1317
 SERVER_LOST = 2013  # the code that the driver gives by itself
 
 

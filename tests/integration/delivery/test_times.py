@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.cases import in_turn
-from tests.fixtures.database_servers import execute
 from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
 
@@ -219,18 +218,3 @@ def test_prepared_statements_mean_the_moment_of_their_execution(cluster, filled,
                 )
         cursor.execute("SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL")
         assert cursor.fetchall() == [(7,)]
-
-
-def test_the_servers_own_clock_agrees(cluster, filled, keyspace):
-    """What a server says past the proxy, with its own NOW(), is what the proxy's NOW() means."""
-    told = rows(filled, "SELECT id FROM my_message WHERE time_next <= NOW() ORDER BY id")
-    direct = sorted(
-        row
-        for server in cluster.servers_of(keyspace)
-        for row in execute(
-            server,
-            "SELECT id FROM my_message WHERE time_next <= UNIX_TIMESTAMP(NOW(6)) * 1000000000",
-            database=cluster.databases[keyspace],
-        )
-    )
-    assert list(told) == direct

@@ -1,6 +1,5 @@
 """What tests of faults share: ids, a crowded table, work in a thread, what a server runs."""
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -39,30 +38,3 @@ def create(proxy: RunningProxy, **options: Any) -> Any:
 def insert(connection: Any, *idents: int) -> None:
     values = ", ".join(f"({ident})" for ident in idents)
     run(connection, f"INSERT INTO my_message (id) VALUES {values}")
-
-
-def in_thread(work: Callable[[], Any]) -> Callable[[], Any]:
-    """Start *work* and return a function that waits for its result."""
-    results: list[Any] = []
-
-    def keep() -> None:
-        try:
-            results.append(work())
-        except Exception as error:
-            results.append(error)
-
-    thread = threading.Thread(target=keep, daemon=True)
-    thread.start()
-
-    def result(seconds: float = 40) -> Any:
-        thread.join(seconds)
-        assert results, "it hangs"
-        return results[0]
-
-    return result
-
-
-def running(server: DatabaseServer, text: str) -> list[tuple[Any, ...]]:
-    """Return the server's connections that run something with *text* in it."""
-    found = execute(server, "SELECT id, info FROM information_schema.processlist")
-    return [row for row in found if row[1] and text in row[1] and "processlist" not in row[1]]

@@ -8,16 +8,9 @@ import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer
+from tests.fixtures.background import in_thread, running
 from tests.fixtures.streams import eventually, refused, rows, run, value
-from tests.integration.faults.breaking import (
-    HIGH,
-    LOW,
-    SECOND_NS,
-    create,
-    in_thread,
-    insert,
-    running,
-)
+from tests.integration.faults.breaking import HIGH, LOW, SECOND_NS, create, insert
 
 
 pytestmark = [pytest.mark.db, pytest.mark.slow]

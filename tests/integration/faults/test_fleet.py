@@ -18,29 +18,18 @@ from tests.fixtures.running_proxy import (
     write_vschema,
 )
 from tests.fixtures.streams import eventually, message_table, rows, run
+from tests.integration.conftest import DISPATCHED
 from tests.integration.delivery.working import ACK_WAIT_S, STREAM, Worker, done_twice
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
-DISPATCHED = "is dispatched from here"
 TEXTS = "message LONGTEXT"
 
 
-def config(database: str, server: DatabaseServer) -> str:
-    return keyspace_toml(database, [server]) + '[fleet]\nname = "shop"\n'
-
-
-def two(start_proxy: StartProxy, toml: str) -> tuple[RunningProxy, RunningProxy]:
-    """Return a member that dispatches and one that does not."""
-    first = start_proxy(toml)
-    first.wait_for_log(DISPATCHED)
-    return first, start_proxy(toml)
-
-
-def test_one_dispatches_and_the_other_takes_over(server, database, start_proxy, consume):
+def test_one_dispatches_and_the_other_takes_over(server, database, fleet, consume):
     execute(server, message_table(poller_interval=1), database=database)
-    first, second = two(start_proxy, config(database, server))
+    first, second = fleet()
     at_second = consume(second, database=database)
     producer = second.connect(database=database, autocommit=True)
     run(producer, "INSERT INTO my_message (id) VALUES (1)")
@@ -57,15 +46,13 @@ def test_one_dispatches_and_the_other_takes_over(server, database, start_proxy, 
     assert execute(server, f"SELECT COUNT(*) FROM streamfrom.members {own}") == ((2,),)
 
 
-def test_a_paused_dispatcher_delivers_nothing_once_it_goes_on(
-    server, database, start_proxy, consume
-):
+def test_a_paused_dispatcher_delivers_nothing_once_it_goes_on(server, database, fleet, consume):
     execute(server, message_table(poller_interval=1), database=database)
-    first, second = two(start_proxy, config(database, server))
+    first, second = fleet()
     at_second = consume(second, database=database)
     os.kill(first.pid, signal.SIGSTOP)
     try:
-        second.wait_for_log(DISPATCHED, 10)
+        second.wait_for_log(DISPATCHED)
         producer = second.connect(database=database, autocommit=True)
         for ident in range(1, 21):
             run(producer, f"INSERT INTO my_message (id) VALUES ({ident})")
@@ -79,10 +66,9 @@ def test_a_paused_dispatcher_delivers_nothing_once_it_goes_on(
     assert 21 in at_first.ids(21), "what the closed stream held comes as well"
 
 
-def test_a_killed_lock_connection_is_elected_again(server, database, start_proxy, consume):
+def test_a_killed_lock_connection_is_elected_again(server, database, fleet, consume):
     execute(server, message_table(poller_interval=1), database=database)
-    proxy = start_proxy(config(database, server))
-    proxy.wait_for_log(DISPATCHED)
+    (proxy,) = fleet(1)
     stream = consume(proxy, database=database)
     lock = dispatcher_lock(database).decode()
     ((holder,),) = execute(server, f"SELECT IS_USED_LOCK('{lock}')")
@@ -96,13 +82,11 @@ def test_a_killed_lock_connection_is_elected_again(server, database, start_proxy
 
 
 def test_streams_and_commits_at_any_member_are_those_of_one_queue(
-    server, database, start_proxy, consume
+    server, database, fleet, consume
 ):
     """A poll comes every 10,000 s: whatever comes sooner was told from member to member."""
     execute(server, message_table(poller_interval=10_000, columns=TEXTS), database=database)
-    first = start_proxy(config(database, server))
-    first.wait_for_log(DISPATCHED)
-    second, third = (start_proxy(config(database, server)) for _ in range(2))
+    first, second, third = fleet(3)
     stream = consume(second, "STREAM /*vt+ PREFETCH=1 */ * FROM my_message", database=database)
     producers = [p.connect(database=database, autocommit=True) for p in (first, second, third)]
     for ident, producer in enumerate(producers * 2, 1):
@@ -208,14 +192,10 @@ def test_a_stream_over_two_dispatchers_does_nothing_twice(
     assert done_twice(workers) == []
 
 
-def test_no_more_are_in_flight_when_another_member_dispatches(
-    server, database, start_proxy, consume
-):
+def test_no_more_are_in_flight_when_another_member_dispatches(server, database, fleet, consume):
     table = message_table(poller_interval=1, ack_wait=600, more=",vt_max_in_flight=4")
     execute(server, table, database=database)
-    first = start_proxy(config(database, server))
-    first.wait_for_log(DISPATCHED)
-    others = [start_proxy(config(database, server)) for _ in range(2)]
+    first, *others = fleet(3)
     streams = [consume(proxy, database=database) for proxy in others]
     producer = others[1].connect(database=database, autocommit=True)
     for ident in range(1, 21):
@@ -240,12 +220,10 @@ def test_no_more_are_in_flight_when_another_member_dispatches(
     assert came(0.2) == 5
 
 
-def test_what_a_lost_members_clients_held_goes_to_others(
-    server, database, start_proxy, consume
-):
+def test_what_a_lost_members_clients_held_goes_to_others(server, database, fleet, consume):
     table = message_table(poller_interval=10_000, ack_wait=600, more=",vt_release_after=1")
     execute(server, table, database=database)
-    first, second = two(start_proxy, config(database, server))
+    first, second = fleet()
     lost = consume(second, database=database)
     run(
         first.connect(database=database, autocommit=True),
@@ -257,7 +235,7 @@ def test_what_a_lost_members_clients_held_goes_to_others(
 
 
 def test_a_backlog_reaches_a_fast_stream_of_another_member_whole_beside_a_stalled_one(
-    server, database, start_proxy, consume
+    server, database, fleet, consume
 ):
     """What the stalled one's socket never took comes at once when it leaves, what it took soon after."""
     table = message_table(
@@ -266,7 +244,7 @@ def test_a_backlog_reaches_a_fast_stream_of_another_member_whole_beside_a_stalle
     execute(server, table, database=database)
     values = ", ".join(f"({ident}, REPEAT('x', 20000))" for ident in range(1, 501))
     execute(server, f"INSERT INTO my_message (id, message) VALUES {values}", database=database)
-    _, second = two(start_proxy, config(database, server))
+    _, second = fleet()
     sql = "STREAM /*vt+ PREFETCH=0 */ * FROM my_message"
     stalled, fast = (consume(second, sql, database=database) for _ in range(2))
     came = set(fast.ids(200))
@@ -277,9 +255,9 @@ def test_a_backlog_reaches_a_fast_stream_of_another_member_whole_beside_a_stalle
 
 
 def test_a_definition_changed_at_one_member_counts_at_the_dispatcher(
-    server, database, start_proxy, consume
+    server, database, fleet, consume
 ):
-    first, second = two(start_proxy, config(database, server))
+    first, second = fleet()
     here = first.connect(database=database, autocommit=True)
     there = second.connect(database=database, autocommit=True)
     run(there, "CREATE QUEUE my_message (message TEXT)")
@@ -298,3 +276,30 @@ def test_a_definition_changed_at_one_member_counts_at_the_dispatcher(
     eventually(holds_back, "the pause is known")
     run(there, "ALTER QUEUE my_message RESUME")
     stream.take(1)
+
+
+def test_a_member_of_another_fleet_sends_nothing_says_why_and_takes_over_when_the_first_is_gone(
+    server, database, fleet, start_proxy, consume
+):
+    execute(server, message_table(poller_interval=600), database=database)
+    (shop,) = fleet(1)
+    stock = start_proxy(shop.config.read_text().replace('"shop"', '"stock"'))
+    stock.wait_for_log("fleet 'shop'")
+    at_shop = consume(shop, database=database)
+    at_stock = consume(stock, database=database)
+    producer = shop.connect(database=database, autocommit=True)
+    run(producer, "INSERT INTO my_message (id) VALUES (1)")
+    assert at_shop.ids(1) == [1]
+    assert at_stock.poll(0.5) is None
+    run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
+    # Neither lists nor ends the other's clients.
+    with stock.connect().cursor() as cursor:
+        cursor.execute("SHOW PROCESSLIST")
+        assert at_shop.id not in {row[0] for row in cursor.fetchall()}
+    assert shop.stop() == 0
+    stock.wait_for_log(DISPATCHED)
+    run(
+        stock.connect(database=database, autocommit=True),
+        "INSERT INTO my_message (id) VALUES (2)",
+    )
+    assert at_stock.ids(1) == [2]

@@ -6,14 +6,13 @@ import signal
 import pytest
 
 from streamfrom.engine.messaging.table.groups import HELD_NS
-from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.database_servers import execute
 from tests.fixtures.streams import eventually, rows, run
+from tests.integration.conftest import DISPATCHED
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
-DISPATCHED = "is dispatched from here"
 HELD = f"SELECT id FROM step WHERE time_next = {HELD_NS} AND time_acked IS NULL"
 # Only news, and the walk of a new dispatcher, can bring anything within this interval.
 QUEUE = (
@@ -22,16 +21,10 @@ QUEUE = (
 )
 
 
-def config(database: str, server: DatabaseServer) -> str:
-    return keyspace_toml(database, [server]) + '[fleet]\nname = "shop"\n'
-
-
 def test_a_group_fires_once_whoever_acks_and_whichever_dispatcher_dies(
-    server, database, start_proxy, consume
+    server, database, start_proxy, consume, fleet
 ):
-    first = start_proxy(config(database, server))
-    first.wait_for_log(DISPATCHED)
-    second = start_proxy(config(database, server))
+    first, second = fleet()
     client = second.connect(database=database, autocommit=True)
     run(client, QUEUE)
     stream = consume(second, "STREAM id FROM step", database=database)
@@ -64,7 +57,7 @@ def test_a_group_fires_once_whoever_acks_and_whichever_dispatcher_dies(
 
     # And the other one while it fires: killed with the ack on its way, it may have fired or not.
     stream.close()
-    third = start_proxy(config(database, server))
+    third = start_proxy(second.config.read_text())
     stream = consume(third, "STREAM id FROM step", database=database)
     client = third.connect(database=database, autocommit=True)
     run(client, "UPDATE step SET time_acked = NOW() WHERE id = 5")

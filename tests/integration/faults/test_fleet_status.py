@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from pymysql.connections import Connection
 
-from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.database_servers import execute
 from tests.fixtures.streams import eventually, message_table, rows, run
 
 
@@ -19,10 +18,6 @@ COUNT = "SELECT COUNT(*), SUM(is_answering) FROM streamfrom.members"
 STREAMS = (
     "SELECT connection_id, unacked, delivered FROM streamfrom.streams ORDER BY connection_id"
 )
-
-
-def config(database: str, server: DatabaseServer) -> str:
-    return keyspace_toml(database, [server]) + "[fleet]\n"
 
 
 def says(client: "Connection[Any]", sql: str, *expected: tuple[Any, ...]) -> None:
@@ -41,12 +36,10 @@ def meets(client: "Connection[Any]") -> None:
 
 
 def test_each_proxy_tells_the_figures_of_both_and_one_that_hangs_holds_nobody_up(
-    server, database, start_proxy, consume
+    server, database, fleet, consume
 ):
     execute(server, message_table(ack_wait=3600), database=database)
-    proxies = [start_proxy(config(database, server))]
-    proxies[0].wait_for_log("is dispatched from here")
-    proxies.append(start_proxy(config(database, server)))
+    proxies = fleet()
     clients = [each.connect(database=database, autocommit=True) for each in proxies]
     for client in clients:
         meets(client)

@@ -6,12 +6,12 @@ from typing import Any
 import pymysql
 import pytest
 
+from tests.fixtures.background import in_thread, running
 from tests.fixtures.database_servers import DatabaseServer, execute, root
 from tests.fixtures.streams import eventually, refused, run, value
-from tests.integration.faults.breaking import in_thread, running
 
 
-pytestmark = [pytest.mark.db, pytest.mark.slow]
+pytestmark = [pytest.mark.db, pytest.mark.one_server, pytest.mark.slow]
 
 CREATE = "CREATE QUEUE my_message (a INT) PARTITION BY DAY WITH (ack_wait = 5)"
 
@@ -96,7 +96,6 @@ def test_what_a_shard_left_half_made_a_second_try_completes(
     assert (first == ()) is (sql == DROP)
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("sql", [CREATE, ALTER, DROP])
 def test_what_a_proxy_that_is_killed_left_half_made_another_one_completes(
     start, breakable_servers, breakable_database, sql

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer, Family
+from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import eventually, message_table, refused, rows, run, value
@@ -14,7 +15,6 @@ from tests.integration.faults.breaking import (
     LOW,
     SECOND_NS,
     create,
-    in_thread,
     insert,
     ordinary_user,
 )

@@ -101,10 +101,10 @@ def test_a_stream_ends_with_an_error_that_names_the_shard_when_the_grace_is_over
     producer = create(proxy)
     stream = consume(proxy, database="commerce")
     healthy = consume(proxy, "STREAM * FROM `commerce:-80`.my_message")
-    breakable_servers[1].kill()
     started = time.monotonic()
+    breakable_servers[1].kill()
     code, text = stream.error()
-    assert time.monotonic() - started >= 0.9
+    assert time.monotonic() - started >= 1
     assert code == 1105
     assert text.startswith(
         "message stream from commerce/80- has repeatedly failed for longer than 1s: "

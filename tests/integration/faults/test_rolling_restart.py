@@ -4,32 +4,24 @@ import time
 
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.database_servers import execute
 from tests.fixtures.load import Audit
-from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import eventually, message_table, run
+from tests.integration.conftest import DISPATCHED
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
-DISPATCHED = "is dispatched from here"
 RELEASE_S = 1
 # Neither a poll nor the end of a lease brings anything within a test.
 SLOW = message_table(poller_interval=600, ack_wait=600, more=f",vt_release_after={RELEASE_S}")
 
 
-def config(database: str, server: DatabaseServer, port: int = 0) -> str:
-    listen = f'[server]\nlisten = "127.0.0.1:{port}"\n'
-    return listen + keyspace_toml(database, [server]) + '[fleet]\nname = "shop"\n'
-
-
 def test_what_clients_of_a_stopped_dispatcher_had_not_acked_comes_soon(
-    server, database, start_proxy, consume
+    server, database, fleet, consume
 ):
     execute(server, SLOW, database=database)
-    first = start_proxy(config(database, server))
-    first.wait_for_log(DISPATCHED)
-    second = start_proxy(config(database, server))
+    first, second = fleet()
     client = second.connect(database=database, autocommit=True)
     left = consume(first, database=database)
     run(client, "INSERT INTO my_message (id) VALUES (1), (2), (3)")
@@ -43,12 +35,10 @@ def test_what_clients_of_a_stopped_dispatcher_had_not_acked_comes_soon(
 
 
 def test_a_stream_holds_under_the_next_dispatcher_what_the_one_before_sent(
-    server, database, start_proxy, consume
+    server, database, fleet, consume
 ):
     execute(server, SLOW, database=database)
-    first = start_proxy(config(database, server))
-    first.wait_for_log(DISPATCHED)
-    others = [start_proxy(config(database, server)) for _ in range(2)]
+    first, *others = fleet(3)
     client = others[0].connect(database=database, autocommit=True)
     streams = [
         consume(other, "STREAM /*vt+ PREFETCH=2 */ * FROM my_message", database=database)
@@ -78,10 +68,10 @@ def test_a_stream_holds_under_the_next_dispatcher_what_the_one_before_sent(
 
 @pytest.mark.slow
 def test_a_rolling_restart_under_load_leaves_no_message_to_its_lease(
-    server, database, start_proxy
+    server, database, start_proxy, fleet
 ):
     execute(server, SLOW, database=database)
-    members = [start_proxy(config(database, server)) for _ in range(3)]
+    members = fleet(3)
     audit = Audit(database)
     try:
         for member in members:
@@ -90,7 +80,8 @@ def test_a_rolling_restart_under_load_leaves_no_message_to_its_lease(
         for number, member in enumerate(members):
             audit.sends_more(100)
             assert member.stop() == 0
-            members[number] = start_proxy(config(database, server, member.port))
+            text = member.config.read_text().replace(':0"', f':{member.port}"')
+            members[number] = start_proxy(text)
         audit.sends_more(100)
         audit.check(members[0].connect(database=database, autocommit=True))
     finally:

@@ -34,8 +34,6 @@ SEED = int(os.environ.get("FAULT_SEED", "1"))
 # Shorter, as long as an election, and longer than a server waits for a silent dispatcher.
 PAUSES_S = (0.5, 3.0, 8.0)
 READ_ONLY_S = 1.5
-# What may lie between a row on its way to the watcher and an ack answered in another thread.
-SENT_MARGIN_S = 1.0
 # Both pools, the control connections, listeners and files of one proxy that no client uses.
 DESCRIPTORS_MAX = 120
 
@@ -230,8 +228,6 @@ def test_rounds_of_faults_lose_nothing_and_send_nothing_that_was_acked(rounds, a
         watcher.join(WAIT_S)
     connection = rounds.members[0].connect(database="commerce", autocommit=True)
     audit.check(connection, seconds=120)
-    # What was sent in time may lie in a member that is stopped, or on a way that is cut.
-    assert not audit.sent_after_ack(SENT_MARGIN_S + (0 if is_alone else max(PAUSES_S) + 2))
     # A send that came after the ack would carry the number that the ack left in the row.
     sends: dict[int, int] = dict(rows(connection, "SELECT id, epoch FROM my_message"))
     late = [

@@ -1,44 +1,145 @@
-"""The proxy itself is told to stop, is killed under load, or is one of two."""
+"""The proxy itself is told to stop, is killed under load, or is one of two: clients finish, nothing is lost, a COMMIT is answered."""
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pymysql
 import pytest
 
-from tests.fixtures.database_servers import free_port
+from tests.fixtures.background import in_thread, running
+from tests.fixtures.database_servers import free_port, root
 from tests.fixtures.running_proxy import STOP_S
-from tests.fixtures.streams import WAIT_S, eventually, rows
-from tests.integration.faults.breaking import HIGH, LOW, create, in_thread, insert, running
+from tests.fixtures.streams import WAIT_S, eventually, rows, run
+from tests.integration.faults.breaking import HIGH, LOW, Servers, StartFaulty, create, insert
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server, pytest.mark.slow]
 
 
-def test_sigterm_ends_streams_with_1053_lets_statements_end_and_exits_0(
+@contextmanager
+def commits_held(servers: Servers) -> Iterator[list[Any]]:
+    """Have every COMMIT on the servers wait, until the yielded connections unlock."""
+    holders = [root(server) for server in servers]
+    try:
+        for holder in holders:
+            run(holder, "FLUSH TABLES WITH READ LOCK")
+        yield holders
+    finally:
+        for holder in holders:
+            holder.close()
+
+
+def terminate(proxy: Any) -> None:
+    proxy.process.send_signal(signal.SIGTERM)
+    proxy.wait_for_log("stopping")
+
+
+def test_a_worker_acks_a_statement_ends_and_a_transaction_commits_after_sigterm(
     start, breakable_servers, consume
 ):
-    proxy = start(shutdown_grace=5)
+    proxy = start(shutdown_grace=120)
     connection = create(proxy)
     insert(connection, LOW, HIGH)
     stream = consume(proxy, database="commerce")
     stream.take(2)
-    idle = proxy.connect(database="commerce")
-    insert(idle, 2)  # in a transaction that nobody ends
+    acks = proxy.connect(database="commerce", autocommit=True)
+    producer = proxy.connect(database="commerce", autocommit=False)
+    insert(producer, 2)
     statement = in_thread(
         lambda: rows(connection, "SELECT id, SLEEP(1) FROM my_message WHERE id = 1")
     )
     eventually(lambda: running(breakable_servers[0], "SLEEP"), "the statement runs")
-    proxy.process.send_signal(signal.SIGTERM)
+    terminate(proxy)
     assert stream.error() == (1053, "Server shutdown in progress")
     assert stream.is_closed()
     assert statement() == ((LOW, 0),)
-    assert proxy.process.wait(STOP_S) == 0
     with pytest.raises(pymysql.MySQLError):
         proxy.connect()
+    acked = "UPDATE my_message SET time_acked = NOW() WHERE id IN (%d, %d)"
+    assert run(acks, acked % (LOW, HIGH)) == 2
+    insert(producer, 5)
+    producer.commit()
+    for each in (acks, connection, producer):
+        each.close()
+    assert proxy.process.wait(STOP_S) == 0
     proxy = start()
-    assert (
-        rows(proxy.connect(database="commerce"), "SELECT id FROM my_message WHERE id = 2") == ()
+    connection = proxy.connect(database="commerce")
+    assert rows(
+        connection, "SELECT id FROM my_message WHERE time_acked IS NULL ORDER BY id"
+    ) == ((2,), (5,))
+
+
+def test_a_proxy_with_nothing_to_do_is_gone_at_once(start: StartFaulty) -> None:
+    proxy = start(shutdown_grace=600)
+    connection = create(proxy)
+    idle = [proxy.connect(database="commerce") for _ in range(5)]
+    assert proxy.stop() == 0
+    for each in (connection, *idle):
+        with pytest.raises(pymysql.MySQLError):
+            rows(each, "SELECT 1")
+
+
+@pytest.mark.parametrize(
+    ("mode", "ids"), [("multi", (LOW,)), ("multi", (LOW, HIGH)), ("twopc", (LOW, HIGH))]
+)
+def test_a_commit_that_waits_for_its_server_is_answered_after_the_grace(
+    start, breakable_servers, mode, ids
+):
+    proxy = start(shutdown_grace=0.2, failover_buffer=120, transaction_mode=f'"{mode}"')
+    run(create(proxy), "DELETE FROM my_message")
+    client = proxy.connect(database="commerce", autocommit=False)
+    insert(client, *ids)
+    with commits_held(breakable_servers) as holders:
+        commit = in_thread(client.commit)
+        eventually(
+            lambda: any(
+                running(server, text)
+                for server in breakable_servers
+                for text in ("COMMIT", "commit", "decisions")
+            ),
+            "the commit waits",
+        )
+        terminate(proxy)
+        proxy.wait_for_log("waiting for commits")
+        for holder in holders:
+            run(holder, "UNLOCK TABLES")
+    assert commit() is None
+    assert proxy.process.wait(STOP_S) == 0
+    proxy = start(transaction_mode=f'"{mode}"')
+    connection = proxy.connect(database="commerce")
+    assert rows(connection, "SELECT id FROM my_message ORDER BY id") == tuple(
+        (each,) for each in ids
     )
+
+
+def test_a_commit_that_no_server_answers_is_said_to_be_unknown(start, breakable_servers):
+    proxy = start(shutdown_grace=0.2, failover_buffer=0.5)
+    create(proxy)
+    client = proxy.connect(database="commerce", autocommit=False)
+    insert(client, LOW)
+    with commits_held(breakable_servers):
+        commit = in_thread(client.commit)
+        eventually(lambda: running(breakable_servers[0], "COMMIT"), "the commit waits")
+        terminate(proxy)
+        error = commit()
+        assert isinstance(error, pymysql.MySQLError)
+        assert error.args[0] == 1105
+        assert "whether the statement took effect is unknown" in error.args[1]
+        assert proxy.process.wait(STOP_S) == 0
+
+
+def test_a_second_signal_ends_it_at_once(start: StartFaulty) -> None:
+    proxy = start(shutdown_grace=600)
+    create(proxy)
+    client = proxy.connect(database="commerce", autocommit=False)
+    insert(client, LOW)
+    terminate(proxy)
+    assert proxy.process.poll() is None
+    assert proxy.stop() == 0
+    with pytest.raises(pymysql.MySQLError):
+        client.commit()
 
 
 def test_sigterm_waits_for_acks_of_what_was_sent_and_no_longer(start, consume):
@@ -60,7 +161,7 @@ def test_sigterm_does_not_wait_longer_than_the_grace(start, breakable_servers):
     connection = create(proxy)
     insert(connection, LOW)
     statement = in_thread(
-        lambda: rows(connection, "SELECT id, SLEEP(60) FROM my_message WHERE id = 1")
+        lambda: rows(connection, "SELECT id, SLEEP(600) FROM my_message WHERE id = 1")
     )
     eventually(lambda: running(breakable_servers[0], "SLEEP"), "the statement runs")
     assert proxy.stop() == 0

@@ -89,18 +89,6 @@ def test_dead_letters_are_messages_again(cluster, keyspace, client, consume):
     assert [n for (n,) in rows(client, "SELECT n FROM grave")] == [3], "it was acknowledged"
 
 
-def test_a_row_that_the_server_refuses_stays_and_is_a_warning(cluster, keyspace, client):
-    buried(client, keyspace)
-    ((ident,),) = rows(client, "SELECT id FROM grave WHERE n = 2")
-    run(client, f"INSERT INTO job (id, n, time_next) VALUES ({ident}, 9, {2**62})")
-    assert run(client, "ALTER QUEUE job REQUEUE DEAD") == 2
-    ((level, code, text),) = rows(client, "SHOW WARNINGS")
-    assert (level, code) == ("Warning", 1105)
-    assert text.startswith(f"{ident} stays: Duplicate entry")
-    assert [n for (n,) in rows(client, "SELECT n FROM grave")] == [2]
-    assert numbers(client, "time_next = 0") == [1, 3]
-
-
 def test_a_kill_ends_it_between_two_batches(cluster, keyspace, client):
     parked(client, 100)
     slow = cluster.proxy.connect(database=keyspace, autocommit=True)

@@ -4,7 +4,6 @@ The base line is the server itself, asked by the same client.
 """
 
 import shutil
-import subprocess
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import ServerPool, execute
+from tests.fixtures.programs import finished
 from tests.fixtures.running_proxy import RunningProxy
 from tests.integration.sessions.crowd import HIGH, LOW
 
@@ -117,14 +117,7 @@ class TestAttributes:
         assert CLIENT is not None
         asked = f"query_attributes colour blue\nSELECT {COLOUR}; SELECT {COLOUR};\n"
         options = ["-h127.0.0.1", f"-P{tight.port}", "-uroot", "-N", "--commands"]
-        done = subprocess.run(
-            [CLIENT, *options],
-            input=asked,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = finished([CLIENT, *options], input=asked)
         assert done.stdout.split() == ["blue", "NULL"], done.stderr
 
 

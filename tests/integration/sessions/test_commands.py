@@ -8,7 +8,7 @@ from pymysql.constants import CLIENT, COMMAND
 
 from tests.fixtures.database_servers import root
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import message_table, refused, rows, run, value
+from tests.fixtures.streams import change_user, message_table, refused, reset, rows, run, value
 from tests.integration.sessions.crowd import LOW
 
 
@@ -144,25 +144,20 @@ class TestCommands:
         value(client, "SELECT GET_LOCK('mine', 0)")
         run(client, "BEGIN")
         run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
-        assert command(client, 0x1F)[:1] == b"\0"
+        reset(client)
         assert value(client, "SELECT @a") is None
         assert value(client, "SELECT @@time_zone") != "+03:00"
         assert refused(client, "SELECT * FROM scratch")[0] == 1146
         assert rows(client, "SELECT id FROM customer") == ()
         other = tight.connect(database="commerce:-80")
-        assert value(other, "SELECT GET_LOCK('mine', 5)") == 1
+        assert value(other, "SELECT GET_LOCK('mine', 60)") == 1
 
     def test_change_user_makes_a_new_session(self, tight: RunningProxy) -> None:
         client = tight.connect(database="commerce", autocommit=True)
         run(client, "SET @a = 5")
         run(client, "BEGIN")
         run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
-        argument = b"root\0\0plain\0\x2d\x00mysql_native_password\0"
-        client._execute_command(0x11, argument)
-        packet = client._read_packet()
-        while not packet.is_ok_packet():
-            client.write_packet(b"")
-            packet = client._read_packet()
+        change_user(client)
         assert value(client, "SELECT @a") is None
         assert refused(client, "SELECT * FROM customer")[0] == 1146
         other = tight.connect(database="commerce", autocommit=True)
@@ -175,12 +170,8 @@ class TestCommands:
         for option, code in ((b"\1\0", 1064), (b"\0\0", 0)):
             client._execute_command(COMMAND.COM_SET_OPTION, option)
             client._read_packet()
-            for way in (b"\x1f", b"\x11root\0\0plain\0\x2d\0mysql_native_password\0\0"):
-                client._execute_command(way[0], way[1:])
-                packet = client._read_packet()
-                while not packet.is_ok_packet():
-                    client.write_packet(b"")
-                    packet = client._read_packet()
+            for begin_anew in (reset, change_user):
+                begin_anew(client)
                 if code:
                     assert refused(client, "SELECT 1; SELECT 2")[0] == code
                 else:
@@ -222,21 +213,6 @@ class TestCommands:
         with pytest.raises(pymysql.MySQLError):
             client._read_packet()
         assert value(client, "SELECT 1") == 1
-
-    def test_statistics_ping_and_debug(self, tight: RunningProxy) -> None:
-        client = tight.connect(database="plain", autocommit=True)
-        assert command(client, 0x09).startswith(b"Uptime: ")
-        client.ping(reconnect=False)
-        assert command(client, 0x0D)[:1] == b"\xfe"
-        assert value(client, "SELECT 1") == 1
-
-    def test_set_option_switches_multi_statements(self, tight: RunningProxy) -> None:
-        client = tight.connect(database="plain", autocommit=True)
-        assert refused(client, "SELECT 1; SELECT 2")[0] == 1064
-        assert command(client, 0x1B, b"\x00\x00")[:1] == b"\xfe"
-        assert multi(client, "SELECT 1; SELECT 2") == [((1,),), ((2,),)]
-        assert command(client, 0x1B, b"\x01\x00")[:1] == b"\xfe"
-        assert refused(client, "SELECT 1; SELECT 2")[0] == 1064
 
 
 def multi(client: Any, sql: str) -> list[Any]:

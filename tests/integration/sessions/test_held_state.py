@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.sessions.crowd import crowd, shuffled_rounds
 
@@ -56,7 +56,7 @@ class TestHeldState:
         first, second = crowd(tight, 2)
         assert value(first, "SELECT GET_LOCK('mine', 0)") == 1
         first._force_close()
-        assert value(second, "SELECT GET_LOCK('mine', 5)") == 1
+        assert value(second, "SELECT GET_LOCK('mine', 60)") == 1
 
     def test_lock_tables(self, tight: RunningProxy) -> None:
         first, second = crowd(tight, 2)
@@ -170,12 +170,18 @@ class TestHeldState:
         assert listed[number][7] == "SHOW FULL PROCESSLIST"
         assert listed[second.thread_id()][4] == "Sleep"
 
-    def test_more_holders_than_connections_is_a_clear_error(self, tight: RunningProxy) -> None:
-        first, second, third = crowd(tight, 3)
+    @pytest.mark.one_server
+    def test_more_holders_than_connections_is_a_clear_error(
+        self, server, database, start_proxy
+    ):
+        keyspace = keyspace_toml("plain", [server], database)
+        head = '[server]\nlisten = "127.0.0.1:0"\npool_timeout = 2\n'
+        proxy = start_proxy(head + keyspace.replace("primary", "pool_size = 2\nprimary"))
+        first, second, third = crowd(proxy, 3)
         run(first, "SET @a = 1")
         run(second, "SET @a = 2")
         code, text = refused(third, "SELECT 1")
         assert code == 1105
-        assert "no free connection to shard '-' of keyspace 'plain' within 10 s" in text
+        assert "no free connection to shard '-' of keyspace 'plain' within 2 s" in text
         first.close()
         assert value(third, "SELECT 1") == 1

@@ -10,7 +10,7 @@ import pytest
 from tests.cases import cases, in_turn
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import Consume, message_table, refused, rows, run, value
+from tests.fixtures.streams import Consume, message_table, refused, reset, rows, run, value
 from tests.integration.conftest import SharedCluster
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
@@ -65,8 +65,7 @@ def test_each_client_has_its_own_and_a_reset_has_none(tight: RunningProxy) -> No
     unknown = (1243, "Unknown prepared statement handler (p) given to EXECUTE")
     assert refused(first, "EXECUTE p") == unknown
     assert value(second, "EXECUTE p") == 2
-    second._execute_command(31, b"")  # COM_RESET_CONNECTION
-    second._read_ok_packet()
+    reset(second)
     assert refused(second, "EXECUTE p") == unknown
 
 

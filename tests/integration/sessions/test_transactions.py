@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,10 @@ import pymysql
 import pytest
 
 from tests.cases import in_turn
+from tests.fixtures.background import in_thread, running
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import keyspace_toml, write_vschema
-from tests.fixtures.streams import WAIT_S, eventually, refused, rows, run, value
+from tests.fixtures.streams import eventually, refused, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA, SharedCluster
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
@@ -111,22 +111,11 @@ class TestTransactions:
             # The one that has changed less is the victim.
             run(second, f"INSERT IGNORE INTO customer (id) VALUES ({ident})")
         run(second, "UPDATE customer SET n = 2 WHERE id = 2")
-        waiting = threading.Thread(
-            target=lambda: run(second, "UPDATE customer SET n = 2 WHERE id = 1"), daemon=True
-        )
-        waiting.start()
-        eventually(
-            lambda: any(
-                row[0] and "n = 2 WHERE id = 1" in row[0]
-                for row in execute(
-                    servers[0], "SELECT info FROM information_schema.processlist"
-                )
-            ),
-            "the second waits",
-        )
+        waiting = in_thread(lambda: run(second, "UPDATE customer SET n = 2 WHERE id = 1"))
+        eventually(lambda: running(servers[0], "n = 2 WHERE id = 1"), "the second waits")
         code, _ = refused(first, "UPDATE customer SET n = 1 WHERE id = 2")
         assert code == 1213
-        waiting.join(WAIT_S)
+        assert waiting() == 1
         # What the first did on the other shard is gone too, whatever it says now.
         try:
             first.commit()
@@ -184,18 +173,13 @@ def test_a_commit_that_reached_one_shard_only_says_which(
     process = second.pid
     os.kill(process, signal.SIGSTOP)
     eventually(lambda: is_stopped(process), "each thread of the second has stopped")
-    outcome: list[Any] = []
-    thread = threading.Thread(
-        target=lambda: outcome.append(refused(client, "COMMIT")), daemon=True
-    )
-    thread.start()
+    outcome = in_thread(lambda: refused(client, "COMMIT"))
     eventually(
         lambda: execute(breakable_servers[0], f"SELECT id FROM {breakable_database}.customer"),
         "the first has committed",
     )
     os.kill(process, signal.SIGKILL)
-    thread.join(WAIT_S)
-    ((code, text),) = outcome
+    code, text = outcome()
     assert code == 1105
     assert text.startswith("partial commit: committed on commerce/-80; not on commerce/80- (")
     second.stop()

@@ -6,7 +6,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import execute
-from tests.fixtures.streams import refused, rows, run, value
+from tests.fixtures.streams import refused, reset, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 
 
@@ -156,8 +156,7 @@ def test_they_end_with_the_session(cluster: SharedCluster) -> None:
     run(client, "SET @x = 1")
     client.select_db("commerce:80-")
     assert value(client, "SELECT @x") == 1
-    client._execute_command(0x1F, b"")  # COM_RESET_CONNECTION
-    client._read_ok_packet()
+    reset(client)
     for target in ("plain", "commerce:80-"):
         client.select_db(target)
         assert value(client, "SELECT @x") is None

@@ -12,7 +12,7 @@ from pymysql.constants import CLIENT, COMMAND
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
-from tests.fixtures.streams import eventually, refused, rows, run, value
+from tests.fixtures.streams import eventually, refused, reset, rows, run, value
 from tests.integration.conftest import Queue
 
 
@@ -20,7 +20,6 @@ pytestmark = pytest.mark.db
 
 STEPS = ("XA START 'x'", "INSERT INTO t VALUES (1)", "XA END 'x'", "XA PREPARE 'x'")
 BODY = "; ".join(STEPS)
-COM_RESET_CONNECTION = 0x1F  # PyMySQL has no name for it
 FAILS = "SIGNAL SQLSTATE '45000'"
 
 
@@ -178,8 +177,7 @@ def changes_its_user(left: Any, other: Any) -> None:
 
 
 def resets_its_connection(left: Any, other: Any) -> None:
-    left._execute_command(COM_RESET_CONNECTION, b"")
-    assert left._read_packet().is_ok_packet()
+    reset(left)
 
 
 class TestPrepared:

@@ -11,10 +11,10 @@ import pytest
 
 from streamfrom.engine.messaging.table.message_ids import first_id
 from streamfrom.engine.messaging.upkeep.partitions import SPANS, definitions
+from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import StartProxy
 from tests.fixtures.streams import Consume, eventually, message_table, rows, run, value
-from tests.integration.faults.breaking import in_thread
 from tests.integration.troubles.conftest import MADE, POOL, alone_before
 from tests.integration.troubles.guide import steps_of, troubles
 from tests.integration.troubles.operated import KEYSPACE, QUEUE, Operated
