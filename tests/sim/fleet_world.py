@@ -85,14 +85,8 @@ class DispatchersStore:
     world: FleetWorld
     number: int
 
-    async def discover(self, keyspace, shard, names=None, placed=(), running=()):
-        return await self.world.store.discover(keyspace, shard, names, placed, running)
-
-    async def come_or_gone(self, keyspace, shard, known):
-        return await self.world.store.come_or_gone(keyspace, shard, known)
-
-    async def read_hidden(self, keyspace, shard, names=None):
-        return await self.world.store.read_hidden(keyspace, shard, names)
+    def __getattr__(self, name):
+        return getattr(self.world.store, name)
 
     async def run(self, table, shard, job):
         if job.access is Access.READ:
@@ -106,9 +100,6 @@ class DispatchersStore:
             rows = tuple(TracedPayload.of(row, term) for row in result.rows)
             result = replace(result, rows=rows)
         return result
-
-    async def purge(self, table, shard, cutoff_ns, left_out=()):
-        return await self.world.store.purge(table, shard, cutoff_ns, left_out)
 
     async def _write(self, shard, run):
         def transaction():

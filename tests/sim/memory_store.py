@@ -9,6 +9,7 @@ that fails before or after it took effect. ``refuses`` says which rows the datab
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -258,24 +259,11 @@ class MemoryStore:
                     continue
                 is_first = row.epoch == 0 and row.id not in request.uncounted
                 comes_after = table.groups is not None and row.after is not None
-                if (
-                    is_first
-                    and not comes_after
-                    and table.properties.lease_delay_ns
-                    and time_next_ns <= now_ns
-                ):
+                is_lazy = table.properties.lease_delay_ns and time_next_ns <= now_ns
+                if is_first and is_lazy and not comes_after:
                     due_ns = now_ns + spread(first, request.draw())
-                    won.append(
-                        ClaimedRow(
-                            row.id,
-                            shard,
-                            0,
-                            time_next_ns,
-                            due_ns,
-                            row.payload,
-                            is_written=False,
-                        )
-                    )
+                    sent = (row.id, shard, 0, time_next_ns, due_ns, row.payload)
+                    won.append(ClaimedRow(*sent, is_written=False))
                     continue
                 if row.is_locked or time_next_ns > now_ns:
                     passed_over[row.id] = time_next_ns
@@ -299,9 +287,8 @@ class MemoryStore:
                     continue
                 wait_ns = spread(wait_range(table.properties, row.epoch), request.draw())
                 due_ns = now_ns + wait_ns
-                won.append(
-                    ClaimedRow(row.id, shard, row.epoch, time_next_ns, due_ns, row.payload)
-                )
+                sent = (row.id, shard, row.epoch, time_next_ns, due_ns, row.payload)
+                won.append(ClaimedRow(*sent))
                 row.epoch += 1
                 row.time_next_ns = due_ns
             result = replace(
@@ -370,16 +357,15 @@ class MemoryStore:
             refused = {}
             for claimed in rows:
                 row = stored.get(claimed.id)
-                if (
-                    row is not None
-                    and row.time_acked_ns is None
-                    and (row.epoch, row.time_next_ns)
-                    == (claimed.epoch + 1, claimed.due_next_ns)
-                ):
-                    if self.refuses(Tried.RETURN, row):
-                        refused[row.id] = Refused(Tried.RETURN, REFUSAL)
-                        continue
-                    row.epoch, row.time_next_ns = claimed.epoch, claimed.time_next_ns
+                shown = (
+                    None if row is None else (row.time_acked_ns, row.epoch, row.time_next_ns)
+                )
+                if shown != (None, claimed.epoch + 1, claimed.due_next_ns):
+                    continue
+                if self.refuses(Tried.RETURN, row):
+                    refused[row.id] = Refused(Tried.RETURN, REFUSAL)
+                    continue
+                row.epoch, row.time_next_ns = claimed.epoch, claimed.time_next_ns
             return refused
 
     async def shorten(self, table, shard, leases, due_ns):
@@ -389,16 +375,14 @@ class MemoryStore:
             shortened, refused = [], {}
             for lease in leases:
                 row = stored.get(lease.id)
-                if (
-                    row is not None
-                    and row.time_acked_ns is None
-                    and row.time_next_ns == lease.until_ns
-                ):
-                    if self.refuses(Tried.RETURN, row):
-                        refused[row.id] = Refused(Tried.RETURN, REFUSAL)
-                        continue
-                    row.time_next_ns = due_ns
-                    shortened.append(lease.id)
+                shown = None if row is None else (row.time_acked_ns, row.time_next_ns)
+                if shown != (None, lease.until_ns):
+                    continue
+                if self.refuses(Tried.RETURN, row):
+                    refused[row.id] = Refused(Tried.RETURN, REFUSAL)
+                    continue
+                row.time_next_ns = due_ns
+                shortened.append(lease.id)
             return Shortenings(tuple(shortened), refused)
 
     async def write_leases(self, table, shard, leases):
@@ -531,24 +515,15 @@ class MemoryStore:
             acked.count(None), sum(ns is not None and ns >= cutoff_ns for ns in acked)
         )
 
-    def _call(self, name, shard):
+    @contextlib.asynccontextmanager
+    async def _call(self, name, shard):
+        """Pause before and after an atomic step."""
         self.calls.append((name, shard))
-        return _Call(self, name, shard)
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """Pauses before and after an atomic step."""
-
-    store: MemoryStore
-    name: str
-    shard: ShardName
-
-    async def __aenter__(self):
-        await self.store.pause(self.name, self.shard)
-
-    async def __aexit__(self, *failure):
-        await self.store.pause(self.name, self.shard)
+        await self.pause(name, shard)
+        try:
+            yield
+        finally:
+            await self.pause(name, shard)
 
 
 def _member(rows, after):

@@ -56,7 +56,8 @@ def test_values_types_filters_and_shards(table, spark):
         "stamp": "timestamp", "raw": "binary", "price": "decimal(12,4)", "ratio": "float",
         "exact": "double", "small": "bigint", "word": "string", "span": "string",
     }  # fmt: skip
-    row = frame.where("id = 1").collect()[0].asDict()
+    found = {row.id: row for row in frame.where("id < 5").collect()}
+    row = found[1].asDict()
     assert row["big"] == row["all_bits"] == Decimal(2**64 - 1)
     assert row["doc"].replace(" ", "") == '{"a":[1,null]}'
     assert (row["flag"], row["bits"], row["small"]) == (True, 4095, 255)
@@ -64,24 +65,17 @@ def test_values_types_filters_and_shards(table, spark):
     assert row["at"] == datetime.fromisoformat("2024-01-01T10:00:00.123456")
     assert row["stamp"].astimezone(UTC) == datetime(2024, 6, 1, 12, 0, 0, 500000, UTC)
     assert bytes(row["raw"]) == b"\x00\xff'"
-    assert (row["price"], row["ratio"], row["exact"]) == (
-        Decimal("-12345.6789"),
-        16777218.0,
-        0.1,
-    )
+    numbers = (row["price"], row["ratio"], row["exact"])
+    assert numbers == (Decimal("-12345.6789"), 16777218.0, 0.1)
     assert (row["word"], row["span"]) == ("it's \\ 100% ü", "-100:00:01")
     assert row["time_acked"] is None
-    assert frame.where("id = 4").collect()[0].day is None
+    assert found[4].day is None
 
     def ids(**more):
         return sorted(one.id for one in source(spark, options, **more).load().collect())
 
-    assert ids(where="id in (1, 4, 7)") == [1, 4, 7]
-    assert ids(where="word = 'A' AND id < 7 -- all of these") == [
-        4,
-        5,
-        6,
-    ]  # as a server compares
+    # As a server compares.
+    assert ids(where="word = 'A' AND id < 7 -- all of these") == [4, 5, 6]
     assert ids(where="id = 1 OR id = 5", partitionsPerShard="3") == [1, 5]
     everything = [1, *range(4, 105)]
     assert ids(partitionsPerShard="3") == everything
@@ -91,15 +85,12 @@ def test_values_types_filters_and_shards(table, spark):
     assert sorted(low + high) == everything
     # Spark would push these filters down and mix them up, would it be let.
     one, two = frame.where("id = 4"), frame.where("word = 'a' and id < 7")
-    assert [one.count(), frame.count(), two.count(), one.unionByName(two).count()] == [
-        1,
-        len(everything),
-        2,
-        3,
-    ]
+    assert (frame.count(), one.unionByName(two).count()) == (len(everything), 3)
     narrow = source(spark, options).schema("ID bigint, big string, day string").load()
-    assert narrow.where("id = 1").collect()[0] == (1, "18446744073709551615", "2024-02-29")
-    assert narrow.where("id = 4").collect()[0].day == "0000-00-00"
+    assert {row.ID: row[1:] for row in narrow.where("id < 5").collect()} == {
+        1: ("18446744073709551615", "2024-02-29"),
+        4: (None, "0000-00-00"),
+    }
 
 
 def test_filters_are_pushed_down_where_the_session_asks_for_it(table, spark, capsys):
@@ -119,11 +110,10 @@ def test_filters_are_pushed_down_where_the_session_asks_for_it(table, spark, cap
             found = source(spark, options, **more).load().where(condition)
             return sorted(one.id for one in found.select("id").collect())
 
-        assert ids("id in (1, 4, 7)") == [1, 4, 7]
+        assert ids("id in (1, 5, 6, 7) and id not in (4, 6) and id <= 7") == [1, 5, 7]
         assert ids("word = 'A'") == [4]  # the server takes a for A
         assert ids("word = '50%' and id < 9", where="word LIKE '%\\%'") == [1]
         assert ids("not (id > 5) and big is null", partitionsPerShard="3") == [4, 5]
-        assert ids("id not in (1, 4) and id <= 6") == [5, 6]
         assert ids("big > 18446744073709551614") == [1]
         source(spark, options).load().where("id = 1").explain(extended=True)
         plan = capsys.readouterr().out
@@ -165,8 +155,6 @@ def test_what_cannot_be_read_says_why(table, spark):
         ),
         ({"table": "plain_table"}, r"plain_table on shard -80 is no message table"),
         ({"shards": "-40"}, r"commerce has no shard '-40'; it has -80, 80-"),
-        ({"proxy": "jdbc:mariadb://x/y"}, r"never jdbc:mariadb"),
-        ({"password_env": "NO_SUCH_VARIABLE"}, r"NO_SUCH_VARIABLE is not set"),
         ({"colour": "red"}, r"unknown option 'colour'"),
         ({"where": "colour = 1"}, r"option where: .*colour.*it takes a condition in SQL"),
         ({"where": "id = 1) OR (id = 2"}, r"option where: .*it takes a condition in SQL"),
@@ -189,7 +177,6 @@ def test_what_cannot_be_written_says_why(table, spark):
     for columns, what in [
         (["id", "1 as colour"], r"column 'colour' is not in the table"),
         (["'a' as word"], r"'id' takes no NULL"),
-        (["id", "1.23456D as price"], r"column 'price' is double.*cast it"),
         (["id", "repeat('x', 60) as word"], r"word"),
         (["id", "timestamp_ltz'2024-01-01 00:00:00.1234' as stamp"], r"cannot hold"),
     ]:

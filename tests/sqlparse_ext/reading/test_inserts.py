@@ -2,6 +2,8 @@
 
 import ast
 
+import pytest
+
 from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource, Kind
 from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, statement, tables, uses
@@ -31,28 +33,28 @@ def test_what_follows_the_rows():
     assert found.shape.assignments["c"] is None
 
 
-def test_assignments_behind_rows_with_functions_keep_their_values():
-    found = statement("INSERT INTO t VALUES (1, f(2)), (3, f(4)) ON DUPLICATE KEY UPDATE a = 5")
-    assert found.value(found.shape.assignments["a"]) == 5
+@pytest.mark.parametrize(
+    ("sql", "assigned"),
+    [
+        ("INSERT INTO t VALUES (1, f(2)), (3, f(4)) ON DUPLICATE KEY UPDATE a = 5", {"a": 5}),
+        # Not mistaken for a join.
+        ("INSERT INTO t SELECT * FROM u JOIN v ON u.a = v.a ON DUPLICATE KEY UPDATE b = 1", {"b": 1}),
+        ("INSERT INTO t SET a = 1, b = NOW() AS n ON DUPLICATE KEY UPDATE a = 2", {"a": 2}),
+    ],
+)  # fmt: skip
+def test_assignments_behind_rows_a_query_or_set_keep_their_values(sql, assigned):
+    found = statement(sql)
+    assert {
+        name: found.value(each) for name, each in found.shape.assignments.items()
+    } == assigned
 
 
 def test_the_set_form():
-    found = statement("INSERT INTO t SET a = 1, b = NOW() AS n ON DUPLICATE KEY UPDATE a = 2")
+    found = statement("INSERT INTO t SET a = 1, b = NOW() AS n")
     insert = found.shape.insert
     assert insert is not None
-    assert found.value(insert.set["a"]) == 1
-    assert insert.set["b"] is OPAQUE
+    assert (found.value(insert.set["a"]), insert.set["b"]) == (1, OPAQUE)
     assert insert.row_alias == "n"
-    assert found.value(found.shape.assignments["a"]) == 2
-
-
-def test_on_duplicate_is_not_mistaken_for_a_join():
-    found = shape(
-        "INSERT INTO t SELECT * FROM u JOIN v ON u.a = v.a ON DUPLICATE KEY UPDATE b = 1"
-    )
-    assert found.insert is not None
-    assert found.insert.on_duplicate
-    assert found.assignments.keys() == {"b"}
 
 
 @cases(sql=str)

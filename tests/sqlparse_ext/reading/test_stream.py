@@ -53,15 +53,12 @@ def test_it_may_name_keys(sql, key, values):
     assert (stream.key, stream.key_values) == (key, values)
 
 
-def test_directives_are_read():
-    sql = "STREAM /*vt+ QUERY_TIMEOUT_MS=5000 Allow_Scatter */ * FROM t"
-    assert shape(sql).directives == {"query_timeout_ms": "5000", "allow_scatter": "true"}
-
-
-def test_double_quotes_name_things_under_ansi_quotes():
-    found = shape('STREAM "a" FROM "t"', SqlMode.ANSI_QUOTES).stream
-    assert found is not None
-    assert found.columns == ("a",)
+def test_directives_are_read_and_double_quotes_are_the_modes():
+    sql = 'STREAM /*vt+ QUERY_TIMEOUT_MS=5000 Allow_Scatter */ "a" FROM "t"'
+    found = shape(sql, SqlMode.ANSI_QUOTES)
+    assert found.directives == {"query_timeout_ms": "5000", "allow_scatter": "true"}
+    assert found.stream is not None
+    assert found.stream.columns == ("a",)
 
 
 @cases(sql=str, near=str)
@@ -71,6 +68,8 @@ def test_what_it_refuses_and_where(sql, near):
     assert caught.value.wire_code() == (1064, "42000")
     assert str(caught.value).startswith("You have an error in your SQL syntax; ")
     assert str(caught.value).endswith(f"near '{near}' at line 1")
+    with pytest.raises(SqlError, match="at line 3"):
+        shape(f"\n\n{sql}")
 
 
 @cases(end=str, instead=str)
@@ -79,11 +78,6 @@ def test_what_people_try_is_told_the_way(end, instead):
         shape(f"STREAM * FROM t {end}")
     assert instead in str(caught.value)
     assert caught.value.wire_code() == (1064, "42000")
-
-
-def test_the_line_of_the_error_is_told():
-    with pytest.raises(SqlError, match="at line 3"):
-        shape("STREAM *\nFROM t\nWHERE 1")
 
 
 def test_stream_stays_a_name_elsewhere():

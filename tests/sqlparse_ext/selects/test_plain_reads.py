@@ -4,14 +4,9 @@ from tests.loop_calls import calls_counted
 from tests.sqlparse_ext.facts import shape
 
 
-@cases(sql=str)
-def test_columns_of_rows_with_given_values_are_a_plain_read(sql):
-    assert is_plain_read(shape(sql))
-
-
-@cases(sql=str)
-def test_what_may_call_lock_set_or_count_is_not_plain(sql):
-    assert not is_plain_read(shape(sql))
+@cases(sql=str, plain=str)
+def test_columns_of_rows_with_given_values_are_a_plain_read(sql, plain):
+    assert is_plain_read(shape(sql)) is bool(plain)
 
 
 def test_a_long_list_of_markers_is_no_plain_read_and_is_not_looked_at():

@@ -18,8 +18,3 @@ def found(sql: str) -> set[bytes] | None:
 @cases(sql=str, names=ast.literal_eval)
 def test_what_is_narrowed(sql, names):
     assert found(sql) == names
-
-
-@cases(sql=str)
-def test_what_is_not_narrowed(sql):
-    assert found(sql) is None
