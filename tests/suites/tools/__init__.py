@@ -6,6 +6,7 @@ the tables that it should: what it found of ours would be one too many. The base
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,7 @@ OTHER: Final = "stock"  # where a tool looks at more than one
 HERE: Final = Path(__file__).parent
 USED: Final = frozenset({"customer", "purchase", "job", "names"})
 VIEWS: Final = frozenset({"names"})
+NOTHING: Final = frozenset[str]()
 SCHEMA: Final = (
     "CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(40) NOT NULL, doc JSON)",
     "CREATE TABLE purchase (id BIGINT AUTO_INCREMENT PRIMARY KEY, customer_id BIGINT, total DECIMAL(9, 2),"
@@ -53,14 +55,14 @@ class Step:
     """One command.
 
     name: what the base line calls it.
-    command: its words; `{url}` and the like are filled in.
+    command: its words, as a shell takes them apart; `{jdbc}` and the like are filled in.
     tables: those that are there afterwards, views among them.
     prints: a pattern that its output holds.
     fails: whether the tool refuses, which is no fault here.
     """
 
     name: str
-    command: Sequence[str]
+    command: str
     tables: frozenset[str]
     prints: str = ""
     fails: bool = False
@@ -116,7 +118,7 @@ class Tool:
         own = {"PORT": str(run.port), "DATABASE": DATABASE, "DIALECT": "mysql"}
         own |= {name: value.format(**known) for name, value in self.environ.items()}
         done = subprocess.run(
-            [word.format(**known) for word in step.command],
+            [word.format(**known) for word in shlex.split(step.command)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -163,209 +165,137 @@ def _tables(port: int) -> frozenset[str]:
         return frozenset(name for (name,) in cursor.fetchall())
 
 
-def _flyway(before: frozenset[str]) -> Iterator[Step]:
-    def step(
-        name: str, tables: frozenset[str], prints: str = "", *, fails: bool = False
-    ) -> Step:
-        java = (
-            "java", "-cp", "{fetched}/*", "{here}/Migrate.java", name, "{jdbc}", "{here}/flyway",
-        )  # fmt: skip
-        return Step(name, java, tables, prints, fails)
+def _each(command: str, *steps: Any) -> Iterator[Step]:
+    """Return the steps of one *command*: `{step}` in it is what each begins with."""
+    for words, *expected in steps:
+        yield Step(words, command.replace("{step}", words), *expected)
 
+
+def _flyway(before: frozenset[str]) -> Iterator[Step]:
     done = before | {"item", "flyway_schema_history"}
-    if before:
-        yield step("migrate", before, "non-empty schema", fails=True)
-        yield step("baseline", done, "1 executed")
-    else:
-        yield step("migrate", done, "1 executed")
-    yield step("validate", done)
-    yield step("info", done, "item SUCCESS")
-    yield step("clean", frozenset())
+    return _each(
+        "java -cp {fetched}/* {here}/Migrate.java {step} {jdbc} {here}/flyway",
+        *([("migrate", before, "non-empty schema", True)] if before else []),
+        ("baseline" if before else "migrate", done, "1 executed"),
+        ("validate", done),
+        ("info", done, "item SUCCESS"),
+        ("clean", NOTHING),
+    )
 
 
 def _liquibase(before: frozenset[str]) -> Iterator[Step]:
-    def step(name: str, tables: frozenset[str], *more: str, prints: str = "") -> Step:
-        main = (
-            "java",
-            "-cp",
-            "{fetched}/*",
-            "liquibase.integration.commandline.LiquibaseCommandLine",
-        )
-        where = (
-            "--search-path={here}", "--log-level=warning", name, "--url={jdbc}", "--username=root",
-        )  # fmt: skip
-        return Step(name, (*main, *where, *more), tables, prints)
-
-    own = {"DATABASECHANGELOG", "DATABASECHANGELOGLOCK"}
-    done = before | own | {"item"}
+    done = before | {"item", "DATABASECHANGELOG", "DATABASECHANGELOGLOCK"}
     log = "--changelog-file=changelog.sql"
-    yield step("update", done, log, prints="successful")
-    yield step("tag", done, "--tag=one")
-    yield step("status", done, log, prints="is up to date")
-    yield step(
-        "diff",
-        done,
-        "--reference-url={jdbc}",
-        "--reference-username=root",
-        prints=r"Missing Table\(s\): NONE",
+    reference = "--reference-url={jdbc} --reference-username=root"
+    return _each(
+        "java -cp {fetched}/* liquibase.integration.commandline.LiquibaseCommandLine"
+        " --search-path={here} --log-level=warning {step} --url={jdbc} --username=root",
+        (f"update {log}", done, "successful"),
+        ("tag --tag=one", done),
+        (f"status {log}", done, "is up to date"),
+        (f"diff {reference}", done, r"Missing Table\(s\): NONE"),
+        (f"rollback-count {log} --count=1", done - {"item"}),
+        ("drop-all", NOTHING),
     )
-    yield step("rollback-count", done - {"item"}, log, "--count=1")
-    yield step("drop-all", frozenset())
 
 
 def _golang_migrate(before: frozenset[str]) -> Iterator[Step]:
-    def step(name: str, tables: frozenset[str], *more: str, prints: str = "") -> Step:
-        address = "mysql://root@tcp(127.0.0.1:{port})/{database}"
-        words = ("{fetched}", "-path", "{here}/migrations", "-database", address, name, *more)
-        return Step(f"{name} {' '.join(more)}".strip(), words, tables, prints)
-
-    own = {"schema_migrations"}
-    yield step("up", before | own | {"item"}, prints="1/u item")
-    yield step("version", before | own | {"item"}, prints="^1")
-    yield step("down", before | own, "-all", prints="1/d item")
-    yield step("force", before | own, "7")
-    # It drops tables one by one, in any order, and views not at all: where one refers to another it fails on either way.
-    if not before:
-        yield step("drop", frozenset(), "-f")
-
-
-def _node(script: str, names: Mapping[str, tuple[frozenset[str], str]]) -> Iterator[Step]:
-    for name, (tables, prints) in names.items():
-        yield Step(name, ("node", "{here}/" + script, name), tables, prints)
+    own = before | {"schema_migrations"}
+    return _each(
+        "{fetched} -path {here}/migrations -database mysql://root@tcp(127.0.0.1:{port})/{database} {step}",
+        ("up", own | {"item"}, "1/u item"),
+        ("version", own | {"item"}, "^1"),
+        ("down -all", own, "1/d item"),
+        ("force 7", own),
+        # It drops tables one by one, in any order, and views not at all: where one refers to another it fails on either way.
+        *([] if before else [("drop -f", NOTHING)]),
+    )
 
 
 def _sequelize(before: frozenset[str]) -> Iterator[Step]:
     done = before | {"item"}
-    left = before & VIEWS
-    names = {
-        "sync": (done, ""),
-        "describe": (done, "item id,name,createdAt"),
-        "drop": (left, ""),
-    }
-    return _node("sequelize.js", names)
+    shown = ("describe", done, "item id,name,createdAt")
+    return _each(
+        "node {here}/sequelize.js {step}", ("sync", done), shown, ("drop", before & VIEWS)
+    )
 
 
 def _typeorm(before: frozenset[str]) -> Iterator[Step]:
     done = before | {"item"}
-    shown = "item id int,name varchar"
-    names = {
-        "synchronize": (done, ""),
-        "describe": (done, shown),
-        "drop": (frozenset[str](), ""),
-    }
-    return _node("typeorm.js", names)
+    shown = ("describe", done, "item id int,name varchar")
+    return _each(
+        "node {here}/typeorm.js {step}", ("synchronize", done), shown, ("drop", NOTHING)
+    )
 
 
 def _django(before: frozenset[str]) -> Iterator[Step]:
-    def step(name: str, tables: frozenset[str], *more: str, prints: str = "") -> Step:
-        return Step(name, ("{fetched}", "-m", "django", name, *more), tables, prints)
-
-    added = {"django_migrations", "django_content_type", "auth_permission", "auth_group"}
-    added |= {
-        "auth_user", "auth_group_permissions", "auth_user_groups", "auth_user_user_permissions",
-    }  # fmt: skip
+    own = "django_migrations django_content_type auth_permission auth_group auth_user"
+    own += " auth_group_permissions auth_user_groups auth_user_user_permissions"
+    done = before | set(own.split())
     models = "".join(f"(?s:.*)class {name}\\b" for name in ("Customer", "Job", "Purchase"))
-    yield step("inspectdb", before, prints=models if before else r"models\s*$")
-    yield step("migrate", before | added, "--verbosity=0")
-    yield step("sqlflush", before | added, prints="auth_user")
-    yield step("flush", before | added, "--noinput")
+    return _each(
+        "{fetched} -m django {step}",
+        ("inspectdb", before, models if before else r"models\s*$"),
+        ("migrate --verbosity=0", done),
+        ("sqlflush", done, "auth_user"),
+        ("flush --noinput", done),
+    )
 
 
 def _mydumper(before: frozenset[str]) -> Iterator[Step]:
-    def step(program: str, tables: frozenset[str], *more: str) -> Step:
-        where = (
-            "--host=127.0.0.1", "--port={port}", "--user=root", "--database={database}", *more,
-        )  # fmt: skip
-        name = " ".join((program, *more)).replace("{scratch}/", "")
-        return Step(name, ("{fetched}/usr/bin/" + program, *where), tables)
-
+    where = "--host=127.0.0.1 --port={port} --user=root --database={database}"
     # What it finds of ours it writes into a file of that name.
-    names = " ".join(sorted(before))
-    shown = (
-        "sh",
-        "-c",
-        "ls {scratch}/dump | grep -o 'shop[.].*-schema.sql' | cut -d. -f2 | cut -d- -f1 | sort -u | xargs",
+    names = "ls {scratch}/dump | grep -o 'shop[.].*-schema.sql' | cut -d. -f2 | cut -d- -f1 | sort -u | xargs"
+    yield from _each(
+        "{fetched}/usr/bin/{step} " + where,
+        ("mydumper --outputdir={scratch}/dump", before),
+        ("myloader --directory={scratch}/dump --overwrite-tables", before),
+        ("mydumper --outputdir={scratch}/again", before),
     )
-    yield step("mydumper", before, "--outputdir={scratch}/dump")
-    yield Step("files", shown, before, f"^{names}$")
-    yield step("myloader", before, "--directory={scratch}/dump", "--overwrite-tables")
-    yield step("mydumper", before, "--outputdir={scratch}/again")
-    yield Step(
-        "diff",
-        ("diff", "-r", "-x", "metadata", "{scratch}/dump", "{scratch}/again"),
-        before,
-        "^$",
-    )
+    yield Step("files", f'sh -c "{names}"', before, f"^{' '.join(sorted(before))}$")
+    yield Step("diff", "diff -r -x metadata {scratch}/dump {scratch}/again", before, "^$")
 
 
 def _active_record(before: frozenset[str]) -> Iterator[Step]:
-    def step(name: str, tables: frozenset[str], prints: str = "") -> Step:
-        ruby = ("{here}/inside.sh", "{fetched}", "ruby3.1", "{here}/active_record.rb", name)
-        return Step(name, ruby, tables, prints)
-
     shown = "".join(f'(?s:.*)create_table "{name}"' for name in sorted(before - VIEWS))
     made = before | {"schema_migrations", "ar_internal_metadata"}
-    yield step("dump", before, shown)
-    yield step("load", made)
-    yield step("truncate", made)
+    return _each(
+        "{here}/inside.sh {fetched} ruby3.1 {here}/active_record.rb {step}",
+        ("dump", before, shown),
+        ("load", made),
+        ("truncate", made),
+    )
 
 
 def _phpmyadmin(before: frozenset[str]) -> Iterator[Step]:
     if before:
-        pages = (sys.executable, "{here}/pages.py", "{fetched}")
+        pages = f"{sys.executable} {{here}}/pages.py {{fetched}}"
         yield Step("pages", pages, before, r"^\d+ pages$")
 
 
+def _debian(*packages: str, needs_root: bool = True) -> Callable[[Path], Path]:
+    return lambda cache: debian_tree(cache, *packages, needs_root=needs_root)
+
+
+def _inspectdb(cache: Path) -> Path:
+    return python_with(cache, "inspectdb", ("Django==5.2.19", "PyMySQL[rsa]==1.2.4"))
+
+
+MIGRATE: Final = "github.com/golang-migrate/migrate/v4/cmd/migrate"
+MYSQL2: Final = "mysql2@3.24.6"
+OF_DEBIAN: Final = "of Debian"
+FETCHED: Final = {"NODE_PATH": "{fetched}"}
+SETTINGS: Final = {"PYTHONPATH": "{here}", "DJANGO_SETTINGS_MODULE": "django_database"}
+LIBRARIES: Final = {"LD_LIBRARY_PATH": "{fetched}/usr/lib/x86_64-linux-gnu"}
 TOOLS: Final = (
     Tool("flyway", "10.22.0", java_libraries(HERE / "pom.xml"), _flyway),
     Tool("liquibase", "4.30.0", java_libraries(HERE / "pom.xml"), _liquibase),
-    Tool(
-        "golang-migrate",
-        "4.18.2",
-        go_program("github.com/golang-migrate/migrate/v4/cmd/migrate", "4.18.2", "mysql"),
-        _golang_migrate,
-    ),
-    Tool(
-        "sequelize",
-        "6.37.8",
-        node_modules("sequelize", ("sequelize@6.37.8", "mysql2@3.24.6")),
-        _sequelize,
-        {"NODE_PATH": "{fetched}"},
-    ),
-    Tool(
-        "typeorm",
-        "0.3.31",
-        node_modules("typeorm", ("typeorm@0.3.31", "mysql2@3.24.6")),
-        _typeorm,
-        {"NODE_PATH": "{fetched}"},
-    ),
-    Tool(
-        "django-inspectdb",
-        "5.2.19",
-        lambda cache: python_with(
-            cache, "inspectdb", ("Django==5.2.19", "PyMySQL[rsa]==1.2.4")
-        ),
-        _django,
-        {"PYTHONPATH": "{here}", "DJANGO_SETTINGS_MODULE": "django_database"},
-    ),
-    Tool(
-        "mydumper",
-        "of Debian",
-        lambda cache: debian_tree(cache, "mydumper", needs_root=False),
-        _mydumper,
-        {"LD_LIBRARY_PATH": "{fetched}/usr/lib/x86_64-linux-gnu"},
-    ),
-    Tool(
-        "active-record",
-        "of Debian",
-        lambda cache: debian_tree(cache, "ruby-activerecord", "ruby-mysql2"),
-        _active_record,
-    ),
-    Tool(
-        "phpmyadmin",
-        "of Debian",
-        lambda cache: debian_tree(cache, "phpmyadmin", "php-cli", "php-mysql", "php-mbstring"),
-        _phpmyadmin,
-    ),
-)
+    Tool("golang-migrate", "4.18.2", go_program(MIGRATE, "4.18.2", "mysql"), _golang_migrate),
+    Tool("sequelize", "6.37.8", node_modules("sequelize", ("sequelize@6.37.8", MYSQL2)), _sequelize, FETCHED),
+    Tool("typeorm", "0.3.31", node_modules("typeorm", ("typeorm@0.3.31", MYSQL2)), _typeorm, FETCHED),
+    Tool("django-inspectdb", "5.2.19", _inspectdb, _django, SETTINGS),
+    Tool("mydumper", OF_DEBIAN, _debian("mydumper", needs_root=False), _mydumper, LIBRARIES),
+    Tool("active-record", OF_DEBIAN, _debian("ruby-activerecord", "ruby-mysql2"), _active_record),
+    Tool("phpmyadmin", OF_DEBIAN, _debian("phpmyadmin", "php-cli", "php-mysql", "php-mbstring"), _phpmyadmin),
+)  # fmt: skip
 SUITES: Final = tuple(tool.suite() for tool in TOOLS)
