@@ -72,7 +72,6 @@ def faults_of(expression: str, *templates: str) -> list[str]:
     lists = re.findall(r"\b(?:by|without|on|ignoring)\s*\(([^)]*)\)", expression)
     named = {label.strip() for labels in lists for label in labels.split(",")}
     for template in templates:
-        named |= set(re.findall(r"\$labels\.(\w+)|\{\{(\w+)\}\}", template)[0:0])
         named |= {a or b for a, b in re.findall(r"\$labels\.(\w+)|\{\{(\w+)\}\}", template)}
     if not there:
         faults.append(f"no metric in {expression}")

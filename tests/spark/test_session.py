@@ -1,6 +1,7 @@
 """A session without a JVM: what is said then."""
 
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -40,18 +41,12 @@ def test_spark_logs_nothing_between_the_lines_of_a_job(monkeypatch):
     asked: dict[str, str] = {}
 
     class Builder:
-        def appName(self, name: str) -> "Builder":
-            return self
-
-        def master(self, where: str) -> "Builder":
-            return self
-
         def config(self, key: str, value: str) -> "Builder":
             asked[key] = value
             return self
 
-        def getOrCreate(self) -> None:
-            return None
+        def __getattr__(self, _name: str) -> Any:
+            return lambda *_: self
 
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setattr("streamfrom.spark.session._has_java", lambda: True)
@@ -64,34 +59,33 @@ def test_spark_logs_nothing_between_the_lines_of_a_job(monkeypatch):
     assert "spark.log.level" not in asked
 
 
-def test_a_failure_is_told_without_its_traces():
-    from_a_task = """Job aborted due to stage failure:
+FROM_A_TASK = """Job aborted due to stage failure:
 Traceback (most recent call last):
   File "x.py", line 3, in write
     insert()
-streamfrom.spark.errors.JobError: 3 of 9 messages were left out
+{}
 	at org.apache.spark.Worker.run
 Caused by: java.lang.Exception"""
-    assert (
-        reason_of(Exception(from_a_task))
-        == "streamfrom.spark.errors.JobError: 3 of 9 messages were left out"
-    )
-    from_a_source = """[PYTHON_DATA_SOURCE_ERROR] Failed to create a source: Traceback (most recent call last):
+FROM_A_SOURCE = """[PYTHON_DATA_SOURCE_ERROR] Failed to create a source: Traceback (most recent call last):
   File "x.py", line 3, in schema
     return ddl_of(fields)
-streamfrom.spark.errors.RequestError: ks has no shard '-40'
+{}
 SQLSTATE: 38000"""
-    assert (
-        reason_of(Exception(from_a_source))
-        == "streamfrom.spark.errors.RequestError: ks has no shard '-40'"
-    )
-    from_a_worker = """An exception was thrown from the Python worker:
-streamfrom.spark.errors.JobError: 'ks' refuses a row: (4025, 'a CHECK'); correct the data
-\tat org.apache.spark.Worker.run"""
-    assert (
-        reason_of(Exception(from_a_worker))
-        == "streamfrom.spark.errors.JobError: 'ks' refuses a row: (4025, 'a CHECK'); correct the data"
-    )
-    from_the_engine = "Py4J\n\tat x\nCaused by: A\n\tat y\nCaused by: B: no such file\n\tat z"
-    assert reason_of(Exception(from_the_engine)) == "B: no such file"
-    assert reason_of(Exception("[TABLE] is not there\nmore")) == "[TABLE] is not there"
+FROM_A_WORKER = (
+    "An exception was thrown from the Python worker:\n{}\n\tat org.apache.spark.Worker.run"
+)
+FROM_THE_ENGINE = "Py4J\n\tat x\nCaused by: A\n\tat y\nCaused by: {}\n\tat z"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (FROM_A_TASK, "streamfrom.spark.errors.JobError: 3 of 9 messages were left out"),
+        (FROM_A_SOURCE, "streamfrom.spark.errors.RequestError: ks has no shard '-40'"),
+        (FROM_A_WORKER, "streamfrom.spark.errors.JobError: 'ks' refuses a row: (4025, 'a CHECK'); correct the data"),
+        (FROM_THE_ENGINE, "B: no such file"),
+        ("{}\nmore", "[TABLE] is not there"),
+    ],
+)  # fmt: skip
+def test_a_failure_is_told_without_its_traces(text, reason):
+    assert reason_of(Exception(text.format(reason))) == reason
