@@ -17,7 +17,6 @@ class Clock(Protocol):
 
     def time_ns(self) -> int:
         """Return nanoseconds since the Unix epoch."""
-        ...
 
 
 class SystemClock:

@@ -345,11 +345,7 @@ async def _serve_workers(workers: Workers, manager: ServiceManager) -> int:
 
 def _on_signals(end: Callable[[], None], hangup: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
-    for number, act in (
-        (signal.SIGINT, end),
-        (signal.SIGTERM, end),
-        (signal.SIGHUP, hangup),
-    ):
+    for number, act in ((signal.SIGINT, end), (signal.SIGTERM, end), (signal.SIGHUP, hangup)):
         with suppress(NotImplementedError):
             loop.add_signal_handler(number, act)
 

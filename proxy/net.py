@@ -36,11 +36,7 @@ _TLS_READ_BYTES = 256 << 10
 
 # The kernel's own times find a dead peer after two hours, and balancers forget silent connections after
 # minutes: asked after 60 s of silence, then each 10 s, and given up after 6 questions.
-_KEEPALIVE = (
-    (socket.TCP_KEEPIDLE, 60),
-    (socket.TCP_KEEPINTVL, 10),
-    (socket.TCP_KEEPCNT, 6),
-)
+_KEEPALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 6))
 
 # RFC 4514, 3
 _SHORT_NAMES = {

@@ -323,9 +323,7 @@ class Statement:
     row: tuple[bytes, ...] | None = None
 
     def bind(
-        self,
-        arguments: tuple[Value | Opaque, ...],
-        spell: Callable[[int], bytes] | None = None,
+        self, arguments: tuple[Value | Opaque, ...], spell: Callable[[int], bytes] | None = None
     ) -> Statement:
         """Return the statement with values for all its `?`s, OPAQUE for what is not known."""
         return Statement(

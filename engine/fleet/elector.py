@@ -80,19 +80,15 @@ class ElectionSession(Protocol):
 
     async def converse(self, conversation: Conversation[T]) -> tuple[T, int]:
         """Carry a conversation out; return its result, and when its last question was sent."""
-        ...
 
     async def transact(self, make: Callable[[], Conversation[T]]) -> tuple[T, int]:
         """Carry out, once it is its turn, what *make* returns, as one transaction; return as `converse`."""
-        ...
 
     async def ping(self) -> int:
         """Ask for a sign of life; return when."""
-        ...
 
     def close(self) -> None:
         """Close it at once; twice is fine."""
-        ...
 
 
 class Tables(Protocol):

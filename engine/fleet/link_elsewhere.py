@@ -40,11 +40,9 @@ class LinkOwner(Protocol):
         message: OfStream,
     ) -> None:
         """Take in what the dispatcher says of a stream."""
-        ...
 
     def link_lost(self, link: LinkElsewhere, reason: str) -> None:
         """Let the streams of a link begin again."""
-        ...
 
 
 @dataclass(slots=True)

@@ -19,13 +19,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.fleet.directory import (
-    COLUMNS,
-    CREATE,
-    DirectoryRead,
-    Member,
-    member_of,
-)
+from streamfrom.engine.fleet.directory import COLUMNS, CREATE, DirectoryRead, Member, member_of
 from streamfrom.engine.fleet.election import SILENCE_S, LockHold
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.table.message_ids import MEMBERS_MAX
@@ -369,8 +363,7 @@ def numbers(database: str) -> Conversation[Numbers]:
     """Return the numbers that members have, or seem to have."""
     locks = (number_lock(database, number) for number in range(1, MEMBERS_MAX + 1))
     answer = yield StoreQuery(
-        b"SELECT " + b", ".join(b"IS_USED_LOCK('%b')" % lock for lock in locks),
-        MEMBERS_MAX,
+        b"SELECT " + b", ".join(b"IS_USED_LOCK('%b')" % lock for lock in locks), MEMBERS_MAX
     )
     ((holders, _),) = answer.rows
     locked = frozenset(number for number, holder in enumerate(holders, 1) if holder is not None)

@@ -266,11 +266,9 @@ class PeerLink(Protocol[MessageT]):
 
     def send(self, message: MessageT) -> None:
         """Send *message*, or queue it. Never waits, never raises; nothing once the link is over."""
-        ...
 
     def close(self) -> None:
         """Close it once all is sent; its hearer hears nothing more. Twice is fine."""
-        ...
 
 
 class LinkHearer(Protocol[MessageT]):
@@ -278,11 +276,9 @@ class LinkHearer(Protocol[MessageT]):
 
     def heard(self, message: MessageT) -> None:
         """Take in a message."""
-        ...
 
     def lost(self, reason: str) -> None:
         """Note that the link is over, by no doing of this side. Called once; *reason* names the address tried."""
-        ...
 
 
 class PeerTransport(Protocol):
@@ -292,11 +288,9 @@ class PeerTransport(Protocol):
         self, member: Member, hearer: LinkHearer[FromDispatcher]
     ) -> PeerLink[ToDispatcher]:
         """Return a link at once; it may still fail, which its hearer hears within 2 s."""
-        ...
 
     def greet(self, member: Member) -> None:
         """Notify *member* of a member that it may not know yet: it reads its directories soon."""
-        ...
 
 
 class PeerService(Protocol):
@@ -306,7 +300,6 @@ class PeerService(Protocol):
         self, member: Member, link: PeerLink[FromDispatcher]
     ) -> LinkHearer[ToDispatcher]:
         """Serve *member*, whom its certificate has proved to be itself."""
-        ...
 
 
 class Roster(Protocol):
@@ -314,12 +307,9 @@ class Roster(Protocol):
 
     def members(self) -> Mapping[str, Member]:
         """Return them by their ids, without this process."""
-        ...
 
     def trusts(self, certificate: str) -> Member | None:
         """Return the member that a certificate, as PEM, stands for; None for no member."""
-        ...
 
     def look(self) -> None:
         """Have the directories read again soon: a member connects that is not known yet."""
-        ...

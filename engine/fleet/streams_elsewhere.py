@@ -76,11 +76,9 @@ class OtherDispatchers(Protocol):
 
     async def present(self) -> list[Member]:
         """Return the other members that are there by now, though nothing has reported them yet."""
-        ...
 
     def unserved(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """Note that a dispatcher does not serve the streams of this member: find out who dispatches now."""
-        ...
 
 
 class StreamsElsewhere:
@@ -160,12 +158,7 @@ class StreamsElsewhere:
             )
 
     async def ack_early_elsewhere(
-        self,
-        keyspace: str,
-        shard: ShardName,
-        table: str,
-        ids: tuple[bytes, ...],
-        acked_ns: int,
+        self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...], acked_ns: int
     ) -> int | None:
         """Have the dispatcher of a shard take an early ack; return how many messages it acknowledges.
 

@@ -44,11 +44,9 @@ class ShardsHere(Protocol):
 
     def may_send(self, keyspace: str, shard: ShardName) -> bool:
         """Return whether it dispatches a shard at this moment."""
-        ...
 
     def look_at(self, keyspace: str, shard: ShardName) -> None:
         """Read the directory of a shard."""
-        ...
 
 
 class StreamsForMembers:

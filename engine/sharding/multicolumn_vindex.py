@@ -33,7 +33,6 @@ class MultiColumnVindex(Protocol):
 
         Values for all columns give the whole id. None for values that no shard owns.
         """
-        ...
 
 
 def make_any_vindex(vindex_type: str, params: Mapping[str, str]) -> Vindex | MultiColumnVindex:

@@ -34,7 +34,6 @@ class Vindex(Protocol):
 
     def map(self, value: Value) -> bytes | None:
         """Return the keyspace id of *value*, or None when no shard owns it."""
-        ...
 
 
 def is_of_strings(vindex: Vindex) -> bool:

@@ -13,11 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 
-_KINDS: Final = {
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-}
+_KINDS: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 HEADERS: Final = {
     # Its own files and nothing else: no inline script or style, no frame around it.
     "Content-Security-Policy": (

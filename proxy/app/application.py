@@ -19,11 +19,7 @@ from streamfrom.engine.clock import SystemClock
 from streamfrom.engine.messaging.shell.registry import Registry
 from streamfrom.engine.messaging.shell.watch import Watch
 from streamfrom.proxy import listening, process
-from streamfrom.proxy.app.config_reload import (
-    ConfigReload,
-    credentials_of,
-    has_admin,
-)
+from streamfrom.proxy.app.config_reload import ConfigReload, credentials_of, has_admin
 from streamfrom.proxy.app.disconnection import Disconnection
 from streamfrom.proxy.app.member_numbers import MemberNumber, take_number
 from streamfrom.proxy.app.membership import Membership

@@ -175,9 +175,7 @@ def member_of_config(
     )
 
 
-def databases_of(
-    shards: Mapping[tuple[str, ShardName], ShardRuntime],
-) -> list[ElectedDatabase]:
+def databases_of(shards: Mapping[tuple[str, ShardName], ShardRuntime]) -> list[ElectedDatabase]:
     """Return the databases of *shards*; those that are one database have one election."""
     same: dict[tuple[str, str], list[tuple[str, ShardName]]] = defaultdict(list)
     for key, runtime in shards.items():

@@ -96,8 +96,7 @@ async def open_backend(
             backend.takes_bulk = bool(wire.capabilities & Capability.STMT_BULK_OPERATIONS)
             backend.takes_attributes = bool(wire.capabilities & Capability.QUERY_ATTRIBUTES)
             backend.tracking = tracking(
-                greeting.server_version,
-                ignores_space=bool(variant & Capability.IGNORE_SPACE),
+                greeting.server_version, ignores_space=bool(variant & Capability.IGNORE_SPACE)
             )
             # MariaDB lets an account whose password has expired log in, and refuses all but SET.
             await backend.pipeline([query(backend.tracking), *([_ANYTHING] * account.is_own)])

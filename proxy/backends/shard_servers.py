@@ -52,19 +52,12 @@ class ShardServers:
 
 
 def replicas_of(
-    keyspace: str,
-    config: ShardConfig,
-    *,
-    pool_timeout_s: float,
-    health: Probe,
+    keyspace: str, config: ShardConfig, *, pool_timeout_s: float, health: Probe
 ) -> tuple[ShardRuntime, ...]:
     """Return the replicas of a shard: like it, but what counts is how far they are behind."""
     return tuple(
         ShardRuntime(
-            keyspace,
-            replace(config, primary=dsn),
-            pool_timeout_s=pool_timeout_s,
-            health=health,
+            keyspace, replace(config, primary=dsn), pool_timeout_s=pool_timeout_s, health=health
         )
         for dsn in config.replicas
     )

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.fleet.elector import Elector
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreQuery
     from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
-    from streamfrom.engine.messaging.table.message import (
-        Purged,
-    )
+    from streamfrom.engine.messaging.table.message import Purged
     from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
     from streamfrom.engine.messaging.upkeep.partition_store import Outcome
     from streamfrom.engine.messaging.upkeep.partitions import Partition, PartitionCensus

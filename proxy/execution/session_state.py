@@ -324,10 +324,7 @@ class SessionState:
     )
 
     def __init__(
-        self,
-        capabilities: int,
-        initial_settings: Settings,
-        account: Account = SHARDS_ACCOUNT,
+        self, capabilities: int, initial_settings: Settings, account: Account = SHARDS_ACCOUNT
     ) -> None:
         self.capabilities = capabilities
         # What the session's statements run under on every server.

@@ -30,11 +30,7 @@ from streamfrom.proxy.twophase.coordinator import Branch, Coordinator, roll_back
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
-from streamfrom.sqlparse_ext.writes.hidden_writes import (
-    NOTHING_HIDDEN,
-    WRITES,
-    runs_unseen,
-)
+from streamfrom.sqlparse_ext.writes.hidden_writes import NOTHING_HIDDEN, WRITES, runs_unseen
 from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE, UNKNOWN, Effect
 
 

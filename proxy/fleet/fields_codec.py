@@ -35,11 +35,9 @@ class FieldCodec(Protocol):
 
     def encode(self, value: Any, now_ns: int, /) -> Any:
         """Return what the field is set to."""
-        ...
 
     def decode(self, found: Any, now_ns: int, /) -> Any:
         """Return the value of a field that is present."""
-        ...
 
 
 class FieldsCodec(Generic[ValueT, MessageT]):

@@ -16,10 +16,7 @@ import grpc
 import grpc.aio
 import structlog
 
-from streamfrom.engine.fleet.peer_link import (
-    PeerService,
-    Roster,
-)
+from streamfrom.engine.fleet.peer_link import PeerService, Roster
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.peer_codec import (
     PROTOCOL,
@@ -199,10 +196,7 @@ class GrpcLinks:
                     await channel.channel_ready()
 
     async def _run(
-        self,
-        member: Member,
-        hearer: LinkHearer[FromDispatcher],
-        outbox: Outbox[ToDispatcher],
+        self, member: Member, hearer: LinkHearer[FromDispatcher], outbox: Outbox[ToDispatcher]
     ) -> None:
         reason = "the other side has closed it"
         async with self.channel(member) as channel:

@@ -49,12 +49,7 @@ def partition_rows(shard: str, census: PartitionCensus) -> Iterator[tuple[bytes 
             counts = str(left.unacked), str(left.young)
             yield _row(shard, name, until, *counts, held_back(left) or _DONE)
     yield _row(
-        shard,
-        census.partitions.rest,
-        None,
-        None,
-        None,
-        rest_held_back(census.rest_rows),
+        shard, census.partitions.rest, None, None, None, rest_held_back(census.rest_rows)
     )
 
 

@@ -54,13 +54,7 @@ _OPERATORS: Final = {
     Kind.UPDATE: "Update",
     Kind.DELETE: "Delete",
 }
-_ORDER: Final = (
-    "OperatorType",
-    "Variant",
-    "Keyspace",
-    "TargetDestination",
-    "TargetTabletType",
-)
+_ORDER: Final = ("OperatorType", "Variant", "Keyspace", "TargetDestination", "TargetTabletType")
 
 
 def is_vexplain(shape: Shape) -> bool:

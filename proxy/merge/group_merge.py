@@ -179,11 +179,7 @@ class GroupsMerge:
         self._sorts.append((lambda _key, _row: accumulator.key, descending))
 
     def sort_by_value(
-        self,
-        place: int,
-        decode: Callable[[bytes | None], Component],
-        *,
-        descending: bool,
+        self, place: int, decode: Callable[[bytes | None], Component], *, descending: bool
     ) -> None:
         """Sort by an output value itself."""
         self._sorts.append((lambda _, row: decode(row[place]), descending))

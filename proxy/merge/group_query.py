@@ -73,12 +73,7 @@ class GroupsQuery:
     """
 
     def __init__(
-        self,
-        texts: Texts,
-        memory_bytes: int,
-        *,
-        exact: bool = False,
-        is_counted: bool = False,
+        self, texts: Texts, memory_bytes: int, *, exact: bool = False, is_counted: bool = False
     ) -> None:
         self._texts = texts
         self._exact = exact

@@ -168,12 +168,7 @@ class Texts:
         value = expression if aggregate else b"MAX(%b)" % expression
         return (
             b"SELECT COLLATION(%b), HEX(WEIGHT_STRING(CONCAT(LEFT(COALESCE(%b, ''), 0), ' ')))"
-            b" %b WHERE 1=0"
-            % (
-                value,
-                value,
-                self.at(self.select.source),
-            )
+            b" %b WHERE 1=0" % (value, value, self.at(self.select.source))
         )
 
     # --- names ------------------------------------------------------------------------------

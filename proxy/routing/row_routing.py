@@ -29,11 +29,7 @@ class RowRouting:
     """Where the rows of a table are whose primary vindex is *primary*. *shards* are those in reach."""
 
     def __init__(
-        self,
-        keyspace: Keyspace,
-        shards: tuple[Shard, ...],
-        table: str,
-        primary: ColumnVindex,
+        self, keyspace: Keyspace, shards: tuple[Shard, ...], table: str, primary: ColumnVindex
     ) -> None:
         vindex = primary.vindex.vindex
         self.columns = primary.columns

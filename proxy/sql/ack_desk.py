@@ -237,10 +237,7 @@ class AckDesk:
         return True
 
     def _gathered(
-        self,
-        step: CompiledStatement,
-        attempt: Attempt,
-        complete: Callable[[], bytes] | None,
+        self, step: CompiledStatement, attempt: Attempt, complete: Callable[[], bytes] | None
     ) -> GatheredAck | None:
         """Return the ack as one that is written with others; None where it may not be."""
         ack = self._rights.ack_for_others(step, attempt.shard)

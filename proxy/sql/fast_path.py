@@ -27,10 +27,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
 from streamfrom.sqlparse_ext.statements import Kind, Statement, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
-from streamfrom.sqlparse_ext.writes.message_effects import (
-    Effect,
-    EffectKind,
-)
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 
 
 if TYPE_CHECKING:

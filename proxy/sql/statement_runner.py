@@ -9,10 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.errors import (
-    EmptyQuery,
-    LocalDataDisabled,
-)
+from streamfrom.proxy.errors import EmptyQuery, LocalDataDisabled
 from streamfrom.proxy.execution.diagnostics_queries import (
     ASKS_BACK,
     AnswerHere,
@@ -226,8 +223,7 @@ class StatementRunner:
             else {}
         )
         return await self._large_texts.read(
-            len(statement.sql),
-            lambda: self._compiler.parse(inline(statement, values, holders)),
+            len(statement.sql), lambda: self._compiler.parse(inline(statement, values, holders))
         )
 
     # --- rows: SELECT, INSERT, UPDATE, DELETE and whatever else a shard may answer ----------

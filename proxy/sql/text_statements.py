@@ -214,10 +214,7 @@ class TextStatements:
         if b"\\" not in escaped and b"`" not in sql:
             return
         values = self._executor.settings.values
-        charsets = {
-            values.get("character_set_client"),
-            values.get("character_set_connection"),
-        }
+        charsets = {values.get("character_set_client"), values.get("character_set_connection")}
         if "swe7" in charsets or not (
             statement.sql.isascii() or charsets.isdisjoint(MULTIBYTE_CHARSETS)
         ):

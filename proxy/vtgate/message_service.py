@@ -94,10 +94,7 @@ class MessageService:
         self._port: GrpcPort | None = None
         self._server = grpc.aio.server(
             options=(
-                (
-                    "grpc.max_receive_message_length",
-                    min(message_bytes_max, REQUEST_BYTES_MAX),
-                ),
+                ("grpc.max_receive_message_length", min(message_bytes_max, REQUEST_BYTES_MAX)),
                 # A row may be as long as a packet of the database.
                 ("grpc.max_send_message_length", -1),
                 # Only that notices a client that lost power, as on the wire.
@@ -116,8 +113,7 @@ class MessageService:
                 response_serializer=pb.MessageStreamResponse.SerializeToString,
             ),
             "MessageAck": grpc.unary_unary_rpc_method_handler(
-                self._message_ack,
-                response_serializer=pb.MessageAckResponse.SerializeToString,
+                self._message_ack, response_serializer=pb.MessageAckResponse.SerializeToString
             ),
         }
         self._server.add_generic_rpc_handlers(

@@ -178,10 +178,7 @@ class Forwarder(ResponseReader):
     __slots__ = ("_capabilities", "_earlier_warnings", "_more_results", "_shown", "_skip")
 
     def __init__(
-        self,
-        capabilities: int,
-        answer: AnswerKind,
-        shown: Callable[[bytes], bytes] | None,
+        self, capabilities: int, answer: AnswerKind, shown: Callable[[bytes], bytes] | None
     ) -> None:
         super().__init__(int(answer))
         self._capabilities = capabilities

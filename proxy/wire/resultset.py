@@ -187,10 +187,7 @@ def end_of_rows(capabilities: int, *, status: int, warnings: int = 0) -> bytes:
     if not capabilities & Capability.DEPRECATE_EOF:
         return eof_packet(status, warnings)
     return ok_packet(
-        status=status,
-        warnings=warnings,
-        capabilities=capabilities,
-        header=EOF_HEADER,
+        status=status, warnings=warnings, capabilities=capabilities, header=EOF_HEADER
     )
 
 
@@ -330,13 +327,7 @@ def parse_trackers(session_state: bytes) -> tuple[Tracker, ...]:
     return tuple(trackers)
 
 
-_TEXT_TRACKERS = frozenset(
-    (
-        TrackerKind.SCHEMA,
-        TrackerKind.TXCHAR,
-        TrackerKind.TXSTATE,
-    )
-)
+_TEXT_TRACKERS = frozenset((TrackerKind.SCHEMA, TrackerKind.TXCHAR, TrackerKind.TXSTATE))
 
 
 def parse_column_definition(payload: bytes) -> ColumnDefinition:

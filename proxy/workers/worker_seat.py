@@ -57,11 +57,7 @@ class WorkerSeat:
         admin = config.admin
         if admin is not None and admin[1]:
             admin = admin[0], admin[1] + self.number - 1
-        return replace(
-            config,
-            server=replace(config.server, port=self.port),
-            admin=admin,
-        )
+        return replace(config, server=replace(config.server, port=self.port), admin=admin)
 
     def unix_socket(self) -> socket.socket:
         """Return the shared Unix socket, of a configuration that has one."""

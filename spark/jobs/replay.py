@@ -66,8 +66,7 @@ class ReplayConfig:
         tuple[str, ...], Option("--without", "C,C", "archived columns to leave out")
     ] = ()
     label: Annotated[
-        str | None,
-        Option("--new-ids", "LABEL", "copies under ids made of the old and LABEL"),
+        str | None, Option("--new-ids", "LABEL", "copies under ids made of the old and LABEL")
     ] = None
     start_ns: Annotated[int | None, START] = None
     rate_per_s: Annotated[float | None, RATE] = None

@@ -264,11 +264,7 @@ def _copy(
         names = [column.name for column in kept if not column.is_generated]
         wanted = sum(ours[condition].rows for condition in missing)
         sent, copied = insert_frame(
-            frame.select(*map(quoted, names)),
-            config.target,
-            config.table,
-            wanted,
-            progress,
+            frame.select(*map(quoted, names)), config.target, config.table, wanted, progress
         )
         rows += sent - wanted  # rows that came or went since they were counted
     return {"rows": rows, "copied": copied, "there before": rows - copied}

@@ -9,11 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.reading.conditions import WHERE_ENDS, read_operand, read_where
-from streamfrom.sqlparse_ext.statements import (
-    Kind,
-    TableRef,
-    Uses,
-)
+from streamfrom.sqlparse_ext.statements import Kind, TableRef, Uses
 from streamfrom.sqlparse_ext.text.tokens import (
     Cursor,
     Token,

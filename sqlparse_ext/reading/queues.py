@@ -18,12 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.statements import Kind, Slot, Statement, TableRef, Uses
 from streamfrom.sqlparse_ext.text.lexer import locate
-from streamfrom.sqlparse_ext.text.tokens import (
-    Cursor,
-    split_commas,
-    statement_tokens,
-    unquote,
-)
+from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, statement_tokens, unquote
 
 
 if TYPE_CHECKING:

@@ -417,12 +417,7 @@ class _EqualityReader:
     # --- conditions -------------------------------------------------------------------------
 
     def conjuncts(
-        self,
-        node: exp.Expr,
-        scope: Scope,
-        *,
-        both_ways: bool,
-        only: set[int] | None,
+        self, node: exp.Expr, scope: Scope, *, both_ways: bool, only: set[int] | None
     ) -> None:
         """Read the operands of AND. *only*: the sources whose rows the condition chooses; None for all."""
         for condition in operands_of_and(node):

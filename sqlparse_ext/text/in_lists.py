@@ -37,8 +37,7 @@ def share_list(
     (place,) = relocate(statement.sql, statement.mode, [edit])
     return [
         replace(
-            statement.sql,
-            [place._replace(text=b", ".join(literals[index] for index in share))],
+            statement.sql, [place._replace(text=b", ".join(literals[index] for index in share))]
         )
         for share in shares
     ]

@@ -62,11 +62,7 @@ class Gaps:
 
 
 def gaps(
-    statement: Statement,
-    column: str,
-    columns: Sequence[str] | None,
-    *,
-    zero_is_value: bool,
+    statement: Statement, column: str, columns: Sequence[str] | None, *, zero_is_value: bool
 ) -> Gaps:
     """Return where *statement*, an INSERT or REPLACE, lacks values of *column* (in lower case).
 

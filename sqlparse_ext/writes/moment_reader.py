@@ -23,13 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamfrom.sqlparse_ext.reading.inserts import insert_parts
 from streamfrom.sqlparse_ext.statements import InsertSource, ListSlot, Param, Slot
 from streamfrom.sqlparse_ext.text.tokens import QUERY_WORDS, Cursor, Token, unquote
-from streamfrom.sqlparse_ext.writes.terms import (
-    BORDERS,
-    CLOSE,
-    COMPARISONS,
-    PREFIXES,
-    Terms,
-)
+from streamfrom.sqlparse_ext.writes.terms import BORDERS, CLOSE, COMPARISONS, PREFIXES, Terms
 from streamfrom.sqlparse_ext.writes.times import (
     LITERAL_WORDS,
     NO_MOMENTS,

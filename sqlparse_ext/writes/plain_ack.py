@@ -67,11 +67,7 @@ class PlainAck:
         if statement.runs or self._written % literals != statement.sql:
             return None
         if self._now_at is not None:
-            literals = (
-                *literals[: self._now_at],
-                b"%d" % acked_ns,
-                *literals[self._now_at :],
-            )
+            literals = (*literals[: self._now_at], b"%d" % acked_ns, *literals[self._now_at :])
         return self._completed % literals
 
 

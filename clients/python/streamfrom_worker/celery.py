@@ -76,12 +76,7 @@ class Channel(virtual.Channel):
         return [tag for tag in list(self._qos._delivered) if tag not in self._qos._dirty]
 
     def basic_consume(
-        self,
-        queue: str,
-        no_ack: bool,
-        callback: Any,
-        consumer_tag: str,
-        **options: Any,
+        self, queue: str, no_ack: bool, callback: Any, consumer_tag: str, **options: Any
     ) -> None:
         """Consume from a queue; with *no_ack* its messages are acknowledged as they are delivered."""
         (self.no_ack_queues.add if no_ack else self.no_ack_queues.discard)(queue)
@@ -236,10 +231,7 @@ class Transport(virtual.Transport):
     driver_name = "pymysql"
     can_parse_url = False
     polling_interval: Any = None
-    connection_errors: Any = (
-        *virtual.Transport.connection_errors,
-        *BROKEN,
-    )
+    connection_errors: Any = (*virtual.Transport.connection_errors, *BROKEN)
     implements = virtual.Transport.implements.extend(
         asynchronous=True,
         exchange_type=frozenset(["direct", "topic", "fanout"]),

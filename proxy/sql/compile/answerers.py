@@ -49,13 +49,7 @@ class Answerer(Enum):
 
 # What shards or these answer may have expressions, in which the client's user and connection id have to be put.
 HAS_EXPRESSIONS: Final = frozenset(
-    {
-        None,
-        Answerer.STATUS_TABLES,
-        Answerer.SESSION_STATUS,
-        Answerer.SEQUENCE,
-        Answerer.VINDEX,
-    }
+    {None, Answerer.STATUS_TABLES, Answerer.SESSION_STATUS, Answerer.SEQUENCE, Answerer.VINDEX}
 )
 _CONNECTION_ID: Final = b"SELECT CONNECTION_ID()"
 _KINDS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN})

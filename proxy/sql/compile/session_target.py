@@ -72,11 +72,7 @@ class SessionTarget:
     """
 
     def __init__(
-        self,
-        state: SessionState,
-        catalog: Catalog,
-        registry: Registry,
-        cache: StatementCache,
+        self, state: SessionState, catalog: Catalog, registry: Registry, cache: StatementCache
     ) -> None:
         self.view: View | None = None
         self.target = ""

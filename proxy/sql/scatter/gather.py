@@ -15,12 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from streamfrom.proxy.backends.session_variables import UNLIMITED
-from streamfrom.proxy.errors import (
-    BackendError,
-    BackendLost,
-    BackendUnavailable,
-    MergeTooLarge,
-)
+from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable, MergeTooLarge
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.execution.session_tracking import spread_insert_id

@@ -257,13 +257,7 @@ def decode_change_user(payload: bytes, capabilities: int) -> LoginRequest:
         if capabilities & Capability.CONNECT_ATTRS:
             attributes = _attributes(cursor)
     return LoginRequest(
-        user,
-        response,
-        database,
-        capabilities,
-        charset,
-        plugin=plugin,
-        attributes=attributes,
+        user, response, database, capabilities, charset, plugin=plugin, attributes=attributes
     )
 
 
