@@ -15,7 +15,7 @@ from tests.integration.scatter import ComparedCluster, Tally, ask, differences
 
 pytestmark = [pytest.mark.db, pytest.mark.slow]
 
-QUERIES = int(os.environ.get("SCATTER_QUERIES", "600"))
+QUERIES = int(os.environ.get("SCATTER_QUERIES", "450"))
 SEED = int(os.environ.get("SCATTER_SEED", "1"))
 QUERIES_PER_FILLING = 150
 TABLES = ("t", "u", "r")

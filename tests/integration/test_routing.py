@@ -120,9 +120,6 @@ class TestInsertSelect:
 
 
 class TestInsert:
-    def test_rows_of_one_insert_go_where_their_ids_belong(self, cluster, client):
-        assert on_shards(cluster) == [sorted(LOW_IDS), sorted(HIGH_IDS)]
-
     def test_columns_that_are_left_out_are_all_visible_ones_in_order(self, cluster, client):
         run(client, "DELETE FROM customer")
         run(client, "ALTER TABLE customer ADD COLUMN hidden INT INVISIBLE DEFAULT 9 FIRST")

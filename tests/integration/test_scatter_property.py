@@ -25,7 +25,7 @@ from tests.integration.scatter_promises import (
 
 pytestmark = [pytest.mark.db, pytest.mark.slow]
 
-QUERIES = int(os.environ.get("SCATTER_QUERIES", "800"))
+QUERIES = int(os.environ.get("SCATTER_QUERIES", "600"))
 SEED = int(os.environ.get("SCATTER_SEED", "1"))
 QUERIES_PER_TABLE = 60
 

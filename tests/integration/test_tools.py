@@ -119,16 +119,6 @@ def test_commands_of_old_are_answered_as_the_server_does(cluster, family):
     assert asyncio.run(answers()) == [taken_away, taken_away, 1047, 0, 0]
 
 
-def test_who_holds_a_lock_is_one_of_the_proxys_connections(cluster: SharedCluster):
-    one, two = (cluster.proxy.connect(database="plain", autocommit=True) for _ in range(2))
-    assert value(one, "SELECT GET_LOCK('a', 5)") == 1
-    assert value(one, "SELECT IS_USED_LOCK('a') = CONNECTION_ID()") == 1
-    assert value(two, "SELECT IS_USED_LOCK('a') = CONNECTION_ID()") == 0
-    holder = value(two, "SELECT IS_USED_LOCK('a')")
-    assert holder == value(one, "SELECT CONNECTION_ID()")
-    assert value(two, "SELECT IS_USED_LOCK('b')") is None
-
-
 def test_changes_of_the_session_are_told_as_the_server_tells_them(cluster: SharedCluster):
     async def told() -> list[tuple[tuple[str, str], ...]]:
         client = await Client.connect(cluster.proxy.port, database="plain")
@@ -166,17 +156,6 @@ def test_an_ignored_space_survives_a_connection_that_changes_hands(cluster: Shar
 
     for _ in range(3):
         assert b"IGNORE_SPACE" in (asyncio.run(mode()) or b"")
-
-
-def test_a_transaction_may_begin_with_the_end_of_none(cluster: SharedCluster):
-    connection = cluster.proxy.connect(database="plain", autocommit=True)
-    run(connection, "CREATE TABLE item (id INT PRIMARY KEY)")
-    run(connection, "COMMIT AND CHAIN")
-    run(connection, "INSERT INTO item VALUES (1)")
-    run(connection, "ROLLBACK")
-    assert rows(connection, "SELECT * FROM item") == ()
-    for sql in ("USE", "KILL"):
-        assert refused(connection, sql)[0] == 1064
 
 
 def test_a_message_behind_set_statement_is_one_like_any_other(queue: Queue, family: Family):

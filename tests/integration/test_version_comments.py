@@ -17,7 +17,7 @@ from tests.fixtures.database_servers import root
 
 pytestmark = pytest.mark.db
 
-TEXTS = int(os.environ.get("COMMENT_TEXTS", "1500"))
+TEXTS = int(os.environ.get("COMMENT_TEXTS", "800"))
 SEED = int(os.environ.get("COMMENT_SEED", "1"))
 OPENS = [
     "/*!", "/*!", "/*M!", "/*!50000", "/*!50701", "/*!99999", "/*!101119", "/*!101120",

@@ -22,7 +22,7 @@ from tests.fixtures.streams import message_table, refused, run, value
 
 pytestmark = pytest.mark.db
 SECRET = {"one": "SECRETOFONE", "two": "SECRETOFTWO"}
-STATEMENTS = int(os.environ.get("TRUST_STATEMENTS", "400"))
+STATEMENTS = int(os.environ.get("TRUST_STATEMENTS", "250"))
 SEED = os.environ.get("TRUST_SEED", "1")
 
 

@@ -372,7 +372,7 @@ def test_a_bad_row_is_found_again_after_a_restart_and_early_acks_are_not_lost(
     )
     refuse_updates(client, "NEW.time_acked IS NOT NULL AND OLD.id = 1")
     stream = consume(proxy, "STREAM id FROM my_message", database="plain")
-    count = 600
+    count = 250
     values = ", ".join(f"({ident}, '1')" for ident in range(1, count + 1))
     run(client, f"INSERT INTO my_message (id, message) VALUES {values}")
     taken = 0
@@ -401,7 +401,7 @@ def test_a_bad_row_is_found_again_after_a_restart_and_early_acks_are_not_lost(
     eventually(lambda: rows(client, unacked) == ((1,),), "the other one is written")
 
 
-MESSAGES = 300
+MESSAGES = 150
 
 
 def test_neighbours_are_sent_acked_and_purged_under_load_and_over_a_restart(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fixtures.streams import message_table, rows, run
 from tests.integration.conftest import Queue
-from tests.integration.delivery.producing import insert, insert_all
+from tests.integration.delivery.producing import insert
 
 
 pytestmark = pytest.mark.db
@@ -80,21 +80,6 @@ def test_an_id_in_another_case_is_the_same_message(plain: Queue) -> None:
     sql = "UPDATE my_message SET time_acked = NOW() WHERE id = 'ORDER-1'"
     assert run(producer, sql) == 1
     stream.nothing_new(producer)
-
-
-def test_a_sharded_keyspace_takes_binary_ids(sharded: Queue) -> None:
-    producer = sharded.connect()
-    run(producer, message_table("named", ident="id VARBINARY(32) NOT NULL"))
-    stream = sharded.stream("STREAM * FROM named")
-    names = [f"message {n}".encode() for n in range(20)]
-    insert_all(producer, (f"'{name.decode()}'" for name in names), table="named")
-    assert sorted(stream.ids(20)) == sorted(names)
-    shards = [
-        len(sharded.cluster.direct("SELECT id FROM named", keyspace="commerce", shard=shard))
-        for shard in (0, 1)
-    ]
-    assert sum(shards) == 20
-    assert all(shards)
 
 
 def test_the_first_layout(plain: Queue) -> None:

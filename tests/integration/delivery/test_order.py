@@ -187,6 +187,7 @@ def test_wrong_settings_are_refused_and_change_nothing(producer) -> None:
     assert (code, "vt_key must be a column of the table" in text) == (1105, True)
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("acks_with", ["the dispatcher", "the other member"])
 def test_no_order_is_broken_when_the_dispatcher_is_killed(
     acks_with, server, database, fleet, consume

@@ -17,7 +17,7 @@ from tests.fixtures.streams import run
 pytestmark = pytest.mark.db
 
 SEED = int(os.environ.get("SCATTER_SEED", "1"))
-VALUES = int(os.environ.get("STORED_VALUES", "10"))  # of each type
+VALUES = int(os.environ.get("STORED_VALUES", "5"))  # of each type
 REFUSED = {1235, 1366}
 LETTERS = "aAbBéÉßµ 0-_~"
 

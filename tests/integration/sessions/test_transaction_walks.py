@@ -19,7 +19,7 @@ from tests.fixtures.streams import run
 pytestmark = pytest.mark.db
 
 SEED = int(os.environ.get("WALK_SEED", "1"))
-WALKS = int(os.environ.get("WALKS", "60"))
+WALKS = int(os.environ.get("WALKS", "40"))
 SEEN = Status.IN_TRANS | Status.AUTOCOMMIT | Status.IN_TRANS_READONLY
 STATEMENTS = [
     *["BEGIN", "START TRANSACTION READ ONLY", "START TRANSACTION READ WRITE", "COMMIT"],
