@@ -43,7 +43,7 @@ _SCALED: Final = frozenset({Sort.DECIMAL, Sort.DOUBLE, Sort.DATETIME, Sort.TIME}
 
 
 def sort_of(column: ColumnDefinition) -> Sort | None:
-    """Return what the values of *column* are; None where its text does not tell."""
+    """Return what the values of *column* are; None where its text does not show it."""
     found = _BY_TYPE.get(column.type)
     if column.flags & _NO_VALUES:
         return None
