@@ -125,3 +125,13 @@ async def test_a_fault_of_its_own_does_not_end_it(watch, monkeypatch):
         await until(lambda: len(looked) > 3)
         await watch.recovery.stop()
     assert {entry["event"] for entry in logs} == {"recovery failed"}
+
+
+async def test_it_goes_on_in_the_background_until_it_is_stopped(server, other_server, watch):
+    await watch.recovery.start()
+    other_server.on("XA RECOVER", prepared(XID))
+    server.on("FOR UPDATE NOWAIT", DECIDED)
+    await until(lambda: finished(other_server))
+    watch.decisions.forget(watch.shards[0], WHOLE)
+    await watch.recovery.stop()
+    assert any(text.startswith("DELETE") for text in server.controlled)
