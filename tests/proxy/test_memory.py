@@ -5,7 +5,7 @@ from streamfrom.proxy.errors import ConnectionMemoryExceeded, UserMemoryExceeded
 from streamfrom.proxy.memory import Memory, users_memory
 
 
-def test_what_is_too_much_is_refused_and_changes_nothing():
+def test_what_is_too_much_is_refused_and_a_connection_but_no_user_may_be_given_slack():
     memory = Memory(lambda: 100, ConnectionMemoryExceeded)
     memory.change(100)
     with pytest.raises(ConnectionMemoryExceeded, match="limit 100 bytes exceeded") as caught:
@@ -14,13 +14,7 @@ def test_what_is_too_much_is_refused_and_changes_nothing():
     assert "(connection_memory)" in str(caught.value)
     assert memory.used_bytes == 100
     memory.change(-100)
-    memory.change(1)
-
-
-def test_a_connection_may_be_given_slack_and_its_user_is_not():
-    memory_of = users_memory(lambda: 150, UserMemoryExceeded)
-    memory = Memory(lambda: 100, ConnectionMemoryExceeded)
-    memory.belong_to(memory_of("app"))
+    memory.belong_to(users_memory(lambda: 150, UserMemoryExceeded)("app"))
     memory.change(120, slack_bytes=100)
     with pytest.raises(UserMemoryExceeded):
         memory.change(40, slack_bytes=100)

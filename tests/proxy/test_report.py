@@ -22,11 +22,13 @@ def test_lines_are_written_as_they_are_found_and_the_summary_at_the_end():
     ]
 
 
-def test_nothing_wrong_is_said_in_words():
+def test_nothing_wrong_is_said_in_words_and_names_of_others_make_no_line():
     report = CheckReport()
     report.ok("a", "well")
     assert report.summary == "summary  1 ok, no problems found"
     assert (report.has_errors, report.count(Level.OK)) == (False, 1)
+    line = Finding(Level.ERROR, "alpha/0.q\nok       alpha/0", "all\x1b[2J is well").line
+    assert line == r"error    alpha/0.q\nok       alpha/0: all\x1b[2J is well"
 
 
 def test_the_document_has_every_finding_and_counts():
@@ -38,8 +40,3 @@ def test_the_document_has_every_finding_and_counts():
         "findings": [{"level": "error", "place": "kö", "text": 'a "quote"', "fix": "run: x"}],
         "summary": {"ok": 0, "info": 0, "warning": 0, "error": 1},
     }
-
-
-def test_names_of_others_make_no_line_of_their_own():
-    line = Finding(Level.ERROR, "alpha/0.q\nok       alpha/0", "all\x1b[2J is well").line
-    assert line == r"error    alpha/0.q\nok       alpha/0: all\x1b[2J is well"

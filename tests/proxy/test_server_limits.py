@@ -35,9 +35,11 @@ async def found(*shards: Any, members: int = 1) -> list[str]:
     return [f"{finding.place}: {finding.text}; {finding.fix}" for finding in report.findings]
 
 
-async def test_a_server_with_room_for_all_is_no_finding():
+async def test_a_server_with_room_for_all_is_no_finding_and_one_without_needs_a_higher_limit():
     assert await found(Shard("ks/0", 20, 20 + OWN_CONNECTIONS)) == []
     assert await found(Shard("ks/0", 20, None)) == []
+    (line,) = await found(Shard("ks/0", 1, 5))
+    assert line.endswith("set max_connections of the server to more than 6")
 
 
 async def test_all_shards_of_a_server_and_all_members_add_up():
@@ -49,8 +51,3 @@ async def test_all_shards_of_a_server_and_all_members_add_up():
         " shard), and its max_connections is 60; set max_connections of the server to more than 100, or"
         " pool_size to at most 10"
     )
-
-
-async def test_a_server_without_room_for_the_proxys_own_needs_a_higher_limit():
-    (line,) = await found(Shard("ks/0", 1, 5))
-    assert line.endswith("set max_connections of the server to more than 6")

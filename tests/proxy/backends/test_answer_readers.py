@@ -47,18 +47,17 @@ def test_a_whole_answer_is_collected_however_it_is_cut(future, cut):
 
 
 @pytest.mark.parametrize("kind", [AnswerCollector, preparing, LoginReader])
-def test_a_lost_connection_is_what_the_sender_gets(future, kind):
-    kind(future).connection_lost(BackendLost("commerce", "0"))
-    assert isinstance(future.exception(), BackendLost)
-
-
-@pytest.mark.parametrize("kind", [AnswerCollector, preparing, LoginReader])
-def test_a_sender_that_stopped_waiting_is_left_alone(future, kind):
-    future.cancel()
+@pytest.mark.parametrize("is_left", [False, True])
+def test_a_lost_connection_is_what_a_sender_gets_that_waits(future, kind, is_left):
     reader = kind(future)
+    if is_left:
+        future.cancel()
     reader.connection_lost(BackendLost("commerce", "0"))
-    reader.answer_completed()
-    assert future.cancelled()
+    if is_left:
+        reader.answer_completed()
+        assert future.cancelled()
+    else:
+        assert isinstance(future.exception(), BackendLost)
 
 
 def test_an_answer_that_nobody_reads_any_more_is_not_logged_as_lost():

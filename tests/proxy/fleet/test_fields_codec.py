@@ -19,16 +19,13 @@ def test_a_moment_travels_as_its_age_also_one_to_come():
     assert (found.since_ns, found.next_ns) == (990, 1030)
 
 
-def test_a_class_that_lacks_a_field_of_its_message_is_noticed_at_once():
+def test_a_class_that_lacks_a_field_is_noticed_at_once_and_an_unknown_kind_is_none():
     @dataclass
     class Lacking:
         shard: str
 
     with pytest.raises(KeyError, match="ids"):
         FieldsCodec(Lacking, pb.Held)
-
-
-def test_a_kind_that_is_unknown_is_none():
     codec = OneOfCodec(pb.TableEvent, (), {})
     assert codec.decode(pb.TableEvent(shard="0", acked=pb.Ids())) is None
     with pytest.raises(KeyError):

@@ -113,20 +113,16 @@ async def test_all_members_tell_what_they_are_asked_for(three):
     assert (only.queues, only.streams, only.shards) == ((), (), ())
 
 
-async def test_each_member_judges_which_streams_one_may_see(three):
+async def test_each_member_judges_which_streams_one_may_see_and_who_is_alone_asks_nobody(three):
     one, *_ = three
     found = (await one.others.ask(["streams"], EVE)).answers[1]
     clients = [stream.client.user for stream in found.streams if stream.client is not None]
     assert clients == ["eve"]
     for_nobody = (await one.others.ask(["streams"])).answers[1]
     assert [stream.connection_id for stream in for_nobody.streams] == [99]
-
-
-async def test_who_is_alone_asks_nobody(three):
-    one, *_ = three
-    one.known = []
-    found = await one.others.ask(ALL, BOSS)
-    assert (found.answers, found.unanswered, one.looks) == ((), (), 0)
+    one.known, looks = [], one.looks
+    alone = await one.others.ask(ALL, BOSS)
+    assert (alone.answers, alone.unanswered, one.looks) == ((), (), looks)
 
 
 async def test_a_member_that_hangs_is_named(three, monkeypatch):

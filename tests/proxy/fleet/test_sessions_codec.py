@@ -33,11 +33,8 @@ def test_a_line_comes_as_it_was(process):
 
 
 @given(st.builds(Asker, TEXTS, st.booleans()))
-def test_who_asks_comes_as_it_was(asker):
+def test_who_asks_comes_as_it_was_and_of_a_long_text_the_beginning(asker):
     data = ASKERS.encode(asker).SerializeToString()
     assert ASKERS.decode(pb.Asker.FromString(data)) == asker
-
-
-def test_of_a_long_text_the_beginning_travels():
     process = Process(1, "eve", "h", None, "Query", 0, "", b"x" * (INFO_BYTES_MAX + 1))
     assert decode_process(encode_process(process)).info == b"x" * INFO_BYTES_MAX

@@ -40,38 +40,28 @@ def there(moment_ns):
     return None if moment_ns is None else moment_ns - NOW_NS + THERE_NS
 
 
-@given(
-    st.builds(
-        MemberStatus,
-        st.just("a1"),
-        TEXTS,
-        st.floats(0, 1e9),
-        *[COUNTS] * 3,
-        st.booleans(),
-        address=st.just("h:1"),
-        dispatches=st.lists(TEXTS).map(tuple),
-        clock_unix_s=st.none() | st.floats(0, 1e10),
-        certificate_expires_s=st.none() | st.floats(-1e10, 1e10),
-    )
+MEMBER = st.builds(
+    MemberStatus,
+    *(st.just("a1"), TEXTS, st.floats(0, 1e9), COUNTS, COUNTS, COUNTS, st.booleans()),
+    address=st.just("h:1"),
+    dispatches=st.lists(TEXTS).map(tuple),
+    clock_unix_s=st.none() | st.floats(0, 1e10),
+    certificate_expires_s=st.none() | st.floats(-1e10, 1e10),
 )
-def test_a_member_comes_as_it_was(member):
+SHARD = st.builds(
+    ShardStatus,
+    *(TEXTS, TEXTS, TEXTS, TEXTS, st.none() | TEXTS, COUNTS, COUNTS, COUNTS, COUNTS),
+    is_dispatched=st.booleans(),
+    member=st.just("a1"),
+)
+
+
+@given(MEMBER, SHARD)
+def test_a_member_and_a_shard_come_as_they_were(member, shard):
     told = pb.MemberStatus.FromString(MEMBERS.encode(member).SerializeToString())
     assert MEMBERS.decode(told, member="a1", address="h:1") == member
-
-
-@given(
-    st.builds(
-        ShardStatus,
-        *[TEXTS] * 4,
-        st.none() | TEXTS,
-        *[COUNTS] * 4,
-        is_dispatched=st.booleans(),
-        member=st.just("a1"),
-    )
-)
-def test_a_shard_comes_as_it_was(shard):
-    told = pb.ShardStatus.FromString(SHARDS.encode(shard).SerializeToString())
-    assert SHARDS.decode(told, member="a1") == shard
+    sent = pb.ShardStatus.FromString(SHARDS.encode(shard).SerializeToString())
+    assert SHARDS.decode(sent, member="a1") == shard
 
 
 CLIENTS = st.builds(
@@ -152,21 +142,18 @@ def test_a_shard_that_is_dispatched_comes_whole():
         assert (own.counts, own.sum_ns) == (other.counts, other.sum_ns)
 
 
-def test_a_depth_that_memory_does_not_know_is_not_told():
+def test_what_memory_does_not_know_and_what_others_dispatch_is_not_told():
     shard = ShardFigures("-80", Counters(), 1, 2, 3, False, 4, 5, None)
     (found,) = carried(shard).shards
     assert (found.depth, found.is_whole, found.oldest_ready_ns) == (None, False, None)
     assert found.is_dispatched
     (empty,) = carried(replace(shard, is_whole=True, depth=0)).shards
     assert (empty.depth, empty.is_whole) == (0, True)
-
-
-def test_of_a_shard_that_another_one_dispatches_only_what_has_happened_is_told():
+    # Only what has happened there.
     shard = ShardFigures("-80", counted(), 1, 2, 3, True, 4, 5, 6, is_dispatched=False)
     (found,) = carried(shard).shards
     assert (found.counters.delivered, found.ready, found.is_dispatched) == (1, 0, False)
-    idle = replace(shard, counters=Counters())
-    assert carried(idle) == QueueAtMember("ks", "msg", 2, ())
+    assert carried(replace(shard, counters=Counters())) == QueueAtMember("ks", "msg", 2, ())
 
 
 def test_times_in_other_buckets_than_ones_own_are_left_out():

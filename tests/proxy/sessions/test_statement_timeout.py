@@ -31,11 +31,10 @@ def made(*sessions, limit_s=0.0):
 @pytest.mark.parametrize(
     ("limit_s", "sweep_s"), [(2, 0.2), (0.01, SWEEP_S_MIN), (28_800, SWEEP_S_MAX)]
 )
-def test_sweeps_are_as_frequent_as_the_limit_wants(limit_s, sweep_s):
+def test_sweeps_are_as_frequent_as_the_limit_wants_and_without_one_nothing_runs(
+    limit_s, sweep_s
+):
     assert made(limit_s=limit_s).sweep_s == sweep_s
-
-
-def test_without_a_limit_nothing_runs():
     asyncio.run(made(Session(busy_at=0)).run())
 
 

@@ -87,20 +87,17 @@ def test_tls_is_used_where_wanted_and_offered():
     assert client.data_to_send() == frame(b"pw\0", 4)
 
 
-def test_a_server_without_tls_is_refused_where_it_is_required():
+def test_a_server_that_is_too_old_or_lacks_the_tls_that_is_required_is_refused():
+    with pytest.raises(BackendError, match="DEPRECATE_EOF"):
+        ClientConnection("app", "pw", dice=DICE).receive_data(
+            greeting(OFFER & ~Capability.DEPRECATE_EOF)
+        )
     client = ClientConnection("app", "pw", dice=DICE, requires_tls=True)
     with pytest.raises(BackendError, match="TLS"):
         client.receive_data(greeting(PROXY_OFFER))
     assert client.data_to_send() == b""
     lenient = ClientConnection("app", "pw", dice=DICE, wants_tls=True)
     assert lenient.receive_data(greeting(PROXY_OFFER)) is LoginPhase.AUTHENTICATING
-
-
-def test_a_server_that_is_too_old_is_refused():
-    with pytest.raises(BackendError, match="DEPRECATE_EOF"):
-        ClientConnection("app", "pw", dice=DICE).receive_data(
-            greeting(OFFER & ~Capability.DEPRECATE_EOF)
-        )
 
 
 def test_extended_metadata_is_asked_for_a_client_that_has_it_and_never_left_out():
@@ -115,7 +112,7 @@ def test_extended_metadata_is_asked_for_a_client_that_has_it_and_never_left_out(
         )
 
 
-def test_a_refusal_keeps_the_servers_words():
+def test_a_refusal_keeps_the_servers_words_and_may_come_instead_of_a_greeting():
     client, _ = greeted()
     fast_path = frame(b"\x01\x03", 2)
     assert client.receive_data(fast_path) is LoginPhase.AUTHENTICATING
@@ -124,9 +121,6 @@ def test_a_refusal_keeps_the_servers_words():
         client.receive_data(frame(err_packet(1045, "28000", "Access denied", PROXY_OFFER), 3))
     assert caught.value.wire_code() == (1045, "28000")
     assert client.phase is LoginPhase.CLOSED
-
-
-def test_a_refusal_may_come_instead_of_a_greeting():
     with pytest.raises(BackendError, match="Too many connections") as caught:
         ClientConnection("app", "pw", dice=DICE).receive_data(
             frame(b"\xff\x10\x04Too many connections", 0)
