@@ -332,33 +332,16 @@ def test_workers_that_could_not_reach_each_other_name_the_key(config, capsys):
     assert "fleet.listen: expected port 0" in capsys.readouterr().err
 
 
-def test_workers_are_started_as_many_as_told(config, monkeypatch):
+def test_workers_are_started_as_many_as_told_and_their_parent_tells_the_service_manager(
+    config, monkeypatch, manager
+):
     told = []
 
     class Workers:
         def __init__(self, configuration, command, count, environ):
             assert environ is os.environ
-            told.append((configuration.keyspaces[0].name, command[-2], count))
-
-        async def run(self, stop, ready):
-            os.kill(os.getpid(), signal.SIGTERM)
-            await stop.wait()
-            return 0
-
-        def hangup(self):
-            raise AssertionError("nobody asked for it")
-
-    monkeypatch.setattr(cli, "Workers", Workers)
-    monkeypatch.setattr(cli, "_cores", lambda: 5)
-    assert main(["serve", "--config", config, "--workers", "2"]) == 0
-    assert main(["serve", "--config", config, "--workers", "auto"]) == 0
-    assert told == [("shop", config, 2), ("shop", config, 5)]
-
-
-def test_the_service_manager_is_told_by_the_parent_of_workers(config, monkeypatch, manager):
-    class Workers:
-        def __init__(self, configuration, command, count, environ):
             assert "NOTIFY_SOCKET" not in environ
+            told.append((configuration.keyspaces[0].name, command[-2], count))
             self._hangup = asyncio.Event()
 
         async def run(self, stop, ready):
@@ -373,8 +356,11 @@ def test_the_service_manager_is_told_by_the_parent_of_workers(config, monkeypatc
             self._hangup.set()
 
     monkeypatch.setattr(cli, "Workers", Workers)
+    monkeypatch.setattr(cli, "_cores", lambda: 5)
     assert main(["serve", "--config", config, "--workers", "2"]) == 0
     assert manager() == ["READY=1", "RELOADING=1", "READY=1", "STOPPING=1"]
+    assert main(["serve", "--config", config, "--workers", "auto"]) == 0
+    assert told == [("shop", config, 2), ("shop", config, 5)]
 
 
 def test_a_worker_has_its_seat_and_waits_for_nobody_only_when_its_parent_says_so(

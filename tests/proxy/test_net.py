@@ -275,21 +275,7 @@ async def test_what_is_packed_waits_for_a_peer_that_does_not_read():
         await until(lambda: not server.link.blocked)
 
 
-async def test_who_waits_for_a_paused_link_is_called_once():
-    async with pair() as (server, _):
-        calls = []
-        server.link.pause_reading()
-        assert server.link.is_paused
-        server.link.on_resumed = lambda: calls.append("resumed")
-        server.link.resume_reading()
-        assert not server.link.is_paused
-        await until(lambda: calls)
-        server.link.resume_reading()
-        await asyncio.sleep(0)
-        assert calls == ["resumed"]
-
-
-async def test_a_link_that_passes_its_turn_reads_on_in_the_next_unless_it_is_paused():
+async def test_a_link_that_passes_its_turn_reads_on_unless_it_is_paused_and_calls_once():
     link = net.Link(Owner)
     transport = Mock()
     transport.get_extra_info.return_value = None
@@ -302,8 +288,16 @@ async def test_a_link_that_passes_its_turn_reads_on_in_the_next_unless_it_is_pau
     link.pause_reading()
     await asyncio.sleep(0)
     assert transport.method_calls[-1] == call.pause_reading()
+    states = [link.is_paused]
+    resumed = link.on_resumed = Mock()
     link.resume_reading()
     assert transport.method_calls[-1] == call.resume_reading()
+    states.append(link.is_paused)
+    assert states == [True, False]
+    await asyncio.sleep(0)
+    link.resume_reading()
+    await asyncio.sleep(0)
+    resumed.assert_called_once_with()
 
 
 @cases(host=str, expected=ast.literal_eval)

@@ -21,8 +21,6 @@ HOSTILE = "<img src=x onerror=\"document.title='taken'\">"
 QUEUES = "[...document.querySelectorAll('#queues + div tbody tr')]"
 NAMES = f"{QUEUES}.map(row => row.cells[0].innerText)"
 FOCUSED = "document.activeElement"
-# The widest thing that the page itself has; tables scroll in boxes of their own.
-WIDTH = "document.documentElement.scrollWidth"
 # Every control must have a name that a screen reader can say, and each cell of a head its scope.
 NAMELESS = """[...document.querySelectorAll('button, a, input, [role=region], dialog')]
     .filter(each => !(each.innerText?.trim() || each.getAttribute('aria-label') || each.labels?.length
@@ -44,11 +42,9 @@ async def test_the_page_from_login_to_logout(guarded, tmp_path):
         await what_needs_attention(page, status)
         await limits_and_what_is_held(page, status)
         await sorting_by_keyboard(page)
-        await narrow_and_dark(page)
         await own_page_of_a_queue(page, guarded)
         await a_pause_is_asked_for_twice(page, guarded)
         await a_session_ends_under_a_dialog(page, guarded)
-        await narrow_and_dark(page)
         # The console has each 401 and 403, at a time of its own; of what the policy refuses as well.
         assert [error for error in page.errors if "status of 40" not in error] == []
         await old_figures_are_told(page, guarded)
@@ -225,17 +221,6 @@ async def a_session_ends_under_a_dialog(page: Page, guarded) -> None:
     guarded.services.users.update(users)
     await log_in(page, "secret")
     await page.until("document.getElementById('title')?.innerText === 'ks.msg'")
-
-
-async def narrow_and_dark(page: Page) -> None:
-    light = await page.run("getComputedStyle(document.body).backgroundColor")
-    await page.scheme("dark")
-    dark = await page.run("getComputedStyle(document.body).backgroundColor")
-    assert light != dark
-    await page.size(360, 640)
-    assert await page.run(WIDTH) <= 360
-    await page.size(1280, 800)
-    await page.scheme("light")
 
 
 async def old_figures_are_told(page: Page, guarded) -> None:

@@ -36,6 +36,7 @@ PICTURES = {"status-light", "status-dark-narrow", "queue-dark", "messages-light"
 WIDE, NARROW = (1280, 900), (360, 780)
 # The widest thing that the page itself has; tables scroll in boxes of their own.
 WIDTH = "document.documentElement.scrollWidth"
+GROUND = "getComputedStyle(document.body).backgroundColor"
 CLICK = "[...document.querySelectorAll('{}')].find(one => one.innerText === '{}').click()"
 
 
@@ -174,10 +175,13 @@ async def looks(page: Page) -> AsyncIterator[str]:
 async def test_every_view_fits_a_telephone(guarded, tmp_path):
     async with chromium(tmp_path) as page:
         async for view in views(page, guarded):
+            grounds = set()
             async for look in looks(page):
                 if look.endswith("-narrow"):
                     assert await page.run(WIDTH) <= NARROW[0], (view, look)
+                grounds.add(await page.run(GROUND))
                 await keep(page, f"{view}-{look}")
+            assert len(grounds) == 2, "light and dark"
         assert [error for error in page.errors if "status of 401" not in error] == []
 
 

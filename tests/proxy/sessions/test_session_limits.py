@@ -73,16 +73,12 @@ async def test_an_error_behind_some_rows_is_the_right_one(server, proxy, capabil
     answer = Rows(("a",), ((b"1",),), then=Error(1317, "Query execution was interrupted"))
     server.once("SELECT a", Silence(answer=answer))
     client.send("SELECT a FROM t")
-    connection = await _busy(server)
+    await until(lambda: "SELECT a FROM t" in server.heard)
+    connection = next(c for c in server.relays if "SELECT a FROM t" in c.heard)
     connection.was_killed.clear()
     result = (await client.answer())[0]
     assert result.code == 3024
     assert (await client.query("SELECT 1")).values == [b"1"]
-
-
-async def _busy(server):
-    await until(lambda: "SELECT a FROM t" in server.heard)
-    return next(c for c in server.relays if "SELECT a FROM t" in c.heard)
 
 
 async def test_a_server_that_cannot_be_stopped_loses_its_connection(server, proxy, monkeypatch):
