@@ -286,7 +286,9 @@ class Client:
 
     async def head(self) -> int:
         """Read the beginning of an endless answer; return how many columns it has."""
-        return await self._columns(await self.packet(1))
+        first = await self.packet(1)
+        await self._definitions(first[0])
+        return first[0]
 
     async def row(self) -> tuple[bytes | None, ...]:
         """Return the next row of an endless answer. Raises Refused where it ends."""
@@ -328,10 +330,6 @@ class Client:
             return 0
         return self._end(await self.packet())
 
-    async def _columns(self, first: bytes) -> int:
-        await self._definitions(first[0])
-        return first[0]
-
     async def packet(self, sequence: int | None = None) -> bytes:
         """Return the next payload. Raises Refused for an ERR, EOFError at the end."""
         if sequence is not None:
@@ -369,14 +367,10 @@ class Client:
         self._writer.transport.abort()
 
     def stop_reading(self) -> None:
-        transport = self._writer.transport
-        assert isinstance(transport, asyncio.Transport)
-        transport.pause_reading()
+        self._writer.transport.pause_reading()  # type: ignore[attr-defined]
 
     def read_on(self) -> None:
-        transport = self._writer.transport
-        assert isinstance(transport, asyncio.Transport)
-        transport.resume_reading()
+        self._writer.transport.resume_reading()  # type: ignore[attr-defined]
 
     async def close(self) -> None:
         self._writer.close()

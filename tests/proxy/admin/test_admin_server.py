@@ -124,28 +124,23 @@ async def test_a_user_sees_its_own_streams_and_an_admin_all(guarded):
         assert [each["connection_id"] for each in found["streams"]] == expected
 
 
-async def test_the_overview_is_made_in_turns(served, monkeypatch):
+async def test_the_overview_and_metrics_are_made_in_turns(served, monkeypatch):
     served.status.figures = QUEUES[::-1]
-    other = OtherClient()
+    other, add = OtherClient(), MetricsPage.add
 
     def made(queues, *rest):
         other.saw(queues)
         return queue_records(queues, *rest)
 
-    monkeypatch.setattr(admin_server, "queue_records", made)
-    found = await served.browser.get("/api/overview")
-    assert [one["queue"] for one in found["queues"]] == NAMES
-    other.check()
-
-
-async def test_metrics_are_made_in_turns(served, monkeypatch):
-    served.status.figures = QUEUES
-    other, add = OtherClient(), MetricsPage.add
-
     def added(page, queues):
         other.saw(queues)
         add(page, queues)
 
+    monkeypatch.setattr(admin_server, "queue_records", made)
+    found = await served.browser.get("/api/overview")
+    assert [one["queue"] for one in found["queues"]] == NAMES
+    other.check()
+    other = OtherClient()
     monkeypatch.setattr(MetricsPage, "add", added)
     _, text, _ = await served.ask("/metrics")
     assert text.count("\nstreamfrom_queue_streams{") == len(QUEUES)

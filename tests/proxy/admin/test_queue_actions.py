@@ -18,13 +18,19 @@ def acting():
     return Acting()
 
 
-async def test_each_shard_gets_its_own_messages_as_literals(acting):
+async def test_each_shard_gets_its_own_messages_as_literals_until_one_refuses(acting):
     ids = {"-80": [b"x'y", b"z"], "80-": [], "c0-": [b"w"]}
-    assert await QueueActions(acting, "app", "::1").act(TABLE, Action.DELETE, ids) == 2
+    actions = QueueActions(acting, "app", "::1")
+    assert await actions.act(TABLE, Action.DELETE, ids) == 2
     assert acting.sent == [
         ("app", "ks:-80", "DELETE FROM `a``b` WHERE `id` IN ('x''y', 'z')"),
         ("app", "ks:c0-", "DELETE FROM `a``b` WHERE `id` IN ('w')"),
     ]
+    acting.sent.clear()
+    acting.error = BackendError(1205, "HY000", "Lock wait timeout exceeded")
+    with pytest.raises(BackendError, match="Lock wait"):
+        await actions.act(TABLE, Action.ACK, {"0": [b"1"], "1": [b"2"]})
+    assert [target for _, target, _ in acting.sent] == ["ks:0"]
 
 
 async def test_what_has_left_the_parked_is_left_alone(acting):
@@ -36,12 +42,3 @@ async def test_what_has_left_the_parked_is_left_alone(acting):
         await actions.act(TABLE, Action.RETRY, {"0": [b"1"]}, state)
         assert ("time_next = 9" in acting.sent[-1][2]) == bool(guard)
         assert acting.sent[-1][2].endswith(guard)
-
-
-async def test_what_a_shard_refuses_leaves_what_the_others_did(acting):
-    acting.error = BackendError(1205, "HY000", "Lock wait timeout exceeded")
-    with pytest.raises(BackendError, match="Lock wait"):
-        await QueueActions(acting, "app", "::1").act(
-            TABLE, Action.ACK, {"0": [b"1"], "1": [b"2"]}
-        )
-    assert [target for _, target, _ in acting.sent] == ["ks:0"]

@@ -104,26 +104,21 @@ async def test_killing_what_is_gone_already_is_fine_and_any_other_refusal_is_tol
     assert refused.value.wire_code()[0] == 1095
 
 
-async def test_a_statement_that_takes_too_long_is_given_up(server, control, monkeypatch):
-    monkeypatch.setattr(module, "STATEMENT_TIMEOUT_S", 0.02)
-    server.once("SLEEP", Silence())
-    with pytest.raises(BackendUnavailable, match="no answer"):
-        await control.rows("SELECT SLEEP(9)")
-    assert await control.rows("SELECT 1")
-
-
-async def test_a_cancelled_statement_takes_its_connection_with_it(server, control):
-    server.once("SLEEP", Silence())
+async def test_a_statement_that_takes_too_long_is_given_up_and_nothing_works_behind_the_end(
+    server, control, monkeypatch
+):
+    server.once("SLEEP", Silence(), Silence())
     running = asyncio.ensure_future(control.rows("SELECT SLEEP(9)"))
     await until(lambda: "SELECT SLEEP(9)" in server.controlled)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     await until(lambda: not server.connections)
-
-
-async def test_nothing_works_behind_the_end(server, control):
-    await control.rows("SELECT 1")
+    with monkeypatch.context() as hasty:
+        hasty.setattr(module, "STATEMENT_TIMEOUT_S", 0.02)
+        with pytest.raises(BackendUnavailable, match="no answer"):
+            await control.rows("SELECT SLEEP(9)")
+    assert await control.rows("SELECT 1")
     await control.close()
     with pytest.raises(BackendUnavailable, match="shutting down"):
         await control.rows("SELECT 1")

@@ -142,17 +142,12 @@ def test_a_transaction_has_so_many_acks_and_the_others_keep_their_order():
 # --- who waits ----------------------------------------------------------------------------
 
 
-async def test_an_ack_that_comes_alone_waits_for_nobody():
-    server = FakeServer(1)
+async def test_an_ack_that_comes_alone_and_the_second_of_two_wait_for_nobody():
+    server, second = FakeServer(1), FakeAck(1)
     group = group_on(server)
     for _ in range(3):
         assert not joins(group, FakeAck(1))
         await until_quiet()
-    assert server.heard == []
-
-
-async def test_the_second_of_two_at_one_moment_goes_by_itself_too():
-    server, second = FakeServer(1), FakeAck(1)
     await together(server, second)
     assert (second.told, server.heard) == (["alone"], [])
 
@@ -233,14 +228,23 @@ async def test_an_ack_whose_row_the_server_refuses_goes_alone_and_no_other(poiso
     assert (server.taken, server.discarded) == (1, 0)
 
 
-async def test_a_connection_that_breaks_in_the_commit_leaves_it_unknown_to_all():
+@pytest.mark.parametrize(
+    ("step", "error", "told", "words"),
+    [
+        ("at_commit", LOST, AckUnknown, "whether it took effect is unknown"),
+        ("at_take", PoolTimeout("ks", "-", 20), PoolTimeout, "nothing was executed"),
+    ],
+)
+async def test_a_connection_that_breaks_in_the_commit_or_is_not_there_is_told_to_all(
+    step, error, told, words
+):
     server, acks = FakeServer(1, 2), [FakeAck(1), FakeAck(9)]
-    server.at_commit = LOST
+    setattr(server, step, error)
     await together(server, *acks)
     for ack in acks:
-        (error,) = ack.told
-        assert isinstance(error, AckUnknown)
-        assert "whether it took effect is unknown" in str(error)
+        (found,) = ack.told
+        assert isinstance(found, told)
+        assert words in str(found)
 
 
 async def test_a_wait_for_a_changed_definition_ends_and_each_waits_for_itself(monkeypatch):
@@ -250,13 +254,6 @@ async def test_a_wait_for_a_changed_definition_ends_and_each_waits_for_itself(mo
     await together(server, *acks)
     assert [ack.told for ack in acks] == [["alone"]] * 2
     assert server.discarded == 1
-
-
-async def test_without_a_free_connection_each_has_the_pools_error():
-    server, acks = FakeServer(1, 2), [FakeAck(1), FakeAck(2)]
-    server.at_take = PoolTimeout("ks", "-", 20)
-    await together(server, *acks)
-    assert [ack.told for ack in acks] == [[server.at_take]] * 2
 
 
 async def test_a_fault_of_the_proxy_leaves_no_client_waiting():

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
 from streamfrom.proxy.passwords.scramble import stored_native
 from streamfrom.proxy.passwords.sha256_crypt import in_one_go, sha256_crypt
 from streamfrom.proxy.passwords.verifier import Verifier
+from streamfrom.proxy.rsa import ServerKey
 from streamfrom.proxy.wire.login.auth import Authenticator, Credentials, nonce_from
 
 
@@ -20,24 +17,7 @@ CRYPT = "$A$001$" + (SALT + in_one_go(sha256_crypt(PASSWORD.encode(), SALT, 1000
 NATIVE = "*" + stored_native(PASSWORD.encode()).hex().upper()
 
 
-class Key:
-    """A real RSA key pair."""
-
-    def __init__(self) -> None:
-        # The smallest the library makes: tests do not protect anything.
-        self._key = rsa.generate_private_key(public_exponent=65537, key_size=1024)
-
-    def public_pem(self) -> bytes:
-        return self._key.public_key().public_bytes(
-            Encoding.PEM, PublicFormat.SubjectPublicKeyInfo
-        )
-
-    def decrypt(self, data: bytes) -> bytes:
-        sha1 = hashes.SHA1()
-        return self._key.decrypt(data, padding.OAEP(padding.MGF1(sha1), sha1, label=None))
-
-
-KEY = Key()
+KEY = ServerKey()
 
 
 def verifier(kind: str) -> Verifier:
