@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from weakref import WeakKeyDictionary
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 # How long one slice lasts. 10 ms were too long: with 20 ms between its SELECTs a client next to one

@@ -11,16 +11,13 @@ import os
 import shutil
 import socket
 import tempfile
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from streamfrom.proxy.config.dsn import UNIX_SOCKET_BYTES_MAX
 from streamfrom.proxy.listening import FIRST_BYTES_S, Listener, PortLimits, bind_tcp
 from streamfrom.proxy.sessions.addresses import group
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
 
 
 CONNECTIONS_MAX: Final = 256

@@ -12,14 +12,12 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from collections.abc import Callable
 from io import StringIO
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import Any, Final, TextIO
 
 from streamfrom.proxy.printable import printable
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 if "rich" not in sys.modules:
     # structlog loads Rich for tracebacks that we log as plain text: 5 MB and a twentieth of a second for each process.

@@ -16,12 +16,9 @@ import errno
 import ipaddress
 import socket
 import ssl
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, cast
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Protocol, cast
 
 
 # What may wait in user space before the owner must stop producing: large enough that a

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from streamfrom.proxy.printable import printable
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Level(StrEnum):

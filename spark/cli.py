@@ -1,11 +1,7 @@
 """`streamfrom-spark JOB …`: also a spark-submit main, which then says where the job runs."""
 
 import sys
-from typing import TYPE_CHECKING
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:

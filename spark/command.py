@@ -2,9 +2,10 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from streamfrom import __version__
 from streamfrom.spark import package
@@ -15,10 +16,6 @@ from streamfrom.spark.jobs.job import Job, broken_off, load_job
 from streamfrom.spark.jobs.progress import Progress
 from streamfrom.spark.passwords import password
 from streamfrom.spark.session import start_session
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 PACKAGE: Final = "package"

@@ -6,10 +6,11 @@ its target (`keyspace:shard`), so that no answer depends on how the proxy merges
 
 import re
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 import pymysql
@@ -18,9 +19,6 @@ import pymysql.converters
 
 from streamfrom.spark.errors import JobError, RequestError
 
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # Types that Spark has exactly, by MySQL's name. All others travel as the text or bytes that the
 # server sends, which loses nothing: dates may be zero, times may pass a day, JSON has no type.

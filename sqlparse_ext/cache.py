@@ -11,7 +11,8 @@ with joins and subqueries 200 µs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, TypeVar
 
 from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.parser import parse
@@ -23,10 +24,6 @@ from streamfrom.sqlparse_ext.text.lexer import Edit, fingerprint, locate, replac
 from streamfrom.sqlparse_ext.text.multibyte_text import has_dollar_quotes
 from streamfrom.sqlparse_ext.text.tokens import check_length
 from streamfrom.sqlparse_ext.text.version_comments import ServerVersion, resolved
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 # A prepared IN list of as many `?`s as the protocol can count has 131,000 tokens; to read as many

@@ -8,17 +8,14 @@ are decoded only on request. `parser` makes shapes, `cache` makes statements.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntFlag, StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from streamfrom.sqlparse_ext.literal_values import Number, decode_literal, is_converted
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 class Kind(StrEnum):

@@ -6,12 +6,9 @@ server shows that, read in the same statement (`lock_connection`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Final
 
 
 SCHEMA: Final = "streamfrom"

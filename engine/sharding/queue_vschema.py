@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from streamfrom.engine.errors import VindexError
 from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column, make_any_vindex
 from streamfrom.engine.sharding.vindex import Vindex, is_loose
 from streamfrom.engine.sharding.vschema import ColumnVindex, TableRouting, VindexSpec, VSchema
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case
-
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def with_queues(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Iterable
+from typing import Final
 
 from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.backends.control_connection import Control
@@ -10,10 +11,6 @@ from streamfrom.proxy.config.file import Config, SessionAccount, TransactionMode
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.report import Finding, Level
 from streamfrom.proxy.twophase.decisions import DECIDES, TABLE
-
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
 
 
 # By each of these the name of the dispatcher's lock can be seen, whose secret the directory has.

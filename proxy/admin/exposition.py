@@ -6,11 +6,8 @@ of every label of every sample, and took three quarters of a scrape of 200 queue
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
+from typing import Final
 
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

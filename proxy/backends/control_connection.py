@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import asyncmy
 from asyncmy.cursors import Cursor
@@ -26,10 +27,6 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.net import is_out_of_descriptors
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
-
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
 
 
 CONNECTIONS_MAX = 4

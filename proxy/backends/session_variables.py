@@ -11,13 +11,10 @@ session to its connection instead (see `proxy.execution.session_state`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 # What is asked of `session_track_system_variables`. Not `*`: with it MySQL 9 adds

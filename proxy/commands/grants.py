@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from streamfrom.engine.clock import SystemClock
 from streamfrom.engine.errors import StoreError
@@ -17,10 +18,6 @@ from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.printable import printable
 from streamfrom.proxy.twophase.decisions import DECIDES, TABLE
 from streamfrom.sqlparse_ext.errors import StreamfromError
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 
 _UNUSABLE: Final = "-- not usable: "

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from streamfrom.proxy.errors.base import ProxyError
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class TooManyConnections(ProxyError):

@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Final
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Final
 
 
 # From an answer to what gRPC makes of it, or from a handshake's beginning to its own copy, take microseconds.

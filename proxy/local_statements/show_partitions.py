@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.engine.messaging.upkeep.partitions import (
     SECOND_NS,
@@ -13,10 +14,6 @@ from streamfrom.engine.messaging.upkeep.partitions import (
 )
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.statements import Kind, Shape
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 COLUMNS: Final = (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from streamfrom.engine.messaging.table.table_settings import settings_of
 from streamfrom.engine.messaging.upkeep.partitions import SPANS
@@ -20,10 +21,6 @@ from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 # A server's own words for what CREATE QUEUE makes: without widths of integers, without quotes around

@@ -6,15 +6,12 @@ whether its packets are compressed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from streamfrom.proxy.wire.constants import Capability
 from streamfrom.proxy.wire.resultset import parse_text_row, text_row
 from streamfrom.sqlparse_ext.statements import Kind, Shape
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 _SCOPES: Final = frozenset({("SESSION",), ("LOCAL",)})

@@ -10,7 +10,8 @@ each value comes back byte for byte; which types this holds for was tried on Mar
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.proxy.merge.comparison import INTEGER_TYPES, STRING_TYPES, loses_digits
@@ -18,10 +19,6 @@ from streamfrom.proxy.wire.constants import BINARY_CHARSET, CHARSETS, FieldFlag,
 from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 _INTEGERS: Final[dict[int, str]] = {

@@ -10,8 +10,9 @@ is made in pieces.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 
 _ALPHABET: Final = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -21,10 +22,6 @@ _GROUPS: Final = (
     (0, 10, 20), (21, 1, 11), (12, 22, 2), (3, 13, 23), (24, 4, 14),
     (15, 25, 5), (6, 16, 26), (27, 7, 17), (18, 28, 8), (9, 19, 29),
 )  # fmt: skip
-
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 
 T = TypeVar("T")

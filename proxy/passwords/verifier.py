@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from hashlib import sha1, sha256
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.proxy.passwords.scramble import stored_native, stored_sha2
 from streamfrom.proxy.passwords.sha256_crypt import sha256_crypt
-
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 
 _SALT_BYTES: Final = 20

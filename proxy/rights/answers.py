@@ -6,11 +6,8 @@ that is no longer fresh stands for the grace as long as the server cannot be ask
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
-
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
+from collections.abc import Hashable
+from typing import Final, Generic, NamedTuple, TypeVar
 
 
 KEPT_S: Final = 30.0

@@ -7,11 +7,8 @@ Two proxies may have the same number if they have no directory in common.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-
-if TYPE_CHECKING:
-    from collections.abc import Container
+from collections.abc import Container
+from typing import Final
 
 
 MEMBER_BITS: Final = 10

@@ -7,12 +7,9 @@ time, so a guesser delays the logins of its own address alone. ADDRESSES_AT_ONCE
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, TypeVar
-
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Generator
+from typing import Final, TypeVar
 
 
 ADDRESSES_AT_ONCE: Final = 4

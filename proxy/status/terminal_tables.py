@@ -7,15 +7,12 @@ table loads it.
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from streamfrom.proxy.printable import printable
 from streamfrom.proxy.status.queue_figures import FIGURES, Unit
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 
 StatusRecord: TypeAlias = "Mapping[str, Any]"

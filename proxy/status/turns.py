@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import AsyncIterator, Sequence
+from typing import Final, TypeVar
 
 from streamfrom.proxy.fairness import next_turn
-
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
 
 
 T = TypeVar("T")

@@ -10,12 +10,9 @@ https://dev.mysql.com/doc/refman/8.4/en/xa-statements.html
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Final
 
 
 FORMAT_ID: Final = 0x5346

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from streamfrom.proxy.errors import BadMessageId
 from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 # https://github.com/vitessio/vitess/blob/v7.0.0/go/sqltypes/type.go: by the type of the wire, then by its flags.

@@ -15,17 +15,14 @@ In an execution the statement's parameters come first and have no names.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
 
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.binary_parameters import Parameter, read_value, write_value
 from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes, lenenc_int
 from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES
 from streamfrom.proxy.wire.framing import frame, frame_parts
-
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 
 # A flag of COM_STMT_EXECUTE: the count is there, even if the statement has no parameters.

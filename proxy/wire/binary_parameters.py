@@ -11,18 +11,15 @@ out before and are put in behind (`proxy.wire.attribute_encoding`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from struct import Struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from streamfrom.proxy.errors import CutTypes, WireError
 from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.statements import OPAQUE, Opaque, Value
-
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 _UNSIGNED: Final = 0x80

@@ -11,15 +11,12 @@ client leaves out are those of the execution before.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.binary_parameters import Parameter, read_value
 from streamfrom.proxy.wire.codec import PacketReader
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 TYPES_FOLLOW: Final = 0x80

@@ -8,17 +8,14 @@ Statement text stays bytes: its character set is the session's business. The ses
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.codec import PacketReader
 from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES, Command
 from streamfrom.proxy.wire.framing import frame, frame_parts
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @dataclass(frozen=True, slots=True)

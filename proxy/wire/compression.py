@@ -18,8 +18,9 @@ from __future__ import annotations
 import sys
 import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from streamfrom.proxy.errors import CannotUnpack, OutOfOrder, PacketTooLarge
 from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES, Capability
@@ -29,9 +30,6 @@ if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 _HEAD_BYTES: Final = 7

@@ -9,13 +9,10 @@ Flags are plain integers: an operation on an ``IntFlag`` costs some 0.4 µs, one
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
-
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Final
 
 
 class Capability:

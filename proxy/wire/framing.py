@@ -7,17 +7,14 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_packets.ht
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from io import BytesIO
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.proxy.errors import OutOfOrder, PacketTooLarge
 from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 _word: Final = Struct("<I").unpack_from

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.constants import (
@@ -26,10 +26,6 @@ from streamfrom.proxy.wire.response_reader import (
     head,
     whole,
 )
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class PassThrough(Forwarder):

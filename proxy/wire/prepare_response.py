@@ -10,8 +10,9 @@ Only clients without DEPRECATE_EOF get an EOF behind each of the two lists, if i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.codec import PacketReader
@@ -23,10 +24,6 @@ from streamfrom.proxy.wire.constants import (
     Capability,
 )
 from streamfrom.proxy.wire.resultset import ColumnDefinition, Err, eof_packet, parse_err
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @dataclass(slots=True, eq=False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.constants import (
@@ -28,10 +29,6 @@ from streamfrom.proxy.wire.response_reader import (
     whole,
 )
 from streamfrom.proxy.wire.resultset import EOF_BYTES, eof_packet, parse_ok
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 _CURSOR_EXISTS: Final = Status.CURSOR_EXISTS

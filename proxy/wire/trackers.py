@@ -8,14 +8,11 @@ database where the client knows a keyspace.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Set as AbstractSet
+from typing import Final
 
 from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes
 from streamfrom.proxy.wire.constants import TrackerKind
-
-
-if TYPE_CHECKING:
-    from collections.abc import Set as AbstractSet
 
 
 # What servers report of every session by default.

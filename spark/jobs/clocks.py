@@ -1,15 +1,12 @@
 """Which moments lie behind every clock, so that what was acknowledged before them no longer changes."""
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.spark.endpoint import Endpoint, clock_of
 from streamfrom.spark.errors import RequestError
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 # By then a transaction that acknowledges has been committed.

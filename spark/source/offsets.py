@@ -4,14 +4,12 @@ Spark keeps an offset for each batch as JSON. A queue's holds the ids that the b
 claim gave them, so the batch can be read again as often as it must. A feed's holds how far each shard was read.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from streamfrom.spark.errors import RequestError
 
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _CURE: Final = "give this query a checkpointLocation of its own"
 

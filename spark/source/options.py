@@ -1,15 +1,13 @@
 """What a user gives the source: read once, checked once, frozen."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.spark.endpoint import Endpoint, chosen_shards, parse_endpoint
 from streamfrom.spark.errors import RequestError
 
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FEEDS: Final = ("queue", "acked")
 ACKNOWLEDGING: Final = ("commit", "never")

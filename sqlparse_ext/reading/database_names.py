@@ -12,9 +12,10 @@ Elsewhere `a.b` is the column b of a table or alias a. A database stands alone i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from streamfrom.sqlparse_ext.reading.statement_features import FROM_FUNCTIONS, SELECT_OPTIONS
@@ -23,10 +24,6 @@ from streamfrom.sqlparse_ext.statements import Kind, Shape
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import Edit
 from streamfrom.sqlparse_ext.text.tokens import END, Token, statement_tokens, unquote
-
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Qualified(Enum):

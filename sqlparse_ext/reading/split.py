@@ -7,7 +7,8 @@ SET STATEMENT … FOR too; in its Oracle mode of DECLARE and BEGIN. DELIMITER is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection
+from typing import Final
 
 from streamfrom.sqlparse_ext.reading.data_definition import OBJECTS, STORED_PROGRAMS
 from streamfrom.sqlparse_ext.reading.utility_statements import BEHIND_BEGIN, COMPOUND
@@ -15,9 +16,6 @@ from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
 from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, tokenise
 
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 _BLANKS: Final = b" \t\n\r\f\v"
 # How much of a statement a server's syntax error quotes.

@@ -9,7 +9,8 @@ never need it, so a caller imports this module when it needs it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 import sqlglot
 from sqlglot import exp
@@ -19,10 +20,6 @@ from streamfrom.sqlparse_ext.reading.statement_features import FROM_FUNCTIONS
 from streamfrom.sqlparse_ext.statements import TableRef
 from streamfrom.sqlparse_ext.text.lexer_patterns import CALL_ROWS, ROW_LITERAL, ROWS, STRING
 from streamfrom.sqlparse_ext.text.tokens import Token, unquote
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 # A query of 2,000 tokens takes sqlglot some 5 ms, during which nothing else runs.

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from sqlglot import exp
 
 from streamfrom.sqlparse_ext.reading.structure import is_cte
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def is_limited(node: exp.Expr) -> bool:

@@ -9,7 +9,8 @@ derived table into the query, and still looks up a table by its name alone.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from streamfrom.sqlparse_ext.reading.database_names import TablePlace, database_names
 from streamfrom.sqlparse_ext.session.described_schemas import (
@@ -21,10 +22,6 @@ from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Param, Shape, Slo
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, text_literal
 from streamfrom.sqlparse_ext.text.lexer import Edit
 from streamfrom.sqlparse_ext.text.tokens import Token, statement_tokens, unquote
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 
 _ASKS_DATABASE: Final = re.compile(rb"SELECT (?:DATABASE|SCHEMA)\(\)", re.IGNORECASE)

@@ -5,12 +5,9 @@ See https://mariadb.com/kb/en/sequence-functions/.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Final
 
 
 _FUNCTIONS: Final = frozenset({"NEXTVAL", "SETVAL", "LASTVAL"})

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from streamfrom.sqlparse_ext.text.chunks import CHUNK_BYTES, pause
 from streamfrom.sqlparse_ext.text.lexer_patterns import LIST, NUMBER, ROW_LITERAL, STRING
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 
 class Fold(NamedTuple):

@@ -8,14 +8,11 @@ text.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
 
 from streamfrom.sqlparse_ext.errors import TooManyTokens
 from streamfrom.sqlparse_ext.statements import ListSlot, Param, Slot, TableRef
-
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 
 class Token(NamedTuple):

@@ -7,16 +7,13 @@ every table of its shard.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.sqlparse_ext.statements import Kind, Shape, TableRef, Uses
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE
-
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
 
 
 _INSERTS: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.LOAD})

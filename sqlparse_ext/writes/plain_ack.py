@@ -7,8 +7,9 @@ shape are plain, the text is completed only for an ack that is sent by itself af
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Shape, Slot, Statement, Value
@@ -17,10 +18,6 @@ from streamfrom.sqlparse_ext.writes.completion import TableFacts, complete
 from streamfrom.sqlparse_ext.writes.early_ack import NS_MAX, early_moment
 from streamfrom.sqlparse_ext.writes.message_effects import effect, named_ids
 from streamfrom.sqlparse_ext.writes.moments import NS_MIN
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 # Two moments by which a text shows that it takes the one of its completion.

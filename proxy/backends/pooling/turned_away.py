@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from streamfrom.proxy.errors import NoDescriptor, PoolTimeout, ServerFull
 from streamfrom.proxy.log import SparingLog
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class TurnedAway:

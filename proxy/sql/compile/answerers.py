@@ -7,8 +7,9 @@ row to `_BY_SHAPE`, and a row to `proxy.sql.answers.own_answers`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.proxy.local_statements.show_databases import (
     chooses_databases,
@@ -24,10 +25,6 @@ from streamfrom.proxy.local_statements.vexplain import is_vexplain
 from streamfrom.proxy.status.status_rows import is_status
 from streamfrom.sqlparse_ext.statements import Kind, Shape
 from streamfrom.sqlparse_ext.writes.insert_gaps import next_values
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Answerer(Enum):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.sqlparse_ext.errors import Unsupported
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 # What the queries of one statement may give, for an INSERT … SELECT.

@@ -9,8 +9,8 @@ Only afterwards are the flags reduced to those that the greeting offered.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes
@@ -26,10 +26,6 @@ from streamfrom.proxy.wire.constants import (
     Capability,
     Status,
 )
-
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 _PROTOCOL_VERSION = 10

@@ -5,15 +5,13 @@ name that came from a table is escaped.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.spark.jobs.analytics import number_format
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 # The room around what is drawn, in SVG units.
 _LEFT: Final = 66

@@ -1,13 +1,11 @@
 """The parts that a page is made of: HTML as text, whatever came from a table escaped."""
 
+from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.spark.jobs.analytics import number_format
 
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _NAME_CHARS: Final = 60
 

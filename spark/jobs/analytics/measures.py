@@ -5,15 +5,12 @@ clock made negative; `…_known` says how many messages they are of. Percentiles
 grouping computes its own from the messages.
 """
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, functions as F
 
 from streamfrom.spark.jobs.analytics.message_facts import BLOCKED_NS
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 PERCENTS: Final = (50, 90, 99)

@@ -9,17 +9,14 @@ for that. What is not known is NULL here, and so is a difference that would over
     waiting  shard  id  tenant  priority  sends  next_ns  created_ns  now_ns  state  overdue_ns  age_ns  is_skewed
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, functions as F
 
 from streamfrom.spark.endpoint import quoted
 from streamfrom.spark.jobs.reading import SHARD
-
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 UNITS_NS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}

@@ -1,12 +1,10 @@
 """How the report writes numbers, durations and moments, and which of them an axis names."""
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 UNKNOWN: Final = "—"
 _SECOND_MS: Final = 1000.0

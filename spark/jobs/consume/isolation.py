@@ -1,11 +1,9 @@
 """Which rows of a batch a function fails on, found by halving: pure."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PROBES_MAX: Final = 200
 """How often a batch is tried in parts: enough for about ten bad rows among ten thousand."""

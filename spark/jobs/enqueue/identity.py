@@ -4,15 +4,12 @@ Nothing here depends on how Spark divides the rows, so the same input has the sa
 the same start, the same times.
 """
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from streamfrom.spark.endpoint import quoted
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 # The rows are ranked in so many parts, each on one executor at a time.
