@@ -8,19 +8,17 @@ A manifest appears by one rename, after the rows are on disk under their final n
 manifest is what a killed run left, and is made again.
 """
 
-import fcntl
 import json
 import shutil
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from streamfrom.spark.errors import JobError, RequestError
-from streamfrom.spark.jobs.files import flush, written_whole
+from streamfrom.spark.jobs.files import flush, locked, written_whole
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 
@@ -94,20 +92,11 @@ class ArchiveWindow:
         self.manifest.parent.mkdir(parents=True, exist_ok=True)
         written_whole(self.manifest, json.dumps(asdict(manifest)))
 
-    @contextmanager
-    def locked(self) -> "Iterator[None]":
-        """Keep other runs on this table's archive out; a killed run lets go by itself.
-
-        Raises:
-            JobError: another run is at work.
-        """
-        self.home.mkdir(parents=True, exist_ok=True)
-        with (self.home / "_lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise JobError(f"another run archives into {self.home}: wait for it") from error
-            yield
+    def locked(self) -> "AbstractContextManager[None]":
+        """Keep other runs on this table's archive out. Raises JobError while another run is at work."""
+        return locked(
+            self.home, JobError(f"another run archives into {self.home}: wait for it")
+        )
 
 
 def manifests(home: "Path") -> list[Manifest]:

@@ -5,19 +5,17 @@ DIR/outcome.json       the last batch that its sink has
 DIR/spark/             Spark's checkpoint
 """
 
-import fcntl
 import json
 import uuid
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from streamfrom.spark.errors import RequestError
-from streamfrom.spark.jobs.files import written_whole
+from streamfrom.spark.jobs.files import locked, written_whole
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from streamfrom.spark.source.offsets import Claims
@@ -104,20 +102,7 @@ class Checkpoint:
         told = json.dumps({"batch": number, "outcome": outcome.json()})
         written_whole(self.home / "outcome.json", told)
 
-    @contextmanager
-    def locked(self) -> "Iterator[None]":
-        """Keep other consumers out of this folder; a killed one lets go by itself.
-
-        Raises:
-            RequestError: another one is at work.
-        """
-        self.home.mkdir(parents=True, exist_ok=True)
-        with (self.home / "_lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise RequestError(
-                    f"another consumer works with {self.home}: stop it, or give this one a"
-                    " --checkpoint of its own"
-                ) from error
-            yield
+    def locked(self) -> "AbstractContextManager[None]":
+        """Keep other consumers out of this folder. Raises RequestError while another one is at work."""
+        refusal = f"another consumer works with {self.home}: stop it, or give this one a --checkpoint of its own"
+        return locked(self.home, RequestError(refusal))
