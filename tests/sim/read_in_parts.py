@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tests.sim.ordered_queue import Ordered
 from tests.sim.world import World
 
 
@@ -42,3 +43,8 @@ class ReadInParts(World):
             return started()
 
         queue.spans_started = spans_started
+
+
+@dataclass(eq=False)
+class OrderedInParts(ReadInParts, Ordered):
+    """One history in which messages wait for others of their key."""

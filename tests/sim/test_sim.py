@@ -25,7 +25,7 @@ from tests.sim.limited_queue import InFlightLimited, InFlightLimitedFleet, RateL
 from tests.sim.locked_rows import LockedRows
 from tests.sim.memory_store import MemoryStore
 from tests.sim.ordered_queue import Ordered, OrderedFleet
-from tests.sim.read_in_parts import ReadInParts
+from tests.sim.read_in_parts import OrderedInParts, ReadInParts
 from tests.sim.shared_prefetch import SharedPrefetch
 from tests.sim.spent_messages import SpentMessages
 from tests.sim.unsteady import Unsteady, UnsteadyFleet
@@ -47,6 +47,7 @@ HISTORIES = {
     "every promise is kept whatever happens": World,
     "every promise is kept where all is told": partial(World, is_told=True),
     "every promise is kept where caches are read in parts": ReadInParts,
+    "messages of a key wait for one another where caches are read in parts": OrderedInParts,
     "a fleet keeps every promise whatever happens": FleetWorld,
     "dispatchers share the prefetch of a stream": SharedPrefetch,
     "a clock that is set and news that comes twice break no promise": Unsteady,
@@ -88,6 +89,7 @@ REACHED = [
     (InFlightLimited, range(4), lambda world: world.most == world.settings.max_in_flight, 0),
     (KeyedStreams, (2, 3), lambda world: world.named, 20),
     (ReadInParts, (3,), lambda world: world.parts, 10),
+    (OrderedInParts, range(4), lambda world: world.parts, 10),
     (SpentMessages, range(4), lambda world: world.revived, 0),
     (DeadLetters, (3,), lambda world: world.dead, 0),
     (GroupedMessages, (3,), lambda world: min(len(world.held), len(world.fired)), 0),

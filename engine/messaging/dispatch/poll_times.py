@@ -68,10 +68,7 @@ class PollTimes:
             return None
         left_out_ns = self._queue.next_poll_ns()
         is_checking = (
-            in_spans
-            and order is None
-            and not (self.wanted or self.named_wanted)
-            and (left_out_ns is None or left_out_ns > now_ns)
+            in_spans and not self.wanted and (left_out_ns is None or left_out_ns > now_ns)
         )
         self._is_running = True
         self._is_asked = self._is_to_ask(now_ns) or bool(self._queue.news)
@@ -80,8 +77,9 @@ class PollTimes:
             self.wanted = False
         self._started_ns = now_ns
         if is_checking and self._queue.is_large:
-            return self._queue.spans_started()
-        request = self._queue.poll_started(now_ns)
+            request = self._queue.spans_started()
+        else:
+            request = self._queue.poll_started(now_ns)
         if not is_whole:
             return replace(request, is_of_named=True)
         if order is None:

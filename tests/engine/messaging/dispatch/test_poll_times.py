@@ -1,7 +1,10 @@
+import pytest
+
 from streamfrom.engine.messaging.dispatch.poll_times import PollTimes
 from streamfrom.engine.messaging.gates.trouble import RETRY_FIRST_NS
 from streamfrom.engine.messaging.queue.poll import PollResult
 from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
+from tests.engine.messaging.queue.test_shard_queue import tier
 
 
 SECOND_NS = 10**9
@@ -62,3 +65,28 @@ def test_one_that_failed_is_wanted_again_after_a_pause():
     assert made.start_ns() == NOW_NS + RETRY_FIRST_NS
     assert made.start(NOW_NS + RETRY_FIRST_NS - 1) is None
     assert made.start(NOW_NS + RETRY_FIRST_NS) is not None
+
+
+class Order:
+    """Keys of which a message has to wait."""
+
+    def passed_over(self, _now_ns):
+        return (b"7",)
+
+
+@pytest.mark.parametrize(("order", "passed_over"), [(None, ()), (Order(), (b"7",))])
+@pytest.mark.parametrize("is_wanted", [False, True])
+def test_an_interval_alone_reads_a_long_queue_in_parts(order, passed_over, is_wanted):
+    queue = ShardQueue(10)
+    queue.span_keys = 2
+    made = PollTimes(queue)
+    made.begin(NOW_NS)
+    made.start(NOW_NS)
+    made.finished(PollResult((tier(fresh=range(5)),)), NOW_NS, INTERVAL_NS)
+    made.wanted, made.named_wanted = (
+        is_wanted,
+        True,
+    )  # after each claim, where messages wait for others
+    request = made.start(NOW_NS + INTERVAL_NS, order, in_spans=True)
+    assert request is not None
+    assert (request.spans is None, request.passed_over) == (is_wanted, passed_over)
