@@ -130,7 +130,7 @@ def cluster(shared_cluster, request):
         connection = proxy.connect(
             database=keyspace,
             autocommit=True,
-            init_command="SET lock_wait_timeout = 10, foreign_key_checks = 0",
+            init_command="SET lock_wait_timeout = 60, foreign_key_checks = 0",
         )
         tables = {
             table

@@ -27,7 +27,7 @@ def tight_proxy(server_pool, family, tmp_path_factory):
     config = folder / "proxy.toml"
     config.write_text(
         SETTINGS
-        + "pool_timeout = 10\n"
+        + "pool_timeout = 60\n"
         + keyspaces.replace("primary", "pool_size = 2\nprimary")
     )
     proxy = RunningProxy(config)
@@ -52,7 +52,7 @@ def tight(tight_proxy, servers, request):
     logged = len(proxy.log())
     yield proxy
     proxy.disconnect()
-    patience = "SET lock_wait_timeout = 10, innodb_lock_wait_timeout = 10"
+    patience = "SET lock_wait_timeout = 60, innodb_lock_wait_timeout = 60"
     for server, schema in (
         *((server, database) for server in servers),
         (servers[1], f"{database}_plain"),
