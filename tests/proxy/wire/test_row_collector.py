@@ -42,7 +42,7 @@ def test_any_cut_of_the_stream_gives_the_same_rows(part, places):
         assert reader.trackers == part.end.trackers
 
 
-def test_rows_come_as_soon_as_they_are_whole():
+def test_rows_come_as_soon_as_they_are_whole_and_a_second_result_set_is_refused():
     stream = backend_stream([Rows((DEFINITION,), (text_row([b"1"]), text_row([b"2"])), Done())])
     reader = RowCollector()
     head = frames([column_count(1), DEFINITION], 1)[0]
@@ -51,8 +51,5 @@ def test_rows_come_as_soon_as_they_are_whole():
     one = len(head) + 6
     assert reader.feed(stream[len(head) : one]) == [text_row([b"1"])]
     assert not reader.done
-
-
-def test_a_second_result_set_is_refused():
     with pytest.raises(WireError):
         RowCollector().feed(backend_stream([ONE, ONE]))

@@ -223,37 +223,29 @@ def test_file_data_is_read_where_it_is_expected_and_nowhere_else():
     assert events == [InfileData(b"a,b\n"), InfileData(b""), CommandReceived(b"\x0e", 1)]
 
 
-def test_the_size_limits_of_login_and_commands():
-    server = connection(limits=Limits(packet_bytes_max=100, login_bytes_max=200))
-    (closed,) = server.receive_data(b"\xc9\x00\x00\x01")
+def test_bytes_that_are_too_many_or_bad_close_with_an_error():
+    small = Limits(packet_bytes_max=100, login_bytes_max=200)
+    (closed,) = connection(limits=small).receive_data(b"\xc9\x00\x00\x01")
     assert isinstance(closed.error, PacketTooLarge)
-    server = logged_in(limits=Limits(packet_bytes_max=100, login_bytes_max=300))
-    (closed,) = server.receive_data(commands.query(b"x" * 100))
-    assert isinstance(closed.error, PacketTooLarge)
-    (error,) = payloads(server.data_to_send(), 0)
-    assert parse_err(error).code == 1153
-
-
-def test_bad_bytes_close_with_an_error():
+    limits = Limits(packet_bytes_max=100, login_bytes_max=300)
     for data, error in (
+        (commands.query(b"x" * 100), PacketTooLarge),
         (b"\x01\x00\x00\x05x", OutOfOrder),
         (frame(b"", 0), WireError),
     ):
-        server = logged_in()
+        server = logged_in(limits=limits)
         (closed,) = server.receive_data(data)
         assert isinstance(closed.error, error)
         assert parse_err(server.data_to_send()[4:]).code == closed.error.mysql_code
+    assert PacketTooLarge.mysql_code == 1153
 
 
-def test_a_shutdown_is_told_once():
+def test_a_shutdown_is_told_once_and_a_refusal_has_a_sqlstate_for_who_is_in():
     server = logged_in()
     server.refuse(ServerShutdown())
     server.refuse(ServerShutdown())
     (error,) = payloads(server.data_to_send(), 0)
     assert parse_err(error).code == 1053
-
-
-def test_a_refusal_has_the_sqlstate_for_a_client_that_is_in():
     assert refusal(UnknownDatabase("x"), PROXY_OFFER)[4:14] == b"\xff\x19\x04#42000U"
     assert refusal(TooManyConnections()) == b"\x17\x00\x00\x00\xff\x10\x04Too many connections"
 

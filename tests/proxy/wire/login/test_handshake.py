@@ -134,11 +134,15 @@ def test_a_change_of_user_comes_back(login):
     assert decode_change_user(encode_change_user(change), change.capabilities) == change
 
 
-def test_a_change_of_user_may_end_after_the_database():
-    payload = b"\x11root\0\x00shop\0"
-    change = decode_change_user(payload, REQUIRED)
+def test_a_change_of_user_may_end_after_the_database_and_a_switch_of_plugin_comes_back():
+    change = decode_change_user(b"\x11root\0\x00shop\0", REQUIRED)
     assert (change.user, change.response, change.database) == ("root", b"", "shop")
     assert change.plugin is None
+    switch = encode_auth_switch(CACHING_SHA2, NONCE)
+    assert decode_auth_switch(switch) == (CACHING_SHA2, NONCE + b"\0")
+    assert encode_auth_more_data(b"\x03") == b"\x01\x03"
+    with pytest.raises(WireError):
+        decode_auth_switch(b"\xfe")
 
 
 @given(login=logins())
@@ -172,16 +176,6 @@ def test_a_missing_database_or_plugin_and_bytes_that_are_no_text_are_no_fault():
         flags.to_bytes(4, "little") + bytes(4) + b"\x2d" + bytes(23) + b"\xff\0\x00"
     )
     assert (login.user, login.database, login.plugin) == ("\ufffd", None, None)
-
-
-def test_a_switch_of_plugin_comes_back():
-    assert decode_auth_switch(encode_auth_switch(CACHING_SHA2, NONCE)) == (
-        CACHING_SHA2,
-        NONCE + b"\0",
-    )
-    assert encode_auth_more_data(b"\x03") == b"\x01\x03"
-    with pytest.raises(WireError):
-        decode_auth_switch(b"\xfe")
 
 
 @given(payload=st.binary(max_size=120), flags=st.integers(0, (1 << 32) - 1))
