@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANY_TABLE",
+    "EMPTIES",
     "STANDS_ALONE",
     "UNKNOWN",
     "Effect",
@@ -118,6 +119,7 @@ class Effect:
 
 # Any row may have changed in any way: the table has to be read.
 UNKNOWN: Final = Effect(EffectKind.UNKNOWN, None)
+EMPTIES: Final = Effect(EffectKind.REMOVE, None)
 
 
 def together(effects: Sequence[Effect]) -> Effect | None:
@@ -150,7 +152,7 @@ def effect(statement: Statement, facts: TableFacts) -> Effect | None:
         case Kind.LOAD:
             return Effect(EffectKind.NEW, None)
         case Kind.DDL if shape.verb == "TRUNCATE":
-            return Effect(EffectKind.REMOVE, None)
+            return EMPTIES
         case _:
             pass
     return None
