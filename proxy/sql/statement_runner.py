@@ -48,7 +48,7 @@ from streamfrom.sqlparse_ext.session.inline_functions import inline
 from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
 from streamfrom.sqlparse_ext.text.identifiers import literal
-from streamfrom.sqlparse_ext.writes.message_effects import EMPTIES, UNKNOWN
+from streamfrom.sqlparse_ext.writes.message_effects import UNKNOWN
 
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ class StatementRunner:
         if leaves and await has_database(view.runtimes[0], view.database):
             # A connection that stays the session's own has none afterwards only if it is in it.
             database = view.database
-        if statement.shape.verb == "TRUNCATE" and view.schema is None:
+        if view.schema is None:
             await self._show_leases(view, place.statement.shape)
         result = await run_everywhere(
             self._executor, self._state, database, view.runtimes, place.statement
@@ -329,11 +329,11 @@ class StatementRunner:
         ]
 
     async def _show_leases(self, view: View, shape: Shape) -> None:
-        """Write the leases of a queue that is about to be emptied, as `Effect.needs_leases` says why."""
+        """Write the leases of the queues that a definition changes: it may empty them, or a partition of them."""
         for table in shape.tables:
             if self._context.registry.table(view.keyspace.name, table.name) is not None:
                 for runtime in view.runtimes:
-                    await self.routed.show_leases(runtime, table.name, EMPTIES)
+                    await self.routed.show_leases(runtime, table.name, UNKNOWN)
 
     async def _defined(self, view: View, shape: Shape) -> None:
         """Have read what a DDL statement has changed; its rows, too, as it may have put others into a queue."""

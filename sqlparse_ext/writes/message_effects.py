@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANY_TABLE",
-    "EMPTIES",
     "STANDS_ALONE",
     "UNKNOWN",
     "Effect",
@@ -101,8 +100,8 @@ class Effect:
     def needs_leases(self) -> bool:
         """Return whether the rows that it changes must show before that they were sent.
 
-        An id that a removal does not name may be inserted again before anything else shows that it was free: what then distinguishes
-        the new row from the old one is that it shows no lease.
+        An id that a removal does not name may be inserted again before a look at the rows finds it gone. Only that it shows no
+        lease distinguishes the new row from the old one.
         """
         return self.kind in _RESCHEDULES or (
             self.kind is EffectKind.REMOVE and self.ids is None
@@ -119,7 +118,6 @@ class Effect:
 
 # Any row may have changed in any way: the table has to be read.
 UNKNOWN: Final = Effect(EffectKind.UNKNOWN, None)
-EMPTIES: Final = Effect(EffectKind.REMOVE, None)
 
 
 def together(effects: Sequence[Effect]) -> Effect | None:
@@ -152,7 +150,7 @@ def effect(statement: Statement, facts: TableFacts) -> Effect | None:
         case Kind.LOAD:
             return Effect(EffectKind.NEW, None)
         case Kind.DDL if shape.verb == "TRUNCATE":
-            return EMPTIES
+            return Effect(EffectKind.REMOVE, None)
         case _:
             pass
     return None

@@ -1,6 +1,7 @@
 """STREAM … LIMIT n [WAIT s]: an answer that ends, for any driver and over one connection."""
 
 import time
+from contextlib import suppress
 from typing import Any
 
 import pymysql
@@ -44,9 +45,18 @@ def test_one_connection_takes_acks_and_takes_again(queue: Queue) -> None:
     assert rows(connection, "SELECT 1") == ((1,),)
 
 
-@pytest.mark.parametrize("emptied", ["DELETE FROM my_message", "TRUNCATE my_message"])
+@pytest.mark.parametrize(
+    "emptied",
+    [
+        "DELETE FROM my_message",
+        "TRUNCATE my_message",
+        "ALTER TABLE my_message TRUNCATE PARTITION ALL",
+    ],
+)
 def test_an_emptied_queue_takes_the_same_ids_again(queue: Queue, emptied: str) -> None:
     connection = queue.create(more=",vt_ack_wait=600,vt_lease_delay=60")
+    if "PARTITION" in emptied:
+        run(connection, "ALTER TABLE my_message PARTITION BY KEY (id) PARTITIONS 2")
     insert_all(connection, range(1, 4))
     assert taken(connection, 3) == [1, 2, 3]
     run(connection, emptied)
@@ -58,6 +68,19 @@ def test_an_emptied_queue_takes_the_same_ids_again(queue: Queue, emptied: str) -
         return again == {1, 2, 3}
 
     eventually(is_whole)
+
+
+@pytest.mark.parametrize(
+    "sql", ["BEGIN; DELETE FROM my_message; ROLLBACK", "ALTER TABLE my_message ADD id INT"]
+)
+def test_rows_show_their_leases_before_their_ids_may_come_again(queue: Queue, sql: str) -> None:
+    connection = queue.create(more=",vt_ack_wait=600,vt_lease_delay=60")
+    insert_all(connection, range(1, 4))
+    assert taken(connection, 3) == [1, 2, 3]
+    with suppress(pymysql.err.OperationalError):  # a column twice: the queue is not read again
+        for each in sql.split("; "):
+            run(connection, each)
+    assert rows(connection, "SELECT epoch FROM my_message") == ((1,),) * 3
 
 
 def test_what_it_gave_is_held_by_its_lease_whatever_becomes_of_the_connection(queue):
