@@ -2,8 +2,8 @@
 
 A class there and a message here that have the same name and fields are one (`fields_codec`).
 
-Each member says which protocol it speaks (`PROTOCOL`, one more with each message that comes after release 0.1), so that a later version can
-keep from it what it does not know; what comes nevertheless is skipped.
+Each member says which protocol it speaks (`PROTOCOL`, one more with each message that comes after release 0.1), so that a later
+version can keep from it what it does not know; what comes nevertheless is skipped.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ The first way that fits is taken:
 |            | at most IDS_MAX ids                                       |                         |                                        |
 | ALONE      | all others                                                | by the server           | the statement itself                   |
 
-EARLY and TOGETHER are for acks on the hot path, which `fast_path` offers to `AckDesk.offer`; it also finds out what cannot
-answer at once and has to go the long way. There `routed_statements` offers it to `AckDesk.offer_elsewhere`. An ack that goes the
-long way for another reason, such as a text of more than 32 KB, goes ELSEWHERE or ALONE.
+`fast_path` offers acks on the hot path to `AckDesk.offer`, which takes them EARLY or TOGETHER. `routed_statements` offers those on
+the long way to `AckDesk.offer_elsewhere`. So an ack that goes the long way, because its text has more than 32 KB, say, goes
+ELSEWHERE or ALONE.
 
 All but ALONE are for an ack that does nothing else, names its messages, and that another connection may write
 (`SessionRights.ack_for_others`): it is committed at once, and the session's account may acknowledge. TOGETHER is

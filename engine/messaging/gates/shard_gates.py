@@ -11,8 +11,9 @@ A gate lets so many through as it has room for; the narrowest one counts:
 |                   | former dispatcher has in flight is not read yet      | finds one gone                                  |
 | `rate_limit`      | `vt_max_rate`                                        | when the next one is earned                     |
 | strict order      | the message before is not done (`order.key_order`)   | with its ack, or at the end of its lease        |
-| no stream         | each is full, has its socket busy, gathers room, or  | with an ack, or when the socket is free         |
-|                   | named other keys (`dispatch.receivers`)              |                                                 |
+
+Nothing goes either while no stream can take it (`dispatch.receivers`): each is full, its socket is busy, it waits for more room, or
+it named other keys.
 
 One message alone waits, though others go, where its row is refused (`set_aside`), where it is locked (the
 queue tries it again), where others of its key go first (`order.key_order`), where members of its group are not done

@@ -6,13 +6,14 @@
 | written`, `vt_max_in_flight` or a group           |                                                                     |
 | of a first delivery                               | `vt_lease_delay` after it was sent, unless its ack came before      |
 | one that progress has made longer                 | before its row is due (`streams.stream_order`)                      |
-| any of the last two                               | at once: before a statement changes the row, when its stream's      |
+| any of the last two                               | at once: before a reschedule, a heartbeat, or what frees ids that   |
+|                                                   | it does not name (`Effect.needs_leases`); when its stream's         |
 |                                                   | connection has ended, when the table ends or the clock is set back, |
 |                                                   | and if they are more than half of a cache                           |
 | one whose row is locked                           | 250 ms later; one that the server refuses, when `gates.set_aside`   |
 |                                                   | tries it again                                                      |
-| what is not written when another member takes over | never: that one sends the message again. A member that is elected    |
-|                                                    | again knows what it sent, and writes it                             |
+| what is not written when another member takes     | never: that one sends the message again. A member that is elected   |
+| over                                              | again knows what it sent, and writes it                             |
 
 `engine.messaging.leases.lease_writes` has the statement.
 

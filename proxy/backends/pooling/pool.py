@@ -448,6 +448,7 @@ class Pool:
             error = PoolTimeout(self._keyspace, self._shard, self.timeout_s)
             self._on_timeout(error)
             limit = self._limited.get(waiter.owner.account)
+            # Raised for several waiters, an error would gather their tracebacks.
             waiter.failed(error if limit is None else limit.error.with_traceback(None))
         self._serve()
         # An account whose time has come without a waiter asks when it has one.
