@@ -9,15 +9,13 @@ does not end.
 import asyncio
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import Final, Self, cast
 
 from bench.fleet import LabError
 from streamfrom.proxy.wire.codec import read_lenenc_int
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HOST: Final = "127.0.0.1"
 Row = tuple[bytes | None, ...]

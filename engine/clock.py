@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
 
 
 class Clock(Protocol):

@@ -7,6 +7,7 @@ import errno
 import socket
 import stat
 from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,6 @@ from streamfrom.proxy.net import Link, Owner
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Sequence
 
 
 log = structlog.get_logger()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,6 @@ from streamfrom.engine.sharding.queue_vschema import with_queues
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.sqlparse_ext.stored_forms import ColumnType

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from streamfrom.proxy.config.toml_values import ConfigError, read_bytes
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.proxy.config.file import TlsSettings
 
 

@@ -8,6 +8,7 @@ the log and SHOW VSCHEMA KEYSPACES say why, and the one in force stays.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -19,7 +20,6 @@ from streamfrom.proxy.config.toml_values import ConfigError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from streamfrom.engine.sharding.keyspace import Keyspace

@@ -3,6 +3,7 @@
 The driver itself would make a Python object of each value, which takes longer than all the rest.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pymysql
@@ -13,8 +14,6 @@ from streamfrom.spark.text_rows import ROOM_BYTES, MalformedRowsError, TextRows
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     import pyarrow as pa
 
 READ_BYTES: Final = 1 << 18

@@ -9,6 +9,7 @@ Which shard owns how many rows::
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa  # noqa: TC002 - Spark reads the types of a UDF when it is made
@@ -18,8 +19,6 @@ from streamfrom.spark.keyspace_ids import Shards, keyspace_ids
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import Column
 
 

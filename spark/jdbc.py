@@ -12,6 +12,7 @@ literals then, and a filter on a string finds nothing, without an error.
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,8 +25,6 @@ from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from pyspark.sql import DataFrame, SparkSession
 
 DEBIAN_JAR: Final = Path("/usr/share/java/mariadb-java-client.jar")

@@ -8,6 +8,7 @@ Measured on one core: `hash` and `xxhash` 8 million ids a second, `binary_md5` 3
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -21,8 +22,6 @@ from streamfrom.spark.vindex_hash_des import encrypt
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from numpy.typing import NDArray
 
 # Key ranges are compared by so many bytes, which is more than anybody splits by.

@@ -6,6 +6,7 @@ import re
 import shutil
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +17,6 @@ from streamfrom.spark.errors import RequestError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import SparkSession
 
 # spark-submit sets it in the processes that it starts.

@@ -6,6 +6,7 @@ received. That is twenty times as fast as value by value. Formats: the MySQL cli
 more than 16 MB".
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,8 +16,6 @@ from streamfrom.spark.packets import HEADER_BYTES, LONGEST_BYTES, packet_starts
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from streamfrom.spark.packets import Places

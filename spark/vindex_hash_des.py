@@ -7,14 +7,13 @@ inputs overlap by two. The constants are those of FIPS 46-3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 _ROUNDS: Final = 16

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
@@ -20,8 +21,6 @@ from streamfrom.sqlparse_ext.literal_values import Bits, HexString, Number
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.sqlparse_ext.statements import Value
 
 Stored = int | bytes | Number

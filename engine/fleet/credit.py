@@ -10,14 +10,13 @@ bytes, but by what the client took and not by what some buffer took.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import EngineError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.engine.messaging.table.message import ClaimedRow
 
 

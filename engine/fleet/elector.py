@@ -10,6 +10,7 @@ import asyncio
 import logging
 import secrets
 from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -61,8 +62,6 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
-
     from streamfrom.engine.fleet.directory import DirectoryRead, MemberDifferences
     from streamfrom.engine.fleet.election import ElectionAction, ElectionEvent
 

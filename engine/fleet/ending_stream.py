@@ -6,12 +6,11 @@ when all dispatchers have given what was due; once the first row has come, none 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from streamfrom.engine.messaging.table.message import ClientReceiver, RowOfStream
     from streamfrom.sqlparse_ext.errors import StreamfromError
 

@@ -8,6 +8,7 @@ to the registry (`elected`, `deposed`, `served_elsewhere`), to the streams of th
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,8 +20,6 @@ from streamfrom.engine.fleet.streams_for_members import StreamsForMembers
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
-
     from streamfrom.engine.fleet.peer_link import (
         FromDispatcher,
         LinkHearer,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Protocol
@@ -12,8 +13,6 @@ from streamfrom.engine.fleet.peer_link import RequestDone
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.ending_stream import EndingStream
     from streamfrom.engine.fleet.peer_link import (

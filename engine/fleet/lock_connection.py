@@ -16,6 +16,7 @@ no member from dispatching. So of two connections of the shards' account one dis
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -27,8 +28,6 @@ from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamfrom.engine.messaging.store.conversation import Conversation
 
 

@@ -11,6 +11,7 @@ The transport turns messages, which are plain values, into bytes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
@@ -18,8 +19,6 @@ from streamfrom.engine.messaging.streams.prefetch_window import FIRST
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.messaging.dispatch.events import TableEvent
     from streamfrom.engine.sharding.keyspace import ShardName

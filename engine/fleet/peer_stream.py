@@ -6,6 +6,7 @@ client its rows go into the client's own receiver, together with those that are 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -25,8 +26,6 @@ from streamfrom.engine.messaging.table.message import PeerRow, receiver_numbers
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from streamfrom.engine.fleet.peer_link import FromDispatcher, OpenStream
     from streamfrom.engine.messaging.table.message import ClaimedRow, Receiver, RowOfStream
     from streamfrom.engine.sharding.keyspace import ShardName

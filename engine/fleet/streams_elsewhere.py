@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final, Protocol, assert_never
@@ -47,8 +48,6 @@ from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.messaging.shell.dispatcher_here import DispatcherHere
     from streamfrom.engine.messaging.table.message import ClientReceiver, Receiver, RowOfStream

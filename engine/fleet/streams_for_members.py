@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.errors import StoreError, TableNotFound
@@ -31,8 +32,6 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import FromDispatcher, PeerLink, ToDispatcher
     from streamfrom.engine.messaging.shell.registry import Registry

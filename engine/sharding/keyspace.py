@@ -8,6 +8,7 @@ the least and an empty end beyond the greatest. Trailing zero bytes do not count
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -15,8 +16,6 @@ from streamfrom.engine.errors import KeyspaceError, TargetError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.engine.sharding.vschema import VindexSpec, VSchema
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeGuard
 
 from streamfrom.engine.errors import VindexError
@@ -13,8 +14,6 @@ from streamfrom.engine.sharding.vindex import Vindex, make_vindex
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from streamfrom.sqlparse_ext.statements import Value
 
 

@@ -7,6 +7,7 @@ words of the errors are those of Vitess's tablets (`query_executor.go`, execNext
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +15,6 @@ from streamfrom.engine.errors import SequenceError, VschemaError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
 from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
@@ -20,8 +21,6 @@ from streamfrom.sqlparse_ext.literal_values import Number
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from streamfrom.sqlparse_ext.statements import Value
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -18,8 +19,6 @@ from streamfrom.sqlparse_ext.stored_forms import ColumnType, StoredForm, stored_
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamfrom.engine.sharding.multicolumn_vindex import MultiColumnVindex
 
 

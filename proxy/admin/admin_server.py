@@ -8,6 +8,7 @@ shows what `/api` returns to the users of the configuration (`admin_gate`), to e
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -42,7 +43,6 @@ from streamfrom.proxy.status.turns import in_turns
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Awaitable, Callable, Sequence
 
     from streamfrom.engine.messaging.figures.figures import QueueFigures
     from streamfrom.proxy.admin.overview import Record

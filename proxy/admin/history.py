@@ -6,6 +6,7 @@ A sample takes 72 bytes, so an hour of a queue 26 kB, and QUEUES_MAX of them 26 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from itertools import pairwise
 from math import isnan, nan
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -14,8 +15,6 @@ from streamfrom.engine.messaging.table.counters import Counters, Histogram
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from streamfrom.engine.messaging.figures.figures import QueueFigures
 
 

@@ -6,6 +6,7 @@ queues on 16 shards are some ten thousand lines, and by shard they were 160,000.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
@@ -15,8 +16,6 @@ from streamfrom.proxy.status.queue_figures import FIGURES, QueueLook, Unit
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from streamfrom.engine.messaging.figures.figures import QueueFigures, StreamFigures
     from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -14,8 +15,6 @@ from streamfrom.proxy.status.status_rows import TABLES, StatusRow, queue_rows
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.messaging.figures.figures import QueueFigures
     from streamfrom.proxy.config.file import Server

@@ -6,6 +6,7 @@ decide, the dispatchers hear of it, and what holds for the statement holds here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -18,8 +19,6 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.proxy.wire.resultset import Ok
 

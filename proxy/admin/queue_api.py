@@ -14,6 +14,7 @@ All that match is done some at a time, a request each: what is done stays done w
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,8 +41,6 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.status.status_source import Viewer
 

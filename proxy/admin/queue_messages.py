@@ -10,6 +10,7 @@ import asyncio
 import base64
 import json
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from heapq import nsmallest
@@ -38,8 +39,6 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from streamfrom.engine.messaging.leases.leases import Lease, Leases
     from streamfrom.engine.messaging.upkeep.peek import PeekRow, Ways
     from streamfrom.proxy.backends.account import Account

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,6 @@ from streamfrom.proxy.wire.login.auth import Credentials
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from streamfrom.proxy.app.disconnection import Disconnection
     from streamfrom.proxy.backends.shard_servers import ShardServers
     from streamfrom.proxy.rsa import ServerKey

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -13,8 +14,6 @@ from streamfrom.proxy.errors import AccountChanged, ServerShutdown, ShutdownUnan
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.config.file import Server
     from streamfrom.proxy.sessions.services import Peer

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -36,8 +37,6 @@ from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailabl
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from streamfrom.proxy.config.file import Config
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +24,6 @@ from streamfrom.proxy.status.fleet_figures import MembersFigures
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from streamfrom.engine.fleet.peer_link import (
         FromDispatcher,
         LinkHearer,

@@ -8,6 +8,7 @@ nothing (`DiscardedAnswer`).
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from streamfrom.proxy.wire.prepare_response import PrepareReader
@@ -16,7 +17,6 @@ from streamfrom.proxy.wire.response import RowCollector
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
 
     from streamfrom.proxy.errors import BackendLost
     from streamfrom.proxy.net import Link

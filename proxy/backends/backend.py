@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -31,8 +32,6 @@ from streamfrom.proxy.wire.constants import TrackerKind
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.answer_readers import AnswerReader, BufferedAnswer
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics

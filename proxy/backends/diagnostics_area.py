@@ -6,13 +6,13 @@ A connection that goes to another session fills a `LastDiagnostics` for the sess
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Sequence
 
 
 class CarriedFoundRows(int):

@@ -14,6 +14,7 @@ have had alone.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.messaging.acks.ack_writes import acknowledge
@@ -32,8 +33,6 @@ from streamfrom.proxy.wire.commands import query
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
     from streamfrom.proxy.backends.pooling.pool import Pool

@@ -8,14 +8,13 @@ a KILL is needed most, and the last one is kept.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError, ProxyError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from structlog.typing import FilteringBoundLogger
 
     from streamfrom.proxy.backends.account import Account

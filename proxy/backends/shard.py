@@ -8,6 +8,7 @@ survive a restart or a failover.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,6 @@ from streamfrom.proxy.errors import BackendError, BackendUnavailable
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.group_commit import GroupCommit

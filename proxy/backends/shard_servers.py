@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -11,8 +12,6 @@ from streamfrom.proxy.backends.shard import ShardRuntime
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from streamfrom.proxy.config.file import Config, Server, ShardConfig
 
 

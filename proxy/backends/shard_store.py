@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -27,8 +28,6 @@ from streamfrom.proxy.errors import BackendError, BackendLost, ProxyError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.fleet.elector import Elector
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreQuery

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
@@ -59,8 +60,6 @@ from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.engine.sharding.vschema import ColumnVindex
 

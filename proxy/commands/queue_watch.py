@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -20,8 +21,6 @@ from streamfrom.proxy.status.terminal_tables import StatusRecord, TableSample, t
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
-
     from streamfrom.proxy.config.dsn import Dsn
 
     Ask = Callable[[], Awaitable[list[StatusRecord]]]

@@ -12,6 +12,7 @@ import sys
 import termios
 import time
 import tty
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -22,8 +23,6 @@ from streamfrom.proxy.status.top_screen import DOWN, QUIT, TOP, UP, TopScreen
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from rich.console import Console
 
     from streamfrom.proxy.commands.queue_watch import Ask

@@ -5,6 +5,7 @@ Some keys count at once, such as limits and users; the others, such as addresses
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 
@@ -12,8 +13,6 @@ from streamfrom.proxy.config.file import Config, Server, User
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamfrom.proxy.config.keyspaces import KeyspaceConfig
 
 

@@ -10,6 +10,7 @@ other way in the middle of an answer (`Attempt.file`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from streamfrom.proxy.execution.reply import INTERRUPTED, Reply
@@ -19,8 +20,6 @@ from streamfrom.proxy.wire.framing import frames
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.errors import BackendLost

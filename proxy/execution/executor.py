@@ -10,6 +10,7 @@ session left state there that nothing else can rebuild) or gives it back.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -41,8 +42,6 @@ from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics

@@ -7,6 +7,7 @@ The rest of the packet is the client's own. It always holds the parameter types,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.proxy.errors import NoOpenCursor
@@ -22,8 +23,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.statement_ids import StatementKey
 

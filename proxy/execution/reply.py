@@ -6,6 +6,7 @@ answers in it: every one but the last says that more follow, and the sequence nu
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -26,8 +27,6 @@ from streamfrom.proxy.wire.resultset import (
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.wire.resultset import ColumnDefinition

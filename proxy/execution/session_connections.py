@@ -7,6 +7,7 @@ session are in `branches`. The connection that runs a statement is in `_active`,
 from __future__ import annotations
 
 import sys
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from streamfrom.proxy.backends.pooling.connection_handover import (
@@ -27,7 +28,6 @@ from streamfrom.sqlparse_ext.statements import Kind, Shape
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable, Coroutine
 
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend

@@ -7,6 +7,7 @@ in a SELECT, advisory locks, `LOCK TABLES`, one-shot `SET TRANSACTION`, HANDLER,
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,8 +25,6 @@ from streamfrom.sqlparse_ext.writes.hidden_writes import WRITES, runs_unseen
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows
@@ -23,8 +24,6 @@ from streamfrom.sqlparse_ext.writes.hidden_writes import runs_unseen
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.session_state import SessionState

@@ -13,6 +13,7 @@ quietly run outside the transaction that it believes to be in.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.errors import (
@@ -35,8 +36,6 @@ from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE, UNKNOWN, E
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites

@@ -7,6 +7,7 @@ refused.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.pooling.connection_handover import take_diagnostics
@@ -29,8 +30,6 @@ from streamfrom.sqlparse_ext.statements import Kind, Shape
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.transaction import Branches

@@ -15,14 +15,13 @@ A `OneOfCodec` knows classes by their names: ``OpenStream`` is the field ``open_
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from google.protobuf.descriptor import FieldDescriptor
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from google.protobuf.message import Message
 
 

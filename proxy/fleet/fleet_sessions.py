@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
@@ -15,8 +16,6 @@ from streamfrom.proxy.sessions.local_sessions import LocalSessions, end
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     import grpc
     import grpc.aio
 

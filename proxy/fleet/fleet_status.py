@@ -7,6 +7,7 @@ not know the question, so a member that hangs holds up no client.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,8 +30,6 @@ from streamfrom.proxy.status.turns import in_turns
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import grpc
 
     from streamfrom.engine.clock import Clock

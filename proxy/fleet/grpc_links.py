@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
@@ -31,8 +32,6 @@ from streamfrom.proxy.grpc_port import PING_TIMEOUT_MS, SERVER_OPTIONS, GrpcPort
 
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
-
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import FromDispatcher, LinkHearer, ToDispatcher
     from streamfrom.proxy.fleet.member_certificate import MemberCertificate

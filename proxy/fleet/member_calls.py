@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import grpc
@@ -12,8 +13,6 @@ from streamfrom.proxy.fleet.grpc_links import SERVICE
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from google.protobuf.message import Message
 
     from streamfrom.engine.fleet.directory import Member

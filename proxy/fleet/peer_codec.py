@@ -8,6 +8,7 @@ version can keep from it what it does not know; what comes nevertheless is skipp
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeVar, get_args
 
 from google.protobuf.message import DecodeError
@@ -20,8 +21,6 @@ from streamfrom.proxy.fleet.fields_codec import FieldCodec, FieldsCodec, OneOfCo
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.engine.sharding.keyspace import ShardName
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table.table_settings import MARK, settings_of
@@ -15,8 +16,6 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, text_lite
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.sqlparse_ext.statements import TableRef
 
 _OF_DEATH: Final = {

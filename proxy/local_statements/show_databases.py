@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.local_statements.like_patterns import like, pattern_text
@@ -13,8 +14,6 @@ from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from streamfrom.engine.sharding.keyspace import Keyspace
 
 

@@ -6,6 +6,7 @@ role admin sees all; those are the ones it may end with KILL.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +15,6 @@ from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from streamfrom.sqlparse_ext.statements import Shape
 
 # https://dev.mysql.com/doc/refman/8.4/en/show-processlist.html

@@ -5,6 +5,7 @@ As in Vitess LIKE chooses, tablets by their host's name, and WHERE does not.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.local_statements.like_patterns import like
@@ -12,8 +13,6 @@ from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
@@ -9,8 +10,6 @@ from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.sqlparse_ext.statements import Shape, TableRef
 

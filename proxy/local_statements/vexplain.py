@@ -10,6 +10,7 @@ shards these name, and `Queries` what each is sent where that differs.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.routing.routes import (
@@ -29,8 +30,6 @@ from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Shape, Statement,
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
     from streamfrom.proxy.routing.routes import Route
 

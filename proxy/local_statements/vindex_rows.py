@@ -6,6 +6,7 @@ vindex reads like a table in the keyspace whose vschema has it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
@@ -20,8 +21,6 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.engine.sharding.vschema import VindexSpec
     from streamfrom.sqlparse_ext.statements import Shape, Statement, Value

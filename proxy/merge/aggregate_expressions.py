@@ -14,6 +14,7 @@ An AVG is the one value that is more than what can be seen of it (`averages`).
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -28,8 +29,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.proxy.merge.group_by import Grouping
     from streamfrom.proxy.merge.shard_texts import Texts
 

@@ -9,6 +9,7 @@ server announces, a group without values is NULL.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -17,8 +18,6 @@ from streamfrom.proxy.wire.constants import FieldType
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 

@@ -8,6 +8,7 @@ definition that the server gives for the expression.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, auto
@@ -18,8 +19,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 

@@ -7,6 +7,7 @@ values of the others are remembered until the group is complete, in bounded memo
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +15,6 @@ from streamfrom.proxy.errors import DistinctTooLarge
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from streamfrom.proxy.merge.ordered_merge import SortKey
 
 

@@ -7,6 +7,7 @@ computed, unless what is computed decides which these are.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.errors import MergeTooLarge
@@ -18,8 +19,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from streamfrom.proxy.merge.aggregate_expressions import Computation, Computed
     from streamfrom.proxy.merge.group_merge import GroupsMerge, Test
     from streamfrom.proxy.merge.ordered_merge import LimitWindow

@@ -6,6 +6,7 @@ or ORDER BY look at. What cannot be put together from the shards' parts is Unsup
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.merge.group_concat import Listed
@@ -16,8 +17,6 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.proxy.merge.shard_texts import Texts
     from streamfrom.proxy.wire.resultset import ColumnDefinition
     from streamfrom.sqlparse_ext.selects.select_ast import (

@@ -8,14 +8,13 @@ a NULL is ordered by: servers compare what its place in memory happens to hold.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from streamfrom.proxy.merge.aggregates import Row
     from streamfrom.proxy.merge.comparison import Component
     from streamfrom.proxy.merge.shard_texts import Texts

@@ -7,6 +7,7 @@ that, and with a LIMIT only the groups that it lets through are kept.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from heapq import merge
@@ -22,8 +23,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from streamfrom.proxy.merge.distinct import Distinct
 
 

@@ -11,6 +11,7 @@ ones of several shards stand side by side. With DISTINCT y next to it, it gives 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.aggregate_expressions import Computation
@@ -43,8 +44,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from streamfrom.proxy.merge.aggregates import Accumulator
     from streamfrom.proxy.merge.comparison import Component
     from streamfrom.proxy.merge.shard_texts import Texts

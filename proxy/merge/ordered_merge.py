@@ -7,6 +7,7 @@ counted (`waiting_bytes`), and the reader stops a server whose rows pile up.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.wire.codec import read_lenenc_int
@@ -14,8 +15,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from streamfrom.proxy.merge.comparison import Component
 
 

@@ -6,6 +6,7 @@ is, in the memory that this takes, and no row of it leaves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.merge.expression_merge import ComputedMerge
@@ -13,8 +14,6 @@ from streamfrom.proxy.wire.resultset import ColumnDefinition, text_row
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.proxy.merge.group_merge import GroupsMerge
     from streamfrom.proxy.merge.group_query import GroupsQuery
     from streamfrom.proxy.merge.row_merge import RowsMerge, RowsQuery

@@ -8,6 +8,7 @@ DOUBLE(12,3) three behind the point.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.comparison import Comparison, comparison_of, exactly, loses_digits
@@ -20,8 +21,6 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.proxy.merge.comparison import ColumnKey
     from streamfrom.proxy.merge.shard_texts import Texts
     from streamfrom.sqlparse_ext.selects.select_ast import Expression, OrderItem

@@ -6,6 +6,7 @@ is, and put where it is needed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -17,8 +18,6 @@ from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from streamfrom.proxy.wire.resultset import ColumnDefinition
     from streamfrom.sqlparse_ext.selects.derived import Union
     from streamfrom.sqlparse_ext.selects.select_ast import (

@@ -6,6 +6,7 @@ that the client's statement has on one server.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.shard_texts import check_names
@@ -20,8 +21,6 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 

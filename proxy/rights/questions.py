@@ -17,6 +17,7 @@ no SELECT, and `sql_safe_updates` allows it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -25,8 +26,6 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.sqlparse_ext.statements import Shape
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.errors import MissingVindexColumn
@@ -13,8 +14,6 @@ from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.routing.row_routing import RowRouting
     from streamfrom.proxy.routing.vschema_tables import VschemaTables

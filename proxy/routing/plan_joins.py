@@ -10,6 +10,7 @@ refused, and left to `plan_two_stage`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,8 +23,6 @@ from streamfrom.sqlparse_ext.statements import Kind, Operand, Shape, Statement, 
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.routing.row_routing import RowRouting
     from streamfrom.proxy.routing.vschema_tables import VschemaTables

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -13,8 +14,6 @@ from streamfrom.sqlparse_ext.statements import Shape, TableRef, Uses
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.routing.vschema_tables import VschemaTables
     from streamfrom.sqlparse_ext.selects.select_ast import Expression, Select

@@ -9,6 +9,7 @@ then take their places, and the first shard answers the rest.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.routing.plan_joins import JoinPlanner
@@ -20,8 +21,6 @@ from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, Uses
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.proxy.routing.vschema_tables import VschemaTables
     from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects
 

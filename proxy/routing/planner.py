@@ -10,6 +10,7 @@ a way that is not exact, is refused with `unsupported: …` rather than answered
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -40,8 +41,6 @@ from streamfrom.sqlparse_ext.writes.row_limit import limit_of, rows_max
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 
 

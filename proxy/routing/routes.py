@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.sqlparse_ext.selects.derived import Counted, Union
     from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects

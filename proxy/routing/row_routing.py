@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Final, cast
@@ -15,8 +16,6 @@ from streamfrom.sqlparse_ext.writes.insert_gaps import keeps_shard
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from streamfrom.engine.sharding.vindex import Vindex
     from streamfrom.engine.sharding.vschema import ColumnVindex
 

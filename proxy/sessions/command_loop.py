@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.errors import (
@@ -32,8 +33,6 @@ from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
     from structlog.typing import FilteringBoundLogger
 
     from streamfrom.proxy.backends.shard import ShardRuntime

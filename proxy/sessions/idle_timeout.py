@@ -10,6 +10,7 @@ and finds that the client has sent something meanwhile is set for the rest of th
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.errors import IdleTooLong
@@ -17,8 +18,6 @@ from streamfrom.proxy.wire.server_connection import ServerConnection, refusal
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from structlog.typing import FilteringBoundLogger
 
     from streamfrom.proxy.net import Link

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,6 @@ from streamfrom.proxy.errors import NoSuchThread, NotOwner, QueryInterrupted
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.sessions.asker import Asker
     from streamfrom.proxy.sessions.services import Peer

@@ -14,6 +14,7 @@ Every refusal of a login is sent here, and the connection closed behind it:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.config.file import Role, User
@@ -29,8 +30,6 @@ from streamfrom.proxy.wire.server_connection import Event, ServerConnection, ref
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
     from structlog.typing import FilteringBoundLogger
 
     from streamfrom.proxy.net import Link

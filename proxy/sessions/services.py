@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,7 +13,6 @@ from streamfrom.proxy.log import SparingLog
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Coroutine, Mapping
     from concurrent.futures import ThreadPoolExecutor
 
     from streamfrom.engine.clock import Clock

@@ -8,12 +8,11 @@ itself at most, and never by more than SWEEP_S_MAX.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamfrom.proxy.sessions.services import Peer
 
 

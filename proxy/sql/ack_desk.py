@@ -23,6 +23,7 @@ answered are written (`registry.here.awaits_acks`).
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -37,8 +38,6 @@ from streamfrom.sqlparse_ext.writes.message_effects import STANDS_ALONE, Effect,
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend

@@ -9,6 +9,7 @@ On a message table the effect of each row on messages is worked out, as for a si
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -30,8 +31,6 @@ from streamfrom.sqlparse_ext.writes.message_effects import Effect, together
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.prepared_commands import PreparedCommands

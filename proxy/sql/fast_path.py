@@ -10,6 +10,7 @@ for each shape, session or connection what can be worked out there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.execution.attempt import Attempt
@@ -31,8 +32,6 @@ from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.prepared_statements import PreparedStatements

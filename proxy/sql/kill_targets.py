@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.errors import NoSuchThread
@@ -14,8 +15,6 @@ from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
 

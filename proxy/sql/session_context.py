@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import Server, User

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -19,8 +20,6 @@ from streamfrom.sqlparse_ext.writes.early_ack import early_moment
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.executor import Executor

@@ -7,6 +7,7 @@ begins with the handler of each kind.
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import EmptyQuery, LocalDataDisabled
@@ -52,8 +53,6 @@ from streamfrom.sqlparse_ext.writes.message_effects import UNKNOWN
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext

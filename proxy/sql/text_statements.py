@@ -6,6 +6,7 @@ text. An execution puts the values of the variables into the text, so that they 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.backends.session_variables import MULTIBYTE_CHARSETS, TRACKED
@@ -34,8 +35,6 @@ from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext

@@ -6,6 +6,7 @@ over several shards `proxy.execution.transaction` keeps the branches.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.errors import NoSuchSavepoint
@@ -16,8 +17,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.routed_statements import RoutedStatements
     from streamfrom.proxy.sql.session_context import SessionContext

@@ -7,6 +7,7 @@ the dispatchers of its shards have sent to it and know it to hold.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from streamfrom.engine.messaging.table.counters import Counters
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from streamfrom.engine.messaging.figures.figures import (
         QueueFigures,
         SetAsideFigures,

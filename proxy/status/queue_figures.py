@@ -5,6 +5,7 @@ The columns of `streamfrom.queues`, the metrics, the tables of a terminal and of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -12,8 +13,6 @@ from streamfrom.engine.messaging.table.message import AUTO
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.engine.messaging.figures.figures import QueueFigures
 
 Number: TypeAlias = int | float | None

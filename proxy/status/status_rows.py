@@ -5,6 +5,7 @@ Times are given as ages in seconds, which need no clock and no time zone to be c
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -15,8 +16,6 @@ from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.messaging.figures.figures import (
         QueueFigures,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -23,8 +24,6 @@ from streamfrom.proxy.status.turns import in_turns
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.figures.figures import (
         QueueFigures,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -9,8 +10,6 @@ from streamfrom.proxy.status.terminal_tables import VIEWS, TableSample, table_li
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.proxy.status.terminal_tables import StatusRecord, TerminalColumn
 
 UP, DOWN, TOP = "\x1b[A", "\x1b[B", "\x1b[H"

@@ -13,6 +13,7 @@ then left is finished by `proxy.twophase.recovery`, of this proxy or another one
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,8 +34,6 @@ from streamfrom.proxy.wire.constants import Status
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
-
     from streamfrom.engine.clock import Clock
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime

@@ -10,6 +10,7 @@ of it: next to the id is the database that it is for, and the copy of a database
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +21,6 @@ from streamfrom.proxy.twophase.xid import GlobalId
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from streamfrom.proxy.backends.shard import ShardRuntime
 
 

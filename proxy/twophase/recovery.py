@@ -8,6 +8,7 @@ what is to do. Several proxies may do the same work at the same time; the second
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -21,8 +22,6 @@ from streamfrom.proxy.twophase.xid import Xid, recovered
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.proxy.backends.shard import ShardRuntime
 
 

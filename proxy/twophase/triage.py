@@ -9,13 +9,12 @@ may be prepared again when its server is back.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from streamfrom.proxy.twophase.xid import GlobalId, Xid
 
 

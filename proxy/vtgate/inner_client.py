@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -21,8 +22,6 @@ from streamfrom.proxy.wire.row_collector import RowCollector
 
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.wire.resultset import Ok
 

@@ -6,6 +6,7 @@ Vitess's static authentication sends them, and ends with the call.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import grpc
@@ -31,8 +32,6 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.proxy.tls import ServerTls
     from streamfrom.proxy.vtgate.inner_client import Accept
 

@@ -10,6 +10,7 @@ statements, whichever client they are for. The text of a FLOAT has six digits on
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -22,7 +23,6 @@ from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from struct import Struct
 
 

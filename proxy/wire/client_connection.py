@@ -10,6 +10,7 @@ connection always include ``BACKEND_NEEDS``, whatever flags the clients have.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
@@ -36,8 +37,6 @@ from streamfrom.proxy.wire.resultset import parse_err, parse_ok
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamfrom.proxy.wire.login.handshake import Greeting
 
 

@@ -12,6 +12,7 @@ packet that begins with 0xFE behind the rows, session state inside it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
@@ -32,8 +33,6 @@ from streamfrom.proxy.wire.resultset import ok_packet, parse_err, parse_ok, pars
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.proxy.wire.resultset import Err, Ok, Tracker
 
 

@@ -13,6 +13,7 @@ Two rules are those of the servers, and not of the manual:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import Struct, error as StructError
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -33,8 +34,6 @@ from streamfrom.proxy.wire.framing import frame, frames
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 

@@ -16,6 +16,7 @@ and the one way there leads through an ``Authenticated``.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -45,8 +46,6 @@ from streamfrom.proxy.wire.resultset import error_packet, ok_packet
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
-
     from streamfrom.proxy.wire.login.auth import Authenticator, Step
     from streamfrom.proxy.wire.login.handshake import Greeting, LoginRequest
     from streamfrom.sqlparse_ext.errors import StreamfromError

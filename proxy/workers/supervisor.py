@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -26,7 +27,6 @@ from streamfrom.proxy.workers.worker_seat import HURRY, READY, WorkerSeat
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
-    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from streamfrom.proxy.config.file import Config

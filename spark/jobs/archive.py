@@ -6,6 +6,7 @@ published files, and only while they are still acknowledged in the window, so no
 not archived. A row whose acknowledgement was committed after it was looked for stays, and is counted.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -51,7 +52,6 @@ from streamfrom.spark.session import SPARK_ERRORS
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 

@@ -1,11 +1,10 @@
 """A function over the rows of a frame, whatever its columns are called."""
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     import pyarrow as pa
     from pyspark.sql import DataFrame
 

@@ -3,6 +3,7 @@
 import argparse
 import importlib
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields
 from datetime import UTC, datetime
@@ -26,8 +27,6 @@ from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from pyspark.sql import SparkSession
 
     from streamfrom.spark.endpoint import Endpoint

@@ -6,6 +6,7 @@ the same rows, because rows acknowledged in a window that has closed no longer c
 are read as they are at the moment, a shard at a time.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,8 +20,6 @@ from streamfrom.spark.worker_memory import keep_loaded
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pyspark.sql import DataFrame, SparkSession
 
 # Not _shard: pyarrow does not look into folders that begin so.

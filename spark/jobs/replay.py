@@ -7,6 +7,7 @@ each label. Either way a run may be killed and run again.
 """
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -40,7 +41,6 @@ from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
 
 
 # What an archived message has that a new one has not.

@@ -7,6 +7,7 @@ stays as it is. `verify` compares, for each shard of the target, what the source
 there. Nothing is ever changed or deleted on the source.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -41,7 +42,6 @@ from streamfrom.spark.passwords import password
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 

@@ -5,6 +5,7 @@ retry harmless. Rows are inserted without naming a shard: the proxy splits them,
 """
 
 import re
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +20,6 @@ from streamfrom.spark.jobs.frames import mapped
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
     from streamfrom.spark.jobs.progress import Progress
 
 # So many rows go in one statement, or fewer of so many bytes: below any server's packet.

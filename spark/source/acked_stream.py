@@ -5,6 +5,7 @@ shard's own clock, so it is the same however often it runs, until it is purged. 
 transaction commits after the moment that they bear; one that takes longer than the lag is missed.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -17,8 +18,6 @@ from streamfrom.spark.source.refused_stream import told_plainly
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import pyarrow as pa
 
     from streamfrom.spark.source.options import Options

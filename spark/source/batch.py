@@ -6,6 +6,7 @@ A task is one streamed SELECT at `keyspace:shard`, so memory holds one Arrow bat
 while it is read may be seen by one and not by the other; a retried task reads again.
 """
 
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -22,8 +23,6 @@ from streamfrom.spark.worker_memory import keep_loaded
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import pyarrow as pa
 
     from streamfrom.spark.source.options import Options

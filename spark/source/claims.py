@@ -6,6 +6,7 @@ Now is always the server's clock.
 """
 
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +20,6 @@ from streamfrom.spark.source.batch import told_apart
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from streamfrom.spark.source.offsets import Id
 
 # In one statement: fewer round trips, and far below what any server's optimizer gives up on.

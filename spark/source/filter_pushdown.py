@@ -5,6 +5,7 @@ are, and for all branches of a join of the DataFrame with itself (4.1 to 4.3). S
 switches `spark.sql.python.filterPushdown.enabled` on says that theirs are.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,6 @@ from streamfrom.spark.source.filters import Condition, condition_of
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from pyspark.sql.datasource import Filter
 
     from streamfrom.spark.source.options import Options

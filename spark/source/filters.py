@@ -6,6 +6,7 @@ asked for being equal, since a server's collation may take more for equal, and n
 unsure is left to Spark altogether.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -26,8 +27,6 @@ from streamfrom.spark.endpoint import quoted
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql.datasource import Filter
 
     from streamfrom.spark.source.table_schema import Field

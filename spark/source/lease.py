@@ -1,14 +1,13 @@
 """Keeps a batch's messages from coming due again while the batch runs."""
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.spark.errors import JobError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.spark.source.claims import ClaimShard
     from streamfrom.spark.source.offsets import Claims
 

@@ -9,6 +9,7 @@ With `acknowledge=never` the program that runs the batch acknowledges, by the id
 """
 
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -26,8 +27,6 @@ from streamfrom.spark.source.refused_stream import told_plainly
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from streamfrom.spark.source.options import Options
     from streamfrom.spark.source.table_schema import Field
 

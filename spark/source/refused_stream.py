@@ -1,6 +1,7 @@
 """What the source refuses, printed in a line: Spark would put the trace of a Python process before it."""
 
 import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,8 +11,6 @@ from streamfrom.spark.errors import JobError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pyspark.sql.streaming.datasource import ReadLimit
 
 # Spark's own switch, which a worker looks at when it reports what ended it, and with that it ends.

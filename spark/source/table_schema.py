@@ -16,6 +16,7 @@ number as bigint, which fails where a value does not fit.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
@@ -27,8 +28,6 @@ from streamfrom.spark.errors import RequestError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql.types import StructType
 
 

@@ -5,6 +5,7 @@ no such enum member) the server refuses by itself, since it is asked to be stric
 """
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,8 +13,6 @@ from streamfrom.spark.errors import JobError, RequestError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql.types import DataType
 
 _WHOLE: Final = frozenset({"tinyint", "smallint", "int", "bigint", "boolean"})

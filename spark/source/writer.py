@@ -5,6 +5,7 @@ adds nothing twice, as long as its ids are the same: they are to be made of the 
 Rows that were written stay when a job fails.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,8 +26,6 @@ from streamfrom.spark.source.type_conversion import converter
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     import pyarrow as pa
     from pyspark.sql.types import StructType
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -10,8 +11,6 @@ from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamfrom.sqlparse_ext.statements import (
         InsertShape,
         KillTarget,

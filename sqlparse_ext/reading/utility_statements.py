@@ -6,6 +6,7 @@ so they are read here, word by word, as far as they are needed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -25,8 +26,6 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens, unquot
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
     from streamfrom.sqlparse_ext.statements import Opaque, Statement, TableRef
 

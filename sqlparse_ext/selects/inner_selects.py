@@ -7,6 +7,7 @@ put its rows in its place, and has the rest answered by one server.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -19,8 +20,6 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, outside_parens, s
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     Range: TypeAlias = tuple[int, int]  # of tokens
 
 OPERATORS: Final = frozenset({"UNION", "EXCEPT", "INTERSECT"})

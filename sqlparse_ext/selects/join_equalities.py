@@ -13,6 +13,7 @@ and a subquery's condition is one of the subquery's table, never of the outer on
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
@@ -42,8 +43,6 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.sqlparse_ext.selects.sources import Equality
     from streamfrom.sqlparse_ext.statements import Operand
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from sqlglot import exp
 
     from streamfrom.sqlparse_ext.statements import Operand, TableRef

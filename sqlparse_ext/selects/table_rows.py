@@ -6,6 +6,7 @@ answers of several shards can be made of their rows, by one of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -19,8 +20,6 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens, unquot
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from streamfrom.sqlparse_ext.statements import Statement
 
 

@@ -9,6 +9,7 @@ tables the value is a literal, which can place a statement on a shard.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -21,8 +22,6 @@ from streamfrom.sqlparse_ext.text.tokens import END, Cursor, split_commas, state
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamfrom.sqlparse_ext.text.tokens import Token
 
 _LIST_ENDS: Final = frozenset(

@@ -13,6 +13,7 @@ hold is known as well.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -23,8 +24,6 @@ from streamfrom.sqlparse_ext.text.lexer_patterns import LEXES, ROWS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from streamfrom.sqlparse_ext.sql_mode import SqlMode
 
 

@@ -7,6 +7,7 @@ the inserts of all others; so a write names to each shard its own ids only.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -15,8 +16,6 @@ from streamfrom.sqlparse_ext.text.lexer_patterns import LIST, NUMBER, STRING
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from streamfrom.sqlparse_ext.statements import ListSlot, Statement
 
 

@@ -8,6 +8,7 @@ the spans 0.9 ms more, both where the rows are literals and harmless calls; othe
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.literal_values import decode_literal, is_converted
@@ -37,7 +38,6 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, tokenise
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterable
 
 
 _WORDS: Final[dict[bytes, Value | Opaque]] = {

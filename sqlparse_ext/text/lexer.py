@@ -15,6 +15,7 @@ The hints `/*+ … */` and `/*vt+ … */` stay code. Version comments never come
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -42,8 +43,6 @@ from streamfrom.sqlparse_ext.text.multibyte_text import MULTIBYTE, readable
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from streamfrom.sqlparse_ext.text.chunks import Piece
 
 # Of what `_taken_apart` keeps 1,024 of: texts of 1 MB in all.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, islice
@@ -50,8 +51,6 @@ from streamfrom.sqlparse_ext.writes.times import (
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     from streamfrom.sqlparse_ext.reading.queries import Assignment, UpdateParts
 
 _TIME_COLUMNS: Final = frozenset({"time_acked", "time_next"})

@@ -7,6 +7,7 @@ unless NO_AUTO_VALUE_ON_ZERO, as MySQL fills AUTO_INCREMENT and Vitess fills fro
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -23,8 +24,6 @@ from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, insert_plan
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from streamfrom.sqlparse_ext.statements import (
         Opaque,
         Operand,

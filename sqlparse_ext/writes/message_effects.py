@@ -8,6 +8,7 @@ table.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,8 +20,6 @@ from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts, 
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from streamfrom.sqlparse_ext.statements import Shape, Statement, Value
 
 __all__ = [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.constants import CHARSETS, FieldType
@@ -19,10 +19,6 @@ from streamfrom.proxy.wire.resultset import (
     text_row,
 )
 from tests.proxy.wire.peers import encode_trackers
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 # A wait that lasts so long is one without an end, however busy the machine is.

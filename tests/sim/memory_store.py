@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -58,8 +59,6 @@ from tests.sim.stored_rows import StoredRow as StoredRow, answer as answer, by_i
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.queue.poll import PollResult
     from streamfrom.engine.messaging.upkeep.partitions import Partitions

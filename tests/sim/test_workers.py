@@ -6,9 +6,9 @@ import asyncio
 import random
 import statistics
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,10 +20,6 @@ from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.sim.memory_store import DEFAULT_COMMENT, MemoryStore, StoredRow, raw_table
 from tests.virtual_loop import VirtualClock, running
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 CALL_S = 0.003  # what a commit takes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from streamfrom.engine.messaging.leases.lease_reads import look
@@ -15,8 +16,6 @@ from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.messaging.table.store_job import At

@@ -7,14 +7,11 @@ what a poll says of it is not believed. A dispatcher that dies takes them along:
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.engine.messaging.table.message import FOREVER_NS
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 # With the transaction itself an ack is written within 10 ms of its answer.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -19,8 +20,6 @@ from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from streamfrom.engine.messaging.store.conversation import Conversation, Row
     from streamfrom.engine.messaging.table.backoff import WaitRange
     from streamfrom.engine.messaging.table.message_table import MessageTable

@@ -8,6 +8,7 @@ written lease count the send.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,6 @@ from streamfrom.engine.messaging.table.sql_names import by_id, quoted
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
     from streamfrom.engine.messaging.table.message_table import MessageTable

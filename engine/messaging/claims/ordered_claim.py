@@ -14,6 +14,7 @@ keys).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -27,8 +28,6 @@ from streamfrom.engine.messaging.table.sql_names import by_id, hinted, quoted
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
     from streamfrom.engine.messaging.table.message_table import MessageTable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.dispatch.events import End, Finish, KeepsShare, WantShare
@@ -9,8 +10,6 @@ from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiv
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from streamfrom.engine.messaging.dispatch.events import Attached
     from streamfrom.engine.messaging.dispatch.sending import Sending
     from streamfrom.engine.messaging.dispatch.shard_state import ShardState

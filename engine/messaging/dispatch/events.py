@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,8 +17,6 @@ from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamfrom.engine.messaging.gates.set_aside import SetAsideRow
     from streamfrom.engine.messaging.table.message import (
         ClaimedRow,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
@@ -14,8 +15,6 @@ from streamfrom.engine.messaging.streams.stream_order import NOBODY
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from streamfrom.engine.messaging.dispatch.events import (
         Acked,
         AckedEarly,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -10,8 +11,6 @@ from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiv
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.engine.messaging.dispatch.prefetch_windows import PrefetchWindows
     from streamfrom.engine.messaging.dispatch.shard_state import ShardState
     from streamfrom.engine.sharding.keyspace import ShardName

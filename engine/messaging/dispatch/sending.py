@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +17,6 @@ from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.engine.messaging.dispatch.held_messages import HeldMessages
     from streamfrom.engine.messaging.dispatch.shard_state import ShardState
     from streamfrom.engine.messaging.dispatch.table_parts import TableParts

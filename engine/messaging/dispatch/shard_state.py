@@ -5,6 +5,7 @@ A part of `engine.messaging.dispatch.table_state`, which decides what the receiv
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -24,8 +25,6 @@ from streamfrom.engine.messaging.table.message import FOREVER_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from streamfrom.engine.messaging.order.key_order import KeyOrder
     from streamfrom.engine.messaging.queue.poll import PollResult
     from streamfrom.engine.messaging.queue.shard_queue import ShardQueue

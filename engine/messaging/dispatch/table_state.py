@@ -45,6 +45,7 @@ undone, and they are due again at once.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -97,8 +98,6 @@ from streamfrom.engine.messaging.table.message import FOREVER_NS, Shortenings, T
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
     from streamfrom.engine.messaging.dispatch.events import Action, Event
     from streamfrom.engine.messaging.queue.poll import PollRequest
     from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +15,6 @@ from streamfrom.engine.messaging.figures.figures import (
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from streamfrom.engine.messaging.dispatch.shard_state import ShardState
     from streamfrom.engine.messaging.dispatch.table_state import TableState
     from streamfrom.engine.messaging.table.message import MessageKey

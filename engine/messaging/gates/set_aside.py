@@ -10,13 +10,12 @@ again after UNLISTED_PAUSE_NS, or when the next poll shows it; others wait behin
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
     from streamfrom.engine.messaging.table.message import MessageKey, Refused, Tried
 
 

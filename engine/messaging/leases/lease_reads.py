@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from streamfrom.engine.messaging.store.conversation import StoreQuery
@@ -13,8 +14,6 @@ from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.messaging.table.store_job import At

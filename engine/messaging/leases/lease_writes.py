@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from streamfrom.engine.messaging.leases.lease_reads import look
@@ -14,8 +15,6 @@ from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message import LeaseWrite
     from streamfrom.engine.messaging.table.message_table import MessageTable

@@ -13,6 +13,7 @@ and then the heap has nothing to do with them.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -21,8 +22,6 @@ from streamfrom.engine.messaging.table.message import FOREVER_NS, LeaseWrite
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-
     from streamfrom.engine.messaging.table.message import ClaimedRow, MessageKey
     from streamfrom.engine.sharding.keyspace import ShardName
 

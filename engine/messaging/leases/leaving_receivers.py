@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -9,8 +10,6 @@ from streamfrom.engine.messaging.table.message import FOREVER_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from streamfrom.engine.messaging.leases.leases import Lease, Leases
     from streamfrom.engine.messaging.leases.unwritten_leases import UnwrittenLeases
     from streamfrom.engine.messaging.queue.shard_queue import ShardQueue

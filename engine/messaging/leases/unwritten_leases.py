@@ -28,6 +28,7 @@ is not believed either. Pure: no clock, no I/O.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -35,8 +36,6 @@ from streamfrom.engine.messaging.table.message import FOREVER_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
     from streamfrom.engine.messaging.table.message import LeaseWrites, MessageKey
 
 

@@ -7,6 +7,7 @@ The row that a locking read finds may be newer than that statement's snapshot: a
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -22,8 +23,6 @@ from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from streamfrom.engine.messaging.store.conversation import Conversation, Row
     from streamfrom.engine.messaging.table.groups import Place
     from streamfrom.engine.messaging.table.message_table import MessageTable

@@ -11,6 +11,7 @@ comes meanwhile is remembered, and what was just held is asked about.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.table.groups import FireRequest
@@ -18,8 +19,6 @@ from streamfrom.engine.messaging.table.message import FOREVER_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from streamfrom.engine.messaging.table.groups import FireResult, Place
 
 

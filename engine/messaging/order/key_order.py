@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -30,8 +31,6 @@ from streamfrom.engine.messaging.table.message import FOREVER_NS, KeyFound
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
     from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
     from streamfrom.engine.messaging.table.message import ClaimResult, MessageKey
 

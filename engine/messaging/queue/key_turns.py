@@ -6,13 +6,12 @@ served also where there is room for one message at a time.
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
-
     from streamfrom.engine.messaging.queue.lanes import Tier
     from streamfrom.engine.messaging.table.message import MessageKey
 

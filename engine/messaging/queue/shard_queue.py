@@ -19,6 +19,15 @@ answer may be older.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -37,16 +46,6 @@ from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Callable,
-        Collection,
-        Container,
-        Iterable,
-        Iterator,
-        Mapping,
-        Sequence,
-    )
-
     from streamfrom.engine.messaging.queue.poll import PollResult, SpanRead, TierRead
 
 

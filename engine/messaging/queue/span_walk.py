@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.queue.poll import KeySpan, PollPart
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamfrom.engine.messaging.queue.lanes import Tier
     from streamfrom.engine.messaging.queue.poll import SpanRead
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from streamfrom.engine.messaging.shell.keyspace_tables import KeyspaceTables
     from streamfrom.engine.messaging.shell.message_store import Store
     from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from streamfrom.engine.messaging.dispatch.events import TableEvent
     from streamfrom.engine.messaging.table.message import ClientReceiver, Receiver, RowOfStream
     from streamfrom.engine.messaging.table.message_table import MessageTable

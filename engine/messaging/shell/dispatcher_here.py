@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -31,8 +32,6 @@ from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.dispatch.events import Event, TableEvent
     from streamfrom.engine.messaging.dispatch.table_state import TableState

@@ -12,14 +12,13 @@ connection) when a statement fails. A statement that the server refuses is throw
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from streamfrom.engine.messaging.upkeep.partition_store import PartitionStore
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
     from streamfrom.engine.messaging.table.message import (
         Purged,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.dispatch.events import PurgeRefused
@@ -19,8 +20,6 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.shell.message_store import Store
     from streamfrom.engine.messaging.table.message import Refused

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import random
 import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -32,8 +33,6 @@ from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE, EffectKind
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.shell.definition_reader import Definitions
     from streamfrom.engine.messaging.shell.dispatcher import Dispatcher

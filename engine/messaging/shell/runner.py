@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -50,8 +51,6 @@ from streamfrom.engine.messaging.table.store_job import Access
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.dispatch.events import Action, Event, ShardJob
     from streamfrom.engine.messaging.shell.message_store import Store

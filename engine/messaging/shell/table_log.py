@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import TableGone
@@ -10,8 +11,6 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.engine.messaging.dispatch.events import ReportStanding
     from streamfrom.engine.messaging.gates.set_aside import SetAsideRow
     from streamfrom.engine.messaging.table.message import ClaimResult, Receiver

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.dispatch.events import Changed
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from streamfrom.engine.messaging.shell.runner import Runner
     from streamfrom.engine.sharding.keyspace import ShardName
 

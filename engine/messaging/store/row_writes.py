@@ -6,6 +6,7 @@ transaction and its locks. So what a batch returns is exactly what its COMMIT wr
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Final, Generic, ParamSpec, TypeVar
@@ -15,8 +16,6 @@ from streamfrom.engine.messaging.store.refusals import is_of_rows
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from streamfrom.engine.messaging.store.conversation import Conversation
 
 

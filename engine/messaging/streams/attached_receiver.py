@@ -9,6 +9,7 @@ half a prefetch to work on. A lone message always fits the room that there is, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +17,6 @@ from streamfrom.engine.messaging.streams.prefetch_window import FIRST
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.engine.messaging.streams.prefetch_window import PrefetchWindow
     from streamfrom.engine.sharding.keyspace import ShardName
 

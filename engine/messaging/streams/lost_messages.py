@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence, Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table.message import FOREVER_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence, Set as AbstractSet
-
     from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver
     from streamfrom.engine.messaging.table.message import ClaimedRow, MessageKey
 

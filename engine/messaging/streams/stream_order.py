@@ -15,14 +15,13 @@ them would end. Over all shards a stream has one order and one progress.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection, Container
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table.message import FOREVER_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container
-
     from streamfrom.engine.sharding.keyspace import ShardName
 
 

@@ -7,6 +7,7 @@ Counted is by batch: what a drain of a hundred at a time pays for it is a few ad
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import accumulate, islice
 from operator import add, attrgetter
@@ -14,8 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from streamfrom.engine.messaging.table.message import ClaimedRow, MessageKey
 
 

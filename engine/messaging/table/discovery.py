@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
@@ -12,8 +13,6 @@ from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
 
 

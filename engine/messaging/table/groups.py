@@ -13,13 +13,12 @@ claim has seen that its group is done, whichever process wrote or acknowledged t
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from streamfrom.engine.messaging.table.message import MessageKey, Refusals
 
 

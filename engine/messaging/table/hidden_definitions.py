@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -13,8 +14,6 @@ from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites, cascading
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from streamfrom.engine.messaging.store.conversation import Conversation
 
 

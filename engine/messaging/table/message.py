@@ -9,6 +9,7 @@ All times are nanoseconds since the Unix epoch.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from itertools import count
@@ -19,8 +20,6 @@ from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
 

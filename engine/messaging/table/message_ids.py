@@ -11,11 +11,9 @@ with a clock that cannot be set.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EPOCH_NS: Final = 1_767_225_600 * 10**9  # 2026-01-01, UTC
 STEP_NS: Final = 10_000_000

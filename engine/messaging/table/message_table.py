@@ -10,9 +10,10 @@ priority. The texts of the faults are the original's.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.engine.errors import TableLoadError, UnknownColumn
 from streamfrom.engine.messaging.table import key_column
@@ -27,10 +28,6 @@ from streamfrom.sqlparse_ext.stored_forms import ColumnType, stored_form
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 from streamfrom.sqlparse_ext.writes.message_effects import TableFacts
 from streamfrom.sqlparse_ext.writes.state_ack import STATE
-
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 
 _CONTROL: Final = frozenset({"priority", "time_next", "epoch", "time_acked"})

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import Final
 
 
 # The greatest number up to which a double has every one, and the end of a BIGINT UNSIGNED.

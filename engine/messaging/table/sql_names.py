@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.store.conversation import StoreQuery
@@ -9,8 +10,6 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from streamfrom.engine.messaging.table.message_table import MessageTable
 
 

@@ -13,16 +13,13 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from streamfrom.engine.errors import EngineError
 from streamfrom.engine.messaging.table.message import AUTO
 from streamfrom.engine.messaging.table.setting_keys import KEYS
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 MARK = "vitess_message"

@@ -15,6 +15,7 @@ dead_attempts: how often it was sent.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
@@ -26,8 +27,6 @@ from streamfrom.sqlparse_ext.text.identifiers import literal, text_literal
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
 

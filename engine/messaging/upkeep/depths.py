@@ -12,6 +12,7 @@ MIN(priority), all tables in one question: a recursive query or a condition with
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.store.conversation import StoreQuery
@@ -23,8 +24,6 @@ from streamfrom.sqlparse_ext.text.identifiers import text_literal
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
 

@@ -7,6 +7,7 @@ lets others wait behind it. So it is asked for in short tries, which `StoreQuery
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -26,8 +27,6 @@ from streamfrom.sqlparse_ext.text.identifiers import text_literal
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.messaging.upkeep.partitions import Partition

@@ -8,16 +8,13 @@ ends count, so a table that was partitioned by hand in this way is kept like one
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from streamfrom.engine.messaging.table.message_ids import first_id, time_of
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 SECOND_NS: Final = 10**9

@@ -8,6 +8,7 @@ of one time by id: that is the order of the index, which no server has to sort. 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,8 +23,6 @@ from streamfrom.sqlparse_ext.writes.state_ack import STATE
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.sqlparse_ext.stored_forms import ColumnType

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.store.conversation import StoreQuery
@@ -11,8 +12,6 @@ from streamfrom.engine.messaging.table.sql_names import by_id, hinted, quoted
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
@@ -15,8 +16,6 @@ from streamfrom.sqlparse_ext.text.identifiers import text_literal
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
 

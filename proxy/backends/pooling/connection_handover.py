@@ -9,6 +9,7 @@ variables and database, and resets the connection where the new owner could noti
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -21,8 +22,6 @@ from streamfrom.proxy.wire.resultset import parse_text_row
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
 
 

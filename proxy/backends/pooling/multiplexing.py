@@ -14,6 +14,7 @@ keeps the connection as its session's own, and every other read is sent again el
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
@@ -23,8 +24,6 @@ from streamfrom.proxy.errors import ProxyError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.pooling.pool import Pool
     from streamfrom.proxy.backends.session_variables import Settings

@@ -18,6 +18,7 @@ would cost more than the statement.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.backends.pooling.connection_handover import hand_over, take_diagnostics
@@ -37,8 +38,6 @@ from streamfrom.proxy.wire.commands import RESET_CONNECTION
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -10,8 +11,6 @@ from streamfrom.proxy.backends.pooling.connection_handover import fits
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
 
 

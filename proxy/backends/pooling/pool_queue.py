@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.local_statements.show_databases import chosen_databases, show_databases
@@ -22,8 +23,6 @@ from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.insert_columns import InsertColumns
     from streamfrom.proxy.sql.queues.queue_statements import QueueStatements

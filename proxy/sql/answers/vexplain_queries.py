@@ -6,6 +6,7 @@ savepoints, column definitions, warnings.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamfrom.proxy.execution.reply import Reply
@@ -18,8 +19,6 @@ from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.net import Link

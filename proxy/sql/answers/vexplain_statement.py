@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.local_statements.vexplain import (
@@ -15,8 +16,6 @@ from streamfrom.sqlparse_ext.reading.parser import explained_text
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
     from streamfrom.proxy.sql.insert_columns import InsertColumns
     from streamfrom.proxy.wire.resultset import ColumnDefinition

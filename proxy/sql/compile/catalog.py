@@ -6,6 +6,7 @@ shards in reach, the planner that routes over them, the real database behind the
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -20,8 +21,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.latency_class import LatencyClass

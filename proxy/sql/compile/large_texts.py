@@ -8,6 +8,7 @@ client's next command waits, and `KILL QUERY` and `statement_timeout` end the re
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
@@ -16,8 +17,6 @@ from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, between_chunks
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 

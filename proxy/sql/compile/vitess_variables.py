@@ -6,6 +6,7 @@ session really has it. `query_timeout` is accepted and has no effect.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.config.file import TransactionMode
@@ -15,8 +16,6 @@ from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamfrom.proxy.execution.session_state import SessionState
 
 

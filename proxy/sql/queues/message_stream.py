@@ -9,6 +9,7 @@ much of a write the socket had taken is not known once the connection is lost; t
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import ReceiverGone
@@ -20,8 +21,6 @@ from streamfrom.proxy.wire.framing import frames
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.net import Link
     from streamfrom.sqlparse_ext.errors import StreamfromError

@@ -8,6 +8,7 @@ middle, the same statement completes the rest when it is sent again.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -66,8 +67,6 @@ from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-
     from streamfrom.engine.messaging.table.message_table import RawTable
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.engine.sharding.vschema import ColumnVindex

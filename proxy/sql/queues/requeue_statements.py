@@ -7,6 +7,7 @@ refuses stays where it is, and is a warning. What was requeued before an error, 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import structlog
@@ -27,8 +28,6 @@ from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.proxy.backends.shard import ShardRuntime

@@ -6,6 +6,7 @@ leaves a gap, as in Vitess. The first value is what LAST_INSERT_ID() says afterw
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.errors import SequenceError
@@ -22,8 +23,6 @@ from streamfrom.sqlparse_ext.writes.insert_gaps import count_of, naming_updated,
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -28,8 +29,6 @@ from streamfrom.sqlparse_ext.statements import OPAQUE, Operand, Shape, Statement
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from streamfrom.engine.messaging.table.message import RowOfStream
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.proxy.backends.session_variables import Settings

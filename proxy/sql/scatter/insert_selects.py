@@ -7,6 +7,7 @@ repeats its reads they are locked, as a server locks them; otherwise not, as at 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.insert_values import values_row
@@ -27,8 +28,6 @@ from streamfrom.sqlparse_ext.writes.insert_select import (
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.compile.session_target import StatementTarget

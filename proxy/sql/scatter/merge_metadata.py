@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from streamfrom.proxy.merge.comparison import ColumnKey, Comparison, comparison_of, padding
@@ -16,8 +17,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.merge.row_count import CountedQuery

@@ -6,6 +6,7 @@ written into the text, which the first shard answers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError
@@ -24,8 +25,6 @@ from streamfrom.sqlparse_ext.statements import Statement, Uses
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics

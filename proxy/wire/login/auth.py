@@ -19,6 +19,7 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
@@ -38,8 +39,6 @@ from streamfrom.proxy.wire.login.handshake import encode_auth_more_data, encode_
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
-
     from streamfrom.proxy.wire.login.handshake import LoginRequest
 
 

@@ -12,6 +12,7 @@ A plugin is a generator: it is given the nonce of the switch, yields the answer 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from hashlib import pbkdf2_hmac
 from typing import TYPE_CHECKING, Final
 
@@ -36,8 +37,6 @@ from streamfrom.proxy.wire.login.handshake import decode_auth_switch
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
     Answers = Generator[bytes | None, bytes, None]
 
 

@@ -6,6 +6,7 @@ replaces the files of an earlier run in its folder.
 """
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.spark.endpoint import (
@@ -36,7 +37,6 @@ from streamfrom.spark.jobs.reading import read_acked, read_waiting, slices
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession

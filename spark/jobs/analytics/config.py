@@ -1,6 +1,7 @@
 """What analytics is asked for, and what each of a table's columns means: pure."""
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -13,7 +14,6 @@ from streamfrom.spark.jobs.job import FROM, TO, Option, adding, given, window_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
 _NEEDED: Final = ("id", "epoch", "time_next", "time_acked")
 _USED: Final = (*_NEEDED, "priority")

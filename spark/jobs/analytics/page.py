@@ -3,6 +3,7 @@
 Whatever came from a table is escaped where it is put in: names of tenants and ids are anybody's.
 """
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
@@ -23,8 +24,6 @@ from streamfrom.spark.jobs.analytics.style import STYLE
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     Row = Mapping[str, Any]
 
 # So many shards have a colour of their own.

@@ -1,13 +1,12 @@
 """What the figures rest on, in words: what was derived from what, and what looks wrong: pure."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.spark.jobs.analytics import number_format
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from streamfrom.spark.jobs.analytics.message_facts import Told
 
 _SKEW_NS: Final = 2 * 10**9

@@ -6,6 +6,7 @@ finds the messages that do (`isolation`): they go back into the queue for a whil
 Spark's own.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -39,7 +40,6 @@ from streamfrom.spark.source.writer import WritePlan, plan_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
 
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType

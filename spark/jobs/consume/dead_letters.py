@@ -1,6 +1,7 @@
 """Where messages go that the function fails on, with the reason, before they are acknowledged."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -13,8 +14,6 @@ from streamfrom.spark.jobs.consume.sinks import FolderSink, written
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.spark.jobs.writing import TargetColumn
     from streamfrom.spark.source.writer import WritePlan
 

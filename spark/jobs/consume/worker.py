@@ -7,6 +7,7 @@ A message is acknowledged when the sink has what the function made of it, or the
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,8 +23,6 @@ from streamfrom.spark.jobs.reading import SHARD
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from streamfrom.spark.jobs.consume.sinks import ResultSink
     from streamfrom.spark.jobs.progress import Progress
     from streamfrom.spark.source.claims import ClaimShard

@@ -6,6 +6,7 @@ drawn, and what is in the table already stays as it is there, so a run may be ki
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -29,7 +30,6 @@ from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
 
 
 FORMATS: Final = {

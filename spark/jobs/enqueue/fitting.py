@@ -5,6 +5,7 @@ is cast to what the server is sent; what does not is found before anything is wr
 """
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
@@ -16,8 +17,6 @@ from streamfrom.spark.errors import RequestError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from streamfrom.spark.jobs.writing import TargetColumn
 
 _INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
