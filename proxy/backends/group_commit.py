@@ -4,11 +4,12 @@ A server flushes once for all that commit at one moment, but wakes a thread, par
 acks of one table that come while others are written are gathered, and written by one statement. An ack that comes alone is
 sent at once, without this module.
 
-A SELECT with `SKIP LOCKED` finds and locks the rows that are unacked and not locked by others, until the commit. A client
-all of whose messages are among them gets the answer that they are acknowledged. Any other ack is sent by itself, since one of its
+Three statements are sent in one write, so that no lock is held while the proxy does something else. A SELECT with `SKIP LOCKED`
+locks the rows that are unacked and not locked by others; an UPDATE acknowledges them if those are all; and a COMMIT. If they are not
+all, a second transaction acknowledges what is free. A client all of whose messages are among them gets the answer that they are
+acknowledged. Any other ack is sent by itself, since one of its
 rows is acked, deleted or locked. Where the server refuses the rows of an ack, the acks are halved until that one is alone, and is
-sent by itself. Where the transaction fails otherwise before its commit, every ack is. So each ack has the answer that it would
-have had alone.
+sent by itself. Where the transaction fails otherwise, every ack is. So each ack has the answer that it would have had alone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
-from streamfrom.engine.messaging.acks.ack_writes import acknowledge
+from streamfrom.engine.messaging.acks.ack_writes import acknowledge_all
 from streamfrom.engine.messaging.store.refusals import is_of_rows
 from streamfrom.engine.messaging.store.row_writes import Halves
 from streamfrom.engine.messaging.table.sql_names import lock_unacked
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
 IDS_MAX: Final = 8
 # Acks written by one statement. For each row the server looks its time up among those of all.
 ACKS_MAX: Final = 100
-# A lock that takes longer waits for a definition that is being changed, or for a server that hangs. Then each ack waits by itself.
-PATIENCE_S: Final = 1.0
-
 _COMMIT: Final = query(b"COMMIT")
 
 
@@ -99,7 +97,7 @@ def gathered(waiting: Iterable[Ack]) -> tuple[list[Ack], list[Ack]]:
 class GroupCommit:
     """The acks of one table on one shard.
 
-    owner: the owner of its connections, which have autocommit off, and READ COMMITTED so that no gap is locked.
+    owner: the owner of its connections, which have autocommit off, READ COMMITTED so that no gap is locked, and short waits for locks.
     committed: called with acks that are committed, before their clients are answered.
     """
 
@@ -118,6 +116,7 @@ class GroupCommit:
         self._waiting: list[Ack] = []
         self._writing: asyncio.Task[None] | None = None
         self._one_came = False  # in this turn of the loop
+        self._turn = 0
 
     def has_others(self) -> bool:
         """Return whether an ack that comes now can go with others; one that comes alone is sent at once."""
@@ -202,34 +201,44 @@ class GroupCommit:
         return backend
 
     async def _commit(self, backend: Backend, acks: Sequence[Ack]) -> Sequence[Ack]:
-        """Acknowledge in one transaction the rows that are not locked by others.
-
-        Return the acks whose messages are all among them.
-
-        A transaction that fails otherwise than by the UPDATE leaves `in_transaction` set.
+        """Acknowledge in one transaction what is not locked by others; return the acks whose messages are all among them.
 
         Raises:
-            AckUnknown: the connection broke during the COMMIT.
-            BackendError, BackendLost, TimeoutError: nothing is acknowledged.
+            AckUnknown: the connection broke.
+            BackendError, BackendLost: nothing is acknowledged.
         """
-        table = self._table
+        if await self._commit_all(backend, acks):
+            return acks
         backend.in_transaction = True
-        async with asyncio.timeout(PATIENCE_S):
-            ids = [ident for ack in acks for ident in ack.ids]
-            answer = await backend.query(lock_unacked(table, ids).sql)
-        free = {table.id_literal(raw or b"") for (raw,), _ in store_answer(answer, 1).rows}
+        ids = [ident for ack in acks for ident in ack.ids]
+        answer = await backend.query(lock_unacked(self._table, ids).sql)
+        free = {
+            self._table.id_literal(raw or b"") for (raw,), _ in store_answer(answer, 1).rows
+        }
         won = [ack for ack in acks if free.issuperset(ack.ids)]
-        packets = [_COMMIT]
-        if won:
-            moments = {ident: ack.acked_ns for ack in won for ident in ack.ids}
-            # In one write: no lock waits for us. Where the UPDATE is refused, the COMMIT ends what has changed nothing.
-            packets.insert(0, query(acknowledge(table, moments)))
+        if not won:
+            await backend.command(_COMMIT)
+            backend.in_transaction = False
+        return won if won and await self._commit_all(backend, won) else []
+
+    async def _commit_all(self, backend: Backend, acks: Sequence[Ack]) -> bool:
+        """Acknowledge in one transaction all messages of *acks*, or none where one is acked, gone or locked by others.
+
+        The SELECT tells the UPDATE in a variable what it has found: another value each time, so that nothing is acknowledged
+        after a SELECT that the server refuses. To send all in one write saves a fifth of a single ack's time.
+        """
+        moments = {ident: ack.acked_ns for ack in acks for ident in ack.ids}
+        self._turn += 1
+        lock, update = acknowledge_all(self._table, moments, self._turn)
+        backend.check_open()
+        backend.in_transaction = backend.has_residue = True
         try:
-            *_, commit = answers = await backend.answers(packets)
+            answers = await backend.answers([query(lock), query(update), _COMMIT])
         except BackendLost as error:
             raise AckUnknown(str(error)) from error
+        _, updated, commit = answers
         backend.in_transaction = commit.error is not None
         for one in answers:
             if one.error is not None:
                 raise one.error.exception()
-        return won
+        return updated.ok is not None and updated.ok.affected_rows == len(moments)

@@ -56,21 +56,32 @@ class _Engine(ConnectionOwner):
 
     variant = 0
 
-    def __init__(self, account: Account, *, on_mariadb: bool) -> None:
+    def __init__(
+        self, account: Account, *, on_mariadb: bool, wait_s: int | None = None
+    ) -> None:
         self.account = account
         # With autocommit off a claim is one transaction without a BEGIN.
         self.settings = own_settings(on_mariadb=on_mariadb, autocommit=False)
+        if wait_s is not None:
+            waits = "lock_wait_timeout", "innodb_lock_wait_timeout"
+            self.settings = self.settings.with_changes((each, str(wait_s)) for each in waits)
 
 
 _ON_MARIADB: Final = _Engine(SHARDS_ACCOUNT, on_mariadb=True)
 _ON_MYSQL: Final = _Engine(SHARDS_ACCOUNT, on_mariadb=False)
 
 
-def engine_of(runtime: ShardRuntime, account: Account = SHARDS_ACCOUNT) -> ConnectionOwner:
-    """Return the owner of connections to *runtime* that the engine borrows, under *account*."""
-    if account.is_own:
-        return _Engine(account, on_mariadb=runtime.is_mariadb)
+def engine_of(runtime: ShardRuntime) -> ConnectionOwner:
+    """Return the owner of connections to *runtime* that the engine borrows."""
     return _ON_MARIADB if runtime.is_mariadb else _ON_MYSQL
+
+
+def acks_owner(runtime: ShardRuntime, account: Account) -> ConnectionOwner:
+    """Return the owner of connections to *runtime* on which acks of *account* are written together.
+
+    Their statements wait for a lock for no more than a second: for a definition that is being changed, say.
+    """
+    return _Engine(account, on_mariadb=runtime.is_mariadb, wait_s=1)
 
 
 class ShardStore:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.proxy.backends.group_commit import IDS_MAX, Ack, GroupCommit
-from streamfrom.proxy.backends.shard_store import engine_of
+from streamfrom.proxy.backends.shard_store import acks_owner
 from streamfrom.proxy.errors import QueryInterrupted
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -262,4 +262,4 @@ def _group(
         effect = Effect(EffectKind.ACK, values, rows=rows)
         registry.committed(shard.keyspace, shard.name, table, [effect])
 
-    return GroupCommit(shard.pool, engine_of(shard, account), shard.database, committed)
+    return GroupCommit(shard.pool, acks_owner(shard, account), shard.database, committed)

@@ -81,3 +81,19 @@ def acknowledge(table: MessageTable, acked_ns: Mapping[bytes, int]) -> bytes:
         ident,
         b", ".join(acked_ns),
     )
+
+
+def acknowledge_all(
+    table: MessageTable, acked_ns: Mapping[bytes, int], turn: int
+) -> tuple[bytes, bytes]:
+    """Return two statements that acknowledge all of *acked_ns*, or none where one is acked, gone or locked by others.
+
+    The first locks what is free, and sets a variable to *turn* if that is all; the second changes rows where it is.
+    A condition without columns is evaluated before any row is locked (MariaDB 10.6 to 11.8, MySQL 8.0 to 9.7).
+    """
+    ids = b", ".join(acked_ns)
+    count = (
+        b"SELECT IF(COUNT(*) = %d, %d, 0) INTO @streamfrom_free FROM %b WHERE %b IN (%b) AND time_acked IS NULL FOR UPDATE SKIP LOCKED"
+        % (len(acked_ns), turn, by_id(table), quoted(table.id_column), ids)
+    )
+    return count, acknowledge(table, acked_ns) + b" AND @streamfrom_free = %d" % turn
