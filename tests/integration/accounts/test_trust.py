@@ -186,17 +186,6 @@ def test_streams_acks_and_lists_are_as_the_account_may(pair: Pair) -> None:
     assert "SECRETOFONE" in str(answer(client, "SELECT * FROM q"))
 
 
-def test_show_grants_is_the_servers_answer(pair: Pair) -> None:
-    client, direct = pair.client("one"), pair.client("one", direct=True)
-    for sql in (
-        "SHOW GRANTS",
-        "SHOW GRANTS FOR CURRENT_USER()",
-        "SHOW GRANTS FOR CURRENT_USER",
-    ):
-        assert answer(client, sql) == answer(direct, sql)
-    direct.close()
-
-
 def test_a_user_changes_its_own_password_as_the_server_lets_it(pair: Pair) -> None:
     client = pair.client("one")
     run(client, "SET PASSWORD = PASSWORD('y')" if pair.on_mariadb else "SET PASSWORD = 'y'")

@@ -62,17 +62,6 @@ class TestPackets:
             run(connection, f"SELECT LENGTH('{'x' * 3_000_000}')")
         assert caught.value.args[0] in (1153, 2006, 2013)
 
-    @in_turn
-    @pytest.mark.parametrize(
-        "payload", [b"", b"\x0c", b"\x02", b"\x1b", b"\x11", b"\x11root\0", b"\x16", b"\x17"]
-    )
-    def test_a_command_that_breaks_off_is_an_error(self, cluster, raw, payload):
-        client = raw(cluster.proxy)
-        client.log_in()
-        client.send(payload)
-        assert client.error()[0] in (1835, 1049, 1065, 1045, 1243, 1047), payload
-        assert works(cluster)
-
     def test_a_command_without_an_answer_that_breaks_off_ends_its_connection_only(
         self, cluster, raw
     ):

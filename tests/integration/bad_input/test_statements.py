@@ -62,13 +62,6 @@ class TestStatements:
             with contextlib.suppress(pymysql.err.DataError, pymysql.err.OperationalError):
                 assert run(connection, f"{ack} {nonsense}") == 0
 
-    def test_an_ack_of_nothing_known_is_no_error(self, queue: Queue) -> None:
-        connection = queue.create()
-        ack = "UPDATE my_message SET time_acked = NOW() WHERE id"
-        assert run(connection, f"{ack} = 12345") == 0
-        assert run(connection, f"{ack} IN (12345, 54321)") == 0
-        assert run(connection, f"{ack} IS NULL") == 0
-
     def test_an_insert_without_a_usable_id(self, queue: Queue) -> None:
         queue.create()
         stream = queue.stream()

@@ -53,22 +53,6 @@ class TestComments:
         )
         run(connection, "DROP TABLE my_message")
 
-    @pytest.mark.parametrize(
-        ("columns", "why"),
-        [
-            ("message", "vt_message_cols must begin with id: my_message"),
-            ("message|id", "vt_message_cols must begin with id: my_message"),
-            ("id|nosuch", "nosuch missing from message table: my_message"),
-        ],
-    )
-    def test_bad_message_cols(self, cluster: SharedCluster, columns: str, why: str) -> None:
-        connection = cluster.proxy.connect(database="plain", autocommit=True)
-        run(connection, message_table(more=f",vt_message_cols={columns}"))
-        assert refused(connection, "STREAM * FROM my_message") == (
-            1105,
-            f"message table 'my_message' failed to load: {why}",
-        )
-
     def test_blanks_do_not_count(self, cluster: SharedCluster, consume: Consume) -> None:
         connection = cluster.proxy.connect(database="plain", autocommit=True)
         run(connection, message_table().replace(",vt_", " , vt_").replace("=", " = "))

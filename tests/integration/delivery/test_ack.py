@@ -58,30 +58,6 @@ def test_it_counts_on_commit(queue: Queue, undo: str) -> None:
     stream.nothing_new(producer)
 
 
-def test_a_row_that_was_locked_when_it_was_due_is_sent_soon_after(queue: Queue) -> None:
-    producer, stream = queue.create(ack_wait=0.3, more=",vt_max_backoff=0.3"), queue.stream()
-    consumer = queue.connect(autocommit=False)
-    insert(producer, 1)
-    stream.next()
-    run(consumer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
-    stream.nothing_new(producer, 1.0)
-    consumer.rollback()
-    # A row that could not be had is tried again each second, and does not wait for the next poll.
-    assert stream.next()[0] == 1
-
-
-def test_a_deleted_row_is_not_sent_again(queue: Queue) -> None:
-    producer, stream = queue.create(ack_wait=1), queue.stream()
-    insert_all(producer, (1, 4))
-    stream.take(2)
-    assert run(producer, "DELETE FROM my_message WHERE id = 1") == 1
-    assert run(producer, "DELETE FROM my_message WHERE tenant_id IS NULL") == 1
-    # A busy machine may have let them be sent again before they were deleted.
-    while stream.poll(0.3) is not None:
-        pass
-    stream.nothing(1.2)
-
-
 def test_an_ack_past_the_proxy_is_respected(plain: Queue) -> None:
     producer, stream = plain.create(ack_wait=0.4), plain.stream()
     insert(producer, 1)

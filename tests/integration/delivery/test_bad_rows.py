@@ -17,7 +17,7 @@ import pytest
 
 from streamfrom.proxy.embedded.program import Family
 from tests.fixtures.database_servers import execute
-from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
+from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import (
     POLL_NEVER_S,
     Consumer,
@@ -399,75 +399,3 @@ def test_a_bad_row_is_found_again_after_a_restart_and_early_acks_are_not_lost(
     eventually(lambda: rows(client, SET_ASIDE) == (("1", "ack"),), "found again")
     unacked = "SELECT id FROM my_message WHERE time_acked IS NULL"
     eventually(lambda: rows(client, unacked) == ((1,),), "the other one is written")
-
-
-MESSAGES = 150
-
-
-def test_neighbours_are_sent_acked_and_purged_under_load_and_over_a_restart(
-    server, database, start_proxy, consume
-):
-    """Five rows can be neither leased nor acknowledged, and one not deleted; the others come and go around them."""
-    config = keyspace_toml("plain", [server], database)
-    proxy = start_proxy(config)
-    client = proxy.connect(database="plain", autocommit=True)
-    run(client, "CREATE TABLE parent (id BIGINT PRIMARY KEY)")
-    more = QUICK + ",vt_lease_delay=0.05,vt_release_after=0.2"
-    run(
-        client,
-        message_table(
-            ack_wait=1,
-            purge_after=0.1,
-            poller_interval=1,
-            columns=STRICT,
-            prefetch=5,
-            more=more,
-        ),
-    )
-    refuse_updates(client, "TRUE")
-    refuse_deletes(client)
-    insert(client, "my_message", [*BAD, 6])
-    run(client, "INSERT INTO other_message VALUES (6)")
-    run(client, ACK.format(6))
-
-    def work(proxy: RunningProxy, idents: Sequence[int]) -> None:
-        """Send *idents*, and have two streams acknowledge what comes, until all of these were sent."""
-        seen: set[int] = set()
-        is_over = threading.Event()
-
-        def consumer() -> None:
-            stream = consume(proxy, "STREAM id FROM my_message", database="plain")
-            mine = proxy.connect(database="plain", autocommit=True)
-            while not is_over.is_set():
-                row = stream.poll(0.1)
-                if row is None:
-                    continue
-                seen.add(row[0])
-                try:
-                    run(mine, ACK.format(row[0]))
-                except pymysql.MySQLError as error:
-                    assert row[0] in BAD
-                    assert error.args[0] in CODES  # noqa: PT017
-            stream.close()
-
-        threads = [threading.Thread(target=consumer) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        producer = proxy.connect(database="plain", autocommit=True)
-        for ident in idents:
-            insert(producer, "my_message", [ident])
-        try:
-            eventually(lambda: seen >= set(idents), "all are sent")
-        finally:
-            is_over.set()
-            for thread in threads:
-                thread.join(60)
-
-    work(proxy, range(10, 10 + MESSAGES))
-    assert proxy.stop() == 0
-    proxy = start_proxy(config)
-    work(proxy, range(10 + MESSAGES, 10 + 2 * MESSAGES))
-    client = proxy.connect(database="plain", autocommit=True)
-    left = "SELECT id FROM my_message ORDER BY id"
-    eventually(lambda: ids(client, left) == [*BAD, 6], "all others are acknowledged and purged")
-    are_listed(client, [*BAD, 6], "claim", "lease", "return", "purge")

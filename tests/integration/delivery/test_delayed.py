@@ -63,15 +63,3 @@ def test_a_text_that_sql_prepares_is_no_way_around(plain: Queue) -> None:
     run(client, "SET @urgent = 7")
     run(client, "EXECUTE p USING @urgent")
     assert rows(client, "SELECT priority, time_next FROM my_message") == ((7, 0),)
-
-
-def test_a_queue_is_made_without_delays_and_shows_it(cluster, keyspace):
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
-    run(client, "CREATE QUEUE my_message (payload VARCHAR(10)) WITH (delayed = off)")
-    assert "delayed" in str(rows(client, "SHOW CREATE QUEUE my_message"))
-    run(client, "INSERT INTO my_message (payload) VALUES ('now')")
-    insert = (
-        "INSERT INTO my_message (payload, time_next) VALUES ('later', NOW() + INTERVAL 1 DAY)"
-    )
-    assert refused(client, insert)[0] == 1290
-    assert rows(client, "STREAM payload FROM my_message LIMIT 5") == (("now",),)

@@ -153,20 +153,6 @@ def test_whoever_changes_an_acked_message_finds_it_acked(queue: Queue) -> None:
     assert stream.ids(1) == [8]
 
 
-def test_an_alter_turns_it_on_and_off_and_says_what_cannot_be(queue: Queue) -> None:
-    client = queue.connect()
-    run(
-        client,
-        "CREATE QUEUE my_message (tenant INT, KEY (tenant)) WITH (ack = 'early', key = 'tenant')",
-    )
-    assert "ack = early" in rows(client, "SHOW CREATE QUEUE my_message")[0][1]
-    with pytest.raises(Exception, match="vt_ack must be 'committed' with vt_order = strict"):
-        run(client, "ALTER QUEUE my_message SET (max_per_key = 1)")
-    with pytest.raises(Exception, match="vt_ack must be 'committed' or 'early', not 'late'"):
-        run(client, "ALTER QUEUE my_message SET (ack = late)")
-    run(client, "ALTER QUEUE my_message SET (ack = committed, max_per_key = 1)")
-
-
 def test_what_was_answered_and_not_written_is_sent_again_if_the_proxy_dies(
     server, database, start_proxy, consume
 ):
@@ -200,26 +186,6 @@ def test_a_proxy_that_stops_writes_first_what_it_has_answered(
         server, f"SELECT COUNT(*) FROM {database}.my_message WHERE time_acked IS NULL"
     )
     assert left == ((0,),)
-
-
-def test_acks_that_no_row_takes_are_listed_and_written_once_the_server_takes_them(plain):
-    client = plain.create(ack_wait=600, more=EARLY)
-    insert_all(client, [1, 2])
-    assert sorted(plain.stream().ids(2)) == [1, 2]
-    plain.cluster.direct(
-        "CREATE TRIGGER refuse BEFORE UPDATE ON my_message FOR EACH ROW"
-        " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not now'"
-    )
-    for ident in (1, 2):
-        assert run(client, ACK.format(ident)) == 1
-    listed = "SELECT id, error FROM streamfrom.set_aside ORDER BY id"
-    eventually(
-        lambda: [row[0] for row in rows(client, listed)] == ["1", "2"], "both are listed"
-    )
-    assert all("not now" in error for _, error in rows(client, listed))
-    plain.cluster.direct("DROP TRIGGER refuse")
-    eventually(lambda: acked(client, 1) and acked(client, 2), "they are written in the end")
-    eventually(lambda: not rows(client, listed), "and listed no more")
 
 
 def test_an_ack_through_a_member_that_does_not_dispatch_is_answered_by_the_one_that_does(

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.fixtures.streams import refused, run
+from tests.fixtures.streams import run
 from tests.integration.conftest import Queue
 
 
@@ -99,16 +99,6 @@ def test_it_is_switched_on_and_off_while_messages_are_sent(plain: Queue, produce
     with producer.cursor() as cursor:
         cursor.execute("SHOW CREATE QUEUE my_message")
         assert "fair = on" in cursor.fetchall()[0][1]
-
-
-def test_what_it_cannot_be_with_is_refused(producer) -> None:
-    for settings, words in (
-        ("`key` = DEFAULT", "vt_fair needs vt_key"),
-        ("`order` = newest", "vt_order = newest cannot be with vt_fair"),
-        ("fair = maybe", "vt_fair must be 'on' or 'off', not 'maybe'"),
-    ):
-        assert words in refused(producer, f"ALTER QUEUE my_message SET ({settings})")[1]
-    insert(producer, "'a'", 1)
 
 
 def test_a_member_that_does_not_dispatch_gives_them_in_turn(server, database, fleet, consume):

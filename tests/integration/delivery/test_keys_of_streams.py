@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.cases import in_turn
 from tests.fixtures.streams import refused, rows, run
 from tests.integration.conftest import Queue, SharedCluster
 
@@ -69,18 +68,6 @@ def test_a_flood_of_other_keys_does_not_hide_its_messages(plain, producer, consu
     assert other.next()
 
 
-def test_what_falls_due_later_comes_at_its_moment(plain: Queue, producer) -> None:
-    insert(producer, *((ident, "flood") for ident in range(1, 101)))
-    one = plain.stream("STREAM id FROM my_message WHERE tenant = 'a'")
-    run(
-        producer,
-        "INSERT INTO my_message (id, tenant, time_next)"
-        " VALUES (500, 'a', NOW() + INTERVAL 1 SECOND)",
-    )
-    assert one.poll(QUIET_S) is None
-    assert one.ids(1) == [500]
-
-
 def test_prepared_and_with_an_end(cluster: SharedCluster, producer) -> None:
     insert(producer, (1, "a"), (2, "b"), (3, "b"), (4, "c"))
     client = cluster.proxy.connector("plain")
@@ -108,25 +95,6 @@ def test_a_number_is_a_key_however_a_driver_sends_it(cluster: SharedCluster, pro
     assert (code, text) == (1210, "n is a number, and 'x' is none")
 
 
-def test_what_is_no_key_is_told_the_way_and_the_connection_lives(producer) -> None:
-    many = ", ".join(f"'{number}'" for number in range(101))
-    for where, code, words in (
-        ("tenant > 'a'", 1064, "WHERE takes the key of the table and nothing else"),
-        ("n = 1", 1210, "takes tenant, the key of my_message (vt_key), and no other column"),
-        ("nosuch = 1", 1210, "and no other column"),
-        ("tenant = NULL", 1210, "those without a key go to streams without WHERE"),
-        ("tenant = 5", 1210, "write its value in quotes, '5'"),
-        (f"tenant IN ({many})", 1210, "takes 100 values at most, not 101"),
-    ):
-        found = refused(producer, f"STREAM id FROM my_message WHERE {where} LIMIT 1 WAIT 0")
-        assert (found[0], words in found[1]) == (code, True), found
-    insert(producer, (1, "a"))
-    run(producer, "ALTER QUEUE my_message SET (key = DEFAULT)")
-    found = refused(producer, "STREAM id FROM my_message WHERE tenant = 'a' LIMIT 1 WAIT 0")
-    assert "my_message has none: ALTER QUEUE my_message SET (`key` = column)" in found[1]
-    assert rows(producer, "STREAM id FROM my_message LIMIT 1 WAIT 0") == ((1,),)
-
-
 def test_a_key_that_goes_one_by_one_goes_so_to_who_names_it(plain: Queue, producer) -> None:
     run(producer, "ALTER QUEUE my_message SET (max_per_key = 1)")
     insert(producer, (1, "a"), (2, "a"), (3, "b"), (4, "a"))
@@ -151,15 +119,3 @@ def test_a_member_that_does_not_dispatch_gives_them_as_well(server, database, fl
     assert one.poll(QUIET_S) is None
     ended = "STREAM id FROM my_message WHERE tenant IN ('a', 'b') LIMIT 9 WAIT 0"
     assert sorted(rows(producer, ended)) == [(1,), (3,)]
-
-
-@in_turn
-@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP NULL", "TIME", "ENUM ('a')", "SET ('a')"])
-def test_a_key_that_can_be_written_in_many_ways_cannot_be_named(producer, kind) -> None:
-    run(producer, "DROP QUEUE my_message")
-    run(producer, f"CREATE QUEUE my_message (moment {kind}) WITH (key = moment)")
-    code, text = refused(
-        producer, "STREAM id FROM my_message WHERE moment = 'a' LIMIT 1 WAIT 0"
-    )
-    assert (code, "takes no key of the type" in text) == (1210, True)
-    assert rows(producer, "STREAM id FROM my_message LIMIT 1 WAIT 0") == ()

@@ -5,11 +5,10 @@ import time
 
 import pytest
 
-from tests.fixtures.streams import rows, run
+from tests.fixtures.streams import rows
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 from tests.integration.delivery.working import (
-    ACK,
     ACK_WAIT_S,
     STREAM,
     WORK_S,
@@ -46,18 +45,3 @@ def test_naive_workers_do_nothing_twice_whatever_the_backlog(queue: Queue) -> No
     if max(worker.longest_s for worker in workers) < ACK_WAIT_S / 2:
         assert rows(other, "SELECT COUNT(*) FROM my_message WHERE epoch <> 1") == ((0,),)
         assert not overdue, "a row looked due while somebody worked on it"
-
-
-def test_a_heartbeat_finds_the_longer_lease_in_its_row(queue: Queue) -> None:
-    other = queue.create(ack_wait=600, more=",vt_lease=written")
-    insert_all(other, [1, 2])
-    stream = queue.stream()
-    stream.take(2)
-    lease = "SELECT time_next FROM my_message WHERE id = {}"
-    ((sent_ns,),) = rows(other, lease.format(2))
-    time.sleep(WORK_S)  # the first message takes a moment
-    run(other, ACK.format(1))
-    run(other, "UPDATE my_message SET time_next = time_next + INTERVAL 1 DAY WHERE id = 2")
-    ((longer_ns,),) = rows(other, lease.format(2))
-    assert longer_ns >= sent_ns + 86_400 * 10**9 + WORK_S * 10**9 * 0.9
-    assert rows(other, "SELECT epoch FROM my_message WHERE id = 2") == ((1,),)

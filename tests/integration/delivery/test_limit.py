@@ -6,10 +6,10 @@ from typing import Any
 
 import pymysql
 import pytest
-from pymysql.constants import COMMAND, SERVER_STATUS
+from pymysql.constants import SERVER_STATUS
 
 from tests.cases import cases, in_turn
-from tests.fixtures.streams import eventually, rows, run
+from tests.fixtures.streams import change_user, eventually, reset, rows, run
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
@@ -17,10 +17,6 @@ from tests.integration.delivery.producing import insert_all
 pytestmark = pytest.mark.db
 
 COM_RESET_CONNECTION = 0x1F  # PyMySQL has no name for it
-BEGIN_ANEW = {
-    COM_RESET_CONNECTION: b"",
-    COMMAND.COM_CHANGE_USER: b"root\0\0plain\0\x2d\0mysql_native_password\0",
-}
 
 
 def taken(connection: Any, limit: int, wait: str = " WAIT 0") -> list[int]:
@@ -83,15 +79,6 @@ def test_rows_show_their_leases_before_their_ids_may_come_again(queue: Queue, sq
     assert rows(connection, "SELECT epoch FROM my_message") == ((1,),) * 3
 
 
-def test_what_it_gave_is_held_by_its_lease_whatever_becomes_of_the_connection(queue):
-    connection = queue.create(more=",vt_release_after=0.2")
-    insert_all(connection, range(1, 4))
-    script = queue.connect()
-    assert len(taken(script, 3)) == 3
-    script.close()
-    queue.stream().nothing(1)
-
-
 def test_it_waits_for_the_first_message_and_no_longer(queue: Queue) -> None:
     connection = queue.create()
     began_s = time.monotonic()
@@ -135,31 +122,12 @@ def test_a_number_counts_however_a_driver_sends_it(queue: Queue) -> None:
         assert rows(connection, stream) == ()
 
 
-def test_after_a_rollback_they_come_back_when_their_lease_ends(queue: Queue) -> None:
-    connection = queue.create(ack_wait=1)
-    insert_all(connection, range(1, 4))
-    connection.begin()
-    assert taken(connection, 5, " WAIT 60") == [1, 2, 3]
-    assert run(connection, "UPDATE my_message SET time_acked = NOW() WHERE id < 4") == 3
-    connection.rollback()
-    again: set[int] = set()
-    while again != {1, 2, 3}:
-        found = taken(connection, 5, " WAIT 60")
-        assert found, "nothing came back"
-        again.update(found)
-    assert rows(connection, "SELECT MIN(epoch) >= 2 FROM my_message") == ((1,),)
-
-
-@pytest.mark.parametrize("command", [COM_RESET_CONNECTION, COMMAND.COM_CHANGE_USER])
-def test_a_session_that_begins_anew_gives_nothing_back(queue: Queue, command: int) -> None:
+@pytest.mark.parametrize("end", [reset, change_user, lambda connection: connection.close()])
+def test_a_session_that_ends_or_begins_anew_gives_nothing_back(queue: Queue, end: Any) -> None:
     connection = queue.create(more=",vt_release_after=0.2")
     insert_all(connection, range(1, 4))
     assert taken(connection, 3) == [1, 2, 3]
-    connection._execute_command(command, BEGIN_ANEW[command])
-    packet = connection._read_packet()
-    while not packet.is_ok_packet():
-        connection.write_packet(b"")
-        packet = connection._read_packet()
+    end(connection)
     queue.stream().nothing(1)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
-from tests.fixtures.streams import eventually, refused, rows, run
+from tests.fixtures.streams import eventually, rows, run
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
@@ -37,14 +37,6 @@ def test_the_last_wait_parks_a_message_and_one_update_revives_it(queue: Queue) -
     )
     assert stream.take(1) == [(1,)]
     eventually(lambda: rows(other, figures)[0][1:] == (0, 1))
-
-
-def test_a_number_that_is_none_changes_nothing(queue: Queue) -> None:
-    other = queue.create()
-    code, text = refused(other, "ALTER QUEUE my_message SET (max_attempts = -1)")
-    assert (code, "max_attempts" in text) == (1210, True)
-    (_, definition) = rows(other, "SHOW CREATE TABLE my_message")[0]
-    assert "vt_max_attempts" not in definition
 
 
 GRAVE = (

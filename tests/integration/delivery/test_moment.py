@@ -36,24 +36,16 @@ def test_time_functions_mean_nanoseconds(queue: Queue) -> None:
     assert time.time_ns() >= before_ns // SECOND_NS * SECOND_NS + SECOND_NS
 
 
-def test_time_next_null_means_now(queue: Queue) -> None:
+def test_null_and_a_moment_before_1970_mean_now(queue: Queue) -> None:
     producer = queue.create(time_next="time_next BIGINT")
     insert(producer, 1)
     insert(producer, 4, time_next=None)
+    insert(producer, 3, time_next=-5)
     stream = queue.stream()
-    assert sorted(stream.ids(2)) == [1, 4]
+    assert sorted(stream.ids(3)) == [1, 3, 4]
     insert(producer, 2)
     insert(producer, 6, time_next=None)
     assert sorted(stream.ids(2)) == [2, 6]
-
-
-def test_a_moment_before_1970_means_now(queue: Queue) -> None:
-    producer = queue.create()
-    run(producer, "INSERT INTO my_message (id, time_next) VALUES (1, -5), (4, 0), (2, 3)")
-    stream = queue.stream()
-    assert sorted(stream.ids(3)) == [1, 2, 4]
-    run(producer, "INSERT INTO my_message (id, time_next) VALUES (6, -9)")
-    assert stream.ids(1) == [6]
 
 
 def test_rescheduling_is_honoured_at_once(queue: Queue) -> None:
@@ -80,12 +72,3 @@ def test_a_row_put_off_does_not_come_at_its_old_moment(queue: Queue) -> None:
     )
     is_in_time = time.time_ns() < moment_ns  # unless the machine is busy
     assert stream.poll(0.9) is None or not is_in_time
-
-
-def test_a_revived_row_is_sent_again(queue: Queue) -> None:
-    producer, stream = queue.create(), queue.stream()
-    insert(producer, 1)
-    stream.next()
-    assert run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1") == 1
-    run(producer, "UPDATE my_message SET time_acked = NULL, time_next = 0 WHERE id = 1")
-    assert stream.next()[0] == 1

@@ -151,15 +151,3 @@ def test_a_hint_that_is_no_number_is_refused_and_the_connection_goes_on(queue: Q
         assert code == 1210
         assert "PREFETCH must be auto or a whole number, 0 for no limit" in text
         assert rows(connection, "SELECT 1") == ((1,),)
-
-
-def test_a_slow_worker_leaves_the_rest_to_a_quick_one(queue: Queue) -> None:
-    other = queue.create(prefetch="auto", ack_wait=600)
-    slow, quick = stream_of_a_program(queue), stream_of_a_program(queue)
-    insert_all(other, range(1, 201))
-    held = slow.ids(2)
-    done: list[int] = []
-    while len(done) < 198:
-        done += quick.ids(1)
-        run(other, f"UPDATE my_message SET time_acked = NOW() WHERE id = {done[-1]}")
-    assert sorted(held + done) == list(range(1, 201))

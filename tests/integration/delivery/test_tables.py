@@ -5,7 +5,7 @@ import pytest
 
 from tests.fixtures.streams import Consumer, eventually, message_table, refused, run, value
 from tests.integration.conftest import Queue
-from tests.integration.delivery.producing import insert, insert_all
+from tests.integration.delivery.producing import insert
 
 
 pytestmark = pytest.mark.db
@@ -97,18 +97,6 @@ def test_a_table_that_goes_ends_its_streams(queue: Queue, sql: str) -> None:
     assert stream.error() == (1146, "message table 'my_message' was dropped; its streams end")
     # The session goes on.
     assert value(stream.connection, "SELECT 1") == 1
-
-
-def test_truncate_empties_the_queue(queue: Queue) -> None:
-    connection, stream = queue.create(ack_wait=1), queue.stream()
-    insert_all(connection, (1, 4))
-    stream.take(2)
-    run(connection, "TRUNCATE TABLE my_message")
-    while stream.poll(0.3) is not None:  # sent again before it was emptied
-        pass
-    stream.nothing(1.2)
-    insert(connection, 2)
-    assert stream.next()[0] == 2
 
 
 def test_a_table_dropped_past_the_proxy_ends_its_streams(plain: Queue) -> None:

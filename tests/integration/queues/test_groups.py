@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from streamfrom.engine.messaging.table.groups import HELD_NS
-from tests.cases import cases
-from tests.fixtures.streams import eventually, refused, rows, run, value
+from tests.fixtures.streams import eventually, rows, run, value
 from tests.integration.conftest import Queue
 
 
@@ -266,27 +265,6 @@ def test_groups_are_switched_on_and_off_while_streams_go_on(plain: Queue) -> Non
     held(client, 6)
     ack(client, 5)
     assert stream.ids(1) == [6]
-
-
-@cases(settings=str, told=str)
-def test_wrong_settings_are_refused_and_change_nothing(queue, settings, told):
-    client = queue.connect()
-    columns = f"id BIGINT NOT NULL, {COLUMNS}"
-    code, text = refused(client, f"CREATE QUEUE step ({columns}) WITH ({settings})")
-    assert (code, told in text) == (1210, True), text
-    assert rows(client, "SHOW QUEUES") == ()
-    run(client, f"CREATE QUEUE step ({columns})")
-    before = rows(client, "SHOW CREATE QUEUE step")
-    code, text = refused(client, f"ALTER QUEUE step SET ({settings})")
-    assert (code, told in text) == (1210, True), text
-    assert rows(client, "SHOW CREATE QUEUE step") == before
-    # Past ALTER QUEUE the table says so itself.
-    (_, definition) = rows(client, "SHOW CREATE TABLE step")[0]
-    comment = definition.rpartition("COMMENT='")[2].rpartition("'")[0]
-    keys = settings.replace(" ", "").replace(",", ",vt_")
-    run(client, f"ALTER TABLE step COMMENT = '{comment},vt_{keys}'")
-    code, text = refused(client, "STREAM * FROM step LIMIT 1 WAIT 0")
-    assert (code, told in text) == (1105, True), text
 
 
 def test_a_queue_has_the_index_of_its_groups_and_is_made_again_by_its_own_statement(queue):

@@ -163,8 +163,3 @@ def test_an_id_of_ones_own_is_not_made(cluster: SharedCluster, keyspace: str) ->
     run(client, "CREATE QUEUE named (id VARCHAR(36) NOT NULL, a INT)")
     assert refused(client, "INSERT INTO named (a) VALUES (1)")[0] == 1364
     run(client, "INSERT INTO named (id, a) VALUES ('x', 1)")
-
-
-def test_a_plan_says_where_ids_come_from(client: Any) -> None:
-    plan = value(client, "VEXPLAIN PLAN INSERT INTO my_message (user_id) VALUES (1), (2)")
-    assert "2 of vt_auto_id" in str(plan)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cases import cases, in_turn
-from tests.fixtures.streams import message_table, refused, rows, run, value
+from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
 
 
@@ -93,14 +93,6 @@ def test_a_queue_is_altered_live_and_dropped(cluster: SharedCluster, keyspace: s
     assert comments(cluster, keyspace, "my_message") == []
     assert refused(client, "DROP QUEUE my_message")[0] == 1051
     run(client, "DROP QUEUE IF EXISTS my_message")
-
-
-def test_an_ordinary_message_table_is_altered(cluster: SharedCluster, keyspace: str) -> None:
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
-    run(client, message_table())
-    run(client, "ALTER QUEUE my_message SET (batch_size = 3)")
-    assert all("vt_batch_size=3" in each for each in comments(cluster, keyspace, "my_message"))
-    assert refused(client, "SHOW CREATE QUEUE my_message")[0] == 1210
 
 
 @pytest.mark.parametrize("ident", ["", "id BIGINT NOT NULL, ", "id INT UNSIGNED NOT NULL, "])

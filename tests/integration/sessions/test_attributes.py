@@ -4,7 +4,6 @@ The base line is the server itself, asked by the same client.
 """
 
 import shutil
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -119,17 +118,3 @@ class TestAttributes:
         options = ["-h127.0.0.1", f"-P{tight.port}", "-uroot", "-N", "--commands"]
         done = finished([CLIENT, *options], input=asked)
         assert done.stdout.split() == ["blue", "NULL"], done.stderr
-
-
-def test_mariadb_is_asked_without(tight: RunningProxy, family: Family) -> None:
-    if family is not Family.MARIADB:
-        pytest.skip("MySQL has query attributes")
-    client = connect(tight.port, "plain")
-    cursor = client.cursor()
-    with warnings.catch_warnings():
-        # "This version of the server does not support Query Attributes", says the driver.
-        warnings.simplefilter("ignore")
-        cursor.add_attribute("colour", "red")
-        cursor.execute("SELECT 1")
-    assert cursor.fetchall() == [(1,)]
-    client.close()

@@ -228,31 +228,6 @@ def test_names_are_written_as_the_server_reads_them(tight, servers, sharded_data
     assert found[0] == found[1]
 
 
-@in_turn
-@pytest.mark.parametrize("charset", UNREAD)
-def test_text_of_an_unsharded_keyspace_is_what_it_is_on_the_server(tight, servers, charset):
-    words = "\u8868\u80fd\u529f\u7adc\u8a31\u84cb\u3042\u30bd it's \\ 100%"
-    codec = "shift_jis" if charset == "sjis" else charset
-    word = words.encode(codec, "ignore")
-    quoted = b"".join(
-        b"\\" + part if part in {b"'", b"\\"} else part
-        for part in (char.encode(codec, "ignore") for char in words)
-    )
-    found = []
-    for port, database in ((tight.port, "plain"), (servers[1].port, "mysql")):
-        client = connect(port, database, charset)
-        run(client, "CREATE TEMPORARY TABLE said (w VARCHAR(40) CHARACTER SET utf8mb4)")
-        told = answers(client, b"INSERT INTO said VALUES ('" + quoted + b"')")
-        told += answers(client, b"SELECT HEX(w), w = '" + quoted + b"' AS same FROM said")
-        told += answers(client, b"SET @w = '" + quoted + b"'")
-        told += answers(client, b"SELECT HEX(@w), COLLATION(@w)")
-        found.append(told)
-        client.close()
-    assert found[0] == found[1]
-    assert found[0][-1][0][0] == word.hex().upper()
-    assert found[0][1][0][1] == 1
-
-
 def test_bound_values_are_the_servers_to_read(tight: RunningProxy, family: Family) -> None:
     owner = tight.connect(database="plain", autocommit=True)
     run(owner, "CREATE TABLE word (id INT, w VARCHAR(20) CHARACTER SET utf8mb4)")

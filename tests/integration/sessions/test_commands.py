@@ -152,17 +152,6 @@ class TestCommands:
         other = tight.connect(database="commerce:-80")
         assert value(other, "SELECT GET_LOCK('mine', 60)") == 1
 
-    def test_change_user_makes_a_new_session(self, tight: RunningProxy) -> None:
-        client = tight.connect(database="commerce", autocommit=True)
-        run(client, "SET @a = 5")
-        run(client, "BEGIN")
-        run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
-        change_user(client)
-        assert value(client, "SELECT @a") is None
-        assert refused(client, "SELECT * FROM customer")[0] == 1146
-        other = tight.connect(database="commerce", autocommit=True)
-        assert run(other, f"INSERT INTO customer (id) VALUES ({LOW})") == 1
-
     def test_the_multi_statement_option_outlives_a_reset(self, tight: RunningProxy) -> None:
         client = tight.connect(
             database="plain", autocommit=True, client_flag=CLIENT.MULTI_STATEMENTS

@@ -68,36 +68,6 @@ class TestHeldState:
         run(first, "UNLOCK TABLES")
         run(second, "INSERT INTO locked VALUES (3)")
 
-    def test_last_insert_id_is_the_clients_own(self, tight: RunningProxy) -> None:
-        clients = crowd(tight)
-        run(clients[0], "CREATE TABLE numbered (id INT AUTO_INCREMENT PRIMARY KEY, who INT)")
-        expected: dict[int, int] = {}
-        for number in shuffled_rounds(clients, 4):
-            client = clients[number]
-            if number in expected:
-                assert value(client, "SELECT LAST_INSERT_ID()") == expected[number]
-            with client.cursor() as cursor:
-                cursor.execute("INSERT INTO numbered (who) VALUES (%s)", (number,))
-                expected[number] = cursor.lastrowid
-        for number in shuffled_rounds(clients, 1):
-            assert value(clients[number], "SELECT LAST_INSERT_ID()") == expected[number]
-            found = rows(
-                clients[number], "SELECT who FROM numbered WHERE id = LAST_INSERT_ID()"
-            )
-            assert found == ((number,),)
-            run(clients[number], "INSERT INTO numbered (who) SELECT LAST_INSERT_ID()")
-
-    @pytest.mark.parametrize(
-        "sql", ["SET last_insert_id = 5", "SET @@identity = 5", "SELECT LAST_INSERT_ID(5)"]
-    )
-    def test_an_insert_id_that_the_client_sets_itself_stays(self, tight, sql):
-        clients = crowd(tight, 3)
-        run(clients[0], sql)
-        for client in clients[1:]:
-            run(client, "SELECT 1")
-            assert value(client, "SELECT LAST_INSERT_ID()") == 0
-        assert value(clients[0], "SELECT LAST_INSERT_ID()") == 5
-
     def test_warnings_are_those_of_the_clients_last_statement(self, tight):
         clients = crowd(tight, 4)
         for turn in range(3):

@@ -63,13 +63,6 @@ def test_columns_are_those_of_the_server(cluster: SharedCluster, target: str) ->
     direct.close()
 
 
-def test_an_alias_behind_the_value_is_no_part_of_it(cluster: SharedCluster) -> None:
-    client = cluster.proxy.connect(database="plain", autocommit=True)
-    assert rows(client, "SELECT CURRENT_USER() 'u', USER() IS NOT NULL n") == (
-        ("root@localhost", 1),
-    )
-
-
 def test_quoted_names_of_functions_are_the_functions(cluster: SharedCluster) -> None:
     client, other = (cluster.proxy.connect(database="plain", autocommit=True) for _ in range(2))
     assert value(client, "SELECT `connection_id`()") == client.thread_id()

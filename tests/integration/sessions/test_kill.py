@@ -7,7 +7,7 @@ import pytest
 
 from tests.fixtures.background import in_thread, running
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import eventually, message_table, refused, rows, run, value
+from tests.fixtures.streams import eventually, refused, rows, run, value
 from tests.integration.sessions.crowd import crowd
 
 
@@ -70,10 +70,3 @@ class TestKill:
         client = tight.connect(database="plain")
         assert refused(client, "KILL 987654321") == (1094, "Unknown thread id: 987654321")
         assert refused(client, "KILL QUERY 987654321")[0] == 1094
-
-    def test_kill_ends_a_stream_and_its_connection(self, tight, consume):
-        producer = tight.connect(database="commerce", autocommit=True)
-        run(producer, message_table())
-        stream = consume(tight, database="commerce")
-        run(producer, f"KILL {stream.id}")
-        assert stream.is_closed()

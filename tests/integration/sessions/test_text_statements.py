@@ -10,7 +10,7 @@ import pytest
 from tests.cases import cases, in_turn
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import Consume, message_table, refused, reset, rows, run, value
+from tests.fixtures.streams import refused, reset, rows, run, value
 from tests.integration.conftest import SharedCluster
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
@@ -88,18 +88,6 @@ def test_it_stays_where_it_was_prepared(client: Any) -> None:
     assert refused(client, "EXECUTE p")[0] == 1243, "on the server of that shard"
     run(client, "USE commerce")
     assert value(client, "EXECUTE p") == 0
-
-
-def test_an_ack_and_a_message(tight: RunningProxy, client: Any, consume: Consume) -> None:
-    run(client, message_table())
-    stream = consume(tight, database="commerce")
-    run(client, "PREPARE put FROM 'INSERT INTO my_message (id, message) VALUES (?, ?)'")
-    run(client, f"SET @id = {HIGH}, @m = '1'")
-    run(client, "EXECUTE put USING @id, @m")
-    assert stream.next()[0] == HIGH
-    run(client, "PREPARE ack FROM 'UPDATE my_message SET time_acked = NOW() WHERE id = ?'")
-    assert run(client, "EXECUTE ack USING @id") == 1
-    assert value(client, "SELECT time_next FROM my_message") is None
 
 
 def test_an_error_that_a_nested_function_signals_again_is_told(cluster: SharedCluster) -> None:
