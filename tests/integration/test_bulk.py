@@ -118,24 +118,3 @@ def test_messages_sent_and_acknowledged_in_batches(cluster, keyspace, batches, c
     assert rows(connection, left) == ((0,),)
     acked = rows(connection, "SELECT MIN(time_acked) FROM my_message")[0][0]
     assert acked > 10**18
-
-
-def test_the_first_layout_gets_its_times(cluster, batches, consume):
-    connection = cluster.proxy.connect(database="plain", autocommit=True)
-    run(
-        connection,
-        "CREATE TABLE my_message (time_scheduled BIGINT, id BIGINT, time_next BIGINT, epoch BIGINT,"
-        " time_created BIGINT, time_acked BIGINT, message VARCHAR(128),"
-        " PRIMARY KEY (time_scheduled, id), UNIQUE INDEX id_idx (id),"
-        " INDEX next_idx (time_next, epoch)) COMMENT 'vitess_message,vt_ack_wait=30,"
-        "vt_purge_after=86400,vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30'",
-    )
-    consumer = consume(cluster.proxy, database="plain")
-
-    async def work(client: Client) -> None:
-        insert = "INSERT INTO my_message (id, message) VALUES (?, ?)"
-        assert affected(await batch(client, insert, (1, b"x"), (2, b"y"))) == 2
-
-    batches("plain", work)
-    assert sorted(consumer.ids(2)) == [1, 2]
-    assert rows(connection, "SELECT COUNT(*) FROM my_message WHERE time_created > 0") == ((2,),)

@@ -11,8 +11,7 @@ from streamfrom.engine.messaging.upkeep.partitions import SPANS, partition_by
 from tests.fixtures.database_servers import execute
 from tests.fixtures.fork_server import run_to_end
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
-from tests.fixtures.streams import message_table, refused, run
-from tests.integration.conftest import SharedCluster
+from tests.fixtures.streams import message_table, run
 
 
 pytestmark = pytest.mark.db
@@ -97,26 +96,6 @@ def test_differences_between_shards_are_found(checked, servers, sharded_database
     } <= told  # fmt: skip
 
 
-def test_groups_of_a_table_that_is_sharded_by_its_id_are_a_fault(
-    checked, servers, sharded_database
-):
-    comment = f"vitess_message,{KEYS},vt_group=batch,vt_after=finishes"
-    grouped = table("my_message", comment, batch="VARCHAR(9)", finishes="VARCHAR(9)")
-    for server in servers:
-        execute(server, grouped, database=sharded_database)
-    told = [each["text"].partition(":")[0] for each in checked(code=1) if each["level"] != "ok"]
-    assert sorted(told) == ["no index on batch, time_acked"] * 2 + ["vt_group"] * 2
-
-
-def test_a_message_table_of_another_engine_is_a_fault(checked, servers, sharded_database):
-    for server in servers:
-        execute(server, table("my_message"), database=sharded_database)
-    execute(servers[1], "ALTER TABLE my_message ENGINE = MyISAM", database=sharded_database)
-    (error,) = (finding for finding in checked(code=1) if finding["level"] == "error")
-    assert error["place"] == "commerce/80-.my_message"
-    assert error["text"].startswith("its engine MyISAM has no transactions")
-
-
 def test_what_holds_partitions_back_is_told_and_what_does_not_is_not(
     checked, servers, sharded_database
 ):
@@ -134,37 +113,6 @@ def test_what_holds_partitions_back_is_told_and_what_does_not_is_not(
             f"partition {day.partition(start_ns).name} is held back: 1 message not acknowledged",
         )
     ]
-
-
-BROKEN = {
-    "dates": ({"time_next": "DATETIME", "time_acked": "DATETIME"}, "time_next must be BIGINT"),
-    "stamped": ({"time_acked": "TIMESTAMP NULL"}, "time_acked must be BIGINT"),
-    "small": ({"time_next": "INT UNSIGNED"}, "time_next must be BIGINT"),
-    "short": ({"time_next": "DECIMAL(18,0)"}, "time_next must be BIGINT"),
-    "fractions": ({"time_next": "DOUBLE"}, "time_next must be BIGINT"),
-    "born": ({"time_acked": "BIGINT NOT NULL DEFAULT 0"}, "time_acked must allow NULL"),
-    "made": (
-        {"time_next": "BIGINT AS (id + 1) VIRTUAL"},
-        "time_next must not be a generated column",
-    ),
-}
-
-
-def test_a_table_that_cannot_deliver_says_so_to_each_statement(cluster: SharedCluster) -> None:
-    for name, (columns, _) in BROKEN.items():
-        cluster.direct(table(name, **columns))
-    connection = cluster.proxy.connect(database="plain", autocommit=True)
-    run(connection, message_table("my_message"))  # has the tables looked for
-    for name, (_, reason) in BROKEN.items():
-        for sql in (
-            f"SELECT * FROM {name}",
-            f"INSERT INTO {name} (id) VALUES (1)",
-            f"STREAM * FROM {name}",
-        ):
-            code, text = refused(connection, sql)
-            assert code == 1105
-            assert text.startswith(f"message table '{name}' failed to load: {reason}"), text
-    run(connection, "INSERT INTO my_message (id) VALUES (1)")
 
 
 WORKING = ("BIGINT UNSIGNED", "DECIMAL(20,0)", "VARCHAR(20)")

@@ -12,7 +12,7 @@ import pytest
 from tests.fixtures.background import running
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.streams import eventually, message_table, rows, run, value
+from tests.fixtures.streams import eventually, run, value
 from tests.fixtures.terminal import OpenTerminal, Terminal
 from tests.integration.conftest import SETTINGS, SharedCluster
 from tests.proxy.certificates import write_certificate
@@ -116,13 +116,6 @@ class TestCommandLines:
         # Nobody is sent anything any more.
         run(producer, "INSERT INTO my_message (id) VALUES (9)")
         assert value(producer, "SELECT epoch FROM my_message WHERE id = 9") == 0
-
-    def test_a_stream_of_what_is_none_is_an_error_on_the_terminal(self, cluster, client):
-        shell = client(cluster.proxy.port, "--quick", database="plain")
-        shell.type("STREAM * FROM nosuch;")
-        shell.expect(r"ERROR 1146 \(42S02\).*message table 'nosuch' not found")
-        shell.type("STREAM nothing;")
-        shell.expect(r"ERROR 1064 \(42000\)")
 
     def test_ctrl_c_ends_a_statement_and_not_the_session(self, cluster, client):
         shell = client(cluster.proxy.port, database="plain")
@@ -271,35 +264,6 @@ class TestLogins:
             proxy, "native", NATIVE_PASSWORD, ssl_disabled=False, ssl_verify_cert=False
         )
 
-    def test_a_stream_through_tls(self, guarded, consume, cluster):
-        options = {
-            "user": "native",
-            "password": NATIVE_PASSWORD,
-            "database": "plain",
-            "autocommit": True,
-        }
-        producer = guarded.connect(**options)
-        run(producer, message_table(columns="message LONGTEXT"))
-        stream = guarded.connect(
-            **options,
-            ssl_disabled=False,
-            ssl_verify_cert=False,
-            cursorclass=pymysql.cursors.SSCursor,
-        )
-        with stream.cursor() as cursor:
-            cursor.execute("STREAM * FROM my_message")
-            for ident in range(1, 11):
-                sql = "INSERT INTO my_message (id, message) VALUES (%s, REPEAT('x', 300000))"
-                with producer.cursor() as insert:
-                    insert.execute(sql, (ident,))
-            for ident in range(1, 11):
-                found = cursor.fetchone()
-                assert found is not None
-                assert (found[0], len(found[1])) == (ident, 300_000)
-            cursor._result.unbuffered_active = False
-        stream._force_close()
-        assert len(rows(producer, "SELECT id FROM my_message")) == 10
-
     def test_no_secret_reaches_the_log(self, guarded: RunningProxy) -> None:
         logs_in(guarded, "clear", "sécret", ssl_disabled=True)
         logs_in(guarded, "clear", "tried-this", ssl_disabled=True)
@@ -313,15 +277,3 @@ class TestLogins:
             cluster.proxy.connect(user="app")
         with pytest.raises(pymysql.MySQLError, match="Access denied"):
             cluster.proxy.connect(user="root", password="x")
-
-    def test_a_unix_socket(self, start_proxy, cluster, tmp_path):
-        path = tmp_path / "s"
-        config = SETTINGS + f'unix_socket = "{path}"\n'
-        proxy = start_proxy(
-            config + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
-        )
-        connection = pymysql.connect(unix_socket=str(path), user="root", database="plain")
-        with connection:
-            assert value(connection, "SELECT 1") == 1
-        assert proxy.stop() == 0
-        assert not path.exists()

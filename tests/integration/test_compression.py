@@ -5,7 +5,6 @@ import shutil
 import socket
 import zlib
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -70,14 +69,6 @@ class TestCommandLines:
         (found,) = cluster.direct("SELECT SHA2(body, 256), LENGTH(body) FROM large")
         assert found == (hashlib.sha256(noise.encode()).hexdigest(), len(noise))
 
-    def test_many_rows(self, cluster: SharedCluster, shell: Shell) -> None:
-        digits = "SELECT 0 n" + "".join(f" UNION ALL SELECT {n}" for n in range(1, 10))
-        sql = (
-            f"SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n AS n FROM ({digits}) a,"
-            f" ({digits}) b, ({digits}) c, ({digits}) d ORDER BY 1;"
-        )
-        assert shell(sql, "-N", "--quick").split() == [str(n) for n in range(10_000)]
-
     def test_a_file_is_loaded(self, cluster, shell, tmp_path):
         run(cluster.proxy.connect(database="plain"), "CREATE TABLE filled (n INT, name TEXT)")
         file = tmp_path / "rows.tsv"
@@ -123,38 +114,6 @@ def test_a_stream_shows_rows_at_once(plain, command, terminal):
     for turn in range(2):
         run(producer, f"INSERT INTO my_message (id, tenant_id) VALUES ({turn}, 77{turn})")
         shell.expect(rf"\| +{turn} +\| +77{turn} \|")
-
-
-class TestDrivers:
-    def test_mysqlclient(self, cluster: SharedCluster) -> None:
-        driver = pytest.importorskip("MySQLdb")
-        connection = driver.connect(
-            host="127.0.0.1", port=cluster.proxy.port, user="root", db="plain", compress=True
-        )
-        work(connection)
-        connection.change_user("root", "", "plain")
-        work(connection)
-        connection.close()
-
-    def test_mysql_connector_python(self, cluster: SharedCluster) -> None:
-        driver = pytest.importorskip("mysql.connector")
-        connection = driver.connect(
-            host="127.0.0.1",
-            port=cluster.proxy.port,
-            user="root",
-            database="plain",
-            compress=True,
-            ssl_disabled=True,
-        )
-        work(connection)
-        connection.close()
-
-
-def work(connection: Any) -> None:
-    cursor = connection.cursor()
-    for size in (1, 49, 50, 51, 1_000_000):
-        cursor.execute("SELECT REPEAT('a', %s), LENGTH(%s)", (size, "b" * size))
-        assert cursor.fetchall()[0] == ("a" * size, size)
 
 
 class Raw:

@@ -2,11 +2,10 @@
 
 import pytest
 
-from streamfrom.engine.fleet.lock_connection import dispatcher_lock
 from tests.cases import in_turn
 from tests.fixtures.database_servers import execute, root
 from tests.fixtures.running_proxy import keyspace_toml
-from tests.fixtures.streams import eventually, message_table, refused, rows, run
+from tests.fixtures.streams import eventually, refused, rows, run
 
 
 pytestmark = pytest.mark.db
@@ -153,56 +152,3 @@ def test_a_clean_restart_logs_no_warning_about_members(server, database, start_p
         )
         assert execute(server, numbers) == ((number,),)
         assert member.log()
-
-
-def test_one_account_with_and_without_the_directory_has_one_dispatcher(
-    server, database, start_proxy, consume, connect
-):
-    """The account loses the directory while one proxy runs, a second one starts, and it gets it back."""
-    execute(server, message_table(), database=database)
-    user = database
-    execute(server, f"CREATE USER {user}@'%'")
-    execute(server, f"GRANT ALL ON {database}.* TO {user}@'%'")
-    grant = f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON streamfrom.* TO {user}@'%'"
-    execute(server, grant)
-    toml = keyspace_toml(database, [server]).replace("root@", f"{user}@")
-    first = start_proxy(toml)
-    eventually(lambda: DISPATCHED in first.log(), "the first dispatches")
-    # Connections that are open keep their rights to a database on some servers: only the second one is without it.
-    execute(server, grant.replace("GRANT", "REVOKE").replace(" TO ", " FROM "))
-    second = start_proxy(toml)
-    eventually(lambda: "run: " in second.log() or "needs: " in second.log(), "what it needs")
-    assert DISPATCHED not in second.log() or "is withheld" in first.log()
-
-    # A client of another account that takes the plain name stops nobody who has the secret.
-    execute(server, grant)
-    for proxy in (first, second):
-        proxy.stop()
-    client = connect(server)
-    with client.cursor() as cursor:
-        cursor.execute("SELECT GET_LOCK(%s, 0)", (dispatcher_lock(database).decode(),))
-    third = start_proxy(toml)
-    stream = consume(third, "STREAM id FROM my_message", database=database)
-    run(
-        third.connect(database=database, autocommit=True),
-        "INSERT INTO my_message (id) VALUES (7)",
-    )
-    assert stream.ids(1) == [7]
-    client.close()
-    plain = f"SELECT IS_USED_LOCK('{dispatcher_lock(database).decode()}') IS NULL"
-    eventually(lambda: execute(server, plain) == ((0,),), "the third takes the plain name, too")
-
-    execute(server, "DROP DATABASE streamfrom")
-    run(
-        third.connect(database=database, autocommit=True),
-        "INSERT INTO my_message (id) VALUES (8)",
-    )
-    assert stream.ids(1) == [8]
-    fourth = start_proxy(toml)
-    members = f"SELECT COUNT(*) FROM streamfrom.members WHERE database_name = '{database}'"
-    eventually(
-        lambda: execute(server, members) == ((2,),),
-        "both are in the directory that was made again",
-    )
-    assert DISPATCHED not in fourth.log() or "is withheld" in third.log()
-    execute(server, f"DROP USER {user}@'%'")

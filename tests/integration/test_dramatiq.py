@@ -160,26 +160,6 @@ def test_what_a_worker_has_not_begun_is_ready_again_once_it_stops(broker, plain)
         join(broker, worker, work)
 
 
-def test_priorities_of_actors_are_those_of_messages(broker):
-    found = []
-
-    @dramatiq.actor(priority=10)
-    def later():
-        found.append("later")
-
-    @dramatiq.actor(priority=1)
-    def sooner():
-        found.append("sooner")
-
-    for _ in range(3):
-        later.send()
-    for _ in range(3):
-        sooner.send()
-    with working(broker, threads=1) as worker:
-        join(broker, worker, later)
-    assert found == ["sooner"] * 3 + ["later"] * 3
-
-
 def test_a_message_in_a_transaction_comes_with_its_commit_alone(broker, plain):
     found = []
 

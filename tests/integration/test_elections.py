@@ -19,7 +19,6 @@ from streamfrom.engine.fleet.lock_connection import (
     acquire,
     dispatcher_lock,
     enroll,
-    forget,
     join,
     keep,
     numbers,
@@ -191,18 +190,6 @@ async def test_a_stranger_holds_the_lock(opened, database, connect, server):
     assert found == Stranger(stranger.thread_id(), None)
 
 
-async def test_another_fleet_waits_for_the_same_lock(opened, database):
-    first = await opened(A)
-    await acquired(first, database)
-    other = replace(B, fleet="staging")
-    second = await opened(other)
-    assert await acquired(second, database) is None
-    found = await directory(second, database, other)
-    assert isinstance(found.dispatcher, Stranger)
-    assert found.dispatcher.fleet == ""
-    assert found.members == {other.id: other}
-
-
 @pytest.fixture
 def poor_user(server, database):
     """A user that may work with the tables that are there, and make none."""
@@ -311,16 +298,6 @@ async def test_no_two_members_have_one_number(opened, database, server):
     assert (await first.converse(numbers(database)))[0] == Numbers({7: A.id}, frozenset({7}))
     execute(server, "DROP DATABASE streamfrom")
     assert (await first.converse(numbers(database)))[0] == Numbers({}, frozenset({7}))
-
-
-async def test_who_has_long_been_gone_is_deleted(opened, database, server):
-    first, second = await opened(A), await opened(B)
-    second.close()
-    await first.converse(forget(database, (B.id,)))
-    rows = execute(
-        server, f"SELECT member FROM streamfrom.members WHERE database_name = '{database}'"
-    )
-    assert [str(name) for (name,) in rows] == [A.id]
 
 
 async def test_a_claim_on_the_locks_connection_is_one_transaction(opened, database, server):

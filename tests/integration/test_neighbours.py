@@ -58,16 +58,6 @@ def test_a_suite_makes_its_own_database_and_drops_it(proxy, database, beside):
     assert rows(client, "SELECT DATABASE(), @kept") == ((None, 1),)
 
 
-def test_a_keyspaces_own_database_can_be_dropped_and_made_anew(proxy, database):
-    client = proxy.connect(database=database, autocommit=True)
-    run(client, "CREATE TABLE t (n INT)")
-    run(client, f"DROP DATABASE {database}")
-    assert value(client, "SELECT DATABASE()") is None
-    run(client, f"CREATE DATABASE {database}")
-    run(client, f"USE {database}")
-    assert rows(client, "SHOW TABLES") == ()
-
-
 def test_what_a_definition_does_not_qualify_is_of_the_current_database(
     proxy, server, database, beside
 ):

@@ -7,7 +7,6 @@ stream of messages and their acks.
 import contextlib
 import datetime
 import decimal
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -215,38 +214,6 @@ def test_a_stream_in_text_goes_on_whatever_type_a_column_has(cluster, consume):
     run(writer, "ALTER TABLE ps MODIFY n INT")
     run(writer, "INSERT INTO ps (id, n) VALUES (1, 70000)")
     assert stream.next() == (70000,)
-
-
-def test_many_clients_share_two_connections(cluster, connector, start_proxy, database, server):
-    address = f"mysql://root@127.0.0.1:{server.port}/{database}"
-    proxy = start_proxy(
-        f'[keyspaces.{database}]\n[[keyspaces.{database}.shards]]\nname = "-"\n'
-        f'primary = "{address}"\npool_size = 2\n'
-    )
-    first = connector(port=proxy.port, database=database)
-    change(first, "CREATE TABLE counter (id BIGINT PRIMARY KEY, n BIGINT)")
-    for number in range(8):
-        change(first, "INSERT INTO counter VALUES (?, 0)", number)
-    faults: list[BaseException] = []
-
-    def work(number: int) -> None:
-        try:
-            client = connector(port=proxy.port, database=database)
-            update = client.cursor(prepared=True)
-            for _ in range(50):
-                update.execute("UPDATE counter SET n = n + ? WHERE id = ?", (2, number))
-                assert fetch(client, "SELECT id FROM counter WHERE id = ?", number)
-        except BaseException as fault:
-            faults.append(fault)
-
-    workers = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert not faults
-    assert fetch(first, "SELECT DISTINCT n FROM counter") == [(100,)]
-    assert "internal error" not in proxy.log()
 
 
 def test_statements_that_clients_have_closed_make_room_for_others(connector, tables, servers):

@@ -107,17 +107,6 @@ class TestInsertSelect:
         assert ids(client) == ALL_IDS
         run(client, "ALTER TABLE customer DROP COLUMN c")
 
-    def test_more_rows_than_may_be_are_refused_and_none_is_written(self, client: Any) -> None:
-        digits = "(SELECT 0 d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4)"
-        many = " JOIN ".join(f"{digits} x{n}" for n in range(6))
-        code, text = refused(
-            client,
-            "INSERT INTO customer (id) SELECT 1000 + x0.d + 5 * x1.d + 25 * x2.d + 125 * x3.d"
-            f" + 625 * x4.d + 3125 * x5.d FROM {many}",
-        )
-        assert (code, "more than 5000 rows" in text) == (1235, True)
-        assert ids(client) == ALL_IDS
-
 
 class TestInsert:
     def test_columns_that_are_left_out_are_all_visible_ones_in_order(self, cluster, client):
@@ -186,56 +175,6 @@ class TestInsert:
 
 
 class TestByVindex:
-    @in_turn
-    @pytest.mark.parametrize(
-        ("condition", "expected"),
-        [
-            (f"id IN ({LOW}, {HIGH})", [LOW, HIGH]),
-            (f"id IN ({LOW}, {HIGH}, 99, NULL)", [LOW, HIGH]),
-            (f"id IN ('{LOW}', {HIGH})", [LOW, HIGH]),
-            (f"id = {LOW} OR id = {HIGH}", [LOW, HIGH]),
-            (f"id IN ({LOW}, {HIGH}) AND id <> {LOW}", [HIGH]),
-            (f"NOT id = {LOW}", sorted(set(ALL_IDS) - {LOW})),
-            (f"id <> {LOW}", sorted(set(ALL_IDS) - {LOW})),
-            (f"{LOW} = id AND name IS NOT NULL", [LOW]),
-            (f"id = '{LOW}' AND customer.id IN ({LOW})", [LOW]),
-            ("id = NULL", []),
-            ("id IN (NULL)", []),
-            ("id IS NULL", []),
-            ("id = 99", []),
-            (f"id = {LOW}.0", [LOW]),
-            (f"id = {LOW} + 0", [LOW]),
-            (f"id BETWEEN {LOW} AND {HIGH}", [n for n in ALL_IDS if LOW <= n <= HIGH]),
-            ("id > 0", ALL_IDS),
-            (f"name = 'name {HIGH}'", [HIGH]),
-            (f"id = {LOW} AND id = {HIGH}", []),
-            (f"id IN ({LOW}, {HIGH}) AND id IN ({HIGH}, 99)", [HIGH]),
-            (f"id <=> {LOW}", [LOW]),
-            (f"id = {LOW} XOR id = {HIGH}", [LOW, HIGH]),
-            (f"(id = {LOW} OR n = 99) AND 1 = 1", [LOW]),
-            (f"id = {LOW} || id = {HIGH}", [LOW, HIGH]),
-            (f"id = '{LOW}abc'", [LOW]),
-            (f"id = {LOW} IS TRUE", [LOW]),
-            (f"id IN ({LOW}) IS FALSE", sorted(set(ALL_IDS) - {LOW})),
-            (f"CASE WHEN id = {LOW} THEN 0 ELSE 1 END", sorted(set(ALL_IDS) - {LOW})),
-        ],
-    )
-    def test_select_update_and_delete_agree_with_one_server(
-        self, cluster, client, condition, expected
-    ):
-        # A strict server refuses to change rows by a comparison with '1abc'.
-        is_strict = "abc" in condition
-        assert ids(client, condition) == expected
-        if not is_strict:
-            assert run(client, f"UPDATE customer SET n = n + 100 WHERE {condition}") == len(
-                expected
-            )
-            assert ids(client, "n >= 100") == expected
-            assert run(client, f"DELETE FROM customer WHERE {condition}") == len(expected)
-            assert ids(client) == sorted(set(ALL_IDS) - set(expected))
-            run(client, "DELETE FROM customer")
-            fill(client)
-
     def test_another_column_may_decide(self, cluster: SharedCluster) -> None:
         client = cluster.proxy.connect(database="commerce", autocommit=True)
         run(
@@ -262,50 +201,6 @@ class TestScatter:
         assert len(rows(client, "SHOW TABLES")) == 1
         assert value(client, "SELECT DATABASE()") is not None
         assert run(client, "DO 1") == 0
-
-    @in_turn
-    @pytest.mark.parametrize(
-        "sql",
-        [
-            "SELECT a.id FROM customer a JOIN customer b ON a.n = b.n",
-            "SELECT a.id FROM customer a, customer b",
-            "SELECT id FROM customer WHERE n IN (SELECT n FROM customer)",
-            "SELECT (SELECT COUNT(*) FROM customer)",
-            "SELECT c.id FROM (SELECT id FROM customer LIMIT 1) c JOIN customer d ON c.id = d.n",
-            "WITH c AS (SELECT id FROM customer) SELECT * FROM c",
-            "SELECT id INTO @a FROM customer",
-            "SELECT STD(a.n) FROM customer a JOIN customer b ON a.id = b.id",
-            "SELECT STD(n) FROM customer FOR UPDATE",
-            "SELECT id FROM customer LIMIT 1 FOR UPDATE",
-            "UPDATE customer SET n = 1 LIMIT 1",
-            "DELETE FROM customer ORDER BY id LIMIT 1",
-            "UPDATE customer a JOIN customer b ON a.id = b.id SET a.n = 1",
-            "DELETE a FROM customer a, customer b WHERE a.id = b.id",
-            "UPDATE customer SET n = (SELECT 5 FROM customer)",
-            "UPDATE customer SET id = id + 1",
-            "UPDATE customer SET id = 5 WHERE id = 1",
-            "INSERT INTO customer (id) SELECT id + 100 FROM customer ON DUPLICATE KEY UPDATE n = 1",
-            "INSERT INTO customer (id, n) SELECT n + 200, STD(id) FROM customer GROUP BY n",
-            "INSERT INTO customer (id, n) SELECT n + 200, STD(id) FROM customer GROUP BY n WITH ROLLUP",
-            "INSERT INTO customer (id) VALUES (1 + 1)",
-            "INSERT INTO customer (id) VALUES (1) ON DUPLICATE KEY UPDATE id = 5",
-            "LOAD DATA LOCAL INFILE 'x' INTO TABLE customer",
-            "LOCK TABLES customer WRITE",
-            "CREATE TEMPORARY TABLE scratch (n INT)",
-            "CALL p()",
-            "HANDLER customer OPEN",
-            "SELECT * FROM nosuch",
-            "INSERT INTO nosuch (id) VALUES (1)",
-            "XA START 'x'",
-        ],
-    )
-    def test_what_cannot_be_put_together_exactly_is_refused(self, cluster, client, sql):
-        before = on_shards(cluster)
-        code, text = refused(client, sql)
-        assert code == 1235, text
-        assert text.startswith("unsupported: "), text
-        assert on_shards(cluster) == before
-        assert ids(client, "id = 1") == [1]
 
 
 class TestDdl:

@@ -127,22 +127,6 @@ def test_show_queue_status_tells_of_the_keyspace_one_is_in(plain, sharded, clust
     assert value(client, "SELECT 1") == 1
 
 
-def test_bad_input_leaves_the_session_as_it_was(client: Any) -> None:
-    assert refused(client, "SELECT * FROM streamfrom.nothing")[0] == 1146
-    assert refused(client, "SELECT nothing FROM streamfrom.queues")[0] == 1054
-    assert refused(client, "SELECT * FROM streamfrom.queues, my_message")[0] == 1235
-    assert refused(client, "SELECT * FROM streamfrom.queues WHERE")[0] == 1064
-    assert refused(client, "INSERT INTO streamfrom.queues (queue) VALUES ('x')")[0] == 1235
-    assert value(client, "SELECT DATABASE()") is not None
-
-
-def test_a_table_that_cannot_be_used_says_why(sharded: Queue, client: Any) -> None:
-    sharded.create(ack_wait=-1)
-    (error, depth) = status(client, "error, depth")
-    assert "vt_ack_wait" in error
-    assert depth is None
-
-
 def test_they_can_be_prepared(sharded: Queue) -> None:
     sharded.create()
     connection = sharded.proxy.connector("commerce", autocommit=False)

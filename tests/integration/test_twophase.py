@@ -13,7 +13,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.background import in_thread, running
+from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import DatabaseServer, execute, names
 from tests.fixtures.fork_server import run_to_end
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
@@ -268,28 +268,6 @@ def test_check_says_what_commits_in_two_phases_need(stage: Stage, tmp_path: Path
     stage.direct(0, "DROP TABLE streamfrom.decisions")
     code, lines = checked()
     assert (code, lines.count("else run: CREATE DATABASE")) == (0, stage.beside(0)), lines
-
-
-def test_a_deadlock_between_two_takes_its_victim_everywhere(stage: Stage) -> None:
-    proxy = stage.proxy()
-    setup = proxy.connect(database="commerce", autocommit=True)
-    run(setup, f"INSERT INTO customer (id, n) VALUES (1, 0), (2, 0), ({HIGH}, 0)")
-    first = proxy.connect(database="commerce")
-    second = proxy.connect(database="commerce")
-    run(first, f"UPDATE customer SET n = 1 WHERE id = {HIGH}")
-    run(first, "UPDATE customer SET n = 1 WHERE id = 1")
-    for ident in range(100, 130):
-        run(second, f"INSERT IGNORE INTO customer (id) VALUES ({ident})")
-    run(second, "UPDATE customer SET n = 2 WHERE id = 2")
-    waiting = in_thread(lambda: run(second, "UPDATE customer SET n = 2 WHERE id = 1"))
-    eventually(lambda: running(stage.servers[1], "n = 2 WHERE id = 1"), "the second waits")
-    assert refused(first, "UPDATE customer SET n = 1 WHERE id = 2")[0] == 1213
-    waiting()
-    first.commit()
-    second.commit()
-    found = rows(setup, f"SELECT id, n FROM customer WHERE id IN (1, 2, {HIGH}) ORDER BY id")
-    assert found == ((1, 2), (2, 2), (HIGH, 0))
-    assert stage.prepared() == []
 
 
 # --- somebody dies -------------------------------------------------------------------------

@@ -81,14 +81,6 @@ def test_an_admin_sees_and_kills_the_statements_of_other_accounts(proxy, server,
     assert value(ann, "SELECT 1") == 1
 
 
-def test_who_leaves_takes_the_statement_along(proxy, server, accounts):
-    ann = accounts.connect(proxy, "ann", database="plain")
-    ann._execute_command(3, WAITS)
-    eventually(lambda: runs(server) == 1)
-    ann._force_close()
-    eventually(lambda: runs(server) == 0)
-
-
 def test_an_account_that_may_have_no_second_connection_loses_the_one_it_has(
     proxy, server, accounts
 ):

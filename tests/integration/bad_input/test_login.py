@@ -7,8 +7,8 @@ import pymysql
 import pytest
 
 from tests.cases import in_turn
-from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
-from tests.fixtures.streams import eventually, value
+from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.streams import value
 from tests.integration.bad_input.raw_client import frame, login, works
 from tests.integration.conftest import SETTINGS, SharedCluster
 
@@ -67,27 +67,3 @@ class TestLogin:
         client.socket.sendall((1 << 20).to_bytes(3, "little") + b"\x01" + bytes(100))
         assert client.error()[0] == 1153
         assert client.is_closed()
-
-    def test_more_connections_than_allowed_are_told_so_instead_of_a_greeting(
-        self, start_proxy, cluster
-    ):
-        proxy = start_proxy(
-            SETTINGS
-            + "max_connections = 2\n"
-            + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
-        )
-        first = proxy.connect(database="plain")
-        proxy.connect(database="plain")
-        with pytest.raises(pymysql.MySQLError) as caught:
-            proxy.connect(database="plain")
-        assert caught.value.args == (1040, "Too many connections")
-        first.close()
-        eventually(lambda: connects(proxy), "a place is free again")
-
-
-def connects(proxy: RunningProxy) -> bool:
-    try:
-        proxy.connect(database="plain")
-    except pymysql.MySQLError:
-        return False
-    return True

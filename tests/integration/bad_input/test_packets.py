@@ -35,14 +35,6 @@ class TestPackets:
             answer = [client.read() for _ in range(5)]
             assert answer[3] == (4, bytes([len(str(number))]) + b"%d" % number)
 
-    def test_a_wrong_sequence_number_ends_the_connection(self, cluster, raw):
-        client = raw(cluster.proxy)
-        client.log_in()
-        client.send(b"\x03SELECT 1", 5)
-        assert client.error() == (1156, "Got packets out of order")
-        assert client.is_closed()
-        assert works(cluster)
-
     def test_a_packet_over_the_limit_is_refused_before_it_is_read(
         self, start_proxy, cluster, raw
     ):
@@ -62,15 +54,6 @@ class TestPackets:
             run(connection, f"SELECT LENGTH('{'x' * 3_000_000}')")
         assert caught.value.args[0] in (1153, 2006, 2013)
 
-    def test_a_command_without_an_answer_that_breaks_off_ends_its_connection_only(
-        self, cluster, raw
-    ):
-        client = raw(cluster.proxy)
-        client.log_in()
-        client.send(b"\x19\x01")
-        assert client.is_closed()
-        assert works(cluster)
-
     def test_a_statement_that_is_not_utf_8_reaches_the_server_as_it_is(self, cluster, raw):
         client = raw(cluster.proxy)
         client.log_in()
@@ -85,14 +68,6 @@ class TestPackets:
         assert client.read()[1][:1] == b"\xff"
         client.query(b"SELECT 1")
         assert client.read()[1] == b"\x01"
-
-    @in_turn
-    @pytest.mark.parametrize("sql", ["", "  ", ";", "'", "`", '"', "/*", "SELECT", "(", "\0"])
-    def test_what_is_no_statement_is_a_plain_error(self, cluster, sql):
-        connection = cluster.proxy.connect(database="plain", autocommit=True)
-        code, _ = refused(connection, sql)
-        assert code in (1064, 1065), code
-        assert value(connection, "SELECT 1") == 1
 
     @in_turn
     @pytest.mark.parametrize("sql", ["/* nothing */", "-- nothing", "# nothing", "/**/ ;"])

@@ -85,15 +85,6 @@ class TestVanishing:
         # How many columns, which, EOF; the row.
         assert stream.answer(packets=4)[3:] == [b"\x015"]
 
-    def test_a_client_that_vanishes_in_a_transaction_leaves_no_lock(self, queue: Queue) -> None:
-        producer = queue.create()
-        run(producer, "INSERT INTO my_message (id) VALUES (1), (4)")
-        vanishing = queue.connect(autocommit=False)
-        run(vanishing, "UPDATE my_message SET tenant_id = 1 WHERE id IN (1, 4)")
-        vanishing._force_close()
-        run(producer, "SET innodb_lock_wait_timeout = 60")
-        assert run(producer, "UPDATE my_message SET tenant_id = 2 WHERE id IN (1, 4)") == 2
-
     @pytest.mark.parametrize(
         "sql",
         [

@@ -47,19 +47,3 @@ def test_nothing_is_scheduled_for_later_by_text_or_prepared(queue: Queue) -> Non
 
     run(client, "ALTER QUEUE my_message SET (delayed = DEFAULT)")
     run(client, f"INSERT INTO my_message (id, time_next) VALUES (2, {LATER})")
-
-
-def test_a_text_that_sql_prepares_is_no_way_around(plain: Queue) -> None:
-    client = plain.create()
-    assert refused(client, "ALTER QUEUE my_message SET (delayed = never)")[0] == 1210
-    run(client, "ALTER QUEUE my_message SET (delayed = off)")
-    run(client, f"SET @later = {LATER}")
-    for text in (
-        "INSERT INTO my_message (id, time_next) VALUES (1, ?)",
-        "UPDATE plain.my_message SET time_next = ?",
-    ):
-        assert refused(client, f"PREPARE p FROM '{text}'")[0] == 1290
-    run(client, "PREPARE p FROM 'INSERT INTO my_message (id, priority) VALUES (1, ?)'")
-    run(client, "SET @urgent = 7")
-    run(client, "EXECUTE p USING @urgent")
-    assert rows(client, "SELECT priority, time_next FROM my_message") == ((7, 0),)

@@ -5,13 +5,17 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.fixtures.database_servers import execute
-from tests.fixtures.streams import WAIT_S, eventually, refused, rows, run
+from tests.fixtures.streams import WAIT_S, eventually, rows, run
 from tests.integration.conftest import Queue
 
 
 pytestmark = pytest.mark.db
 
 QUIET_S = 0.3
+ONE_OF_A_KEY = (
+    "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
+    " WITH (key = tenant, max_per_key = 1, ack_wait = 600, poller_interval = 600)"
+)
 
 
 @pytest.fixture
@@ -24,11 +28,7 @@ def ack(connection, ident):
 
 
 def test_a_key_goes_one_by_one_and_a_retry_holds_back_its_successors(plain, producer):
-    run(
-        producer,
-        "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant VARCHAR(20))"
-        " WITH (key = tenant, max_per_key = 1, ack_wait = 600)",
-    )
+    run(producer, ONE_OF_A_KEY.replace("INT)", "VARCHAR(20))"))
     stream = plain.stream("STREAM id FROM my_message")
     run(
         producer,
@@ -55,11 +55,7 @@ def test_a_key_goes_one_by_one_and_a_retry_holds_back_its_successors(plain, prod
 
 
 def test_an_ack_that_waits_for_somebody_holds_back_its_key_alone(plain, producer):
-    run(
-        producer,
-        "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
-        " WITH (key = tenant, max_per_key = 1, ack_wait = 600, poller_interval = 600)",
-    )
+    run(producer, ONE_OF_A_KEY)
     stream = plain.stream("STREAM id FROM my_message")
     run(producer, "INSERT INTO my_message (id, tenant) VALUES (1, 7), (2, 7), (3, 8), (4, 8)")
     assert sorted(stream.ids(2)) == [1, 3]
@@ -84,11 +80,7 @@ def test_an_ack_that_waits_for_somebody_holds_back_its_key_alone(plain, producer
 
 
 def test_an_ack_past_the_proxy_lets_the_next_go(plain: Queue, producer) -> None:
-    run(
-        producer,
-        "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
-        " WITH (key = tenant, max_per_key = 1, ack_wait = 600, poller_interval = 600)",
-    )
+    run(producer, ONE_OF_A_KEY)
     stream = plain.stream("STREAM id FROM my_message")
     run(producer, "INSERT INTO my_message (id, tenant) VALUES (1, 7), (2, 7), (3, 7)")
     assert stream.ids(1) == [1]
@@ -100,11 +92,8 @@ def test_an_ack_past_the_proxy_lets_the_next_go(plain: Queue, producer) -> None:
 
 
 def test_a_hot_key_does_not_keep_others_out_of_a_small_cache(plain: Queue, producer) -> None:
-    run(
-        producer,
-        "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT) WITH (key = tenant,"
-        " max_per_key = 1, ack_wait = 600, cache_size = 50, poller_interval = 600)",
-    )
+    run(producer, ONE_OF_A_KEY)
+    run(producer, "ALTER QUEUE my_message SET (cache_size = 50)")
     hot = ", ".join(f"({ident}, 7)" for ident in range(1, 2001))
     others = ", ".join(f"({ident}, {ident})" for ident in range(2001, 2021))
     run(producer, f"INSERT INTO my_message (id, tenant) VALUES {hot}")
@@ -148,43 +137,6 @@ def test_the_number_of_a_key_and_strict_order_change_live(plain: Queue, producer
     assert stream.ids(1) == [6]
     run(producer, "ALTER QUEUE my_message SET (max_per_key = DEFAULT)")
     assert sorted(stream.ids(2)) == [7, 8]
-
-
-def test_wrong_settings_are_refused_and_change_nothing(producer) -> None:
-    make = "CREATE QUEUE my_message (tenant INT, body JSON) WITH ({})"
-    for settings, words in (
-        ("max_per_key = 1", "vt_max_per_key needs vt_key"),
-        ("key = tenant, max_per_key = 0", "vt_max_per_key must be a whole number"),
-        ("key = tenant, max_per_key = some", "vt_max_per_key must be a whole number"),
-        ("key = nobody, max_per_key = 1", "vt_key must be a column of the table, not 'nobody'"),
-        ("key = body", "vt_key must be a column that an index has whole, not body JSON"),
-        ("order = strict, key = tenant", "vt_order = strict cannot be with vt_key"),
-    ):
-        code, text = refused(producer, make.format(settings))
-        assert (code, words in text) == (1210, True), text
-    assert rows(producer, "SHOW QUEUES LIKE 'my_message'") == ()
-    run(producer, make.format("key = tenant, max_per_key = 1"))
-    ((_, made),) = rows(producer, "SHOW CREATE QUEUE my_message")
-    assert "order_idx" not in made
-    ((_, definition),) = rows(producer, "SHOW CREATE TABLE my_message")
-    assert (
-        "KEY `order_idx` (`tenant`,`time_acked`,`epoch`,`priority`,`time_next`)" in definition
-    )
-    run(producer, "DROP QUEUE my_message")
-    run(producer, made)
-    for settings, words in (
-        ("key = nobody", "vt_key must be a column of the table, not 'nobody'"),
-        ("key = DEFAULT", "vt_max_per_key needs vt_key"),
-        ("max_per_key = -1", "must be a whole number greater than 0, not '-1'"),
-    ):
-        code, text = refused(producer, f"ALTER QUEUE my_message SET ({settings})")
-        assert (code, words in text) == (1210, True), text
-    assert rows(producer, "SHOW CREATE QUEUE my_message")[0][1] == made
-    # The comment may be written past us: then the table says what is wrong with it.
-    comment = definition.rpartition("COMMENT='")[2].rstrip("'").replace("=tenant", "=nobody")
-    run(producer, f"ALTER TABLE my_message COMMENT = '{comment}'")
-    code, text = refused(producer, "STREAM * FROM my_message LIMIT 1 WAIT 0")
-    assert (code, "vt_key must be a column of the table" in text) == (1105, True)
 
 
 @pytest.mark.one_server

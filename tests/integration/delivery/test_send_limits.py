@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.fixtures.streams import refused, rows, run
+from tests.fixtures.streams import rows, run
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
@@ -49,23 +49,6 @@ def test_what_a_former_dispatcher_has_sent_is_in_flight(plain: Queue) -> None:
     assert stream.take(1) == [(12,)]
     run(other, "DELETE FROM my_message WHERE id = 2")
     assert stream.take(1) == [(13,)]
-
-
-def test_a_limit_that_the_shards_cannot_share_changes_nothing(sharded: Queue) -> None:
-    other = sharded.create()
-    for sql in (
-        "ALTER QUEUE my_message SET (max_in_flight = 1)",
-        "CREATE QUEUE q (a INT) WITH (max_in_flight = 1)",
-    ):
-        code, text = refused(other, sql)
-        assert (code, "vt_max_in_flight must be at least 2, not '1'" in text) == (1210, True)
-    assert refused(other, "ALTER QUEUE my_message SET (max_in_flight = many)")[0] == 1210
-    (_, definition) = rows(other, "SHOW CREATE TABLE my_message")[0]
-    assert "vt_max_in_flight" not in definition
-    comment = definition.rpartition("COMMENT='")[2].rstrip("'")
-    run(other, f"ALTER TABLE my_message COMMENT = '{comment},vt_max_in_flight=1'")
-    code, text = refused(other, "STREAM * FROM my_message LIMIT 1 WAIT 0")
-    assert (code, "must be at least 2" in text) == (1105, True)
 
 
 def test_no_more_are_sent_a_second_than_the_rate_and_it_changes_live(queue: Queue) -> None:

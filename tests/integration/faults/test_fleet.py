@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from tests.fixtures.running_proxy import (
 )
 from tests.fixtures.streams import eventually, message_table, rows, run
 from tests.integration.conftest import DISPATCHED
-from tests.integration.delivery.working import ACK_WAIT_S, STREAM, Worker, done_twice
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -161,35 +159,6 @@ def test_dispatchers_send_a_stream_no_more_than_its_prefetch_together(
         for server in servers
     ]
     assert all(acked > 0 for ((acked,),) in by_shard)
-
-
-@pytest.mark.thorough  # test_leases_follow_work.py with one dispatcher, and the simulator with several
-def test_a_stream_over_two_dispatchers_does_nothing_twice(
-    servers, sharded_database, start_proxy, consume, tmp_path
-):
-    for server in servers:
-        execute(server, message_table(ack_wait=ACK_WAIT_S), database=sharded_database)
-    members = each_dispatches_one(servers, sharded_database, start_proxy, tmp_path)
-    enough = threading.Event()
-    workers = [
-        Worker(
-            consume(proxy, STREAM, database="commerce"),
-            proxy.connect(database="commerce", autocommit=True),
-            enough,
-        )
-        for proxy in members
-    ]
-    producer = members[0].connect(database="commerce", autocommit=True)
-    values = ", ".join(f"({ident})" for ident in range(1, 41))
-    run(producer, f"INSERT INTO my_message (id) VALUES {values}")
-    for worker in workers:
-        worker.start()
-    unacked = "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL"
-    eventually(lambda: rows(producer, unacked) == ((0,),), "all is done")
-    enough.set()
-    for worker in workers:
-        worker.join()
-    assert done_twice(workers) == []
 
 
 def test_no_more_are_in_flight_when_another_member_dispatches(server, database, fleet, consume):

@@ -72,22 +72,6 @@ def test_a_server_that_is_killed_under_load_loses_and_repeats_nothing(
     assert proxy.process.poll() is None
 
 
-def test_a_stream_survives_a_restart_that_is_shorter_than_its_grace(
-    start, breakable_servers, consume
-):
-    proxy = start()
-    producer = create(proxy)
-    stream = consume(proxy, database="commerce")
-    insert(producer, LOW, HIGH)
-    stream.take(2)
-    breakable_servers[0].stop()
-    insert(producer, 6)  # the other shard goes on meanwhile
-    assert stream.next()[0] == 6
-    breakable_servers[0].start()
-    insert(producer, 2)
-    assert stream.next()[0] == 2
-
-
 def test_a_stream_ends_with_an_error_that_names_the_shard_when_the_grace_is_over(
     start, breakable_servers, consume
 ):

@@ -9,7 +9,7 @@ import pymysql
 import pytest
 
 from tests.fixtures.background import in_thread, running
-from tests.fixtures.database_servers import free_port, root
+from tests.fixtures.database_servers import root
 from tests.fixtures.running_proxy import STOP_S
 from tests.fixtures.streams import WAIT_S, eventually, rows, run
 from tests.integration.faults.breaking import HIGH, LOW, Servers, StartFaulty, create, insert
@@ -167,21 +167,6 @@ def test_sigterm_does_not_wait_longer_than_the_grace(start, breakable_servers):
     assert proxy.stop() == 0
     assert isinstance(statement(), pymysql.MySQLError)
     eventually(lambda: not running(breakable_servers[0], "SLEEP"), "the server stopped too")
-
-
-def test_a_proxy_that_is_killed_under_load_loses_nothing(start, audit):
-    port = free_port()
-    proxy = start(port)
-    create(proxy, ack_wait=1, poller_interval=1, more=",vt_max_backoff=2")
-    for _ in range(2):
-        audit.produce(port)
-        audit.receive(port)
-    for _ in range(2):
-        audit.sends_more()
-        proxy.kill()
-        proxy = start(port)
-    audit.sends_more()
-    audit.check(proxy.connect(database="commerce", autocommit=True))
 
 
 def test_two_proxies_on_one_table_deliver_each_attempt_once(start, audit):

@@ -189,29 +189,6 @@ def test_a_transaction_holds_a_partition_and_nobody_else_and_what_it_revives_sta
     eventually(lambda: not old.has(5), "dropped once all is over", LONG_S)
 
 
-REFUSED = (
-    (f"{QUEUE} PARTITION BY MONTH", 1064, "PARTITION BY takes HOUR or DAY, near 'MONTH'"),
-    (f"{QUEUE} PARTITION BY HOUR PARTITION BY HOUR", 1064, "CREATE QUEUE ends here"),
-    (
-        "CREATE QUEUE my_message (id CHAR(9)) PARTITION BY DAY",
-        1210,
-        "leave the column 'id' out",
-    ),
-    ("CREATE QUEUE my_message (a INT UNIQUE) PARTITION BY DAY", 1210, "must contain id"),
-    (f"{QUEUE} PARTITION BY HOUR WITH (purge_after = 1e9)", 1210, "partitions, more than 1000"),
-    ("SHOW QUEUE PARTITIONS", 1064, "takes FROM a queue"),
-    ("SHOW QUEUE PARTITIONS FROM nothing", 1051, "Unknown queue 'nothing'"),
-)
-
-
-def test_what_cannot_be(cluster: SharedCluster, keyspace: str) -> None:
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
-    for sql, code, words in REFUSED:
-        found, sentence = refused(client, sql)
-        assert (found, words in sentence) == (code, True), sentence
-        assert rows(client, "SHOW QUEUES") == ()
-
-
 def test_too_long_a_purge_after_is_refused_later_too(cluster, keyspace):
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(client, f"{QUEUE} PARTITION BY HOUR")

@@ -135,19 +135,6 @@ def test_a_query_that_leaves_the_id_out_gets_one_for_each_row(queue, client):
     assert len(stored(client)) == 8
 
 
-def test_a_prepared_query_that_leaves_the_id_out_gets_them(cluster, client, keyspace):
-    connection = cluster.proxy.connector(keyspace)
-    cursor = connection.cursor(prepared=True)
-    insert = (
-        "INSERT INTO my_message (user_id, payload) SELECT ?, payload FROM my_message LIMIT ?"
-    )
-    run(client, "INSERT INTO my_message (user_id, payload) VALUES (1, 'x'), (2, 'x')")
-    cursor.execute(insert, (3, 1))
-    assert cursor.rowcount == 1
-    assert stored(client)[-1] == cursor.lastrowid
-    connection.close()
-
-
 def test_an_ordinary_table_gets_ids_when_it_asks_for_them(cluster, keyspace):
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(client, message_table())

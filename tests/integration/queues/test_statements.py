@@ -1,6 +1,5 @@
 """CREATE, ALTER, DROP QUEUE and what SHOW says of queues, on a keyspace of one shard and of two."""
 
-import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -130,19 +129,6 @@ def test_show_queues_lists_the_message_tables_of_a_keyspace(cluster, keyspace):
     run(client, f"USE {keyspace}")
     assert rows(client, "SHOW QUEUES LIKE 'my%'") == (("my_message",),)
     assert refused(client, "SHOW QUEUES WHERE 1")[0] == 1064
-
-
-@in_turn
-@cases(sql=str, code=ast.literal_eval, words=str)
-def test_what_cannot_be_makes_nothing_and_leaves_the_session_whole(
-    cluster, keyspace, sql, code, words
-):
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
-    found, sentence = refused(client, sql)
-    assert code in (None, found), (found, sentence)
-    assert words in sentence
-    assert comments(cluster, keyspace, "q") == []
-    assert value(client, "SELECT 1") == 1
 
 
 @in_turn
@@ -386,15 +372,6 @@ def test_dead_letters_that_nothing_keeps_are_a_warning(cluster, keyspace, binary
             ((_, code, text),) = warned
             assert code == 1235
             assert '"grave": {"column_vindexes": [{"column": "id", "name": "hash"}]}' in text
-
-
-def test_a_shard_without_the_table_of_dead_letters_is_named(cluster: SharedCluster) -> None:
-    client = cluster.proxy.connect(database="commerce", autocommit=True)
-    run(client, "CREATE TABLE grave (id BIGINT PRIMARY KEY)")
-    cluster.direct("DROP TABLE grave", keyspace="commerce", shard=1)
-    run(client, "CREATE QUEUE my_message (a INT) WITH (max_attempts = 2, dead_letter = grave)")
-    ((_, code, text),) = rows(client, "SHOW WARNINGS")
-    assert (code, text.endswith("(shard commerce/80-)")) == (1146, True), text
 
 
 def test_what_is_there_already_or_not_there_is_one_note(cluster, keyspace):

@@ -27,15 +27,6 @@ class TestTransactions:
             for server in servers
         ]
 
-    def test_on_one_shard(self, tight, servers, sharded_database):
-        clients = crowd(tight, 4, database="commerce", autocommit=False)
-        for number, client in enumerate(clients[:2]):
-            run(client, f"INSERT INTO customer (id) VALUES ({(1, 2)[number]})")
-        assert rows(clients[0], "SELECT id FROM customer WHERE id IN (1, 2)") == ((1,),)
-        clients[0].commit()
-        clients[1].rollback()
-        assert self.ids(tight, servers, sharded_database) == [[1], []]
-
     @pytest.mark.parametrize("way", ["BEGIN", "START TRANSACTION", "autocommit"])
     @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
     def test_on_several_shards(self, tight, servers, sharded_database, way, end):
@@ -52,20 +43,6 @@ class TestTransactions:
         # Nothing is open any more: another client may have the connections.
         for other in crowd(tight, 4, database="commerce"):
             assert len(rows(other, "SELECT id FROM customer")) == sum(map(len, expected))
-
-    def test_savepoints_on_several_shards(self, tight, servers, sharded_database):
-        client = tight.connect(database="commerce")
-        assert refused(client, "RELEASE SAVEPOINT nosuch")[0] == 1305
-        run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
-        run(client, "SAVEPOINT a")
-        run(client, "INSERT INTO customer (id) VALUES (2)")
-        run(client, f"INSERT INTO customer (id) VALUES ({HIGH})")
-        run(client, "ROLLBACK TO SAVEPOINT a")
-        run(client, "INSERT INTO customer (id) VALUES (6)")
-        assert refused(client, "ROLLBACK TO nosuch")[0] == 1305
-        run(client, "RELEASE SAVEPOINT a")
-        client.commit()
-        assert self.ids(tight, servers, sharded_database) == [[LOW], [6]]
 
     def test_a_shard_with_a_savepoint_alone_gets_those_that_others_have_had_since(
         self, tight, servers, sharded_database

@@ -242,46 +242,6 @@ class TestFailedCalls:
             run(one, "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 1")
 
 
-COMMITTING = (
-    "CREATE DATABASE IF NOT EXISTS not_made",
-    "CREATE TABLE u (a INT)",
-    "DROP TABLE t",
-    "TRUNCATE t",
-    "BEGIN",
-    "START TRANSACTION READ ONLY",
-    "COMMIT",
-    "ROLLBACK",
-    "COMMIT RELEASE",
-    "COMMIT AND CHAIN",
-    "LOCK TABLES t WRITE",
-    "ANALYZE TABLE t",
-    "XA START 'y'",
-    "SAVEPOINT a",
-)
-
-
-class TestActive:
-    """What commits is refused, as on a server, and the transaction goes on."""
-
-    @pytest.mark.parametrize("steps", [2, 3])
-    def test_nothing_that_is_refused_ends_it(self, left: Any, steps: int) -> None:
-        for sql in COMMITTING:
-            for step in STEPS[:steps]:
-                run(left, step)
-            try:
-                run(left, sql)
-            except pymysql.MySQLError as error:
-                assert error.args[0] == 1399, (sql, error)  # noqa: PT017
-            else:
-                assert sql in ("SAVEPOINT a", "ANALYZE TABLE t")
-            if steps == 2:
-                assert rows(left, "SELECT a FROM t") == ((1,),)
-                run(left, "XA END 'x'")
-            run(left, "XA PREPARE 'x'")
-            run(left, "XA COMMIT 'x'")
-            assert run(left, "DELETE FROM t") == 1
-
-
 def test_a_transaction_of_xa_is_not_spread_over_shards(plain: Queue, sharded: Queue) -> None:
     sharded.create()
     first = plain.connect()
