@@ -63,27 +63,3 @@ def test_what_stands_between_dollars_is_what_the_server_says(cluster: SharedClus
         answers(client, "DROP TABLE kept")
         client.close()
     assert found[0] == found[1]
-
-
-def test_a_body_is_prepared_and_run_whole(cluster: SharedCluster) -> None:
-    sql = (
-        b"CREATE FUNCTION one_less(x INTEGER) RETURNS INTEGER DETERMINISTIC LANGUAGE JAVASCRIPT"
-        b" AS $$ let y = 1; return x - y; $$"
-    )
-    found = []
-    for client in (
-        cluster.proxy.connect(database="plain", autocommit=True),
-        root(cluster.servers[0], database=cluster.databases["plain"]),
-    ):
-        told: list[Any] = []
-        try:
-            client._execute_command(0x16, sql)
-            told.append(client._read_packet().get_all_data()[5:9])
-        except pymysql.MySQLError as error:
-            told.append(error.args[0])
-        told += answers(client, sql.decode())
-        told += answers(client, "DROP FUNCTION IF EXISTS one_less")
-        found.append(told)
-        client.close()
-    # What MySQL runs as text only can be prepared through the proxy.
-    assert found[0][1:] == found[1][1:]

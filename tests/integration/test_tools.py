@@ -104,47 +104,6 @@ def test_a_login_may_name_any_collation_that_the_server_knows(cluster: SharedClu
     assert asyncio.run(told()) == [name.encode() for name in names]
 
 
-def test_commands_of_old_are_answered_as_the_server_does(cluster, family):
-    async def answers() -> list[int]:
-        client = await Client.connect(cluster.proxy.port, database="plain")
-        found = [
-            (await client.command(payload)).code
-            for payload in (b"\x07\x04", b"\x0a", b"\x1b\x05\x00", b"\x0d", b"\x0e")
-        ]
-        await client.close()
-        return found
-
-    # MySQL 9.7 has taken COM_REFRESH and COM_PROCESS_INFO away.
-    taken_away = 1047 if family is Family.MYSQL else 0
-    assert asyncio.run(answers()) == [taken_away, taken_away, 1047, 0, 0]
-
-
-def test_changes_of_the_session_are_told_as_the_server_tells_them(cluster: SharedCluster):
-    async def told() -> list[tuple[tuple[str, str], ...]]:
-        client = await Client.connect(cluster.proxy.port, database="plain")
-        found = []
-        for sql in (
-            "USE commerce",
-            "USE plain",
-            "SET autocommit = 0",
-            "SET sql_mode = ''",
-            "SET SESSION time_zone = '+02:00', sql_notes = 0",
-        ):
-            ok = (await client.query(sql)).ok
-            assert ok is not None
-            found.append(tuple((each.name, each.value) for each in ok.trackers))
-        await client.close()
-        return found
-
-    assert asyncio.run(told()) == [
-        (("", "commerce"),),
-        (("", "plain"),),
-        (("autocommit", "OFF"),),
-        (),
-        (("time_zone", "+02:00"),),
-    ]
-
-
 def test_an_ignored_space_survives_a_connection_that_changes_hands(cluster: SharedCluster):
     async def mode() -> bytes | None:
         client = await Client.connect(cluster.proxy.port, database="plain")

@@ -57,16 +57,6 @@ def test_a_tenant_does_not_wait_for_the_flood_of_another(plain: Queue, producer)
     assert sent_until(consumer, producer, None, 2) <= 60
 
 
-def test_all_are_sent_once_however_many_keys_there_are(plain: Queue, producer) -> None:
-    values = ", ".join(f"({ident}, 'Tenant{ident // 2}')" for ident in range(500))
-    run(producer, f"INSERT INTO my_message (id, tenant) VALUES {values}")
-    insert(producer, "'flood'", *range(5000, 5400))
-    consumer = plain.stream(STREAM.replace("PREFETCH=10", "PREFETCH=0"))
-    found = consumer.ids(900)
-    assert sorted(found) == [*range(500), *range(5000, 5400)]
-    consumer.nothing(0.3)
-
-
 def test_keys_take_turns_and_no_more_of_each_start_than_may(plain: Queue, producer) -> None:
     run(producer, "ALTER QUEUE my_message SET (max_per_key = 2)")
     insert(producer, "'flood'", *range(1, 2001), priority=1)

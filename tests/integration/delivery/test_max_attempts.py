@@ -81,21 +81,3 @@ def test_a_message_that_nobody_handles_is_a_dead_letter(plain: Queue) -> None:
     # One claim may have taken both, and then both are parked.
     eventually(lambda: 3 in {row[0] for row in (*rows(other, told), *rows(other, parked))})
     assert '"event": "messages parked"' in plain.proxy.log()
-
-
-def test_a_dead_letter_can_be_a_message_of_another_queue(queue: Queue) -> None:
-    other = queue.create()
-    run(
-        other,
-        "CREATE QUEUE grave (id BIGINT NOT NULL, message LONGTEXT) WITH (poller_interval = 0.5)",
-    )
-    run(
-        other,
-        "ALTER QUEUE my_message SET"
-        " (ack_wait = 0.3, min_backoff = 0.3, max_attempts = 1, dead_letter = grave)",
-    )
-    dead = queue.stream("STREAM id FROM grave")
-    queue.stream("STREAM id FROM my_message")
-    insert_all(other, [1])
-    assert dead.take(1) == [(1,)]
-    assert rows(other, "SELECT COUNT(*) FROM my_message") == ((0,),)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.fixtures.streams import rows, run, value
 from tests.integration.conftest import Queue
-from tests.integration.delivery.producing import insert, insert_all
+from tests.integration.delivery.producing import insert
 
 
 pytestmark = pytest.mark.db
@@ -54,21 +54,3 @@ def test_the_wait_stays_between_its_bounds(plain: Queue) -> None:
     stream.next()
     assert time.time_ns() - before_ns >= SECOND_NS // 2
     assert value(producer, "SELECT epoch FROM my_message") >= 62
-
-
-def test_only_what_is_not_acknowledged_comes_again(queue: Queue) -> None:
-    producer = queue.create(ack_wait=0.5, more=",vt_max_backoff=0.5")
-    insert_all(producer, (4, 1))
-    stream = queue.stream()
-    stream.comes(1, 4)
-    assert (
-        run(producer, "UPDATE my_message SET time_acked = 1800000000000000005 WHERE id IN (4)")
-        == 1
-    )
-    acked = value(producer, "SELECT epoch FROM my_message WHERE id = 4")
-    for _ in range(3):
-        stream.comes(1)
-    assert value(producer, "SELECT epoch FROM my_message WHERE id = 4") == acked
-    ack = "UPDATE my_message SET time_acked = 1800000000000000005, time_next = NULL WHERE id IN (1, 4)"
-    assert run(producer, ack + " AND time_acked IS NULL") == 1
-    stream.nothing_new(producer)

@@ -187,22 +187,6 @@ class TestCommands:
         client.select_db("plain")
         assert refused(client, "SELECT id FROM customer")[0] == 1146
 
-    def test_field_list(self, tight: RunningProxy) -> None:
-        client = tight.connect(database="commerce", autocommit=True)
-        client._execute_command(0x04, b"customer\0%")
-        names = []
-        while True:
-            packet = client._read_packet()
-            if packet.is_eof_packet():
-                break
-            names.append(bytes(packet._data))
-        assert [b"id" in data for data in names] == [True, False]
-        assert value(client, "SELECT 1") == 1
-        client._execute_command(0x04, b"nosuch\0")
-        with pytest.raises(pymysql.MySQLError):
-            client._read_packet()
-        assert value(client, "SELECT 1") == 1
-
 
 def multi(client: Any, sql: str) -> list[Any]:
     """Run several statements and return the rows, or the affected rows, of each."""

@@ -4,7 +4,7 @@ import pytest
 
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import refused, rows, run, value
+from tests.fixtures.streams import refused, run, value
 from tests.integration.sessions.crowd import crowd
 
 
@@ -20,18 +20,6 @@ class TestLoadData:
         execute(servers[1], "SET GLOBAL local_infile = ON")
         yield tight
         execute(servers[1], f"SET GLOBAL local_infile = {before}")
-
-    def test_a_file_larger_than_all_buffers_arrives(self, loaded, tmp_path):
-        (client,) = crowd(loaded, 1, local_infile=True)
-        run(client, "CREATE TABLE filled (n INT, t VARCHAR(200))")
-        file = tmp_path / "rows.csv"
-        file.write_text("".join(f"{n},{'x' * 150}\n" for n in range(20_000)))
-        load = f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE filled FIELDS TERMINATED BY ','"
-        with client.cursor() as cursor:
-            assert cursor.execute(load) == 20_000
-        assert rows(client, "SELECT COUNT(*), SUM(n) FROM filled") == (
-            (20_000, 19_999 * 10_000),
-        )
 
     def test_an_empty_file_and_a_missing_one_leave_the_connection_in_step(
         self, loaded, tmp_path
