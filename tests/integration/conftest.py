@@ -58,7 +58,6 @@ class SharedCluster:
     databases: dict[str, str]
 
     def servers_of(self, keyspace: str) -> tuple[DatabaseServer, ...]:
-        """Return the servers that hold the shards of *keyspace*, in order."""
         return self.servers[:1] if keyspace == "plain" else self.servers
 
     def direct(
@@ -88,7 +87,6 @@ class Queue:
         return connection
 
     def connect(self, **options: Any) -> Any:
-        """Return a new connection, which commits by itself unless *options* say otherwise."""
         return self.proxy.connect(**{"database": self.keyspace, "autocommit": True} | options)
 
     def stream(self, sql: str = "STREAM * FROM my_message") -> Consumer:
@@ -177,7 +175,6 @@ class Lone:
         self.proxy = self._start_proxy(self._config)
 
     def connect(self) -> Any:
-        """Return a new connection, which commits by itself."""
         return self.proxy.connect(database="shop", autocommit=True)
 
     def direct(self, sql: str) -> tuple[tuple[Any, ...], ...]:
@@ -224,17 +221,14 @@ def keyspace(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def queue(cluster: SharedCluster, keyspace: str, consume: Consume) -> Queue:
-    """The queue in each keyspace in turn."""
     return Queue(cluster, keyspace, consume)
 
 
 @pytest.fixture
 def plain(cluster: SharedCluster, consume: Consume) -> Queue:
-    """The queue in the unsharded keyspace."""
     return Queue(cluster, "plain", consume)
 
 
 @pytest.fixture
 def sharded(cluster: SharedCluster, consume: Consume) -> Queue:
-    """The queue in the sharded keyspace."""
     return Queue(cluster, "commerce", consume)

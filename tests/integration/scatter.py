@@ -57,8 +57,6 @@ Row = tuple[bytes | None, ...]
 
 
 class Answer:
-    """What a server said to one statement."""
-
     def __init__(
         self, columns: list[ColumnDefinition], rows: list[Row], error: tuple[int, str] | None
     ):
@@ -123,20 +121,17 @@ class ComparedCluster:
         }
 
     def run(self, sql: str) -> None:
-        """Run a statement everywhere."""
         for connection in (self.direct, *self.spread.values()):
             with connection.cursor() as cursor:
                 cursor.execute(sql)
 
     def create(self, columns: str, table: str = "t") -> None:
-        """Make a table anew."""
         self.run(f"DROP TABLE IF EXISTS {table}")
         self.run(f"CREATE TABLE {table} ({columns})")
 
     def insert(
         self, columns: Sequence[str], rows: Sequence[Sequence[str]], table: str = "t"
     ) -> None:
-        """Insert rows of SQL texts into a sharded table."""
         if rows:
             values = ", ".join(f"({', '.join(row)})" for row in rows)
             self.run(f"INSERT INTO {table} ({', '.join(columns)}) VALUES {values}")
@@ -147,7 +142,6 @@ class ComparedCluster:
             execute(self.server, sql, database=database, autocommit=True)
 
     def close(self) -> None:
-        """End all clients, and drop the tables."""
         self.direct.close()
         self.proxy.disconnect()
         self.everywhere("DROP TABLE IF EXISTS t, u, r")
@@ -184,7 +178,6 @@ def compared_proxy(
 
 
 def check(compared: ComparedCluster, *queries: str, in_order: bool = True) -> None:
-    """Ask one server and all shards, and compare the answers."""
     for sql in queries:
         theirs = ask(compared.direct, sql)
         for shards, connection in compared.spread.items():
@@ -204,7 +197,6 @@ class Tally:
         self.reasons: Counter[str] = Counter()
 
     def refuse(self, kind: str, reason: str) -> None:
-        """Count one that was refused."""
         self.refused[kind] += 1
         self.reasons[reason] += 1
 

@@ -78,8 +78,6 @@ def literal(dice: random.Random, field: Field) -> str:
 
 
 class Author:
-    """Writes SELECTs."""
-
     def __init__(self, dice: random.Random, columns: Sequence[Field]) -> None:
         self.dice = dice
         self.columns = [Field("id", "BIGINT", "int", ("1", "2", "3")), *columns]
@@ -151,7 +149,6 @@ class Author:
                 return f"{dice.choice(('MIN', 'MAX'))}({field.name})", field.folds
 
     def constant(self) -> str:
-        """Return an expression of no column."""
         return self.dice.choice(
             ("5 + 5", "-7", "'x'", "CONCAT('a', 1)", "1.5 * 2", "CURDATE() > '2020-01-01'",
              "CAST('5' AS UNSIGNED)", "DATE('2024-01-01')", "10 / 4", "NULL", "5e0 / 2")

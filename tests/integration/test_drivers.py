@@ -149,7 +149,6 @@ def test_a_python_driver_as_shipped_is_at_home(door, program, driver, module, pr
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], list[str]]:
-    """A function that returns the command of a language's program with a driver, built once."""
     folder = tmp_path_factory.mktemp("drivers")
     commands: dict[str, list[str]] = {}
 

@@ -38,8 +38,6 @@ IGNORED = re.compile(r"ignored errors: +(\d+)")
 
 
 class Tools:
-    """The tools that belong to one kind of server."""
-
     def __init__(self, family: Family, port: int, direct_port: int) -> None:
         self._family = family
         self._port = port
@@ -62,7 +60,6 @@ class Tools:
     def run(
         self, name: str, *options: str, text: str = "", direct: bool = False
     ) -> subprocess.CompletedProcess[str]:
-        """Run a tool through the proxy, or *direct*."""
         port = self._direct_port if direct else self._port
         return finished(
             [*self.program(name), f"--port={port}", *options],
@@ -76,13 +73,11 @@ class Tools:
         return self.run("dump", *gtids, *options, direct=direct)
 
     def dump(self, *options: str, direct: bool = False) -> str:
-        """Return a whole dump."""
         done = self.try_dump(*options, direct=direct)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def restore(self, text: str, database: str, *, direct: bool = False) -> None:
-        """Run a dump."""
         options = ("--default-character-set=utf8mb4", database)
         done = self.run("", *options, text=text, direct=direct)
         assert done.returncode == 0, done.stderr

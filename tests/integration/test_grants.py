@@ -52,7 +52,6 @@ class Jobs:
         self.accounts: list[str] = []
 
     def printed(self, job: str, *more: str) -> list[str]:
-        """Return the statements for *job*."""
         argv = ["grants", "--config", str(self.config), "--for", job, *more, self.names[job]]
         found = run_to_end(argv, self.folder)
         assert (found.returncode, found.stderr) == (0, ""), found.stderr
@@ -62,7 +61,6 @@ class Jobs:
         return lines
 
     def client(self, job: str) -> "pymysql.connections.Connection[pymysql.cursors.Cursor]":
-        """Return a new connection of the account for *job*."""
         assert self.proxy is not None
         return self.proxy.connect(
             user=self.names[job], password="x", database=self.database, autocommit=True
@@ -109,7 +107,6 @@ class Jobs:
             client.close()
 
     def read(self) -> None:
-        """Read the table and its definition."""
         client = self.client("reader")
         value(client, "SELECT COUNT(*) FROM q WHERE priority >= 0")
         run(client, "SELECT * FROM q")
@@ -173,7 +170,6 @@ def one_by_one(lines: list[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def refusal(work: Callable[[], None]) -> int:
-    """Return the code of the error that ends *work*, 0 if none does."""
     try:
         work()
     except pymysql.MySQLError as error:

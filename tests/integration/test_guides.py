@@ -103,7 +103,6 @@ def test_the_batch_of_the_examples_ends_with_its_last_step(cluster: SharedCluste
 
 
 def path_with_python(page: str) -> Mapping[str, str]:
-    """Return variables by which `python` has what the page installs."""
     if page == "sqlalchemy":
         packages = ["fastapi", "httpx", "pytest", "SQLAlchemy>=2", "PyMySQL", "asyncmy"]
         folder = toolchains.python_with("fastapi", packages).parent

@@ -138,7 +138,6 @@ class JoinAuthor:
         return " WHERE " + " AND ".join(found) if found else ""
 
     def select(self) -> tuple[str, str]:
-        """Return its kind and a query."""
         makers = (self.union, self.with_, self.derived, self.counted, self.grouped, self.rows)
         (make,) = self.dice.choices(makers, (2, 1, 1, 2, 2, 5))
         return make.__name__, make()

@@ -51,8 +51,6 @@ for _ in sys.stdin:
 
 
 class Healthy:
-    """Another client, which reads a row again and again."""
-
     def __init__(self, proxy: RunningProxy) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-c", HEALTHY, str(proxy.port), str(proxy.pid)],

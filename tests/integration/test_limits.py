@@ -34,7 +34,6 @@ max_connections = 2
 
 @pytest.fixture
 def limited(servers, sharded_database, start_proxy, tmp_path):
-    """A proxy with narrow limits."""
     vschema = write_vschema(tmp_path, VSCHEMA)
     return start_proxy(SETTINGS + keyspace_toml("commerce", servers, sharded_database, vschema))
 

@@ -42,7 +42,6 @@ def start(
 
 @contextmanager
 def silent(proxy: RunningProxy, number: int) -> Iterator[list[socket.socket]]:
-    """Hold so many connections that say nothing."""
     held = []
     try:
         for _ in range(number):
@@ -56,7 +55,6 @@ def silent(proxy: RunningProxy, number: int) -> Iterator[list[socket.socket]]:
 
 
 def let_in(proxy: RunningProxy) -> Any:
-    """Return a connection, None if the proxy refuses it."""
     try:
         return proxy.connect(user="plain", password="sesame")
     except pymysql.MySQLError:

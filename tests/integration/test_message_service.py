@@ -99,7 +99,6 @@ def address_of(proxy: RunningProxy) -> str:
 
 
 def messages(call) -> Iterator[dict[str, bytes | None]]:
-    """Yield the messages of a stream by the names of their fields."""
     names: list[str] = []
     for answer in call:
         result = answer.result
@@ -124,7 +123,6 @@ def streams(client) -> list[tuple[int, str, str]]:
 
 
 def error_of(call: Callable[[], Any]) -> Any:
-    """Return the error that a call ends with, whatever it gives before."""
     with pytest.raises(grpc.RpcError) as refused:
         list(call())
     return refused.value

@@ -41,7 +41,6 @@ def tables(cluster: SharedCluster, keyspace: str) -> str:
 
 @pytest.fixture
 def connector(cluster: SharedCluster) -> Any:
-    """A function that connects mysql-connector-python's pure client to the proxy."""
     driver = pytest.importorskip("mysql.connector", reason="no mysql-connector-python here")
     opened = []
 

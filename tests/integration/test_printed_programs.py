@@ -46,7 +46,6 @@ def test_the_page_prints_programs_in_four_languages() -> None:
 
 @pytest.fixture
 def proxy(mariadb: DatabaseServer, start_proxy: StartProxy) -> RunningProxy:
-    """A proxy whose keyspace has the message table of the demo."""
     database = next(names)
     execute(mariadb, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
     proxy = start_proxy(keyspace_toml("commerce", [mariadb], database))

@@ -25,7 +25,6 @@ END_S = 120.0
 
 
 def command_of(name: str, folder: Path) -> list[str]:
-    """Return the command of a producer, built in *folder*."""
     source = folder / "source"
     shutil.copytree(PRODUCERS, source)
     match name.split("."):

@@ -53,7 +53,6 @@ def by_program(program: str, *options: str) -> Connect:
 
 @pytest.fixture(params=["pymysql", "mariadb", "mysql"])
 def log_in(request: pytest.FixtureRequest) -> Connect:
-    """Log in over TLS and return what the server or the client says."""
     if request.param == "pymysql":
         return by_pymysql
     if request.param == "mariadb":

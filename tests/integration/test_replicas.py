@@ -18,7 +18,6 @@ WAIT_S = 60.0
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
-    """A MariaDB primary and its replica."""
     program = find_server(Family.MARIADB)
     if program is None:
         pytest.skip("no MariaDB here")

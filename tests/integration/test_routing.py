@@ -42,7 +42,6 @@ def fill(client: Any) -> None:
 def on_shards(
     cluster: SharedCluster, sql: str = "SELECT id FROM customer ORDER BY id"
 ) -> list[list[Any]]:
-    """Return the first column of *sql*, run on each shard's own server."""
     return [
         [row[0] for row in cluster.direct(sql, keyspace="commerce", shard=shard)]
         for shard in (0, 1)

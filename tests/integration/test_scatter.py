@@ -293,7 +293,6 @@ def test_a_slow_reader_of_a_large_order_costs_bounded_memory(compared: ComparedC
 
 
 def resident_bytes(pid: int) -> int:
-    """Return how much memory a process has."""
     with open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * 4096
 

@@ -18,7 +18,6 @@ ALLOWED = 15
 
 @pytest.fixture
 def small_server(breakable_servers):
-    """A server that allows ALLOWED connections, and one more of an administrator."""
     server = breakable_servers[0]
     ((before,),) = execute(server, "SELECT @@max_connections")
     execute(server, f"SET GLOBAL max_connections = {ALLOWED}")

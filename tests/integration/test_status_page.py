@@ -7,7 +7,6 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -182,14 +181,6 @@ def test_all_that_match_are_done_some_at_a_time(served: Served) -> None:
     assert served.count(PARKED) == 400
 
 
-def test_all_that_streams_hold_are_acked_some_at_a_time(served, consume):
-    served.insert(700, tenant=1, payload="[]")
-    stream = consume(served.proxy, "STREAM /*vt+ PREFETCH=700 */ * FROM job", database="ks")
-    stream.take(700)
-    done, _ = served.act_on_all("ack", 200, state="in_flight")
-    assert done == served.count("time_acked IS NOT NULL") == 700
-
-
 def test_all_that_are_acked_are_found_and_deleted(served: Served) -> None:
     served.insert(1, tenant=1, payload="[]")
     run(served.client, "UPDATE job SET time_acked = NOW() WHERE tenant = 1")
@@ -288,13 +279,10 @@ DIALOG = "document.querySelector('dialog[open]')"
 
 
 class Clicks:
-    """What a person does on the page."""
-
     def __init__(self, page: Page) -> None:
         self.page = page
 
     async def press(self, words: str, within: str = "document") -> None:
-        """Click the button that is called so."""
         button = f"[...{within}.querySelectorAll('button')].find(one => !one.hidden && !one.disabled && one.innerText === {json.dumps(words)})"
         await self.page.until(f"Boolean({button})")
         await self.page.run(f"{button}.click()")
@@ -357,33 +345,6 @@ async def test_every_click_of_a_queues_page(served, consume, tmp_path):
     log = served.proxy.log()
     for event in ("messages changed", "messages requeued", "queue paused", "stream ended"):
         assert event in log
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine (apt: chromium)")
-async def test_a_page_outlives_its_proxy_and_its_queue(served: Served, tmp_path: Path) -> None:
-    served.insert(8, tenant=1, payload="1")
-    async with chromium(tmp_path / "chromium") as page:
-        clicks = Clicks(page)
-        await page.open(f"{served.address}/#/queue/ks/job")
-        await page.until(f"Boolean({MESSAGES})")
-        await clicks.see("Ready", 8)
-        await clicks.choose(2)
-        await clicks.press("Delete…", MESSAGES)
-        await page.until(f"Boolean({DIALOG})")
-        served.proxy.kill()
-        await clicks.press("Delete", DIALOG)
-        refusal = f"{DIALOG}.querySelector('.refusal').innerText"
-        await page.until(f"{refusal}.includes('no answer from the proxy')")
-        served.client = served.start().connect(database="ks", autocommit=True)
-        await clicks.press("Delete", DIALOG)
-        await page.until(f"!{DIALOG}")
-        assert served.count("TRUE") == 6
-        run(served.client, "DROP QUEUE job")
-        await page.until(
-            "document.querySelector('#view [role=alert]').innerText.includes('no such queue')"
-        )
-        assert [error for error in page.errors if "Failed to load" not in error] == []
 
 
 async def odd_names(page: Page, clicks: Clicks, served: Served) -> None:

@@ -106,7 +106,6 @@ def options_of(command: str) -> dict[str, Any]:
 
 
 def shown(text: str) -> list[list[str]]:
-    """Return the cells of lines whose columns are two blanks apart."""
     return [re.split(r" {2,}", line) for line in text.splitlines()]
 
 
@@ -118,7 +117,6 @@ def queue(page: str, cookie: str) -> dict[str, Any]:
 
 
 def log_in(page: str, user: str, password: str) -> str:
-    """Log in to the page as a browser does; return the cookie."""
     body = json.dumps({"user": user, "password": password}).encode()
     request = urllib.request.Request(
         f"{page}api/login", body, {"Content-Type": "application/json"}

@@ -80,7 +80,6 @@ class Stage:
         return execute(self.servers[shard], sql, database=self.databases[shard])
 
     def ids(self) -> list[list[int]]:
-        """The customers on each shard."""
         return [
             [ident for (ident,) in self.direct(shard, "SELECT id FROM customer ORDER BY id")]
             for shard in range(3)
@@ -94,11 +93,9 @@ class Stage:
         return int(count)
 
     def beside(self, shard: int) -> int:
-        """How many shards are on the server of one."""
         return sum(server is self.servers[shard] for server in self.servers)
 
     def prepared(self) -> list[Any]:
-        """The branches of this stage that are in doubt."""
         tables = [
             self.direct(
                 shard,
@@ -125,7 +122,6 @@ class Stage:
         return self.looks() >= times
 
     def release(self) -> None:
-        """Let go of what the tripwires hold, by breaking every connection."""
         for wire in self.wires:
             wire.release()
 

@@ -52,7 +52,6 @@ def ran(*command: str | Path, cwd: Path, code: int = 0) -> str:
 
 
 def build(source: Path, *options: str | Path) -> None:
-    """Run the build that pyproject.toml names, without the network."""
     ran(sys.executable, "-m", "hatchling", "build", *options, cwd=source)
 
 

@@ -56,19 +56,15 @@ def url_of(proxy: RunningProxy, keyspace: str) -> str:
 
 
 class Log:
-    """The results of a worker."""
-
     def __init__(self) -> None:
         self.results: list[Result] = []
 
     def outcomes(self, n_of: Callable[[Any], Any]) -> list[tuple[Any, int, str]]:
-        """Return (n, delivery, outcome) of each result, sorted."""
         return sorted((n_of(one.id), one.delivery, one.outcome.value) for one in self.results)
 
 
 @asynccontextmanager
 async def serving(worker: Worker) -> AsyncIterator[None]:
-    """The worker runs meanwhile, and has stopped behind it."""
     task = asyncio.create_task(worker.serve())
     try:
         yield
@@ -85,7 +81,6 @@ async def until(fact: Callable[[], bool]) -> None:
 
 
 def made(place: Place, ack_wait: float = 30) -> Any:
-    """Return a client's connection, after making the queue `job`."""
     client = place.connect()
     run(client, CREATE.format("job", ack_wait))
     return client

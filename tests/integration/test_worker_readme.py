@@ -60,7 +60,6 @@ class Shop:
         run(self.client, CREATE)
 
     def write(self, name: str, program: str, more: str = "") -> None:
-        """Write a program that the README prints, and *more*."""
         for printed, real in (
             (
                 "app:app-password@127.0.0.1:15306/commerce",
@@ -78,7 +77,6 @@ class Shop:
         (self.folder / name).write_text(program + more)
 
     def start(self, *words: str, stderr: int | None = None) -> "subprocess.Popen[str]":
-        """Start Python with *words*."""
         return subprocess.Popen(
             [sys.executable, "-u", *words],
             cwd=self.folder,
@@ -89,13 +87,11 @@ class Shop:
         )
 
     def run(self, *words: str) -> None:
-        """Run Python with *words* to its end."""
         process = self.start(*words)
         process.communicate(timeout=WAIT_S)
         assert process.returncode == 0
 
     def ends(self, process: "subprocess.Popen[str]") -> None:
-        """Ask a worker to end."""
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=WAIT_S)
         assert process.returncode == 0

@@ -29,8 +29,6 @@ UNSUPPORTED = 1235
 
 
 class WriteAuthor:
-    """Writes statements that write."""
-
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice
         self.savepoints: list[str] = []

@@ -33,7 +33,6 @@ CONNECTOR_C: Final = "mysql-connector-python==9.7.0"
 
 
 def program(name: str) -> str:
-    """Return where a program of this machine is."""
     found = shutil.which(name)
     if found is None:
         pytest.skip(f"no {name} on this machine")
@@ -98,7 +97,6 @@ def in_debian(packages: list[str], command: str) -> list[str]:
 
 
 def go(folder: Path, source: Path = PROGRAMS / "go") -> list[str]:
-    """Return the command of the Go program in *source*, built in *folder* with go-sql-driver."""
     target = folder / "driver"
     build([program("go"), "build", "-o", str(target), "."], source)
     return [str(target)]
@@ -113,7 +111,6 @@ def node(folder: Path, source: Path = PROGRAMS / "node", main: str = "main.js") 
 
 
 def php(folder: Path) -> list[str]:
-    """Return the command of the PHP program."""
     del folder
     interpreter = program("php")
     modules = subprocess.run(

@@ -35,7 +35,6 @@ class Accounts:
                 execute(server, f"GRANT {grant} TO '{name}'@'%'")
 
     def everywhere(self, sql: str) -> None:
-        """Run a statement of root on each server."""
         for server in self.servers:
             execute(server, sql)
 
@@ -48,7 +47,6 @@ class Accounts:
         )
 
     def connect(self, proxy: RunningProxy, name: str, **options: Any) -> Any:
-        """Return a client of *proxy* that is logged in by the account."""
         return proxy.connect(
             user=name, password=self.password.encode(), autocommit=True, **options
         )

@@ -14,8 +14,6 @@ CAPABILITIES = 1 << 9 | 1 << 3 | 1 << 15 | 1 << 19 | 1 << 13
 
 
 class RawClient:
-    """A socket that speaks frames."""
-
     def __init__(self, proxy: RunningProxy) -> None:
         self.socket = socket.create_connection(("127.0.0.1", proxy.port), timeout=WAIT_S)
 
@@ -92,5 +90,4 @@ OpenRaw = Callable[[RunningProxy], RawClient]
 
 
 def works(cluster: SharedCluster) -> bool:
-    """Return whether the shared proxy serves a new client."""
     return bool(value(cluster.proxy.connect(database="plain"), "SELECT 1") == 1)

@@ -71,7 +71,6 @@ def commands() -> list[bytes]:
 
 
 def compressed(packets: bytes) -> bytes:
-    """Return *packets* as one frame of the compressed protocol."""
     body = zlib.compress(packets)
     return len(body).to_bytes(3, "little") + b"\0" + len(packets).to_bytes(3, "little") + body
 
@@ -124,7 +123,6 @@ MUTATIONS: tuple[Mutate, ...] = (flip, overwrite, cut, double, stuff, end_early)
 
 
 def mutated(dice: random.Random, data: bytes) -> bytes:
-    """Return *data* changed in one to three ways."""
     changed = bytearray(data)
     for _ in range(dice.randint(1, 3)):
         if changed:

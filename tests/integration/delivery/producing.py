@@ -4,7 +4,6 @@ from typing import Any
 
 
 def insert(connection: Any, ident: Any, table: str = "my_message", **columns: Any) -> None:
-    """Insert one message through *connection*."""
     names = ", ".join(["id", *columns])
     marks = ", ".join(["%s"] * (1 + len(columns)))
     with connection.cursor() as cursor:

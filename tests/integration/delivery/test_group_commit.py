@@ -86,7 +86,6 @@ def held(queue: Queue, sql: str) -> Iterator[None]:
 
 
 def updates(queue: Queue) -> int:
-    """How many UPDATEs the server has run."""
     client = root(queue.cluster.servers[0], autocommit=True)
     value = rows(client, "SHOW GLOBAL STATUS LIKE 'Com_update'")[0][1]
     client.close()

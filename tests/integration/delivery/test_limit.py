@@ -20,7 +20,6 @@ COM_RESET_CONNECTION = 0x1F  # PyMySQL has no name for it
 
 
 def taken(connection: Any, limit: int, wait: str = " WAIT 0") -> list[int]:
-    """Return the ids of one answer."""
     return sorted(
         row[0] for row in rows(connection, f"STREAM id FROM my_message LIMIT {limit}{wait}")
     )

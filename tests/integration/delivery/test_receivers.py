@@ -14,41 +14,28 @@ def total(streams: list[Consumer]) -> int:
     return sum(len(stream.rows) for stream in streams)
 
 
-def test_a_projection_gives_its_columns_in_its_order(queue: Queue) -> None:
-    queue.create()
-    whole = queue.stream()
-    producer = queue.connect()
-    whole.close()
-    part = queue.stream("STREAM tenant_id, id, priority FROM my_message")
-    assert part.columns == ("tenant_id", "id", "priority")
-    insert(producer, 1, tenant_id=7)
-    assert part.next() == (7, 1, 50)
-
-
-def test_vt_message_cols_says_what_a_star_gives(queue: Queue) -> None:
-    queue.create(columns="msg1 VARCHAR(20), msg2 BIGINT", more=",vt_message_cols=id|msg1")
+def test_columns_come_in_the_order_of_the_table_the_id_first_or_as_asked_for(
+    queue: Queue,
+) -> None:
+    connection = queue.connect()
+    ident = "msg1 VARCHAR(20), id BIGINT NOT NULL"
+    columns = "msg2 BIGINT, msg3 DATE"
+    run(connection, message_table(ident=ident, columns=columns))
+    for asked, names, row in (
+        ("*", ("id", "msg1", "msg2", "msg3"), (1, "a", 2, "2024-01-31")),
+        ("msg2, id, priority", ("msg2", "id", "priority"), (2, 1, 50)),
+    ):
+        stream = queue.stream(f"STREAM {asked} FROM my_message")
+        assert stream.columns == names
+        insert(connection, 1, msg1="a", msg2=2, msg3="2024-01-31")
+        assert stream.next() == row
+        stream.close()
+        run(connection, "DELETE FROM my_message")
+    run(connection, "ALTER QUEUE my_message SET (message_cols = 'id|msg1')")
     stream = queue.stream()
     assert stream.columns == ("id", "msg1")
-    producer = queue.connect()
-    insert(producer, 1, msg1="x", msg2=5)
+    insert(connection, 1, msg1="x", msg2=5)
     assert stream.next() == (1, "x")
-
-
-def test_columns_come_in_the_order_of_the_table_and_the_id_first(queue: Queue) -> None:
-    connection = queue.connect()
-    run(
-        connection,
-        message_table(
-            ident="msg1 VARCHAR(20), id BIGINT NOT NULL", columns="msg2 BIGINT, msg3 DATE"
-        ),
-    )
-    stream = queue.stream()
-    assert stream.columns == ("id", "msg1", "msg2", "msg3")
-    run(
-        connection,
-        "INSERT INTO my_message (id, msg1, msg2, msg3) VALUES (1, 'a', 2, '2024-01-31')",
-    )
-    assert stream.next() == (1, "a", 2, "2024-01-31")
 
 
 def test_two_receivers_take_turns(queue: Queue) -> None:
@@ -95,15 +82,6 @@ def test_vt_order_newest_turns_it_round(plain: Queue) -> None:
         " (1, 1, 10), (2, 1, 30), (3, 1, 20), (4, 1, 0), (5, 0, 1)",
     )
     assert plain.stream().ids(5) == [5, 2, 3, 1, 4]
-
-
-def test_a_cache_of_one_delivers_everything(queue: Queue) -> None:
-    producer = queue.create(cache_size=1, batch_size=1)
-    insert_all(producer, range(1, 21))
-    stream = queue.stream()
-    assert sorted(stream.ids(20)) == list(range(1, 21))
-    insert_all(producer, range(21, 31))
-    assert sorted(stream.ids(10)) == list(range(21, 31))
 
 
 def test_a_message_of_several_packets_comes_whole(plain: Queue) -> None:

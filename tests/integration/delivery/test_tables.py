@@ -97,10 +97,3 @@ def test_a_table_that_goes_ends_its_streams(queue: Queue, sql: str) -> None:
     assert stream.error() == (1146, "message table 'my_message' was dropped; its streams end")
     # The session goes on.
     assert value(stream.connection, "SELECT 1") == 1
-
-
-def test_a_table_dropped_past_the_proxy_ends_its_streams(plain: Queue) -> None:
-    plain.create()
-    stream = plain.stream()
-    plain.cluster.direct("DROP TABLE my_message")
-    assert stream.error()[0] == 1146

@@ -58,20 +58,6 @@ def test_a_narrowed_stream_has_its_shard_only(sharded, consume, how):
     stream.nothing(0)
 
 
-@pytest.mark.parametrize(
-    ("target", "why"),
-    [
-        ("commerce:-40", "shard '-40' not found in keyspace 'commerce'"),
-        ("commerce[-40]", "keyrange -40 does not exactly match shards"),
-    ],
-)
-def test_a_range_that_fits_no_shards_is_refused(sharded: Queue, target: str, why: str) -> None:
-    sharded.create()
-    connection = sharded.connect(autocommit=False)
-    assert refused(connection, f"STREAM * FROM `{target}`.my_message") == (1105, why)
-    assert refused(connection, f"USE `{target}`") == (1105, why)
-
-
 def test_a_comment_with_directives_is_taken(plain: Queue) -> None:
     plain.create()
     sql = "stream /*vt+ WORKLOAD=olap QUERY_TIMEOUT_MS=0 */ * from my_message;"

@@ -29,7 +29,6 @@ def ordinary_user(servers: Servers, database: str) -> str:
 
 
 def create(proxy: RunningProxy, **options: Any) -> Any:
-    """Create the message table and return an autocommitting connection."""
     connection = proxy.connect(database="commerce", autocommit=True)
     run(connection, message_table(**options))
     return connection

@@ -11,7 +11,6 @@ from tests.integration.faults.breaking import Servers
 
 @pytest.fixture
 def start(start_proxy, tmp_path, breakable_servers, breakable_database):
-    """A function that starts a proxy before the breakable servers; options are [server] keys."""
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
 
     def start(port=0, user="root", **options):

@@ -36,11 +36,9 @@ class PartitionedWay:
         self._whole.clear()
 
     def mend(self) -> None:
-        """Let everything pass again."""
         self._whole.set()
 
     def close(self) -> None:
-        """Stop listening and break every connection."""
         self._closing.set()
         self._whole.set()
         self._thread.join()

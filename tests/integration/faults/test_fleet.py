@@ -110,7 +110,6 @@ def each_dispatches_one(
     start_proxy: StartProxy,
     tmp_path: Path,
 ) -> tuple[RunningProxy, RunningProxy]:
-    """Return two members, each of which dispatches a shard."""
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
     toml = keyspace_toml("commerce", servers, sharded_database, vschema)
     first = start_proxy(toml)

@@ -36,7 +36,6 @@ def config(database: str, server: DatabaseServer, fleet: str = "") -> str:
 
 
 def listed(client: "Connection[Any]") -> dict[int, str]:
-    """Return the users of the sessions that a client sees, by their ids."""
     with client.cursor() as cursor:
         cursor.execute("SHOW PROCESSLIST")
         return {row[0]: row[1] for row in cursor.fetchall()}

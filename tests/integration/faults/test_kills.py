@@ -55,8 +55,6 @@ worker.run()
 
 
 class Ran(NamedTuple):
-    """One call of the function."""
-
     pid: int
     begun_s: float
 
@@ -101,8 +99,6 @@ class Producer(threading.Thread):
 
 
 class Team:
-    """Workers in processes of their own."""
-
     def __init__(self, folder: Path, port: int) -> None:
         self._program = folder / "jobs.py"
         self._program.write_text(PROGRAM)
@@ -112,7 +108,6 @@ class Team:
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
-        """Add one."""
         url = f"mysql://root@127.0.0.1:{self._port}/commerce"
         with self._log.open("ab") as log:
             self.processes.append(
@@ -124,7 +119,6 @@ class Team:
             )
 
     def kill(self, number: int) -> int:
-        """Kill one, and return its process id."""
         process = self.processes.pop(number)
         assert process.poll() is None, self._log.read_text()[-5000:]
         process.kill()
@@ -140,7 +134,6 @@ class Team:
         return self.out.stat().st_size if self.out.exists() else 0
 
     def runs(self) -> dict[int, list[Ran]]:
-        """Return the calls for each message, in order of time."""
         found: dict[int, list[Ran]] = defaultdict(list)
         for line in self.out.read_text().splitlines():
             n, pid, begun_s = line.split()

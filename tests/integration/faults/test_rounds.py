@@ -148,7 +148,6 @@ class Rounds:
                 execute(server, f"KILL {thread}")
 
     def logs(self) -> list[str]:
-        """Return what each process has logged."""
         return [proxy.log() for proxy in self._started]
 
     def close(self) -> None:

@@ -36,7 +36,6 @@ def by_worker(proxy: RunningProxy, database: str) -> "dict[int, Connection[Any]]
 
 
 def pids(proxy: RunningProxy) -> set[int]:
-    """Return the workers that run."""
     with open(f"/proc/{proxy.pid}/task/{proxy.pid}/children") as children:
         return set(map(int, children.read().split()))
 

@@ -18,7 +18,6 @@ COLUMNS = "tenant BIGINT NOT NULL DEFAULT 1, batch VARCHAR(20), finishes VARCHAR
 
 
 def make(queue: Queue, **settings: Any) -> Any:
-    """Create the queue `step` and return a connection to write with."""
     client = queue.connect()
     chosen = {"poller_interval": NEVER_S, "ack_wait": 60, **settings}
     others = "".join(f", {key} = {value}" for key, value in chosen.items())
@@ -43,7 +42,6 @@ def insert(client: Any, *messages: tuple[int, str | None, str | None]) -> None:
 
 
 def held(client: Any, *idents: int) -> None:
-    """Wait until exactly *idents* are held."""
     asked = (
         f"SELECT id FROM step WHERE time_next = {HELD_NS} AND time_acked IS NULL ORDER BY id"
     )

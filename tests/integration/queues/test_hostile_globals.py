@@ -23,7 +23,6 @@ HOSTILE = {
 
 @pytest.fixture
 def hostile(breakable_servers, breakable_database, family):
-    """Two servers with such globals, and a database on both."""
     for server in breakable_servers:
         connection = root(server, autocommit=True)
         for name, value in {**HOSTILE, "sql_mode": f"'{MODES_OF[family]}'"}.items():

@@ -23,7 +23,6 @@ HOURS_AGO = (5, 4, 3, 2, 1)
 
 
 def partitions(cluster: SharedCluster, keyspace: str) -> list[list[str]]:
-    """Return the names of the partitions on each shard."""
     return [
         [
             name
@@ -60,12 +59,10 @@ class OldHours:
         return self._partition(hours_ago).name
 
     def ident(self, hours_ago: int) -> int:
-        """Return another id of so many hours ago."""
         self._ids[hours_ago] = self._ids.get(hours_ago, 0) + 1
         return first_id(self._present_ns - hours_ago * HOUR.length_ns) + self._ids[hours_ago]
 
     def has(self, hours_ago: int) -> bool:
-        """Say whether any shard has the partition of so many hours ago."""
         found = partitions(self._cluster, self._keyspace)
         return any(self.name(hours_ago) in names for names in found)
 

@@ -24,7 +24,6 @@ payload VARCHAR(256),
 
 @contextmanager
 def prepared(cluster: SharedCluster, keyspace: str) -> Iterator[Any]:
-    """Give a cursor whose statements are prepared by the binary protocol."""
     with cluster.proxy.connector(keyspace) as connection:
         yield connection.cursor(prepared=True)
 
@@ -152,21 +151,15 @@ def test_a_change_that_a_table_could_not_be_used_with_is_refused(
 GROUPS = "`group` = batch, after = finishes"
 
 
-def test_groups_are_refused_where_their_messages_are_on_several_shards(cluster, keyspace):
+def test_groups_are_refused_where_their_messages_are_on_several_shards(cluster):
+    keyspace = "commerce"
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     columns = "(tenant INT NOT NULL, batch VARCHAR(9), finishes VARCHAR(9))"
-    is_sharded = len(cluster.servers_of(keyspace)) > 1
     for placed in ("", "SHARD BY (id)", "SHARD BY (finishes)"):
         create = f"CREATE QUEUE step {columns} {placed} WITH ({GROUPS})"
-        if is_sharded:
-            code, sentence = refused(client, create)
-            assert (code, "SHARD BY (tenant)" in sentence) == (1210, True), sentence
-            assert comments(cluster, keyspace, "step") == []
-        elif not placed:
-            run(client, create)
-            run(client, "DROP QUEUE step")
-    if not is_sharded:
-        return
+        code, sentence = refused(client, create)
+        assert (code, "SHARD BY (tenant)" in sentence) == (1210, True), sentence
+        assert comments(cluster, keyspace, "step") == []
     run(client, f"CREATE QUEUE step {columns}")
     before = comments(cluster, keyspace, "step")
     code, sentence = refused(client, f"ALTER QUEUE step SET ({GROUPS})")
@@ -335,43 +328,6 @@ def test_the_polls_index_is_used(cluster: SharedCluster) -> None:
     )
     assert "poller_idx" in str(plan)
     assert "filesort" not in str(plan)
-
-
-def told(connection: Any, sql: str, *, binary: bool) -> list[Any]:
-    """Return the warnings of a statement; the OK has counted as many."""
-    cursor = connection.cursor(prepared=binary)
-    cursor.execute(sql)
-    shown = connection.cursor()
-    shown.execute("SHOW WARNINGS")
-    found = list(shown.fetchall())
-    assert len(found) == cursor.warning_count
-    cursor.close()
-    return found
-
-
-@pytest.mark.parametrize("binary", [False, True], ids=["text", "prepared"])
-def test_dead_letters_that_nothing_keeps_are_a_warning(cluster, keyspace, binary):
-    with cluster.proxy.connector(keyspace) as connection:
-        create = "CREATE QUEUE my_message (a INT) WITH (max_attempts = 2, dead_letter = grave)"
-        change = "ALTER QUEUE my_message SET (ack_wait = 9, dead_letter = grave)"
-        absent = "vt_dead_letter: there is no table grave: messages are parked instead"
-        for sql in (create, change):
-            assert told(connection, sql, binary=binary) == [("Warning", 1146, absent)]
-        table = "CREATE TABLE grave (dead_time BIGINT, a INT AS (1), epoch BIGINT)"
-        warned = told(connection, table, binary=binary)
-        assert [code for _, code, _ in warned] == ([] if keyspace == "plain" else [1235])
-        ((level, code, text),) = told(connection, change, binary=binary)
-        assert (level, code) == ("Warning", 1210)
-        assert "grave has no column of a message" in text
-        wider = "ALTER TABLE grave ADD COLUMN ID BIGINT"
-        assert told(connection, wider, binary=binary) == []
-        warned = told(connection, change, binary=binary)
-        if keyspace == "plain":
-            assert warned == []
-        else:
-            ((_, code, text),) = warned
-            assert code == 1235
-            assert '"grave": {"column_vindexes": [{"column": "id", "name": "hash"}]}' in text
 
 
 def test_what_is_there_already_or_not_there_is_one_note(cluster, keyspace):

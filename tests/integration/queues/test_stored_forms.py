@@ -9,7 +9,6 @@ from pymysql.converters import escape_string
 
 from streamfrom.proxy.embedded.servers import Family
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case, stored_form
-from tests.cases import cases
 from tests.fixtures.database_servers import root
 from tests.fixtures.streams import run
 
@@ -180,28 +179,6 @@ def test_an_id_that_is_not_found_again_is_refused_when_the_table_is_loaded(
         pymysql.MySQLError, match="id must be of a type whose values are found again"
     ):
         run(connection, "STREAM * FROM odd")
-
-
-@cases(kind=str, value=str, hint=str)
-def test_a_spelling_that_cannot_be_placed_is_refused_with_the_one_to_use(
-    cluster, kind, value, hint
-):
-    connection = cluster.proxy.connect(database="commerce", autocommit=True)
-    run(connection, f"CREATE QUEUE forms (id {kind})")
-    with pytest.raises(pymysql.MySQLError, match=hint):
-        run(connection, f"INSERT INTO forms (id) VALUES ({value})")
-
-
-@pytest.mark.parametrize(
-    "kind", ["VARCHAR(9) COLLATE utf8mb4_danish_ci", "TIMESTAMP", "SET('a')"]
-)
-def test_a_type_of_which_no_spelling_can_be_placed_is_refused_by_create_queue(cluster, kind):
-    connection = cluster.proxy.connect(database="commerce", autocommit=True)
-    with pytest.raises(
-        pymysql.MySQLError,
-        match=r"column 'id' places the rows over shards: .*(COLLATE|use an integer)",
-    ):
-        run(connection, f"CREATE QUEUE forms (id {kind})")
 
 
 def test_literals_beside_an_ordinary_table_s_numbers_are_what_they_are_to_the_server(cluster):

@@ -60,17 +60,6 @@ class TestCommands:
         assert found[0] == found[1]
         assert found[0][2:5] == [True] * 3
 
-    def test_the_flags_say_that_the_current_database_was_dropped(self, tight, servers):
-        found = []
-        for client in (tight.connect(database="plain"), root(servers[1], autocommit=False)):
-            run(client, "CREATE DATABASE gone_soon")
-            run(client, "USE gone_soon")
-            told = [whole_answer(client, sql) for sql in ("DROP DATABASE gone_soon", "DO 1")]
-            found.append(told)
-            client.close()
-        assert found[0] == found[1]
-        assert found[0][0][3] | found[0][0][4] << 8 == 0x102 & ~2
-
     @pytest.mark.parametrize("sql", ["SELECT 1 AS ' '", "SELECT ? AS ' '", "SELECT 1"])
     def test_preparing_warns_in_the_packet_behind_the_definitions(self, tight, servers, sql):
         found = []
@@ -123,19 +112,6 @@ class TestCommands:
             assert refused(client, f"SELECT @@{name}")[0] == 1238
             assert refused(client, f"SET @x = @@{name}")[0] == 1238
         assert value(client, "SELECT @@socket") == value(client, "SELECT @@global.socket") == ""
-
-    def test_get_diagnostics_tells_of_ddl_that_failed(self, tight: RunningProxy) -> None:
-        client = tight.connect(database="plain", autocommit=True)
-        other = tight.connect(database="plain", autocommit=True)
-        for sql in ("DROP TABLE nowhere", "CREATE TABLE twice (a INT, a INT)"):
-            code, text = refused(client, sql)
-            run(client, "GET DIAGNOSTICS @n = NUMBER")
-            refused(client, sql)
-            run(client, "GET DIAGNOSTICS CONDITION 1 @e = MYSQL_ERRNO, @m = MESSAGE_TEXT")
-            assert rows(client, "SELECT @n, @e, @m") == ((1, code, text),)
-            assert refused(client, sql)[0] == code
-            assert refused(client, "GET DIAGNOSTICS @v =")[0] == 1064
-        assert rows(other, "SHOW WARNINGS") == ()
 
     def test_reset_connection_forgets_the_session_and_keeps_the_database(self, tight):
         client = tight.connect(database="commerce:-80", autocommit=True)

@@ -12,8 +12,6 @@ pytestmark = pytest.mark.db
 
 
 class TestLoadData:
-    """LOAD DATA LOCAL INFILE: the client's file goes to the server through the proxy."""
-
     @pytest.fixture
     def loaded(self, tight, servers):
         ((before,),) = execute(servers[1], "SELECT @@global.local_infile")

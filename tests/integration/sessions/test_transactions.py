@@ -44,20 +44,6 @@ class TestTransactions:
         for other in crowd(tight, 4, database="commerce"):
             assert len(rows(other, "SELECT id FROM customer")) == sum(map(len, expected))
 
-    def test_a_shard_with_a_savepoint_alone_gets_those_that_others_have_had_since(
-        self, tight, servers, sharded_database
-    ):
-        client = tight.connect(database="commerce:-80", autocommit=False)
-        run(client, "SAVEPOINT a")
-        run(client, f"INSERT INTO `commerce:80-`.customer (id) VALUES ({HIGH})")
-        run(client, "RELEASE SAVEPOINT a")
-        run(client, "SAVEPOINT b")
-        run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
-        run(client, "ROLLBACK TO b")
-        run(client, "RELEASE SAVEPOINT b")
-        client.commit()
-        assert self.ids(tight, servers, sharded_database) == [[], [HIGH]]
-
     @pytest.mark.parametrize(
         "what", ["SET autocommit = 1", "CREATE TABLE other (id INT)", "BEGIN"]
     )

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import execute
 from tests.fixtures.streams import refused, reset, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
@@ -107,28 +106,6 @@ def test_values_go_along_whatever_sql_select_limit_is(cluster, limit):
     run(client, f"SET sql_select_limit = {limit}")
     client.select_db("commerce:80-")
     assert rows(client, "SELECT @a, @b, @c LIMIT 1") == ((1, 2, 3),)
-
-
-def test_without_variables_the_next_keyspace_is_free_behind_programs(cluster, family):
-    client = cluster.proxy.connect(database="plain", autocommit=True)
-    run(client, "CREATE PROCEDURE five() SELECT 5")
-    programs = ["CALL five()", "EXECUTE s", "SELECT 1 FROM sys.version LIMIT 1"]
-    if family is Family.MARIADB:
-        programs.append("EXECUTE IMMEDIATE 'SELECT 1'")
-    try:
-        for program in programs:
-            client.select_db("plain")
-            run(client, "SET max_sort_length = 100")  # the connection stays with the session
-            run(client, "PREPARE s FROM 'SELECT 1'")
-            run(client, program)
-            client.select_db("commerce:80-")
-            assert value(client, "SELECT DATABASE() IS NOT NULL") == 1, program
-            client.ping()
-            client.close()
-            client = cluster.proxy.connect(database="plain", autocommit=True)
-    finally:
-        client.select_db("plain")
-        run(client, "DROP PROCEDURE five")
 
 
 def test_what_cannot_go_along_is_refused_and_not_null(cluster, family):

@@ -230,17 +230,6 @@ class TestFailedCalls:
         run(left, "COMMIT")
         assert value(client(), "SELECT COUNT(*) FROM t") == 1
 
-    def test_a_failed_call_keeps_its_connection_no_longer_than_to_the_next_statement(
-        self, left, client
-    ):
-        run(left, f"CREATE PROCEDURE p() BEGIN {FAILS}; END")
-        others = [client() for _ in range(2)]
-        for one in (left, *others):
-            refused(one, "CALL p()")
-            assert value(one, "SELECT 1") == 1
-        for one in (left, *others):
-            run(one, "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 1")
-
 
 def test_a_transaction_of_xa_is_not_spread_over_shards(plain: Queue, sharded: Queue) -> None:
     sharded.create()

@@ -40,7 +40,6 @@ def running(troubled_servers, tmp_path_factory):
 
 @pytest.fixture
 def operated(running: Operated, request: pytest.FixtureRequest) -> Iterator[Operated]:
-    """The proxy, with a queue of the test's own."""
     request.node.stash[proxies_of] = [running.proxy]
     run(running.client(), MADE)
     yield running
@@ -57,5 +56,4 @@ def alone(mariadb: DatabaseServer) -> Iterator[str]:
 
 
 def alone_before(server: DatabaseServer, database: str) -> str:
-    """Return the configuration of a proxy before one server."""
     return SERVER + ADMIN + keyspace_toml(KEYSPACE, [server], database)

@@ -14,5 +14,4 @@ def troubles() -> dict[str, str]:
 
 
 def steps_of(trouble: str) -> PrintedSteps:
-    """Return the steps that end a trouble, which is named by its heading."""
     return PrintedSteps(troubles()[trouble])

@@ -35,7 +35,6 @@ class Operated:
         (self.address,) = re.findall(r"(https?://127\.0\.0\.1:\d+)/metrics", proxy.log())
 
     def client(self) -> "Connection[Any]":
-        """Return an autocommitting client of the keyspace."""
         return self.proxy.connect(database=KEYSPACE, autocommit=True)
 
     def metric(self, alert: str, name: str, **labels: str) -> float | None:
@@ -48,16 +47,13 @@ class Operated:
         return None
 
     def of_queue(self, alert: str, name: str) -> float | None:
-        """Return a sample that *alert* looks at, of the queue."""
         return self.metric(alert, name, keyspace=KEYSPACE, queue=QUEUE)
 
     def page(self) -> dict[str, Any]:
-        """Return what the status page shows."""
         found: dict[str, Any] = json.loads(self._get("/api/overview"))
         return found
 
     def queue(self) -> dict[str, Any]:
-        """Return the queue's line of the page."""
         (found,) = (one for one in self.page()["queues"] if one["queue"] == QUEUE)
         return dict(found)
 

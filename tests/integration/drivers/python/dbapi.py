@@ -47,7 +47,6 @@ def connector_c(tls: bool, **options: Any) -> Any:
 
 
 def unbuffered(connection: Any) -> Any:
-    """Return a cursor that reads rows as they come."""
     match type(connection).__module__.split(".")[0]:
         case "pymysql":
             from pymysql.cursors import SSCursor
