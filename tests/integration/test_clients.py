@@ -22,7 +22,6 @@ pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 PROGRAMS = {"mariadb": "mariadb", "mysql": "/opt/mysql9/bin/mysql"}
 PROMPT = r"(?:MySQL|MariaDB|mysql)[^\n]*> $"
-ROWS = 100_000
 
 OpenClient = Callable[..., Terminal]
 
@@ -84,19 +83,6 @@ class TestCommandLines:
         shell.type("quit")
         shell.expect(r"Bye")
 
-    def test_a_hundred_thousand_rows(self, cluster: SharedCluster, client: OpenClient) -> None:
-        fill(cluster)
-        shell = client(cluster.proxy.port, "--quick", database="plain")
-        shell.type("pager wc -l")
-        shell.expect(PROMPT)
-        shell.type("SELECT * FROM numbers;")
-        assert shell.expect(r"^(\d+)\s*$")[1] == str(ROWS + 4)
-        shell.expect(PROMPT)
-        shell.type("nopager")
-        shell.expect(PROMPT)
-        shell.type("SELECT SUM(n) FROM numbers;")
-        shell.expect(str(ROWS * (ROWS - 1) // 2))
-
     def test_a_stream_shows_rows_at_once_and_ctrl_c_ends_it(self, queue, client):
         producer = queue.create()
         shell = client(queue.proxy.port, "--quick", database=queue.keyspace)
@@ -126,17 +112,6 @@ class TestCommandLines:
         shell.expect(PROMPT)
         shell.type("SELECT 40 + 2;")
         shell.expect(r"\| +42 \|")
-
-
-def fill(cluster: SharedCluster) -> None:
-    """Make table numbers of ROWS rows in the unsharded keyspace."""
-    connection = cluster.proxy.connect(database="plain", autocommit=True)
-    run(connection, "CREATE TABLE numbers (n INT PRIMARY KEY, text VARCHAR(40))")
-    digits = "(SELECT 0 d" + "".join(f" UNION ALL SELECT {d}" for d in range(1, 10)) + ")"
-    number = " + ".join(f"{name}.d * {10**power}" for power, name in enumerate("abcde"))
-    tables = ", ".join(f"{digits} {name}" for name in "abcde")
-    sql = f"INSERT INTO numbers SELECT {number}, CONCAT('number ', {number}) FROM {tables}"
-    assert run(connection, sql) == ROWS
 
 
 # --- logging in --------------------------------------------------------------------------------
@@ -248,21 +223,6 @@ class TestLogins:
             found = shell.expect(r"SSL:\s+(\S[^\n]*)\n")[1]
             assert ("Not in use" in found) == (option == without), found
             shell.close()
-
-    def test_tls_may_be_required(self, start_proxy, cluster, tmp_path):
-        write_certificate(tmp_path)
-        config = USERS.replace('key = "server.key"', 'key = "server.key"\nrequire = true')
-        proxy = start_proxy(
-            SETTINGS
-            + config
-            + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
-        )
-        with pytest.raises(pymysql.MySQLError) as caught:
-            proxy.connect(user="native", password=NATIVE_PASSWORD, ssl_disabled=True)
-        assert caught.value.args[0] == 3159
-        assert logs_in(
-            proxy, "native", NATIVE_PASSWORD, ssl_disabled=False, ssl_verify_cert=False
-        )
 
     def test_no_secret_reaches_the_log(self, guarded: RunningProxy) -> None:
         logs_in(guarded, "clear", "sécret", ssl_disabled=True)

@@ -259,20 +259,6 @@ def test_djangos_connection_sends_and_acknowledges_in_its_transaction(project, p
     assert [json.loads(payload) for (payload,) in left] == [{"word": "committed"}]
 
 
-def test_a_proxy_that_is_away_or_killed_costs_no_task(lone, lone_project):
-    lone_project.runs("found = [note.enqueue(f'early-{n}').id for n in range(5)]")
-    lone.proxy.stop()
-    worker = lone_project.work("out")  # nothing listens yet
-    eventually(lambda: "takes tasks" in (lone_project.folder / "out").read_text())
-    lone.start()
-    eventually(lambda: len(lone_project.said("out", "note")) == 5)
-    lone.proxy.kill()
-    lone.start()
-    lone_project.runs("found = [note.enqueue(f'late-{n}').id for n in range(5)]")
-    eventually(lambda: len({line[1] for line in lone_project.said("out", "note")}) == 10)
-    assert worker.poll() is None
-
-
 def test_what_the_server_refuses_is_its_own_error_and_spares_the_rest(lone, lone_project):
     found = lone_project.runs(
         """

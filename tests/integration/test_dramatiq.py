@@ -2,7 +2,6 @@
 
 import itertools
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,20 +56,6 @@ def working(broker: StreamfromBroker, threads: int = 4) -> Iterator[Worker]:
 def join(broker: StreamfromBroker, worker: Worker, actor: dramatiq.Actor) -> None:
     broker.join(actor.queue_name, timeout=HANG_MS)
     worker.join()
-
-
-def test_messages_are_worked_on_once_each(broker):
-    found = []
-
-    @dramatiq.actor
-    def put(n):
-        found.append(n)
-
-    with working(broker) as worker:
-        for n in range(100):
-            put.send(n)
-        join(broker, worker, put)
-    assert sorted(found) == list(range(100))
 
 
 def test_a_failed_message_comes_again_after_its_backoff_until_it_succeeds(broker):
@@ -300,19 +285,3 @@ def test_what_the_server_refuses_is_its_own_error_and_spares_the_rest(lone, lone
         with pytest.raises(ResultTimeout):
             message.get_result(block=True, timeout=1)
     assert lone.direct("SELECT DISTINCT epoch FROM dramatiq_message") == ((1,),)
-
-
-def test_long_work_keeps_its_message_from_another_worker(broker, plain):
-    """Whose lease ends when a process is killed: test_celery.py and test_django_tasks.py, by the same `Keeper`."""
-    begun = []
-
-    @dramatiq.actor
-    def work():
-        begun.append(1)
-        time.sleep(WORK_S)
-
-    with working(broker) as worker, working(broker):
-        work.send()
-        join(broker, worker, work)
-    assert begun == [1]
-    assert rows(plain.connect(), "SELECT epoch FROM dramatiq_message") == ((1,),)

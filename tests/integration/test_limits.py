@@ -24,11 +24,6 @@ auth_backoff = 1
 name = "app"
 account = "shared"
 password = "sesame"
-[[users]]
-name = "few"
-account = "shared"
-password = "sesame"
-max_connections = 2
 """
 
 
@@ -75,26 +70,6 @@ def test_a_silent_client_is_left_and_a_consumer_is_not(limited, consume):
     assert setup._sock.recv(1) == b""
     run(connect(limited), """INSERT INTO my_message (id, message) VALUES (1, '"hello"')""")
     assert consumer.next()[0] == 1
-
-
-@pytest.mark.one_server
-def test_a_user_has_so_many_connections_and_no_more(limited: RunningProxy) -> None:
-    first, _ = connect(limited, "few"), connect(limited, "few")
-    with pytest.raises(pymysql.MySQLError) as caught:
-        connect(limited, "few")
-    assert caught.value.args[0] == 1226
-    assert "'few' has exceeded the 'max_connections' resource" in caught.value.args[1]
-    connect(limited, "app")
-    first.close()
-
-    def gets_in() -> bool:
-        try:
-            connect(limited, "few")
-        except pymysql.MySQLError:
-            return False
-        return True
-
-    eventually(gets_in, "a place is free")
 
 
 # --- what clients make the proxy hold -----------------------------------------------------------

@@ -118,20 +118,6 @@ def test_a_vindex_a_limit_and_a_list_of_queries_take_their_values(connector, tab
     assert fetch(client, "SELECT id FROM item WHERE id > ?", 0) == []
 
 
-def test_rows_for_several_shards_travel_with_their_values(cluster, connector, tables):
-    client = connector(database=tables)
-    insert = "INSERT INTO item (id, name) VALUES (?, ?), (?, ?), (?, ?)"
-    assert change(client, insert, 1, "it's", 4, None, 7, "\\") == 3
-    found = [
-        cluster.direct("SELECT id, name FROM item ORDER BY id", keyspace=tables, shard=shard)
-        for shard in range(len(cluster.servers_of(tables)))
-    ]
-    assert sorted(sum(found, ())) == [(1, "it's"), (4, None), (7, "\\")]
-    assert change(client, "UPDATE item SET name = ? WHERE id IN (?, ?)", "x", 4, 7) == 2
-    names = fetch(client, "SELECT id, name FROM item WHERE id IN (?, ?, ?)", 1, 4, 7)
-    assert sorted(names) == [(1, "it's"), (4, "x"), (7, "x")]
-
-
 # A column's type, the next one, and a value that the new one holds and the old one does not, or holds as something else.
 MODIFIED = [
     ("INT", "DECIMAL(10,2)", "1.25"),

@@ -10,7 +10,7 @@ import pytest
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.streams import message_table, refused, rows, run, value
+from tests.fixtures.streams import message_table, rows, run, value
 from tests.proxy.fake_client import MARIADB as MARIADB_CLIENT, Client
 
 
@@ -125,27 +125,6 @@ def test_a_message_whose_id_is_generated_reaches_its_stream_at_once(proxy, consu
     consumer = consume(proxy, database="commerce")
     run(client, "INSERT INTO my_message (message) VALUES ('1'), ('2'), ('3')")
     assert sorted(row[0] for row in consumer.take(3)) == [1, 2, 3]
-
-
-def test_what_stands_in_the_way_is_told(proxy: RunningProxy) -> None:
-    client = proxy.connect(database="commerce", autocommit=True)
-    assert refused(client, "INSERT INTO customer () VALUES ()")[0] == 1235
-    assert refused(client, "INSERT INTO broken (name) VALUES ('a')")[1] == (
-        "nothing is not a sequence"
-    )
-    assert refused(client, "SELECT NEXT 0 VALUES FROM lookup.seq")[1] == (
-        "invalid increment for sequence seq: 0"
-    )
-    run(client, "UPDATE lookup.seq SET cache = 0")
-    assert refused(client, "SELECT NEXT VALUE FROM lookup.seq")[1] == (
-        "invalid cache value for sequence seq: 0"
-    )
-    run(client, "DELETE FROM lookup.seq")
-    assert refused(client, "INSERT INTO customer (name) VALUES ('a')")[1] == (
-        "unexpected rows from reading sequence seq (possible mis-route): 0"
-    )
-    plan = json.loads(value(client, "VEXPLAIN PLAN INSERT INTO customer (name) VALUES ('a')"))
-    assert plan["AutoIncrement"] == "select next 1 values from lookup.seq"
 
 
 def test_a_prepared_insert_takes_its_ids_too(proxy: RunningProxy) -> None:

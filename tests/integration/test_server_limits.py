@@ -61,27 +61,6 @@ def test_a_full_server_is_named_in_the_error_the_log_and_the_status(small_server
     next(databases, None)
 
 
-def test_check_compares_pools_with_the_servers_limit(small_server, tmp_path):
-    databases = fresh_database(small_server)
-    config = tmp_path / "streamfrom.toml"
-
-    def found(*settings: str) -> list[str]:
-        config.write_text(keyspace_toml(database, [small_server]) + "\n".join(settings))
-        done = run_to_end(["check", "--config", str(config)], tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout.splitlines()
-
-    database = next(databases)
-    warned = [line for line in found() if "may open 37 connections" in line]
-    assert len(warned) == 1
-    assert f"max_connections is {ALLOWED}" in warned[0]
-    assert "pool_size to at most 10" in warned[0]
-    assert found("pool_size = 10")[-1].endswith(" ok, no problems found")
-    lines = found("pool_size = 10", "[fleet]", "workers = 2")
-    assert any("2 proxies may open 30 connections" in line for line in lines)
-    next(databases, None)
-
-
 def test_check_says_at_which_address_a_login_is_refused_and_why_it_may_be(
     small_server, tmp_path
 ):

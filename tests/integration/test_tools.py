@@ -1,15 +1,12 @@
 """What tools ask that is of no keyspace: system schemas, TLS, old commands, collations of a login."""
 
 import asyncio
-import ssl
 
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
-from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_client import Client, Refused
 
 
@@ -63,23 +60,6 @@ def test_show_warnings_tells_of_all_shards(cluster: SharedCluster):
     assert [code for _, code, _ in rows(connection, "SHOW WARNINGS")] == [1051]
     refused(connection, "SELECT FOUND_ROWS()")
     assert [code for _, code, _ in rows(connection, "SHOW ERRORS LIMIT 1")] == [1235]
-
-
-def test_status_tells_of_the_clients_own_tls(server, database, start_proxy, tmp_path):
-    write_certificate(tmp_path)
-    proxy = start_proxy(
-        '[server]\nlisten = "127.0.0.1:0"\n[server.tls]\ncert = "server.pem"\nkey = "server.key"\n'
-        + keyspace_toml(database, [server])
-    )
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    ask = "SHOW STATUS LIKE 'Ssl_version'"
-    with_tls = proxy.connect(database=database, ssl=context)
-    assert rows(with_tls, ask)[0][1].startswith("TLSv1.")
-    assert rows(with_tls, "SHOW SESSION STATUS LIKE 'Ssl_cipher'")[0][1]
-    without = proxy.connect(database=database, ssl_disabled=True)
-    assert rows(without, ask) == (("Ssl_version", ""),)
 
 
 def test_a_login_may_name_any_collation_that_the_server_knows(cluster: SharedCluster):

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import asyncmy
-import pymysql
 import pytest
 import sqlalchemy
 from asyncmy.errors import MySQLError
@@ -277,19 +276,6 @@ async def test_a_proxy_that_is_away_or_killed_costs_no_message(lone: Lone) -> No
         await asyncio.to_thread(lone.start)
         await until(lambda: lone.direct(unacked) == ((0,),))
     assert sorted(set(worked)) == list(range(40))
-
-
-def test_a_message_above_the_limit_is_the_servers_error_and_ends_the_transaction(lone):
-    client, queue = lone.connect(), Queue("job")
-    run(client, CREATE.format("job", 30))
-    client.begin()
-    queue.enqueue(client, n=1)
-    with pytest.raises(pymysql.err.OperationalError, match="1153"):
-        queue.enqueue(client, payload={"text": "x" * 2_000_000})
-    client.rollback()
-    queue.enqueue(client, n=2)
-    client.commit()
-    assert lone.direct("SELECT n FROM job") == ((2,),)
 
 
 async def test_a_kill_of_a_connection_that_is_gone_is_not_tried_again(plain: Place) -> None:
