@@ -234,11 +234,13 @@ class MemoryStore:
             first = wait_range(table.properties, 0)
             turns = ClaimResult(())
             if table.properties.in_order is not None:
+                ends_ns = {i: one.time_next_ns for i, one in request.unwritten.items()}
+                ends_ns.update(request.held_ns)
                 turns = turns_of(
                     table,
                     {
                         i: replace(row, time_next_ns=held_ns, epoch=max(row.epoch, 1))
-                        if (held_ns := request.held_ns.get(i)) is not None
+                        if (held_ns := ends_ns.get(i)) is not None
                         else row
                         for i, row in rows.items()
                         if i not in request.left_out
@@ -256,7 +258,7 @@ class MemoryStore:
                 time_next_ns = row.time_next_ns or 0
                 if row.time_acked_ns is not None:
                     continue
-                is_first = row.epoch == 0 and row.id not in request.uncounted
+                is_first = row.epoch == 0 and row.id not in request.unwritten
                 comes_after = table.groups is not None and row.after is not None
                 is_lazy = table.properties.lease_delay_ns and time_next_ns <= now_ns
                 if is_first and is_lazy and not comes_after:
@@ -270,7 +272,7 @@ class MemoryStore:
                 if self.refuses(Tried.CLAIM, row):
                     refused[row.id] = Refused(Tried.CLAIM, REFUSAL)
                     continue
-                row.epoch = row.epoch or int(row.id in request.uncounted)
+                row.epoch = row.epoch or int(row.id in request.unwritten)
                 if comes_after and not row.epoch and _member(rows, row) is not None:
                     row.time_next_ns = passed_over[row.id] = HELD_NS
                     held.append(row.id)

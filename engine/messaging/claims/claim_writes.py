@@ -22,6 +22,7 @@ from streamfrom.sqlparse_ext.records import record
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.store.conversation import Conversation, Row
     from streamfrom.engine.messaging.table.backoff import WaitRange
+    from streamfrom.engine.messaging.table.message import MessageKey
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
 
@@ -36,17 +37,17 @@ class ClaimRequest:
 
     ids: the ids, as literals, of rows believed due, in the order in which they shall be sent.
     columns: the columns that the receivers get.
-    uncounted: those of *ids* that were sent, which their rows may not count.
+    unwritten: messages whose rows may not show that they were sent, those of *ids* or more.
     known_keys: the keys of those of *ids* that follow others of their key: their rows need not be asked for them.
     draw: returns `engine.messaging.table.backoff.DICE_BITS` random bits.
     left_out: rows that are set aside, and for which no others of their key wait.
-    held_ns: until when messages are leased whose rows say less, where messages wait for others of their key.
+    held_ns: until when messages are leased whose rows show a shorter lease, where messages wait for others of their key.
     """
 
     ids: tuple[bytes, ...]
     columns: tuple[str, ...]
     draw: Callable[[], int]
-    uncounted: frozenset[bytes] = frozenset()
+    unwritten: Mapping[bytes, MessageKey] = field(default_factory=dict)
     known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
     left_out: frozenset[bytes] = frozenset()
     held_ns: Mapping[bytes, int] = field(default_factory=dict)
@@ -68,8 +69,8 @@ def claim(
     from rows that are acked or due later.
     """
     counted: WrittenRows[bytes] = WrittenRows()
-    if request.uncounted:
-        counted = yield from _count_sends(table, sorted(request.uncounted))
+    if uncounted := [ident for ident in request.ids if ident in request.unwritten]:
+        counted = yield from _count_sends(table, sorted(uncounted))
     refused = {ident: Refused(Tried.CLAIM, why) for ident, why in counted.refused}
     if out := {*refused, *counted.left}:
         request = replace(request, ids=tuple(i for i in request.ids if i not in out))

@@ -38,7 +38,7 @@ def take(
 
     ahead: the answer to `never_sent` for the request's ids and perhaps more, if it was asked before.
     """
-    ids = [ident for ident in request.ids if ident not in request.uncounted]
+    ids = [ident for ident in request.ids if ident not in request.unwritten]
     if not (table.properties.lease_delay_ns and ids):
         return (yield from claim(table, shard, request, now_ns))
     answer = ahead or (yield never_sent(table, request.columns, ids, now_ns))

@@ -60,16 +60,15 @@ def claim_in_order(
         reads.append(never_sent(table, request.columns, ahead, now_ns))
     answers = (yield from together(reads)) if reads else ()
     read = answers[-1] if ahead else None
-    found = _found(table, counts, answers[: len(reads) - bool(ahead)], request.held_ns)
+    found = _found(table, counts, answers[: len(reads) - bool(ahead)], request)
     chosen = {
         one.id: one
         for key, count in counts.items()
         for one in may_go(found[key], count, in_order, now_ns)
     }
     ids = (*(ident for ident, key in asked.items() if key is None), *chosen)
-    uncounted = request.uncounted.intersection(ids)
     if ids:
-        request = replace(request, ids=ids, uncounted=uncounted)
+        request = replace(request, ids=ids)
         if not is_elected:
             won = yield from claim(table, shard, request, now_ns)
         else:
@@ -118,7 +117,7 @@ def _reads(
     """Return what asks what has started of each key, and for as many of the others as may go, and one more."""
     in_order = table.properties.in_order or 1
     # Those that were sent stand among those that were not as long as their rows do not show it.
-    unshown = min(in_order, len(request.uncounted))
+    unshown = in_order if request.unwritten else 0
     left_out = request.left_out
     ident = quoted(table.id_column)
     name = hinted(table, table.order_index)
@@ -158,18 +157,19 @@ def _found(
     table: MessageTable,
     counts: Iterable[bytes],
     answers: Iterable[StoreAnswer],
-    held_ns: Mapping[bytes, int],
+    request: ClaimRequest,
 ) -> dict[bytes, KeyFound]:
-    """Return what the answers say of each key. held_ns: until when those are leased whose rows show less, or nothing."""
+    """Return what the answers, and the leases whose rows show less or nothing, say of each key."""
     keys = list(counts)
     started: list[list[MessageKey]] = [[] for _ in keys]
     heads: list[list[MessageKey]] = [[] for _ in keys]
     for answer in answers:
         for (number, has_started, raw, priority, time), _ in answer.rows:
             ident = table.id_literal(raw or b"")
-            time_ns = max(int(time or 0), held_ns.get(ident, 0))
-            one = MessageKey(ident, int(priority or 0), time_ns)
-            is_started = has_started == b"1" or ident in held_ns
+            sent = request.unwritten.get(ident)
+            held_ns = request.held_ns.get(ident, sent and sent.time_next_ns)
+            one = MessageKey(ident, int(priority or 0), max(int(time or 0), held_ns or 0))
+            is_started = has_started == b"1" or held_ns is not None
             (started if is_started else heads)[int(number or 0)].append(one)
     return {
         key: KeyFound(tuple(started[number]), tuple(heads[number]))

@@ -306,17 +306,17 @@ ShardJob: TypeAlias = (
 class Claim:
     """Claim rows: a job to which the shell adds what it alone has, dice (`claims.claim_ways.ClaimJob`).
 
-    uncounted: ids whose rows may not show that they were sent; where messages wait for others of their key, all of the shard.
+    unwritten: ids whose rows may not show that they were sent; where messages wait for others of their key, all of the shard.
     known_keys: the keys of those that follow others of their key.
     left_out: rows that are set aside, and for which no others of their key wait.
-    held_ns: until when messages are leased whose rows say less.
+    held_ns: until when messages are leased whose rows show a shorter lease.
     """
 
     number: int
     shard: ShardName
     ids: tuple[bytes, ...]
     columns: tuple[str, ...]
-    uncounted: frozenset[bytes] = frozenset()
+    unwritten: Mapping[bytes, MessageKey] = field(default_factory=dict)
     known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
     left_out: frozenset[bytes] = frozenset()
     held_ns: Mapping[bytes, int] = field(default_factory=dict)

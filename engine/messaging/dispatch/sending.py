@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Sequence
 from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, Final
@@ -108,17 +109,17 @@ class Sending:
             receiver.is_reserved = True
             del self._receivers.ready[receiver.id]
         number = self._parts.number()
-        shard.claims[number] = ClaimRun(
+        run = shard.claims[number] = ClaimRun(
             keys={key.id: key for key in keys},
             receivers=[receiver.id for receiver in receivers],
             columns=columns,
             begun_ns=now_ns,
             choice=choice,
         )
-        ids = tuple(key.id for key in keys)
+        ids, unwritten = tuple(run.keys), shard.unwritten.timers
         if shard.order is None:
-            uncounted = frozenset(filter(shard.unwritten.timers.__contains__, ids))
-            self._actions.append(Claim(number, shard.name, ids, columns, uncounted))
+            sent = {ident: unwritten[ident] for ident in ids if ident in unwritten}
+            self._actions.append(Claim(number, shard.name, ids, columns, sent))
             return
         aside = islice(shard.set_aside.timers, LEFT_OUT_MAX)
         self._actions.append(
@@ -127,10 +128,10 @@ class Sending:
                 shard.name,
                 ids,
                 columns,
-                uncounted=frozenset(shard.unwritten.timers),
+                unwritten=ChainMap(unwritten, run.shown),
                 known_keys=shard.order.known_keys(ids),
                 left_out=frozenset(aside).difference(ids),
-                held_ns=shard.held_ns(),
+                held_ns=shard.leases.longer_than_shown(),
             )
         )
 

@@ -51,6 +51,7 @@ class ClaimRun:
     choice: the keys that its receivers named; None for all.
     is_suspect: rows were changed meanwhile, perhaps after the claim and perhaps those it won.
     gone: messages that were acked or deleted meanwhile, and that it may win without having been asked for.
+    shown: messages whose leases were written meanwhile, perhaps after it has read their rows.
     """
 
     keys: dict[bytes, MessageKey]
@@ -60,6 +61,7 @@ class ClaimRun:
     choice: frozenset[bytes] | None = None
     is_suspect: bool = False
     gone: set[bytes] = field(default_factory=set)
+    shown: dict[bytes, MessageKey] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -281,12 +283,6 @@ class ShardState:
         set_aside = self.set_aside.rows
         return any(ident not in set_aside for ident in self.unwritten)
 
-    def held_ns(self) -> dict[bytes, int]:
-        """Return until when messages are leased whose rows show less, or nothing."""
-        timers = self.unwritten.timers
-        held_ns = {ident: timer.time_next_ns for ident, timer in timers.items()}
-        return held_ns | self.leases.longer_than_shown()
-
     def show_leases(self, idents: Iterable[bytes] | None, now_ns: int) -> None:
         """Let rows show at once what they do not show of leases, of *idents* or of all messages."""
         self.renew(self.leases.lagging(idents), now_ns)
@@ -319,8 +315,12 @@ class ShardState:
             self.polls.wanted |= bool(result.rescheduled)
         changed = () if result is None else result.rescheduled
         late = self.leases.written([ident for ident in done if ident not in changed])
+        timers = self.unwritten.timers
+        shown = {ident: timers.pop(ident) for ident in done if ident in timers}
         for ident in done:
-            self.queue.shown(ident, self.unwritten.timers.pop(ident, None))
+            self.queue.shown(ident, shown.get(ident))
+        for run in self.claims.values():
+            run.shown |= shown
         if late:
             self.unwritten.renewed(late, now_ns)
         if done:  # where none was written, to try at once would be to try without a pause

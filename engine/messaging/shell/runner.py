@@ -378,7 +378,7 @@ class Runner:
             action.ids,
             action.columns,
             self._draw,
-            action.uncounted,
+            action.unwritten,
             action.known_keys,
             action.left_out,
             action.held_ns,

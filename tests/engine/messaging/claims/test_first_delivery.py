@@ -1,7 +1,7 @@
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
 from streamfrom.engine.messaging.claims.first_delivery import take
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
-from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult
+from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult, MessageKey
 from tests.engine.messaging.conversations import answered
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
@@ -13,8 +13,10 @@ WRITTEN = loaded(raw_table("msg", DEFAULT_COMMENT + ",vt_lease=written"))
 BY_ID = b"`msg` FORCE INDEX (`PRIMARY`)"
 
 
-def request(*ids, uncounted=()):
-    return ClaimRequest(ids, ("id", "message"), lambda: 0, frozenset(uncounted))
+def request(*ids, unwritten=()):
+    return ClaimRequest(
+        ids, ("id", "message"), lambda: 0, {i: MessageKey(i, 0, 0) for i in unwritten}
+    )
 
 
 def row(ident, time_next_ns=0):
@@ -45,7 +47,7 @@ def test_a_message_that_was_never_sent_is_read_and_nothing_is_written():
 
 def test_a_send_that_no_row_shows_is_counted_before_the_row_is_claimed():
     queries, result = answered(
-        take(LAZY, "0", request(b"1", b"2", uncounted=[b"1", b"2"]), NOW_NS),
+        take(LAZY, "0", request(b"1", b"2", unwritten=[b"1", b"2"]), NOW_NS),
         StoreAnswer(rows=[((b"1",), b"")]),
         StoreAnswer(affected=1),
         StoreAnswer(rows=[((b"1", b"7", b"1"), b"body"), ((b"3", b"7", b"2"), b"body")]),

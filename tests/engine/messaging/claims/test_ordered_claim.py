@@ -99,7 +99,8 @@ def test_a_follower_whose_turn_it_is_goes_in_one_round_trip(first):
 
 def test_what_was_sent_has_started_though_its_row_does_not_show_it():
     leases = {b"1": NOW_NS + 5, b"2": NOW_NS - 1, b"9": NOW_NS + 7}
-    asking = replace(request(b"3"), uncounted=frozenset(leases), held_ns=leases)
+    sent = {ident: MessageKey(ident, 50, until_ns) for ident, until_ns in leases.items()}
+    asking = replace(request(b"3"), unwritten=sent)
     queries, result = answered(
         claiming(KEYED, asking),
         StoreAnswer(rows=[asked(b"3", b"a")]),

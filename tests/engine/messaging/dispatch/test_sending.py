@@ -9,6 +9,7 @@ from streamfrom.engine.messaging.dispatch.events import (
     Deliver,
     Detached,
     JobDone,
+    LeasesWanted,
     Left,
     ReceiverReady,
 )
@@ -137,6 +138,23 @@ def test_news_of_a_row_that_a_poll_saw_before_sends_it_once():
     bench.post(ReceiverReady(1))
     assert claimed(bench.due(1)) == [], "its row does not show that it was sent"
     assert claimed(bench.later(30)) == [[1]], "its lease is over"
+
+
+def test_a_claim_in_order_knows_what_was_sent_though_its_lease_is_written_meanwhile():
+    """It may have read the row before."""
+    bench = TableRig(more=",vt_key=message,vt_max_per_key=1,vt_lease=lazy").attach(1)
+    claim = only(bench.due(1), Claim)
+    assert not claim.unwritten
+    lazy = bench.row(1)._replace(is_written=False)
+    bench.post(claim_done(claim.number, "0", ClaimResult((lazy,))))
+    bench.post(ReceiverReady(1))
+    claim = only(bench.due(2), Claim)
+    write = only(bench.post(LeasesWanted("0", (b"1",))), WriteLeases)
+    bench.post(JobDone(write, LeaseWrites()))
+    assert claim.unwritten[b"1"].time_next_ns == lazy.due_next_ns
+    bench.won(claim)
+    bench.post(ReceiverReady(1))
+    assert not only(bench.due(3), Claim).unwritten
 
 
 def test_a_row_that_was_deleted_and_inserted_anew_while_its_claim_ran_is_sent():
