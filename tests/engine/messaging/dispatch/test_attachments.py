@@ -1,10 +1,7 @@
 """A stream holds no more of its prefetch than the share of this process, and who divides it hears when it is kept, and when more is due."""
 
 from streamfrom.engine.messaging.dispatch.events import (
-    Acked,
     Attached,
-    Claim,
-    Deliver,
     KeepsShare,
     ShareGiven,
     Tick,
@@ -12,7 +9,7 @@ from streamfrom.engine.messaging.dispatch.events import (
 )
 from tests.engine.messaging.dispatch.test_held_messages import Rig
 from tests.engine.messaging.job_ends import polled
-from tests.engine.messaging.table_rig import EMPTY, SECOND_NS, START_NS, claimed
+from tests.engine.messaging.table_rig import EMPTY, SECOND_NS, START_NS
 
 
 TOLD = KeepsShare | WantShare
@@ -38,26 +35,6 @@ def test_it_wants_more_only_for_what_is_due():
     assert rig.state.wake_ns() == later_ns
     rig.now_ns = later_ns
     assert told(rig.post(Tick())) == [WantShare(1)]
-
-
-def test_what_it_holds_of_a_larger_share_is_told_until_enough_is_acknowledged():
-    rig = sharing(4)
-    rig.run(rig.due(1, 2, 3))
-    assert told(rig.post(ShareGiven(1, 1))) == [KeepsShare(1, 3)]
-    assert told(rig.post(Acked("0", (b"1",)))) == [KeepsShare(1, 2)]
-    assert told(rig.post(Acked("0", (b"2",)))) == [KeepsShare(1, 1)]
-    assert claimed(rig.due(4)) == []
-
-
-def test_what_a_claim_wins_meanwhile_is_sent_before_the_share_is_smaller():
-    rig = sharing(2)
-    actions = rig.due(1)
-    assert told(rig.post(ShareGiven(1, 0))) == []
-    (claim,) = (action for action in actions if isinstance(action, Claim))
-    actions = rig.won(claim)
-    assert [action.receiver for action in actions if isinstance(action, Deliver)] == [1]
-    assert told(actions) == [KeepsShare(1, 1)]
-    assert told(rig.post(Acked("0", (b"1",)))) == [KeepsShare(1, 0)]
 
 
 def test_a_share_for_a_stream_that_is_gone_is_passed_over():

@@ -3,18 +3,14 @@
 from streamfrom.engine.messaging.dispatch.events import (
     Attached,
     Changed,
-    Claim,
     Deposed,
     Elected,
     Finish,
-    ReceiverReady,
     WaitOver,
 )
 from streamfrom.engine.messaging.dispatch.table_state import POLL_KEYS_MIN
-from streamfrom.engine.messaging.queue.poll import PollResult
 from tests.engine.messaging.job_ends import poll_failed, polled
-from tests.engine.messaging.queue.test_shard_queue import tier
-from tests.engine.messaging.table_rig import EMPTY, TableRig, delivered
+from tests.engine.messaging.table_rig import EMPTY, TableRig
 
 
 COLUMNS = ("id", "message")
@@ -28,49 +24,12 @@ def finished(actions):
     return [action.receiver for action in actions if isinstance(action, Finish)]
 
 
-def win(rig, actions):
-    (claim,) = (action for action in actions if isinstance(action, Claim))
-    return rig.won(claim)
-
-
-def test_one_of_more_than_a_claim_takes_several():
-    rig = TableRig(cache=100)
-    join(rig, 80)
-    actions = win(rig, rig.post(polled("0", PollResult((tier(list(range(90))),)))))
-    assert delivered(actions) == {1: list(range(64))}, (
-        "as much as bodies may take that nobody saw"
-    )
-    actions = rig.post(ReceiverReady(1))
-    assert finished(actions) == []
-    assert delivered(win(rig, actions)) == {1: list(range(64, 80))}
-    assert finished(rig.post(ReceiverReady(1))) == [1]
-
-
-def test_it_waits_for_the_first_message_for_ever():
-    rig = TableRig()
-    join(rig, 5)
-    assert finished(rig.post(polled("0", EMPTY))) == []
-    assert finished(rig.later(5)) == []
-    assert delivered(win(rig, rig.due(7))) == {1: [7]}
-    assert finished(rig.post(ReceiverReady(1))) == [1]
-
-
 def test_a_wait_that_is_over_is_an_empty_answer_once_it_is_known_that_nothing_is_due():
     rig = TableRig()
     join(rig, 5)
     assert finished(rig.post(WaitOver(1))) == [], "the poll that its coming caused goes on"
     assert finished(rig.post(polled("0", EMPTY))) == [1]
     assert rig.post(WaitOver(1)) == []
-
-
-def test_a_wait_that_is_over_takes_what_is_due():
-    rig = TableRig()
-    join(rig, 5)
-    rig.post(WaitOver(1))
-    actions = rig.post(polled("0", PollResult((tier([1]),))))
-    assert finished(actions) == []
-    assert delivered(win(rig, actions)) == {1: [1]}
-    assert finished(rig.post(ReceiverReady(1))) == [1]
 
 
 def test_it_does_not_end_while_a_shard_does_not_answer():

@@ -1,11 +1,6 @@
 from typing import get_args
 
-from streamfrom.engine.messaging.dispatch.events import Acked, Action, Due, Event, TableEvent
-
-
-def test_events_are_values():
-    assert Due("0", ()) == Due("0", ())
-    assert len({Acked("0", ()), Acked("0", ())}) == 1
+from streamfrom.engine.messaging.dispatch.events import Action, Event, TableEvent
 
 
 def test_nothing_is_event_and_action_at_once():

@@ -1,7 +1,6 @@
 import pytest
 
 from streamfrom.engine.messaging.dispatch.poll_times import PollTimes
-from streamfrom.engine.messaging.gates.trouble import RETRY_FIRST_NS
 from streamfrom.engine.messaging.queue.poll import PollResult
 from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
 from tests.engine.messaging.queue.test_shard_queue import tier
@@ -16,12 +15,6 @@ def begun():
     made = PollTimes(ShardQueue(10))
     made.begin(NOW_NS)
     return made
-
-
-def test_the_first_stream_makes_a_poll_due_and_one_runs_at_a_time():
-    made = begun()
-    assert made.start(NOW_NS) is not None
-    assert made.start(NOW_NS + 10 * INTERVAL_NS) is None
 
 
 def test_the_interval_counts_from_the_start_of_a_poll():
@@ -41,30 +34,12 @@ def test_polls_that_changes_want_rest_as_long_as_the_last_one_took():
     assert made.start(NOW_NS + 2 * SECOND_NS) is not None
 
 
-def test_a_poll_from_before_the_last_receiver_left_is_repeated():
-    made = begun()
-    made.start(NOW_NS)
-    made.rest()
-    made.begin(NOW_NS)
-    made.finished(PollResult(()), NOW_NS, INTERVAL_NS)
-    assert made.start(NOW_NS) is not None
-
-
 def test_a_poll_under_way_when_the_first_stream_opens_is_followed_by_another():
     made = begun()
     made.start(NOW_NS)
     made.begin(NOW_NS)
     made.finished(PollResult(()), NOW_NS, INTERVAL_NS)
     assert made.start(NOW_NS) is not None
-
-
-def test_one_that_failed_is_wanted_again_after_a_pause():
-    made = begun()
-    made.start(NOW_NS)
-    made.failed("gone", NOW_NS, 30 * SECOND_NS)
-    assert made.start_ns() == NOW_NS + RETRY_FIRST_NS
-    assert made.start(NOW_NS + RETRY_FIRST_NS - 1) is None
-    assert made.start(NOW_NS + RETRY_FIRST_NS) is not None
 
 
 class Order:

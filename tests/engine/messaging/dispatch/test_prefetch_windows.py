@@ -10,7 +10,7 @@ from streamfrom.engine.messaging.dispatch.events import (
 )
 from streamfrom.engine.messaging.streams.prefetch_window import FIRST
 from streamfrom.engine.messaging.table.message import AUTO
-from tests.engine.messaging.table_rig import SECOND_NS, TableRig, table
+from tests.engine.messaging.table_rig import TableRig, table
 
 
 COLUMNS = ("id", "message")
@@ -42,26 +42,6 @@ def test_a_number_and_auto_follow_the_table_and_a_hint_does_not():
     assert limit(hinted) == FIRST
 
 
-def test_a_trial_begins_when_the_backlog_is_large_for_all_streams_together():
-    for ready, size in ((60, 2 * FIRST), (12, FIRST)):
-        rig = rig_of()
-        rig.run(rig.due(*range(ready)))
-        held = [0, 1]
-        for _ in range(9):
-            rig.now_ns += SECOND_NS
-            held += acked(rig, held.pop(0)).get(1, [])
-        assert limit(rig) == size
-
-
-def test_a_lost_lease_without_progress_makes_it_one_until_the_next_ack():
-    rig = rig_of()
-    rig.run(rig.due(1, 2, 3))
-    assert rig.run(rig.later(31)) == {1: [3]}
-    assert limit(rig) == 1
-    acked(rig, 3)
-    assert limit(rig) == FIRST
-
-
 def test_the_window_of_a_stream_with_other_dispatchers_is_a_part():
     rig = TableRig(shards=("-80", "80-"), more=",vt_prefetch=auto")
     rig.post(Deposed("80-", "another one dispatches it"))
@@ -73,22 +53,6 @@ def test_the_window_of_a_stream_with_other_dispatchers_is_a_part():
     assert [window and window.is_part for window in windows] == [False, False, True]
     # Of one dispatcher from now on, it is as if it had always been so.
     assert [limit(rig, receiver) for receiver in (1, 2, -3)] == [FIRST, FIRST, 1]
-
-
-def test_a_window_that_grows_with_what_is_dispatched_here_has_room_at_once():
-    rig = TableRig(shards=("-80", "80-"), more=",vt_prefetch=auto")
-    rig.post(Deposed("80-", "another one dispatches it"))
-    rig.post(Attached(1, None, COLUMNS, None))
-    assert rig.run(rig.due(1, 2)) == {1: [1]}
-    assert rig.run(rig.post(Elected("80-"))) == {1: [2]}
-
-
-def test_a_stream_that_ends_has_no_window_and_counts_for_nobody_elses():
-    rig = rig_of()
-    rig.post(Attached(2, None, COLUMNS, None, rows_max=50))
-    assert rig.state.attached[2].window is None
-    held = rig.run(rig.due(*range(60)))
-    assert {receiver: len(ids) for receiver, ids in held.items()} == {2: 50, 1: FIRST}
 
 
 def test_a_stream_that_brings_what_it_holds_has_room_when_it_has_acked_one():

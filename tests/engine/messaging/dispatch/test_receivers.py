@@ -31,36 +31,6 @@ def test_who_has_most_room_goes_first_and_among_equal_ones_who_has_waited_longes
     assert numbers(streams.choose(SHARD, 2, 10, 0)) == [2, 3]
 
 
-def test_one_claim_is_for_one_projection_and_for_those_that_cover_the_shard():
-    streams = with_receivers(
-        receiver(1, shards=frozenset({"80-"})), receiver(2), receiver(3, columns=("id", "body"))
-    )
-    assert numbers(streams.choose(SHARD, 9, 10, 0)) == [2]
-
-
-def test_a_full_one_is_ready_again_once_it_has_room_and_its_socket_is_free():
-    one = receiver(1, limit=1)
-    streams = with_receivers(one)
-    one.took(1, 0)
-    one.has_batch = True
-    del streams.ready[1]
-    streams.full[1] = None
-    streams.is_free(1)
-    assert not streams.ready
-    assert streams.give_room(1) is one
-    assert list(streams.ready) == [1]
-    assert streams.is_freed
-    assert not streams.full
-
-
-def test_who_was_reserved_in_vain_is_the_first_again():
-    one, two = receiver(1), receiver(2)
-    streams = with_receivers(one, two)
-    del streams.ready[2]
-    streams.open(two, is_first=True)
-    assert list(streams.ready) == [2, 1]
-
-
 def test_rows_are_shared_out_by_room():
     most, least = receiver(1, limit=9), receiver(2, limit=2)
     assert sorted([least, most], key=by_room) == [most, least]

@@ -1,5 +1,4 @@
 from streamfrom.engine.messaging.dispatch.shard_state import LINGER_NS, ShardState
-from streamfrom.engine.messaging.gates.trouble import RETRY_FIRST_NS
 from streamfrom.engine.messaging.queue.poll import PollResult
 from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
@@ -51,29 +50,3 @@ def test_what_fails_is_not_kept():
     made.health.failed("refused", NOW_NS, GRACE_NS)
     made.leave(NOW_NS)
     assert (made.lingers_until_ns, len(made.queue)) == (0, 0)
-
-
-def test_a_shard_that_rests_needs_no_clock():
-    made = polled(shard(MessageKey(b"1", 1, NOW_NS + 5)))
-    made.settled(NOW_NS, FOREVER_NS)
-    made.leave(NOW_NS)
-    made.rest()
-    assert (made.wake_ns, made.wake_ready_ns, len(made.queue)) == (FOREVER_NS, FOREVER_NS, 0)
-
-
-def test_a_due_key_that_waits_for_a_receiver_needs_no_clock():
-    made = polled(shard())
-    made.queue.add(MessageKey(b"1", 1, 0), NOW_NS)
-    made.settled(NOW_NS, FOREVER_NS)
-    assert (made.wake_ns, made.wake_ready_ns) == (NOW_NS + INTERVAL_NS, FOREVER_NS)
-
-
-def test_a_key_in_the_future_and_a_claim_to_be_tried_again_need_it():
-    made = polled(shard())
-    made.queue.add(MessageKey(b"1", 1, NOW_NS + 5), NOW_NS)
-    made.settled(NOW_NS, FOREVER_NS)
-    assert made.wake_ready_ns == NOW_NS + 5
-    made.claiming.failed("gone", NOW_NS, GRACE_NS)
-    made.queue.add(MessageKey(b"1", 1, 0), NOW_NS)
-    made.settled(NOW_NS, FOREVER_NS)
-    assert made.wake_ready_ns == NOW_NS + RETRY_FIRST_NS

@@ -13,17 +13,6 @@ def parts_of(more=""):
     return parts
 
 
-def test_numbers_are_given_once():
-    parts = parts_of()
-    assert len({parts.number() for _ in range(100)}) == 100
-
-
-def test_without_limits_shards_have_none():
-    assert [(one.gates.in_flight, one.gates.rate) for one in parts_of().shards.values()] == [
-        (None, None)
-    ] * 2
-
-
 def test_an_order_begins_changes_and_ends_with_its_settings():
     parts = parts_of(",vt_key=message,vt_max_per_key=1")
     shard, _ = parts.shards.values()

@@ -4,7 +4,7 @@ import pytest
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
-from streamfrom.engine.messaging.acks.early_acks import GATHER_NS, LOCKED_PAUSE_NS
+from streamfrom.engine.messaging.acks.early_acks import GATHER_NS
 from streamfrom.engine.messaging.dispatch.events import (
     AckedEarly,
     Changed,
@@ -15,10 +15,8 @@ from streamfrom.engine.messaging.dispatch.events import (
     Reconfigured,
     TableEnded,
 )
-from streamfrom.engine.messaging.queue.poll import Poll, PollResult, TierRead
 from streamfrom.engine.messaging.table.message import AckWrites
-from tests.engine.messaging.job_ends import acks_written, polled
-from tests.engine.messaging.queue.test_shard_queue import key
+from tests.engine.messaging.job_ends import acks_written
 from tests.engine.messaging.table_rig import TableRig, table
 
 
@@ -73,16 +71,6 @@ def test_an_ack_gives_room_back_at_once_and_is_written_with_others():
     assert rig.state.counters("0").ack_latency.total == 2
 
 
-def test_what_was_acked_counts_no_second_time():
-    rig = Rig(1, 2)
-    rig.ack(1)
-    assert rig.takes(1, 2) == (b"2",)
-    assert rig.takes(1) == ()
-    rig.write()
-    rig.written()
-    assert rig.takes(1) is None, "what a row shows, its server says"
-
-
 @pytest.mark.parametrize(
     "why", ["unknown", "changed", "over", "claimed", "committed", "deposed", "failing"]
 )
@@ -109,26 +97,6 @@ def test_what_is_not_known_for_sure_is_left_to_the_server(why):
         case _:
             assert why == "committed"
     assert rig.takes(1) is None
-
-
-def test_a_poll_does_not_bring_back_what_was_acked():
-    rig = Rig(1, 2, poll=10)
-    rig.ack(1)
-    (poll,) = kinds(rig.later(10), Poll)
-    assert poll.request.extra >= 1
-    found = TierRead(50, (key(1), key(3)), False, (), False, 0, 0)
-    claims = kinds(rig.post(polled("0", PollResult((found,)))), Claim)
-    assert [each.ids for each in claims] == [(b"3",)]
-
-
-def test_a_row_that_somebody_holds_is_tried_again_and_not_sent_meanwhile():
-    rig = Rig(1)
-    rig.ack(1)
-    rig.write()
-    rig.written(1)
-    assert rig.takes(1) == ()
-    assert kinds(rig.later((LOCKED_PAUSE_NS - 1) / 10**9), WriteAcks) == []
-    assert kinds(rig.later(1e-9), WriteAcks) == acks(1)
 
 
 @pytest.mark.parametrize("event", [LeasesWanted("0", (b"1",)), TableEnded(STOPPED)])

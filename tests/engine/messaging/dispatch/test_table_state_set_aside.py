@@ -4,7 +4,6 @@ from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     Changed,
     Claim,
-    Deposed,
     PurgeRefused,
     ReportSetAside,
     Tick,
@@ -101,14 +100,6 @@ def test_what_the_purge_leaves_is_known_until_it_is_deleted():
     assert rig.state.set_aside_by_purge("0", rig.now_ns + SECOND_NS) == {b"9": False}
     rig.post(PurgeRefused("0", {}, over=(b"9",)))
     assert rig.state.set_aside_by_purge("0", rig.now_ns) == {}
-
-
-def test_another_dispatcher_finds_them_by_itself():
-    rig = Rig().attach(1)
-    (claim,) = claims(rig.due(1))
-    rig.refused(claim, 1)
-    rig.post(Deposed("0", "another dispatches"))
-    assert not rig.shard_state.set_aside
 
 
 def test_after_a_ddl_statement_all_are_tried_again_but_not_with_each_of_many():

@@ -24,7 +24,6 @@ from tests.engine.messaging.table_rig import (
     SECOND_NS,
     START_NS,
     TableRig,
-    claimed,
     only,
     table,
 )
@@ -63,16 +62,6 @@ def test_r9_a_shard_that_fails_for_30_seconds_ends_the_streams():
     assert bench.wake_s() is None
 
 
-def test_r9_29_seconds_are_survived():
-    bench = TableRig()
-    bench.post(Attached(1, None, ("id",)))
-    assert fail_until(bench, 29.4) == []
-    poll = only(bench.later(0.1), Poll)
-    bench.post(polled(poll.shard, EMPTY))
-    assert bench.state.receivers == 1
-    assert claimed(bench.due(1)) == [[1]]
-
-
 def test_polls_that_fail_while_claims_work_are_no_lost_shard():
     bench = TableRig().attach(1)
     bench.post(Changed("0"))
@@ -89,15 +78,6 @@ def test_polls_that_fail_while_claims_work_are_no_lost_shard():
     assert bench.state.receivers == 1
 
 
-def test_only_streams_that_cover_the_shard_are_lost():
-    bench = TableRig(shards=("-80", "80-"))
-    bench.attach(1, shards=frozenset({"80-"}))
-    bench.post(Attached(2, None, ("id",)))
-    end = only(fail_until(bench, 31), End)
-    assert end.receiver == 2
-    assert bench.state.receivers == 1
-
-
 def test_a_health_signal_starts_and_stops_the_grace():
     bench = TableRig(poll=1000).attach(1)
     assert bench.post(ShardDown("0", "refused")) == []
@@ -110,14 +90,6 @@ def test_a_health_signal_starts_and_stops_the_grace():
     only(bench.later(30), End)
 
 
-def test_a_stream_that_opens_while_the_shard_is_down_has_its_whole_grace():
-    bench = TableRig(poll=1000)
-    bench.post(ShardDown("0", "refused"))
-    bench.now_ns += 100 * SECOND_NS
-    bench.post(Attached(1, None, ("id",)))
-    assert bench.wake_s() == 30
-
-
 def test_a_stream_whose_column_was_dropped_ends():
     bench = TableRig().attach(1).attach(2, columns=("id",))
     altered = replace(table(), columns=("id", "priority", "epoch", "time_next", "time_acked"))
@@ -126,14 +98,6 @@ def test_a_stream_whose_column_was_dropped_ends():
     assert end.receiver == 1
     assert isinstance(end.error, UnknownColumn)
     assert bench.state.receivers == 1
-
-
-def test_m2_the_end_of_a_table_ends_every_stream_and_twice_is_fine():
-    bench = TableRig().attach(1, 2)
-    error = StoreError("dropped")
-    assert bench.post(TableEnded(error)) == [End(1, error), End(2, error)]
-    assert bench.post(TableEnded(error)) == []
-    assert bench.wake_s() is None
 
 
 def test_rows_claimed_when_the_table_ends_are_released():

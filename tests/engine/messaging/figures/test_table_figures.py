@@ -1,6 +1,6 @@
 """What is read off a scheduler: exact where memory knows all, and where it does not, said so."""
 
-from streamfrom.engine.messaging.dispatch.events import Acked, Claim, Detached
+from streamfrom.engine.messaging.dispatch.events import Acked, Claim
 from streamfrom.engine.messaging.figures.table_figures import queue_figures, stream_figures
 from streamfrom.engine.messaging.table.message import (
     ClaimedRow,
@@ -60,12 +60,6 @@ def test_the_first_message_that_waits_for_another_one_of_its_key_is_due():
     assert figures(rig).oldest_ready_ns == START_NS
     rig.post(Acked("0", (b"1", b"2")))
     assert (figures(rig).ready, figures(rig).oldest_ready_ns) == (0, None)
-
-
-def test_who_leaves_leaves_the_depth_unknown():
-    rig = TableRig().attach(1)
-    rig.post(Detached(1))
-    assert not figures(rig).is_whole
 
 
 def test_streams_of_other_members_clients_are_told_and_not_counted():

@@ -74,39 +74,10 @@ def test_claims_that_stand_still_make_no_burst():
     assert limit.room(0, now_ns + 180 * SECOND_NS) == 5
 
 
-def test_it_begins_empty_and_says_when_the_next_one_is_there():
-    limit = bucket(4)
-    assert limit.room(0, START_NS) == 0
-    assert limit.next_ns(0, START_NS) == START_NS + SECOND_NS // 4
-    assert limit.room(0, START_NS + SECOND_NS // 4 - 1) == 0
-    assert limit.room(0, START_NS + SECOND_NS // 4) == 1
-    assert limit.next_ns(0, START_NS + SECOND_NS // 4) == START_NS + SECOND_NS // 4
-    limit.begin(START_NS + SECOND_NS)
-    assert limit.room(0, START_NS + SECOND_NS) == 0
-
-
-def test_one_that_has_not_begun_begins_when_it_is_asked():
-    limit = RateLimit(4 * RATE_UNIT, 1)
-    assert limit.room(0, START_NS) == 0
-    assert limit.room(0, START_NS + SECOND_NS // 4) == 1
-
-
 def test_one_a_day_is_no_less():
     limit = RateLimit(round(RATE_UNIT / 86_400), 1)
     limit.begin(START_NS)
     assert limit.next_ns(0, START_NS) - START_NS == pytest.approx(86_400 * SECOND_NS, rel=0.05)
-
-
-def test_another_rate_counts_from_now_on():
-    limit = bucket(1)
-    limit.configure(10 * RATE_UNIT, START_NS + SECOND_NS // 2)
-    assert limit.room(0, START_NS + SECOND_NS // 2) == 0
-    assert (
-        limit.next_ns(0, START_NS + SECOND_NS // 2)
-        == START_NS + SECOND_NS // 2 + SECOND_NS // 20
-    )
-    limit.configure(10 * RATE_UNIT, START_NS + SECOND_NS)
-    assert limit.room(0, START_NS + SECOND_NS) == 1
 
 
 def test_a_clock_that_is_set_back_or_forth_makes_no_burst():

@@ -21,22 +21,6 @@ def taken(turns, lines, room):
     return [(one.key.decode(), int(one.id) % 100) for one in found]
 
 
-def test_keys_take_turns_and_each_gives_its_own_in_order():
-    lines = {
-        b"a": (tier(b"a", 0, 0, 0, 0),),
-        b"b": (tier(b"b", 0, 5),),
-        b"c": (tier(b"c", NOW_NS + 1),),
-    }
-    assert taken(KeyTurns(), lines, 5) == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2)]
-
-
-def test_a_room_of_one_serves_all_as_well():
-    turns = KeyTurns()
-    lines = {key: (tier(key, 0, 0, 0),) for key in (b"a", b"b", b"c")}
-    got = [taken(turns, lines, 1)[0][0] for _ in range(7)]
-    assert got == ["a", "b", "c", "a", "b", "c", "a"]
-
-
 def test_the_tiers_of_a_key_are_served_one_after_the_other():
     urgent, other = tier(b"a", 7), tier(b"a", 0, 0)
     lines = {b"a": (urgent, other), b"b": (tier(b"b", 0),)}

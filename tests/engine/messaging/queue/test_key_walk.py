@@ -2,13 +2,11 @@
 
 from streamfrom.engine.messaging.queue.key_walk import (
     KEYS_WALKED_MAX,
-    NO_KEY,
     NextKey,
     RowsOfIds,
 )
 from streamfrom.engine.messaging.queue.poll import KEYS_KNOWN_MAX, PollRequest, poll
 from streamfrom.engine.messaging.queue.shard_queue import (
-    NEWS_ALONE_MAX,
     NEWS_AT_ONCE,
     ShardQueue,
 )
@@ -90,14 +88,6 @@ def test_a_flood_hides_no_key_and_no_message_without_one():
     assert len(shard.send(10_000)) == 630 - 60
 
 
-def test_all_of_many_flooding_keys_come_again_and_again():
-    keys = [b"%d" % number for number in range(1, KEYS_WALKED_MAX + 11)]
-    shard = Shard(*(row for key in keys for row in rows_of(key, 1000 * int(key), 6)), limit=400)
-    sent = shard.send(3 * len(keys))
-    assert set(sent) == set(keys)
-    assert len(shard.send(10**6)) == 3 * len(keys)
-
-
 def test_more_keys_than_are_known_are_all_sent():
     keys = [b"%d" % number for number in range(1, KEYS_KNOWN_MAX + 50)]
     shard = Shard(*(row for key in keys for row in rows_of(key, int(key), 1)), limit=600)
@@ -127,16 +117,6 @@ def test_news_of_a_small_key_is_looked_up_and_has_its_turn():
     assert shard.send(6).count(b"2") >= 2
 
 
-def test_news_does_not_wait_where_nothing_else_does():
-    shard = Shard(limit=100)
-    shard.queue.hear([MessageKey(b"1", 50, 0)], NOW_NS)
-    assert not shard.queue.news
-    assert len(shard.queue.take(9, NOW_NS)) == 1
-    many = [MessageKey(b"%d" % ident, 50, 0) for ident in range(10, 11 + NEWS_ALONE_MAX)]
-    shard.queue.hear(many, NOW_NS)
-    assert len(shard.queue.news) == len(many)
-
-
 def test_more_news_than_is_kept_asks_for_a_poll():
     shard = Shard(limit=NEWS_AT_ONCE + 10)
     news = [MessageKey(b"%d" % ident, 50, 0) for ident in range(NEWS_AT_ONCE + 11)]
@@ -144,26 +124,6 @@ def test_more_news_than_is_kept_asks_for_a_poll():
     assert len(shard.queue.poll_started(NOW_NS).news) == NEWS_AT_ONCE
     shard.queue.poll_failed()
     assert len(shard.queue.news) == NEWS_AT_ONCE + 10
-
-
-def test_news_that_is_acked_before_its_key_is_known_is_not_sent():
-    shard = Shard(*rows_of(b"1", 1, 500))
-    news = [MessageKey(b"9000", 50, 0), MessageKey(b"9001", 50, 0)]
-    shard.rows.update((row.id, row) for row in rows_of(b"2", 9000, 2))
-    shard.queue.hear(news, NOW_NS)
-    shard.queue.remove(b"9000")
-    assert list(shard.queue.news) == [b"9001"]
-    request = shard.queue.poll_started(NOW_NS)
-    shard.queue.remove(b"9001")
-    result, _ = from_memory(poll(TABLE, request, NOW_NS), shard.rows.values())
-    shard.queue.poll_finished(result, NOW_NS)
-    assert b"9001" not in shard.queue
-
-
-def test_whoever_has_no_key_is_one_key_more():
-    assert NO_KEY == b"NULL"
-    shard = Shard(*rows_of(None, 1, 500), *rows_of(b"2", 9000, 5), limit=40)
-    assert shard.send(12).count(b"2") == 5
 
 
 def test_a_table_whose_key_is_a_text_is_asked_by_its_literals():

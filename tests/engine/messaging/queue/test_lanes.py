@@ -41,19 +41,6 @@ def test_a_lane_admits_what_lies_in_its_known_part():
     ]
 
 
-def test_a_lane_only_gets_narrower():
-    lane = Lane()
-    lane.narrow(5, 10, more=True)
-    lane.narrow(0, 20, more=False)
-    assert (lane.floor_ns, lane.horizon_ns, lane.more) == (5, 10, True)
-
-
-def test_a_fresh_lane_that_is_not_known_to_its_end_admits_nothing():
-    lane = Lane()
-    lane.narrow(0, NOTHING_NS, more=True)
-    assert not lane.admits(key(1))
-
-
 def test_a_lane_is_low_when_rows_are_left_out_and_half_is_used():
     lane = Lane()
     lane.keys.update([key(1), key(2)])
@@ -63,25 +50,9 @@ def test_a_lane_is_low_when_rows_are_left_out_and_half_is_used():
     assert lane.is_low()
 
 
-def test_never_sent_rows_go_before_retries():
-    assert taken(tier([2, 1], [(3, 50), (4, 40), (5, 101)]), 9) == [1, 2, 4, 3]
-
-
-def test_newest_serves_retries_first_and_the_latest_of_them():
-    assert taken(tier([1], [(3, 50), (4, 40), (5, 101)]), 9, newest=True) == [3, 4, 1]
-    assert taken(tier([1], [(3, 50), (4, 40)]), 1, newest=True) == [3]
-
-
 def test_lanes_take_turns_only_while_due_rows_are_left_out():
     made = tier([1, 2, 3], [(4, 40), (5, 50)])
     assert taken(made, 2) == [1, 2]
     made = tier([1, 2, 3], [(4, 40), (5, 50)])
     made.timed.narrow(0, 50, more=True)
     assert taken(made, 2) == [1, 4]
-
-
-def test_rows_left_out_beyond_now_put_nobody_behind():
-    made = tier([1], [(4, 40)])
-    made.timed.narrow(0, NOW_NS + 1, more=True)
-    assert not made.is_behind(NOW_NS)
-    assert made.is_behind(NOW_NS + 1)

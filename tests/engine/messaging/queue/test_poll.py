@@ -3,7 +3,6 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.engine.messaging.queue.poll import (
-    NextPriority,
     PollPart,
     PollRequest,
     PollSelect,
@@ -43,30 +42,6 @@ def ids(keys):
     return [int(key.id) for key in keys]
 
 
-def test_an_empty_table_costs_one_statement():
-    tiers, asked = run([])
-    assert tiers == ()
-    assert [query.about for query in asked] == [NextPriority(None)]
-
-
-def test_what_fits_is_read_by_one_statement_for_each_priority():
-    tiers, asked = run([*fresh(2, 1), *timed(5, NOW_NS + 5), *fresh(3, priority=9)])
-    assert parts(asked) == [PollPart.SOONEST, PollPart.SOONEST]
-    assert [tier.priority for tier in tiers] == [9, 50]
-    assert sorted(ids(tiers[1].fresh)) == [1, 2]
-    assert ids(tiers[1].timed) == [1005, 1000 + NOW_NS + 5]
-    assert not any(tier.fresh_more or tier.timed_more for tier in tiers)
-    assert all(tier.horizon_ns == FOREVER_NS for tier in tiers)
-
-
-def test_parked_rows_beyond_the_room_set_the_horizon():
-    moments = range(NOW_NS + 1, NOW_NS + 31)
-    ((tier,), asked) = run([*fresh(1), *timed(*moments)])
-    assert parts(asked) == [PollPart.SOONEST]
-    assert (len(tier.timed), tier.timed_more) == (9, True)
-    assert (tier.fresh_more, tier.horizon_ns) == (False, NOW_NS + 9)
-
-
 def test_a_flood_of_new_rows_leaves_room_for_retries():
     ((tier,), asked) = run([*fresh(*range(1, 100)), *timed(*range(10, 100))])
     assert parts(asked) == [PollPart.SOONEST, PollPart.ZERO, PollPart.NULL, PollPart.DUE]
@@ -88,28 +63,12 @@ def test_rows_with_null_get_their_share_of_the_fresh_ones():
     assert ids(tier.fresh) == [200, 201, 202, 203, 204, 1, 2, 3, 4, 5]
 
 
-def test_room_for_one_still_serves_both_lanes():
-    ((tier,), _) = run([*fresh(1, 2), *timed(5, 6)], PollRequest(1))
-    assert (ids(tier.fresh), ids(tier.timed)) == ([1], [1005])
-
-
-def test_priorities_share_the_room_and_the_rest_goes_to_what_is_due():
-    rows = [*fresh(*range(1, 50), priority=1), *fresh(60, priority=5), *fresh(70, priority=9)]
-    tiers, _ = run(rows, PollRequest(12))
-    assert [len(tier) for tier in tiers] == [10, 1, 1]
-
-
 def test_due_rows_get_the_rest_before_parked_rows_of_a_more_urgent_priority():
     parked = timed(*range(NOW_NS + 1, NOW_NS + 50), priority=1)
     tiers, _ = run(
         [*parked, *fresh(*range(1, 50), priority=9), *fresh(99, priority=5)], PollRequest(12)
     )
     assert [len(tier) for tier in tiers] == [4, 1, 7]
-
-
-def test_rows_known_to_be_claimed_do_not_use_up_the_room():
-    ((tier,), _) = run(fresh(*range(1, 100)), PollRequest(10, extra=5))
-    assert len(tier.fresh) == 15
 
 
 def test_a_tier_that_was_overloaded_is_read_by_lanes_at_once():

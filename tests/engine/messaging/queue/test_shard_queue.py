@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.engine.messaging.queue.poll import PollResult, TierRead
@@ -51,16 +50,6 @@ def taken(made, rows_max=100, now_ns=NOW_NS):
     return [int(one.id) for one in made.take(rows_max, now_ns)]
 
 
-def test_k2_an_id_waits_once_and_not_while_in_flight():
-    made = queue(key(1), key(1))
-    assert len(made) == 1
-    assert taken(made) == [1]
-    made.add(key(1), NOW_NS)
-    assert (len(made), taken(made)) == (0, [])
-    made.requeue(b"1", None, NOW_NS)
-    assert taken(made) == [1]
-
-
 def test_k4_a_full_cache_keeps_the_sooner_keys():
     made = queue(key(3, 30), key(2, 20), key(1, 10), limit=2)
     assert len(made) == 2
@@ -78,44 +67,7 @@ def test_k5_a_cleared_cache_is_as_new():
 # Time
 
 
-def test_a_key_in_the_future_is_a_timer():
-    made = queue(key(1, NOW_NS + 5))
-    assert taken(made) == []
-    assert made.first_ns() == NOW_NS + 5
-    assert taken(made, now_ns=NOW_NS + 5) == [1]
-
-
-def test_never_sent_rows_go_first_and_ids_are_compared_as_numbers():
-    assert taken(queue(key(1, 7), key(10), key(9), key(-1))) == [-1, 9, 10, 1]
-
-
-def test_due_is_counted_up_to_a_bound():
-    made = queue(key(1), key(2, 5), key(3, NOW_NS + 1))
-    assert made.due(NOW_NS, at_most=10) == 2
-    assert made.due(NOW_NS, at_most=1) == 1
-
-
 # What is not here
-
-
-def test_nothing_beyond_the_horizon_is_added():
-    made = polled(queue(), tier(timed=[10, 20], timed_more=True))
-    made.add(key(1, 21), NOW_NS)
-    made.add(key(2, 20), NOW_NS)
-    made.add(key(3, 15), NOW_NS)
-    assert taken(made) == [1010, 3, 2, 1020]
-
-
-def test_new_rows_queue_behind_those_that_were_left_out():
-    made = polled(queue(), tier(fresh=[1, 2], fresh_more=True))
-    made.add(key(0), NOW_NS)
-    assert taken(made) == [1, 2]
-
-
-def test_when_all_are_due_the_least_urgent_priority_gives():
-    made = queue(key(1, 0, 1), key(2, 5, 9), limit=2)
-    made.add(key(3, 7, 1), NOW_NS)
-    assert taken(made) == [1, 3]
 
 
 def test_within_a_priority_the_longer_lane_gives():
@@ -127,26 +79,7 @@ def test_within_a_priority_the_longer_lane_gives():
 # Who is behind takes turns
 
 
-def test_a_lane_without_rows_leaves_its_turn_to_the_other():
-    made = polled(queue(), tier(range(1, 9), fresh_more=True))
-    assert taken(made, 3) == [1, 2, 3]
-
-
-def test_turns_outlast_a_poll():
-    read = tier([1, 2, 3], [11, 12, 13], fresh_more=True, timed_more=True)
-    made = polled(queue(), read)
-    assert taken(made, 1) == [1]
-    polled(made, read)
-    assert taken(made, 1) == [1011]
-
-
 # When to poll
-
-
-def test_a_cache_that_holds_everything_wants_no_poll():
-    made = polled(queue(), tier([1, 2], [11]))
-    taken(made)
-    assert made.next_poll_ns() is None
 
 
 def test_the_next_poll_is_wanted_when_half_is_used_up():
@@ -179,54 +112,7 @@ def test_a_poll_is_told_which_priorities_were_flooded():
 # Races with a running poll
 
 
-def test_a_poll_replaces_what_was_known_before():
-    made = polled(queue(key(1), key(2, 5)), tier([3]))
-    assert taken(made) == [3]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda made: made.remove(b"1"),
-        lambda made: made.add(key(1, NOW_NS + 9), NOW_NS),
-        lambda made: (made.take(1, NOW_NS), made.requeue(b"1", key(1, NOW_NS + 9), NOW_NS)),
-        lambda made: made.take(1, NOW_NS),
-    ],
-)
-def test_a_poll_does_not_undo_what_happened_while_it_ran(change):
-    made = queue(key(1))
-    made.poll_started(NOW_NS)
-    change(made)
-    made.poll_finished(PollResult((tier([1]),)), NOW_NS)
-    assert taken(made) == []
-
-
-def test_a_key_that_came_while_the_poll_ran_stays():
-    made = queue()
-    made.poll_started(NOW_NS)
-    made.add(key(1), NOW_NS)
-    made.poll_finished(PollResult((tier([2]),)), NOW_NS)
-    assert taken(made) == [1, 2]
-
-
 # Flights
-
-
-def test_news_of_a_key_in_flight_is_kept_for_the_landing():
-    made = queue(key(1), key(2), key(3))
-    taken(made)
-    made.remove(b"1")
-    made.add(key(2, NOW_NS + 5), NOW_NS)
-    timer = NOW_NS + 9
-    assert made.requeue(b"1", key(1, timer), NOW_NS) is REMOVED
-    assert made.requeue(b"2", key(2, timer), NOW_NS) == key(2, NOW_NS + 5)
-    assert made.requeue(b"3", key(3, timer), NOW_NS) is None
-    assert [made.get(b"%d" % ident) for ident in (1, 2, 3)] == [
-        None,
-        key(2, NOW_NS + 5),
-        key(3, timer),
-    ]
-    assert made.in_flight == 0
 
 
 def test_a_locked_row_that_a_poll_still_shows_due_waits_for_the_end_of_its_pause():

@@ -35,48 +35,12 @@ def named(limit=100):
     return queue
 
 
-def test_who_names_a_key_takes_its_messages_alone_and_others_take_all():
-    queue = named()
-    every = [message(ident) for ident in range(1, 6)]
-    polled(queue, read(every[1], every[3], key=b"'a'"), read(*every))
-    assert queue.due(NOW_NS, at_most=9, keys=A) == 2
-    assert queue.due(NOW_NS, at_most=9, keys=frozenset({b"'b'"})) == 0
-    assert queue.due(NOW_NS, at_most=9) == 5
-    assert ids(queue.take(1, NOW_NS, A)) == [2]
-    assert ids(queue.take(9, NOW_NS)) == [4, 1, 3, 5]
-
-
-def test_a_poll_of_named_keys_leaves_the_others_as_they_are():
-    queue = named()
-    polled(queue, read(message(1), message(2)))
-    queue.poll_started(NOW_NS)
-    polled(queue, read(message(2), message(7, NOW_NS + 5), key=b"'a'"), is_of_named=True)
-    assert ids(queue.take(9, NOW_NS, A)) == [2]
-    assert queue.next_named_ns(NOW_NS) == NOW_NS + 5
-    assert ids(queue.take(9, NOW_NS)) == [1]
-    assert len(queue) == 1
-
-
-def test_news_of_a_message_keeps_its_key():
-    queue = named()
-    polled(queue, read(message(2), key=b"'a'"))
-    queue.add(message(2, NOW_NS + 9), NOW_NS)
-    assert queue.next_named_ns(NOW_NS) == NOW_NS + 9
-
-
 def test_named_keys_that_were_left_out_are_asked_for_by_themselves():
     queue = named()
     polled(queue, read(message(1), message(2), key=b"'a'", more=True), read(message(5)))
     queue.take(1, NOW_NS, A)
     assert queue.next_poll_ns(queue.named) == 0
     assert queue.next_poll_ns() is None
-
-
-def test_a_follower_is_known_by_its_key_once_a_poll_has_found_it():
-    queue = named()
-    queue.following[b"3"] = message(3)
-    polled(queue, read(message(3), key=b"'a'"))
-    assert ids(queue.take(9, NOW_NS, A)) == [3]
 
 
 def test_a_follower_has_its_key_where_streams_name_it_though_no_poll_has_found_it():

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.messaging.queue.poll import PollResult, poll
+from streamfrom.engine.messaging.queue.poll import poll
 from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.message import MessageKey
@@ -17,16 +17,6 @@ RETRY_NS = NOW_NS + 30
 
 def key(ident, time_next_ns=0, priority=50):
     return MessageKey(b"%d" % ident, priority, time_next_ns)
-
-
-def test_a_key_that_found_no_room_while_the_poll_ran_is_not_forgotten():
-    queue = ShardQueue(1)
-    queue.poll_started(NOW_NS)
-    queue.add(key(1), NOW_NS)
-    queue.add(key(2), NOW_NS)
-    queue.poll_finished(PollResult(()), NOW_NS)
-    assert queue.take(9, NOW_NS) == [key(1)]
-    assert queue.next_poll_ns() == 0
 
 
 class Shard:

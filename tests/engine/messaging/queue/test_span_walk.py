@@ -94,15 +94,6 @@ def test_scheduled_messages_that_are_gone_are_forgotten():
     rig.knows_all()
 
 
-def test_many_more_rows_than_were_known_are_read_by_a_whole_poll():
-    rig = Rig([row(n, NOW_NS + n) for n in range(1, 2001)])
-    rig.rows.update((one.id, one) for one in (row(n, NOW_NS + 5) for n in range(5000, 9000)))
-    rig.check()
-    assert rig.queue.is_torn
-    rig.run(rig.queue.poll_started(NOW_NS))
-    rig.knows_all()
-
-
 def test_messages_of_one_moment_do_not_hold_the_turn_up():
     rig = Rig([row(n, NOW_NS + 1) for n in range(1, 2501)] + [row(9999, NOW_NS + 9)])
     rig.rows[b"9998"] = row(9998, NOW_NS + 9)

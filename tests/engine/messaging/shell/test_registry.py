@@ -6,8 +6,7 @@ import pytest
 
 from streamfrom.engine.errors import StoreError, TableLoadError
 from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
-from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
-from tests.engine.messaging.registry_rig import STOPPED, RegistryRig, insert, new
+from tests.engine.messaging.registry_rig import RegistryRig, insert, new
 from tests.engine.messaging.runner_rig import Receiver
 from tests.sim.memory_store import raw_table
 from tests.virtual_loop import run_virtual, running
@@ -90,42 +89,3 @@ async def test_a_keyspace_that_is_down_at_the_start_is_found_later():
         assert rig.registry.tables("ks") == {}
         await asyncio.sleep(31)
         assert set(rig.registry.tables("ks")) == {"t1"}
-
-
-@running
-async def test_stopping_ends_every_stream_and_twice_is_fine():
-    async with RegistryRig("t1") as rig:
-        receiver = Receiver()
-        rig.registry.streams.attach(receiver, "ks", "t1")
-        await rig.registry.stop(STOPPED)
-        assert receiver.ended == [STOPPED]
-        with pytest.raises(type(STOPPED), match=str(STOPPED)):
-            rig.registry.streams.attach(Receiver(), "ks", "t1")
-        await rig.registry.stop(STOPPED)
-        await rig.registry.reload()
-        calls = len(rig.store.calls)
-        await asyncio.sleep(3600)
-        assert len(rig.store.calls) == calls, "a purge would have come"
-
-
-@pytest.mark.parametrize(
-    "effect",
-    [
-        Effect(EffectKind.UNKNOWN, None),
-        Effect(EffectKind.RESCHEDULE, (1,)),
-        Effect(EffectKind.HEARTBEAT, (1,)),
-        Effect(EffectKind.HEARTBEAT, None),
-        Effect(EffectKind.NEW, None),
-        Effect(EffectKind.NEW, (1,), ()),
-    ],
-)
-@running
-async def test_what_cannot_be_read_from_the_statement_is_polled_for(effect):
-    async with RegistryRig("t1") as rig:
-        receiver = Receiver()
-        rig.registry.streams.attach(receiver, "ks", "t1")
-        await asyncio.sleep(1)
-        insert(rig, 1)
-        rig.commit(effect)
-        await asyncio.sleep(1)
-        assert receiver.ids == [1]

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.dispatch.events import Changed
 from streamfrom.engine.messaging.shell.runner import SLEEP_MAX_S
 from tests.engine.messaging.runner_rig import (
     COMMENT,
@@ -31,39 +30,6 @@ async def test_a_commit_reaches_its_claim_in_the_same_turn_of_the_loop():
 
 
 @running
-async def test_an_unacked_row_comes_back_once_its_wait_is_over():
-    rig, receiver = RunnerRig(), Receiver()
-    rig.insert(1)
-    rig.runner.attach(receiver)
-    await asyncio.sleep(200)
-    await rig.runner.stop(STOPPED)
-    assert [row.epoch for row in receiver.rows] == [0, 1, 2]
-    assert [round(at_s) for at_s in receiver.times_s] == [0, 30, 90]
-
-
-@running
-async def test_future_rows_fire_at_their_moment_and_never_early():
-    rig, receiver = await streaming(wait_s=1)
-    for ident in range(1, 6):
-        rig.commit(ident, time_next_ns=START_NS + ident * 7 * SECOND_NS)
-    await asyncio.sleep(50)
-    assert receiver.ids[:5] == [1, 2, 3, 4, 5]
-    for ident, at_s in zip(receiver.ids[:5], receiver.times_s, strict=False):
-        assert 0 <= at_s - ident * 7 < 0.001
-
-
-@running
-async def test_a_busy_table_does_not_starve_the_poll():
-    rig, receiver = RunnerRig(COMMENT.replace("=600", "=5")), Receiver()
-    rig.runner.attach(receiver)
-    rig.insert(1000, time_next_ns=START_NS + 8 * SECOND_NS)
-    for ident in range(1, 120):
-        rig.commit(ident)
-        await asyncio.sleep(0.1)
-    assert 1000 in receiver.ids
-
-
-@running
 async def test_an_idle_table_costs_one_poll_an_interval_and_without_streams_none():
     rig, receiver = RunnerRig(COMMENT.replace("=600", "=30")), Receiver()
     await asyncio.sleep(600)
@@ -86,23 +52,6 @@ async def test_a_receiver_that_turns_out_to_be_gone_loses_its_rows_to_another():
     await asyncio.sleep(1)
     assert other.ids == [1]
     assert rig.runner.receivers == 1
-
-
-@running
-async def test_a_receiver_may_leave_while_it_is_handed_rows():
-    rig = RunnerRig()
-
-    class Leaving(Receiver):
-        def deliver(self, rows):
-            rig.runner.detach(self, rows)
-            return True
-
-    receiver = Leaving()
-    rig.insert(1)
-    rig.runner.attach(receiver)
-    await asyncio.sleep(1)
-    assert rig.runner.receivers == 0
-    assert (rig.row(1).epoch, rig.row(1).time_next_ns) == (0, 0)
 
 
 @running
@@ -163,22 +112,6 @@ def test_early_acks_that_cannot_be_written_are_written_in_the_end(caplog):
 
     run_virtual(main())
     assert ("work on a queue failed", "writing of acks") in logged(caplog, "task")
-
-
-@running
-async def test_who_reschedules_a_row_that_somebody_holds_waits_for_nobody():
-    rig, receiver = await streaming()
-    rig.commit(1)
-    await asyncio.sleep(0.1)
-    rig.row(1).is_locked = True
-    await rig.runner.show_leases("0", (b"1",))
-    assert rig.row(1).epoch == 0
-    # Its own transaction has made it due at once, which the row does not show: it was due.
-    rig.row(1).is_locked = False
-    rig.runner.post(Changed("0", (b"1",)))
-    await asyncio.sleep(0.1)
-    assert [row.epoch for row in receiver.rows] == [0, 1]
-    assert rig.row(1).epoch == 2
 
 
 @running
