@@ -50,6 +50,10 @@ class Sink:
         pass
 
 
+async def opened(server, database="db", variant=0, **dsn):
+    return await open_backend("ks", "-", server.dsn(**dsn), database=database, variant=variant)
+
+
 @asynccontextmanager
 async def pool_on(server, size=2, timeout_s=20.0, opens=None):
     async def connect(account, database, variant):

@@ -4,18 +4,13 @@ import asyncio
 
 import pytest
 
-from streamfrom.proxy.backends.answer_readers import AnswerCollector
 from streamfrom.proxy.backends.backend import Backend
-from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError, BackendLost
 from streamfrom.proxy.wire.commands import query
-from tests.proxy.fake_answers import Bytes, Error, HangUp, Ok, Rows, Silence, rows_of, until
-
-
-async def opened(server, database="db", variant=0, **dsn):
-    return await open_backend("ks", "-", server.dsn(**dsn), database=database, variant=variant)
+from tests.proxy.backends.pools import opened
+from tests.proxy.fake_answers import Bytes, Error, HangUp, Silence, rows_of, until
 
 
 @pytest.fixture
@@ -44,23 +39,6 @@ class Reader:
 
 
 # --- statements ------------------------------------------------------------------------
-
-
-async def test_an_answer_has_columns_rows_and_the_ok(server, backend):
-    server.on("FROM t", Rows(("a", "b"), ((b"1", None), (b"2", b"x")), warnings=3))
-    answer = await backend.query(b"SELECT a, b FROM t")
-    assert len(answer.columns) == 2
-    assert answer.rows == [b"\x011\xfb", b"\x012\x01x"]
-    assert answer.ok is not None
-    assert answer.ok.warnings == 3
-
-
-async def test_a_refusal_keeps_the_servers_code_state_and_words(server, backend):
-    server.on("FROM t", Error(1146, "Table 'db.t' doesn't exist", "42S02"))
-    with pytest.raises(BackendError, match=r"^Table 'db\.t' doesn't exist$") as refused:
-        await backend.query(b"SELECT * FROM t")
-    assert refused.value.wire_code() == (1146, "42S02")
-    assert (await backend.query(b"SELECT 1")).rows == [b"\x011"]
 
 
 async def test_a_pipeline_answers_in_order_and_raises_the_first_refusal_at_its_end(
@@ -169,27 +147,3 @@ async def test_where_the_server_has_too_many_statements_those_kept_here_make_roo
     with pytest.raises(BackendError, match="max_prepared_stmt_count"):
         await backend.prepare_apart(b"SELECT 4")
     assert (await backend.query(b"SELECT 1")).rows
-
-
-# --- leaving a connection to one ---------------------------------------------------------
-
-
-async def test_a_connection_that_is_left_to_the_first_is_lost_to_the_others(server, backend):
-    assert backend.leave_to_first() is None
-    server.on("SELECT 1", Silence())
-    readers = [Reader() for _ in range(3)]
-    for reader in readers:
-        backend.send(query(b"SELECT 1"), reader)
-    assert backend.leave_to_first() is readers[0]
-    await until(lambda: readers[2].told)
-    assert [reader.told for reader in readers] == [[], [BackendLost], [BackendLost]]
-    assert backend.is_busy
-
-
-async def test_a_connection_with_one_reader_is_its_own_already(server, backend):
-    server.once("SELECT 1", Ok())
-    reader = AnswerCollector(asyncio.get_running_loop().create_future())
-    backend.send(query(b"SELECT 1"), reader)
-    assert backend.leave_to_first() is reader
-    await reader.finished
-    assert not backend.is_busy

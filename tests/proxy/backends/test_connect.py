@@ -3,16 +3,12 @@ import asyncio
 import pytest
 
 from streamfrom.proxy.backends import connect as module
-from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from tests.proxy.backends.pools import opened
 from tests.proxy.fake_answers import Error, until
 from tests.proxy.fake_server import PASSWORD
-
-
-async def opened(server, database="db", variant=0, **dsn):
-    return await open_backend("ks", "-", server.dsn(**dsn), database=database, variant=variant)
 
 
 async def test_a_login_leaves_a_connection_that_reports_what_sessions_change(server):

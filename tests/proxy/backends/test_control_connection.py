@@ -19,13 +19,6 @@ async def control(server):
     await made.close()
 
 
-async def test_rows_come_decoded_and_connections_are_used_again(server, control):
-    server.on("FROM t", rows_of("a", "b"))
-    assert await control.rows("SELECT name FROM t") == [("a",), ("b",)]
-    assert await control.rows("SELECT name FROM t") == [("a",), ("b",)]
-    assert len(server.connections) == 1
-
-
 async def test_control_work_does_not_depend_on_the_server_s_own_settings(server, control):
     await control.rows("SELECT 1")
     first = server.controlled[0]

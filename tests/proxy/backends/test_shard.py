@@ -12,8 +12,8 @@ from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.errors import BackendUnavailable, NoDescriptor, ServerFull
 from tests.proxy.backends.pools import Tenant
 from tests.proxy.fake_answers import Error, Silence, until
-from tests.proxy.fake_server import MARIADB, PASSWORD
-from tests.proxy.rigs import running_shard, shard_config
+from tests.proxy.fake_server import PASSWORD
+from tests.proxy.rigs import shard_config
 
 
 @pytest.fixture(autouse=True)
@@ -53,15 +53,6 @@ async def shard(server):
 
 def soon(seconds=60.0):
     return asyncio.get_running_loop().time() + seconds
-
-
-async def test_a_shard_knows_its_version_once_it_was_reached(server):
-    watcher = Watcher()
-    server.version = MARIADB
-    shard = await started(server, watcher)
-    assert (shard.version, shard.trouble, str(shard)) == (MARIADB, None, "plain/-")
-    assert watcher.troubles == [None]
-    await shard.stop()
 
 
 async def test_a_server_that_is_down_at_the_start_is_told_once_and_found_later(server):
@@ -150,36 +141,6 @@ async def test_the_quickest_look_says_how_far_the_server_is(server, shard):
     assert shard.way_s == 0.0
 
 
-async def test_waiting_for_a_healthy_shard_takes_a_fresh_look_and_tells_nobody(server):
-    watcher = Watcher()
-    shard = await started(server, watcher)
-    asked = len(server.controlled)
-    assert await shard.wait_available(soon())
-    assert len(server.controlled) > asked
-    assert watcher.troubles == [None]
-    await shard.stop()
-
-
-async def test_who_waits_is_let_go_when_the_shard_is_back(server, shard):
-    server.stop()
-    waiting = [asyncio.ensure_future(shard.wait_available(soon())) for _ in range(3)]
-    await until(lambda: shard.trouble is not None)
-    assert not any(task.done() for task in waiting)
-    await server.start()
-    assert await asyncio.gather(*waiting) == [True, True, True]
-
-
-async def test_trouble_that_a_waiting_statement_found_is_told_like_any_other(server):
-    watcher = Watcher()
-    with structlog.testing.capture_logs() as logs:
-        shard = await started(server, watcher)
-        server.stop()
-        assert not await shard.wait_available(soon(0.05))
-        await until(lambda: len(watcher.troubles) == 2)
-    assert [entry["event"] for entry in logs] == ["shard available", "shard not available"]
-    await shard.stop()
-
-
 async def test_a_server_that_hangs_is_in_trouble_and_found_again(server, monkeypatch):
     monkeypatch.setattr(module, "CHECK_TIMEOUT_S", 0.02)
     server.once("@@global.read_only", Silence(), Silence())
@@ -220,11 +181,3 @@ async def test_a_connection_that_cannot_be_opened_has_the_server_checked(server,
     with pytest.raises(BackendUnavailable):
         await shard.open_backend(SHARDS_ACCOUNT, "db", 0)
     await until(lambda: shard.trouble is not None)
-
-
-async def test_stopping_closes_every_connection_and_may_happen_twice(server):
-    async with running_shard(server) as shard:
-        backend = await shard.pool.acquire(Tenant(), "db")
-        await shard.stop()
-        await until(lambda: not server.connections)
-    assert backend.is_closed

@@ -81,16 +81,6 @@ def wait_until_gone(pid, seconds=120.0):
 
 
 @pytest.mark.db
-def test_root_gets_in_without_password_by_port_and_by_socket(server):
-    assert server.pid is not None
-    assert is_alive(server.pid)
-    assert query(server, "SELECT 1") == ((1,),)
-    assert query(server, "SELECT 1", unix_socket=server.socket) == ((1,),)
-    assert query(server, "SELECT VERSION()") == ((server.version,),)
-    assert ("MariaDB" in server.version) == (server.family is Family.MARIADB)
-
-
-@pytest.mark.db
 def test_it_is_durable_and_keeps_to_loopback_and_to_its_folder(server, tmp_path):
     names = "innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "bind_address", "tmpdir"
     ((*settings, folder),) = query(server, "SELECT @@" + ", @@".join(names))

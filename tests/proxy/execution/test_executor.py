@@ -11,12 +11,9 @@ from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query
-from tests.proxy.fake_answers import Error, Ok, Rows, Silence, rows_of, until
+from tests.proxy.fake_answers import Error, Ok, Silence, rows_of, until
 from tests.proxy.rigs import SessionRig, running_shard, said
 from tests.sqlparse_ext.facts import shape
-
-
-BIG = Rows(("a",), ((b"x" * 1_000_000,),) * 16)
 
 
 def send_now(session, sql, on_done, database="db"):
@@ -99,20 +96,3 @@ async def test_a_kill_under_way_never_meets_another_sessions_statement(server, s
     gate.set()
     await running
     assert shard.pool.connections == 0
-
-
-async def test_a_blocked_client_is_let_go_on(server, shard, session):
-    session.executor.client_writable()
-    session.link.blocked = True
-    server.on("FROM t", BIG)
-    running = asyncio.ensure_future(session.run("SELECT a FROM t"))
-    await until(lambda: session.link.written)
-    await until(lambda: server.relays[0].is_stalled or running.done())
-    assert server.relays[0].is_stalled
-    assert len(session.link.written) < 1 << 20
-    session.link.blocked = False
-    session.executor.client_writable()
-    rows = (await running).rows
-    assert len(rows) == 16
-    assert not any(backend.is_busy for backend in shard.pool.idle)
-    assert shard.pool.lent == 0

@@ -63,18 +63,6 @@ def test_behind_a_savepoint_only_the_tables_are_known(told, effects):
     assert told == [("low", "a", [Effect(EffectKind.UNKNOWN, None)])]
 
 
-# --- branches --------------------------------------------------------------------------
-
-
-async def test_a_shard_joins_when_a_statement_touches_it(server, other_server, session):
-    await session.begin("START TRANSACTION READ ONLY")
-    await session.run("SELECT 1", shard=1)
-    assert transactions(server, other_server) == [[], ["START TRANSACTION READ ONLY"]]
-    await on_both(session)
-    assert transactions(server, other_server) == [["START TRANSACTION READ ONLY"]] * 2
-    assert [str(shard) for shard, _ in session.branches.open] == ["ks/80-", "ks/-80"]
-
-
 # --- COMMIT and ROLLBACK ---------------------------------------------------------------
 
 

@@ -21,26 +21,6 @@ async def proxy(server, other_server):
         yield made
 
 
-@pytest.mark.parametrize("capabilities", [MODERN, OLD])
-@pytest.mark.parametrize("prepared", [False, True])
-async def test_a_statement_that_takes_too_long_is_stopped_on_its_server(
-    server, proxy, capabilities, prepared
-):
-    client = await proxy.client(capabilities=capabilities)
-    statement, *_ = await client.prepare("SELECT SLEEP(9)")
-    server.once("SLEEP", Silence())
-    if prepared:
-        result = await client.execute(statement)
-    else:
-        result = await client.query("SELECT SLEEP(9)")
-    assert (result.code, result.message) == (
-        3024,
-        "Query execution was interrupted, maximum statement execution time exceeded",
-    )
-    assert any(text.startswith("KILL QUERY") for text in server.controlled)
-    assert (await client.query("SELECT 1")).values == [b"1"]
-
-
 async def test_a_write_to_several_shards_that_was_stopped_is_undone(
     server, other_server, proxy
 ):

@@ -1,6 +1,7 @@
 """Two shards; the transaction begins on the first."""
 
 import asyncio
+from contextlib import nullcontext
 
 import pytest
 
@@ -172,26 +173,23 @@ async def test_a_decision_outside_of_the_transaction_is_none(server, other_serve
 # --- the decision --------------------------------------------------------------------------
 
 
-async def test_a_decision_whose_answer_was_lost_stands_if_the_row_is_there(
-    server, other_server, session
+@pytest.mark.parametrize(
+    ("rows", "outcome", "end"),
+    [
+        ((Error(3572, "NOWAIT is set"), DECIDED), nullcontext(), "XA COMMIT"),
+        ((UNDECIDED,), pytest.raises(TransactionBroken, match="nothing was"), "XA ROLLBACK"),
+    ],
+)
+async def test_a_decision_whose_answer_was_lost_is_what_its_row_says(
+    server, other_server, session, rows, outcome, end
 ):
     await on_both(session)
     server.once("COMMIT", HangUp())
-    server.once("FOR UPDATE NOWAIT", Error(3572, "NOWAIT is set"), DECIDED)
-    await session.branches.commit()
-    assert steps(other_server)[-1] == "XA COMMIT"
-    assert len(session.published) == 2
-
-
-async def test_a_decision_whose_answer_was_lost_is_none_if_there_is_no_row(
-    server, other_server, session
-):
-    await on_both(session)
-    server.once("COMMIT", HangUp())
-    server.on("FOR UPDATE NOWAIT", UNDECIDED)
-    with pytest.raises(TransactionBroken, match="nothing was committed"):
+    server.once("FOR UPDATE NOWAIT", *rows)
+    with outcome:
         await session.branches.commit()
-    assert steps(other_server)[-1] == "XA ROLLBACK"
+    assert steps(other_server)[-1] == end
+    assert len(session.published) == 2 * (end == "XA COMMIT")
 
 
 async def test_as_long_as_nobody_knows_nothing_is_undone(

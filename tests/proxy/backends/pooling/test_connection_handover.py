@@ -1,6 +1,5 @@
 import pytest
 
-from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.pooling.connection_handover import (
     fits,
     hand_over,
@@ -8,16 +7,12 @@ from streamfrom.proxy.backends.pooling.connection_handover import (
     take_diagnostics,
 )
 from streamfrom.proxy.backends.session_variables import Settings, names
-from streamfrom.proxy.errors import BackendError, BackendLost
-from tests.proxy.backends.pools import Tenant
+from streamfrom.proxy.errors import BackendError
+from tests.proxy.backends.pools import Tenant, opened
 from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of
 
 
 ANN, BOB = Tenant(), Tenant()
-
-
-async def opened(server, database="db", variant=0, **dsn):
-    return await open_backend("ks", "-", server.dsn(**dsn), database=database, variant=variant)
 
 
 async def test_residue_is_for_its_owner_alone_and_others_have_everything_said_again(server):
@@ -144,10 +139,3 @@ async def test_a_server_that_does_not_tell_what_is_left_loses_the_connection(
     await before.left.known
     assert backend.is_closed
     assert before.lost_ids == []
-
-
-async def test_who_waits_for_a_connection_that_breaks_meanwhile_is_told(server, backend):
-    server.once("LAST_INSERT_ID", HangUp())
-    backend.has_insert_id = True
-    with pytest.raises(BackendLost):
-        await hand_over(backend, BOB, Settings(), "db")

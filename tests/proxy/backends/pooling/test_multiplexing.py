@@ -171,21 +171,6 @@ async def test_a_read_that_is_slow_gets_the_connection_and_the_others_lose_it(
         await until(lambda: pool.connections == 0)
 
 
-async def test_a_slow_read_that_is_alone_may_give_the_connection_back_as_it_is(
-    server, impatient
-):
-    gate = asyncio.Event()
-    async with line_on(server) as (pool, line):
-        server.once("FROM t", Silence(gate))
-        slow = read(line)
-        backend = line.connection()
-        await until(lambda: slow.fate)
-        gate.set()
-        await until(lambda: not backend.is_busy)
-        pool.release(backend)
-        assert pool.connections == 1
-
-
 async def test_a_busy_loop_is_not_taken_for_a_slow_server(server, timers):
     async with line_on(server) as (_, line):
         each, backend = read(line), line.connection()

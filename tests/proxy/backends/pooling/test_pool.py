@@ -9,7 +9,7 @@ from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.wire.commands import query
 from tests.proxy.backends.pools import Sink, Tenant, pool_on
-from tests.proxy.fake_answers import Error, Silence, until
+from tests.proxy.fake_answers import Error, Silence
 from tests.proxy.fake_server import PASSWORD
 
 
@@ -23,27 +23,6 @@ async def test_a_session_gets_its_own_connection_again(server):
         assert await pool.acquire(bob, "db") is other
         assert await pool.acquire(ann, "db") is mine
         assert server.logins == 2
-
-
-async def test_a_departed_sessions_connection_goes_first(server):
-    async with pool_on(server) as pool:
-        ann, bob = Tenant(), Tenant()
-        first, second = await pool.acquire(ann, "db"), await pool.acquire(bob, "db")
-        pool.release(first)
-        pool.release(second)
-        pool.forget_owner(bob, second)
-        pool.forget_owner(bob, first)  # not his
-        assert await pool.acquire(Tenant(), "db") is second
-
-
-async def test_connections_of_another_kind_are_not_handed_out_but_make_room(server):
-    async with pool_on(server, size=1) as pool:
-        backend = await pool.acquire(Tenant(variant=2), "db")
-        pool.release(backend)
-        other = await pool.acquire(Tenant(variant=0), "db")
-        assert other is not backend
-        assert backend.is_closed
-        assert pool.connections == 1
 
 
 async def test_the_hot_path_takes_a_connection_only_as_its_owner_left_it(server):
@@ -125,17 +104,6 @@ async def test_a_connection_that_cannot_be_recycled_is_closed(
         assert backend.is_closed
         assert step == "RESET" or "RESET" not in server.heard
         assert pool.connections == 0
-
-
-async def test_an_idle_connection_that_goes_away_is_not_handed_out(server):
-    async with pool_on(server) as pool:
-        ann = Tenant()
-        backend = await pool.acquire(ann, "db")
-        pool.release(backend)
-        server.break_connections()
-        await until(lambda: backend.is_closed)
-        assert not pool.acquire_own(backend, ann, "db")
-        assert await pool.acquire(ann, "db") is not backend
 
 
 async def test_statements_of_idle_connections_make_room_for_those_of_others(server):

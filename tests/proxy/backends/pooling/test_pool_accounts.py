@@ -147,16 +147,6 @@ async def test_who_comes_later_and_waits_in_vain_gets_the_servers_error_too():
     assert server.refused <= 2
 
 
-@running
-async def test_the_shards_account_is_refused_at_once():
-    server = Server(size=8, limit=1)
-    await server.pool.acquire(Tenant(), "db")
-    began_s = asyncio.get_running_loop().time()
-    with pytest.raises(BackendError, match="max_user_connections"):
-        await server.pool.acquire(Tenant(), "db")
-    assert asyncio.get_running_loop().time() - began_s < 1
-
-
 @pytest.mark.parametrize("seed", range(5))
 @running
 async def test_whatever_accounts_come_and_go_all_are_served(seed):

@@ -14,14 +14,6 @@ from tests.proxy.fake_answers import until
 from tests.virtual_loop import running
 
 
-async def test_who_waits_in_vain_is_told_so(server):
-    async with pool_on(server, size=1, timeout_s=0.01) as pool:
-        await pool.acquire(Tenant(), "db")
-        with pytest.raises(PoolTimeout, match=r"within 0\.01 s; nothing was executed"):
-            await pool.acquire(Tenant(), "db")
-        assert not pool.waiting
-
-
 async def test_who_gives_and_takes_again_at_once_does_not_pass_those_who_wait(server):
     async with pool_on(server, size=1) as pool:
         ann = Tenant()
@@ -34,34 +26,6 @@ async def test_who_gives_and_takes_again_at_once_does_not_pass_those_who_wait(se
         assert not again.done()
         pool.release(backend)
         assert await again is backend
-
-
-async def test_one_that_comes_back_before_a_called_turn_is_taken_serves_a_newcomer(server):
-    async with pool_on(server, size=2) as pool:
-        first, second = await pool.acquire(Tenant(), "db"), await pool.acquire(Tenant(), "db")
-        waiting = await busy(pool, Tenant())
-        pool.release(first)
-        pool.release(second)
-        newcomer = asyncio.ensure_future(pool.acquire(Tenant(), "db"))
-        assert {await waiting, await newcomer} == {first, second}
-
-
-async def test_a_connection_that_cannot_be_opened_lets_the_next_try(server):
-    attempts = asyncio.Event()
-
-    async def refuse(account, database, variant):
-        await attempts.wait()
-        raise BackendUnavailable("ks", "-", "down")
-
-    async with pool_on(server, size=1, opens=refuse) as pool:
-        first = asyncio.ensure_future(pool.acquire(Tenant(), "db"))
-        await until(lambda: pool.connections)
-        second = await busy(pool, Tenant())
-        attempts.set()
-        for task in (first, second):
-            with pytest.raises(BackendUnavailable, match="down"):
-                await task
-        assert pool.connections == 0
 
 
 async def test_closing_ends_everything_and_everybodys_wait(server):
@@ -78,21 +42,6 @@ async def test_closing_ends_everything_and_everybodys_wait(server):
         assert backend.is_closed
         pool.release(backend)
         assert pool.connections == 0
-
-
-async def test_tasks_and_senders_stand_in_one_line(server):
-    async with pool_on(server, size=1) as pool:
-        backend = await pool.acquire(Tenant(), "db")
-        first = Sender(pool)
-        task = await busy(pool, Tenant())
-        last = Sender(pool)
-        pool.release(backend)
-        assert (first.served, task.done(), last.served) == ([backend], False, [])
-        pool.release(backend)
-        assert await task is backend
-        assert last.served == []
-        pool.release(backend)
-        assert last.served == [backend]
 
 
 async def test_any_number_may_give_back_at_once_what_they_are_served_with(server):
