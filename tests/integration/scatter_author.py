@@ -78,6 +78,10 @@ def literal(dice: random.Random, field: Field) -> str:
 
 
 class Author:
+    united = scatter_parts.united
+    windowed = scatter_parts.windowed
+    from_parts = scatter_parts.from_parts
+
     def __init__(self, dice: random.Random, columns: Sequence[Field]) -> None:
         self.dice = dice
         self.columns = [Field("id", "BIGINT", "int", ("1", "2", "3")), *columns]
@@ -178,18 +182,6 @@ class Author:
                 hidden, keys = (text, keys) if " LIMIT " in text else (hidden, [])
             text = hidden
         return make.__name__, text, keys, folds
-
-    def united(self) -> tuple[str, list[int], frozenset[int]]:
-        """Return a UNION whose parts have groups, aggregates and limits."""
-        return scatter_parts.united(self)
-
-    def windowed(self) -> tuple[str, list[int], frozenset[int]]:
-        """Return a SELECT with window functions."""
-        return scatter_parts.windowed(self)
-
-    def from_parts(self) -> tuple[str, list[int], frozenset[int]]:
-        """Return a SELECT from groups or a limit."""
-        return scatter_parts.from_parts(self)
 
     def counted(self) -> tuple[str, list[int], frozenset[int]]:
         """Return the count of what another SELECT gives, as paginators ask for it."""

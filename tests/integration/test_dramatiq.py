@@ -124,27 +124,6 @@ def test_what_fails_for_good_or_nobody_knows_is_parked_with_its_error(broker, pl
     assert len(rows(client, PARKED)) == len(errors) - 1 == 4
 
 
-def test_what_a_worker_has_not_begun_is_ready_again_once_it_stops(broker, plain):
-    begun = threading.Semaphore(0)
-    go = threading.Event()
-
-    @dramatiq.actor
-    def work():
-        begun.release()
-        go.wait(60)
-
-    for _ in range(3):
-        work.send()
-    with working(broker, threads=1):
-        begun.acquire(timeout=60)
-        go.set()
-    client = plain.connect()
-    left = rows(client, "SELECT time_next FROM dramatiq_message WHERE time_acked IS NULL")
-    assert len(left) <= 2
-    with working(broker) as worker:
-        join(broker, worker, work)
-
-
 def test_a_message_in_a_transaction_comes_with_its_commit_alone(broker, plain):
     found = []
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamfrom.engine.fleet.directory import Directory, Member, Stranger
+from streamfrom.engine.fleet.directory import Directory, Member
 from streamfrom.engine.fleet.election import SILENCE_S, LockHold
 from streamfrom.engine.fleet.lock_connection import (
     Joined,
@@ -177,17 +177,6 @@ async def test_a_row_that_was_deleted_by_hand_is_written_again(opened, database,
     await first.converse(enroll(database, A, "t" * 32))
     found = await directory(first, database, A)
     assert (found.members, found.dispatcher) == ({A.id: A}, A)
-
-
-async def test_a_stranger_holds_the_lock(opened, database, connect, server):
-    stranger = connect(server)
-    with stranger.cursor() as cursor:
-        cursor.execute("SELECT GET_LOCK(%s, 0)", (dispatcher_lock(database).decode(),))
-    # It is of the members' account, so it may be a proxy that knows no directory.
-    first = await opened(A)
-    assert await acquired(first, database) is None
-    found = (await directory(first, database, A)).dispatcher
-    assert found == Stranger(stranger.thread_id(), None)
 
 
 @pytest.fixture

@@ -212,13 +212,3 @@ def test_statements_that_clients_have_closed_make_room_for_others(connector, tab
     finally:
         for server in servers:
             execute(server, "SET GLOBAL max_prepared_stmt_count = DEFAULT")
-
-
-def test_a_keyspace_is_described_by_its_name(connector: Connect, tables: str):
-    sql = (
-        "SELECT COUNT(*) FROM information_schema.columns"
-        " WHERE table_schema = ? AND table_name = 'item'"
-    )
-    client = connector(database=tables)
-    assert fetch(client, sql, tables) == [(10,)]
-    assert fetch(client, sql, "mysql") == [(0,)]

@@ -8,7 +8,7 @@ from streamfrom.proxy.embedded.servers import Family
 from streamfrom.proxy.wire.resultset import parse_column_definition
 from tests.cases import in_turn
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
-from tests.fixtures.streams import refused, rows, run, value
+from tests.fixtures.streams import refused, refuses, rows, run, value
 from tests.integration.binary_rows import parse_binary_row
 from tests.integration.conftest import SharedCluster
 from tests.integration.scatter import ComparedCluster, ask, check, differences
@@ -159,9 +159,7 @@ def test_rows_beyond_the_memory_of_a_merge_undo_the_statement(
         for values in ("(1), (4)", "(1), (2), (3), (4)")
     )
     for sql in (on_both, on_one):
-        code, text = refused(client, sql)
-        assert code == 1038
-        assert "take more than 20000 bytes, so nothing was written" in text
+        refuses(client, sql, 1038, "take more than 20000 bytes, so nothing was written")
     run(client, "BEGIN")
     run(client, "INSERT INTO my_message VALUES (7)")
     assert refused(client, on_both)[0] == 1038
@@ -253,6 +251,7 @@ def test_mysql_says_what_it_says_itself(cluster: SharedCluster, keyspace: str) -
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(client, "CREATE TABLE item (id BIGINT PRIMARY KEY)")
     for statement in ("INSERT INTO item (id) VALUES (1), (4)", "DELETE FROM item"):
-        code, text = refused(client, f"{statement} RETURNING id")
-        assert (code, "You have an error in your SQL syntax" in text) == (1064, True)
+        refuses(
+            client, f"{statement} RETURNING id", 1064, "You have an error in your SQL syntax"
+        )
     assert rows(client, "SELECT * FROM item") == ()

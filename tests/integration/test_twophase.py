@@ -15,9 +15,8 @@ import pytest
 
 from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import DatabaseServer, execute, names
-from tests.fixtures.fork_server import run_to_end
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
-from tests.fixtures.streams import eventually, refused, rows, run
+from tests.fixtures.streams import eventually, refused, refuses, rows, run
 from tests.fixtures.tripwire import Tripwire
 
 
@@ -246,24 +245,8 @@ def test_a_shard_that_cannot_keep_decisions_takes_no_part(stage: Stage) -> None:
     for shard in range(3):
         stage.direct(shard, "DROP TABLE IF EXISTS streamfrom.decisions")
     client = insert_everywhere(proxy)
-    code, text = refused(client, "COMMIT")
-    assert code == 1146
-    assert "the transaction was rolled back on every shard" in text
+    refuses(client, "COMMIT", 1146, "the transaction was rolled back on every shard")
     assert stage.ids() == [[], [], []]
-
-
-def test_check_says_what_commits_in_two_phases_need(stage: Stage, tmp_path: Path) -> None:
-    proxy = stage.proxy()
-
-    def checked() -> tuple[int, str]:
-        done = run_to_end(["check", "--config", str(proxy.config)], tmp_path)
-        return done.returncode, done.stdout
-
-    code, lines = checked()
-    assert (code, lines.count("table streamfrom.decisions, for commits")) == (0, 3), lines
-    stage.direct(0, "DROP TABLE streamfrom.decisions")
-    code, lines = checked()
-    assert (code, lines.count("else run: CREATE DATABASE")) == (0, stage.beside(0)), lines
 
 
 # --- somebody dies -------------------------------------------------------------------------

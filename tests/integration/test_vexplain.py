@@ -32,20 +32,6 @@ def test_a_plan_names_the_shards_and_runs_nothing(sharded: Queue, client: Any) -
     assert json.loads(value(client, both[0])) == plan(client, both[1])
 
 
-def test_vitesss_session_variables_are_kept(cluster: SharedCluster, client: Any) -> None:
-    assert rows(client, "SELECT @@workload, @@transaction_mode") == (("OLTP", "MULTI"),)
-    run(client, "SET workload = 'olap', transaction_mode = single")
-    assert rows(client, "SELECT @@workload, @@transaction_mode") == (("OLAP", "SINGLE"),)
-    assert refused(client, "SET workload = 'nonsense'")[0] == 1231
-    run(client, "SET @kept = @@workload")
-    assert value(client, "SELECT @kept") == "OLAP"
-    fresh = cluster.proxy.connect(database="commerce")
-    assert rows(fresh, "SELECT @@workload, @@transaction_mode") == (("OLTP", "MULTI"),)
-    client._execute_command(0x1F, b"")  # COM_RESET_CONNECTION
-    client._read_ok_packet()
-    assert rows(client, "SELECT @@workload, @@transaction_mode") == (("OLTP", "MULTI"),)
-
-
 PURCHASE = "CREATE TABLE purchase (customer_id BIGINT PRIMARY KEY, n INT)"
 
 

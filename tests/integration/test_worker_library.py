@@ -23,7 +23,7 @@ from streamfrom_worker.session import Session as WorkerSession
 from tests.cases import cases
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import WAIT_S, rows, run
-from tests.integration.conftest import Lone, Queue as Place
+from tests.integration.conftest import Queue as Place
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -250,32 +250,6 @@ async def test_a_queue_that_does_not_fit_ends_the_worker_with_a_sentence(
     worker.queue(name, columns=columns)(lambda _: None)
     with pytest.raises((MySQLError, ValueError), match=error):
         await asyncio.wait_for(worker.serve(), WAIT_S)
-
-
-async def test_a_proxy_that_is_away_or_killed_costs_no_message(lone: Lone) -> None:
-    client = lone.connect()
-    run(client, CREATE.format("job", 30))
-    run(client, "INSERT INTO job (n) VALUES " + ", ".join(f"({n})" for n in range(40)))
-    lone.proxy.stop()
-    begun, worked = threading.Event(), []
-    gate = threading.Event()
-    worker = Worker(f"mysql://root@127.0.0.1:{lone.port}/{lone.keyspace}")
-
-    @worker.queue("job", concurrency=4)
-    def work(message: Message) -> None:
-        begun.set()
-        gate.wait(WAIT_S)
-        worked.append(message["n"])
-
-    unacked = "SELECT COUNT(*) FROM job WHERE time_acked IS NULL"
-    async with serving(worker):  # nothing listens yet
-        await asyncio.to_thread(lone.start)
-        await until(begun.is_set)
-        await asyncio.to_thread(lone.proxy.kill)
-        gate.set()
-        await asyncio.to_thread(lone.start)
-        await until(lambda: lone.direct(unacked) == ((0,),))
-    assert sorted(set(worked)) == list(range(40))
 
 
 async def test_a_kill_of_a_connection_that_is_gone_is_not_tried_again(plain: Place) -> None:

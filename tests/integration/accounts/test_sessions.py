@@ -8,7 +8,7 @@ import pytest
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import refused, rows, run, value
+from tests.fixtures.streams import refused, refuses, rows, run, value
 from tests.integration.accounts.conftest import Accounts
 from tests.integration.conftest import HIGH_IDS, LOW_IDS
 
@@ -126,9 +126,13 @@ def test_two_phases_need_the_right_to_note_the_decision(
             run(ann, f"{sql} ON DUPLICATE KEY UPDATE n = {number}")
 
     change(1)
-    code, text = refused(ann, "COMMIT")
-    assert (code, "rolled back on every shard" in text) == (1142, True), text
-    assert "it needs GRANT SELECT, INSERT ON streamfrom.decisions there" in text
+    refuses(
+        ann,
+        "COMMIT",
+        1142,
+        "rolled back on every shard",
+        "it needs GRANT SELECT, INSERT ON streamfrom.decisions there",
+    )
     assert rows(ann, "SELECT n FROM customer") == ()
     accounts.everywhere("GRANT SELECT, INSERT ON streamfrom.decisions TO 'ann'@'%'")
     for number in range(3):

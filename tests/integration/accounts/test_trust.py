@@ -152,17 +152,9 @@ def test_streams_acks_and_lists_are_as_the_account_may(pair: Pair) -> None:
         "SHOW CREATE QUEUE TWO.q",
     ):
         assert refused(client, pair.text(sql))[0] in (1044, 1049, 1142, 1143), sql
-    for sql in (
-        "SHOW DATABASES",
-        "SHOW QUEUE STATUS",
-        "SELECT * FROM streamfrom.queues",
-        "SELECT * FROM streamfrom.shards",
-        "SHOW FULL PROCESSLIST",
-        "SELECT schema_name FROM information_schema.schemata",
-        "SELECT table_schema, table_name FROM information_schema.tables",
-    ):
-        seen = str(answer(client, pair.text(sql)))
-        assert pair.of("two") not in seen, (sql, seen)
+    # Lists of the proxy's own are those of test_rights.py.
+    for sql in ("SHOW DATABASES", "SELECT schema_name FROM information_schema.schemata"):
+        assert pair.of("two") not in str(answer(client, sql)), sql
     assert "SECRETOFONE" in str(answer(client, "SELECT * FROM q"))
 
 

@@ -7,7 +7,7 @@ import pymysql
 import pytest
 
 from tests.cases import in_turn
-from tests.fixtures.streams import refused, run, value
+from tests.fixtures.streams import refuses, run, value
 from tests.integration.conftest import Queue
 
 
@@ -36,8 +36,7 @@ class TestStatements:
         ],
     )
     def test_a_stream_of_what_cannot_be_streamed(self, connection, sql, code, words):
-        found, text = refused(connection, sql)
-        assert (found, words in text) == (code, True), text
+        refuses(connection, sql, code, words)
         assert value(connection, "SELECT 1") == 1
 
     def test_an_ack_with_a_string_for_a_number(self, queue: Queue) -> None:

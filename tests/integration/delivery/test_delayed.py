@@ -3,7 +3,7 @@
 import mysql.connector
 import pytest
 
-from tests.fixtures.streams import refused, rows, run, value
+from tests.fixtures.streams import refuses, rows, run, value
 from tests.integration.conftest import Queue
 
 
@@ -24,8 +24,7 @@ def test_nothing_is_scheduled_for_later_by_text_or_prepared(queue: Queue) -> Non
         "INSERT INTO my_message (id, time_next) SELECT 1, 0",
         f"UPDATE my_message SET time_next = {LATER} WHERE id = 1",
     ):
-        code, text = refused(client, sql)
-        assert (code, "vt_delayed of message table 'my_message' is off" in text) == (1290, True)
+        refuses(client, sql, 1290, "vt_delayed of message table 'my_message' is off")
     assert value(client, "SELECT COUNT(*) FROM my_message") == 0
     with queue.proxy.connector(queue.keyspace) as connection:
         cursor = connection.cursor(prepared=True)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.fixtures.streams import Consumer, refused, rows, run
+from tests.fixtures.streams import Consumer, refuses, rows, run
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
@@ -113,15 +113,6 @@ def test_a_table_may_hold_what_was_sent_until_its_wait_ends(queue: Queue) -> Non
     assert time.time_ns() >= until_ns
 
 
-def test_no_limit_by_hint_and_by_the_comment(queue: Queue) -> None:
-    other = queue.create(more=",vt_prefetch=2")
-    insert_all(other, range(1, 151))
-    limited = queue.stream("STREAM id FROM my_message")
-    taken(limited, 2)
-    free = queue.stream("STREAM /*vt+ PREFETCH=0 */ id FROM my_message")
-    taken(free, 148)
-
-
 def test_by_default_it_begins_with_two_and_for_a_person_with_a_hundred(queue: Queue) -> None:
     other = queue.create(prefetch="auto")
     insert_all(other, range(1, 151))
@@ -147,7 +138,7 @@ def test_a_hint_that_is_no_number_is_refused_and_the_connection_goes_on(queue: Q
     connection = queue.create()
     for number in ("-1", "ten", "", "1.5", "9" * 5000):
         sql = f"STREAM /*vt+ PREFETCH={number} */ * FROM my_message"
-        code, text = refused(connection, sql)
-        assert code == 1210
-        assert "PREFETCH must be auto or a whole number, 0 for no limit" in text
+        refuses(
+            connection, sql, 1210, "PREFETCH must be auto or a whole number, 0 for no limit"
+        )
         assert rows(connection, "SELECT 1") == ((1,),)

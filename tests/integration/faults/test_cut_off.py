@@ -9,7 +9,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer
 from tests.fixtures.background import in_thread, running
-from tests.fixtures.streams import eventually, refused, rows, run, value
+from tests.fixtures.streams import eventually, refused, refuses, rows, run, value
 from tests.integration.faults.breaking import HIGH, LOW, SECOND_NS, create, insert
 
 
@@ -68,8 +68,7 @@ def test_what_died_with_a_server_is_an_error_until_its_session_rolls_back(
     breakable_servers[0].kill()
     breakable_servers[0].start()
     for client in committing:
-        code, text = refused(client, "COMMIT")
-        assert (code, "lost" in text) == (1105, True), text
+        refuses(client, "COMMIT", 1105, "lost")
         client.rollback()
     # Nothing runs outside the transaction that has lost a shard, whichever shard it is for.
     for sql in (
@@ -81,8 +80,7 @@ def test_what_died_with_a_server_is_an_error_until_its_session_rolls_back(
         assert "rolled back because shard 'commerce/-80' lost its" in refused(lost, sql)[1]
     lost.rollback()
     # State that died with its server ends the session.
-    code, text = refused(holding, "SELECT * FROM scratch")
-    assert (code, "connect again" in text) == (2013, True), text
+    refuses(holding, "SELECT * FROM scratch", 2013, "connect again")
     assert not rows(setup, "SELECT id FROM my_message")
     for ident, client in enumerate(committing, 1):
         insert(client, ident)

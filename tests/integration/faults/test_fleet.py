@@ -64,21 +64,6 @@ def test_a_paused_dispatcher_delivers_nothing_once_it_goes_on(server, database, 
     assert 21 in at_first.ids(21), "what the closed stream held comes as well"
 
 
-def test_a_killed_lock_connection_is_elected_again(server, database, fleet, consume):
-    execute(server, message_table(poller_interval=1), database=database)
-    (proxy,) = fleet(1)
-    stream = consume(proxy, database=database)
-    lock = dispatcher_lock(database).decode()
-    ((holder,),) = execute(server, f"SELECT IS_USED_LOCK('{lock}')")
-    execute(server, f"KILL {holder}")
-    eventually(lambda: proxy.log().count(DISPATCHED) == 2)
-    run(
-        proxy.connect(database=database, autocommit=True),
-        "INSERT INTO my_message (id) VALUES (1)",
-    )
-    assert stream.ids(1) == [1]
-
-
 def test_streams_and_commits_at_any_member_are_those_of_one_queue(
     server, database, fleet, consume
 ):

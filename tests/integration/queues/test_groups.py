@@ -78,21 +78,6 @@ def test_two_who_ack_the_last_two_members_at_once_fire_what_comes_after_once(que
     assert rows(client, "SELECT id FROM step WHERE time_acked IS NULL") == ()
 
 
-def test_an_ack_that_is_rolled_back_fires_nothing(queue: Queue) -> None:
-    client = make(queue)
-    stream = queue.stream(STREAM)
-    insert(client, (1, "b", None), (2, None, "b"))
-    assert stream.ids(1) == [1]
-    worker = queue.connect(autocommit=False)
-    run(worker, "BEGIN")
-    ack(worker, 1)
-    worker.rollback()
-    stream.nothing(0.3)
-    held(client, 2)
-    ack(client, 1)
-    assert stream.ids(1) == [2]
-
-
 @pytest.mark.parametrize(
     "end",
     [

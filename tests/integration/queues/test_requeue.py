@@ -7,7 +7,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.streams import eventually, refused, rows, run, value
+from tests.fixtures.streams import eventually, refuses, rows, run, value
 from tests.integration.conftest import SharedCluster
 
 
@@ -127,8 +127,7 @@ REFUSED: tuple[tuple[str, int, str], ...] = (
 def test_what_cannot_be_is_refused_and_the_connection_stays(client: Any) -> None:
     parked(client, 2)
     for sql, code, words in REFUSED:
-        found, text = refused(client, sql)
-        assert (found, words in text) == (code, True), text
+        refuses(client, sql, code, words)
     assert value(client, f"SELECT COUNT(*) FROM job WHERE time_next = {PARKED_NS}") == 2
 
 
@@ -143,5 +142,4 @@ def test_dead_letters_of_nobody_knows_which_queue_stay(client, keyspace, spoil, 
     buried(client, keyspace)
     run(client, "CREATE QUEUE other (n INT) WITH (max_attempts = 2)")
     run(client, spoil)
-    code, text = refused(client, "ALTER QUEUE job REQUEUE DEAD")
-    assert (code, words in text) == (1210, True), text
+    refuses(client, "ALTER QUEUE job REQUEUE DEAD", 1210, words)

@@ -79,13 +79,3 @@ def test_quoted_names_of_functions_are_the_functions(cluster: SharedCluster) -> 
     for _ in range(8):
         again = cluster.proxy.connect(database="plain", autocommit=True)
         assert rows(again, "SELECT `last_insert_id`(), @@`last_insert_id`") == ((0, 0),)
-
-
-def test_a_quoted_function_that_is_another_value_each_time_is_not_merged(cluster):
-    client = cluster.proxy.connect(database="commerce", autocommit=True)
-    run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY, n INT)")
-    tables = "customer a JOIN customer b ON a.id = b.id"
-    for call in ("rand()", "`rand`()"):
-        sql = f"SELECT {call} r, COUNT(*) FROM {tables} GROUP BY {call}"
-        code, text = refused(client, sql)
-        assert (code, "a volatile function" in text) == (1235, True)

@@ -12,7 +12,7 @@ from tests.cases import in_turn
 from tests.fixtures.background import in_thread, running
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import keyspace_toml, write_vschema
-from tests.fixtures.streams import eventually, refused, rows, run, value
+from tests.fixtures.streams import eventually, refused, refuses, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA, SharedCluster
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
@@ -104,9 +104,12 @@ class TestTransactions:
             if autocommit:
                 run(client, "BEGIN")
             run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
-            code, text = refused(client, f"INSERT INTO customer (id) VALUES ({HIGH})")
-            assert code == 1105
-            assert 'transaction_mode is "single"' in text
+            refuses(
+                client,
+                f"INSERT INTO customer (id) VALUES ({HIGH})",
+                1105,
+                'transaction_mode is "single"',
+            )
             run(client, "INSERT INTO customer (id) VALUES (2)")
             client.rollback()
         assert self.ids(proxy, servers, sharded_database) == [[], []]
