@@ -87,19 +87,6 @@ def test_a_batch_is_one_statement(cluster: SharedCluster, table: str, batches: B
     assert found == ((1, "z"), (3, "p"), (4, "z"), (5, "d"), (7, "q"), (8, "h"))
 
 
-def test_a_batch_belongs_to_the_transaction_of_its_session(cluster, table, batches):
-    async def work(client: Client) -> None:
-        await client.query("BEGIN")
-        insert = "INSERT INTO item (id) VALUES (?)"
-        assert affected(await batch(client, insert, *((n,) for n in IDS))) == len(IDS)
-        assert (await batch(client, insert, (90,), (91,), (1,), (4,))).code == 1062
-        assert (await client.query("SELECT COUNT(*) FROM item")).values == [b"8"]
-        await client.query("ROLLBACK")
-        assert (await client.query("SELECT COUNT(*) FROM item")).values == [b"0"]
-
-    batches(table, work)
-
-
 def test_messages_sent_and_acknowledged_in_batches(cluster, keyspace, batches, consume):
     connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(connection, message_table("my_message", columns="message VARCHAR(100)"))

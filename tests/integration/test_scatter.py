@@ -240,25 +240,6 @@ def test_moments_and_what_stands_in_their_place_are_sorted_as_the_server_does(co
     )
 
 
-def test_a_char_column_without_padding_is_sorted_as_the_server_does(compared):
-    is_mysql = compared.server.family is Family.MYSQL
-    collation = "utf8mb4_0900_ai_ci" if is_mysql else "utf8mb4_unicode_nopad_ci"
-    compared.create(
-        f"id BIGINT PRIMARY KEY, s CHAR(10) CHARACTER SET utf8mb4 COLLATE {collation}"
-    )
-    words = ("a", "a\\t", "a b", "", "\\t", "b", "A")
-    compared.insert(["id", "s"], [[str(n), f"'{word}'"] for n, word in enumerate(words, 1)])
-    check(
-        compared,
-        "SELECT s FROM t WHERE s <> 'A' ORDER BY s, id",
-        "SELECT s FROM t WHERE s <> 'A' ORDER BY s DESC, id",
-        "SELECT s, COUNT(*) FROM t WHERE id < 7 GROUP BY s ORDER BY s",
-    )
-    if not is_mysql:
-        union = "(SELECT s, id FROM t ORDER BY id LIMIT 9) UNION SELECT s, id + 1 FROM t WHERE id < 4"
-        check(compared, f"{union} ORDER BY s, id")
-
-
 def test_more_groups_than_are_computed_at_once(compared: ComparedCluster) -> None:
     compared.create("id BIGINT PRIMARY KEY, a INT")
     compared.insert(["id", "a"], [[str(n), str(n // 2)] for n in range(1, 1300)])

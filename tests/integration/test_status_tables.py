@@ -125,16 +125,3 @@ def test_show_queue_status_tells_of_the_keyspace_one_is_in(plain, sharded, clust
     assert refused(client, "SHOW QUEUE STATUS WHERE depth > 1")[0] == 1064
     assert refused(client, "SHOW QUEUE STATUS FROM")[0] == 1064
     assert value(client, "SELECT 1") == 1
-
-
-def test_they_can_be_prepared(sharded: Queue) -> None:
-    sharded.create()
-    connection = sharded.proxy.connector("commerce", autocommit=False)
-    cursor = connection.cursor(prepared=True)
-    for _ in range(2):
-        cursor.execute(
-            "SELECT queue, in_flight, oldest_ready_age_s FROM streamfrom.queues WHERE keyspace = %s",
-            ("commerce",),
-        )
-        assert cursor.fetchall() == [("my_message", 0, None)]
-    connection.close()

@@ -95,18 +95,6 @@ def test_a_number_is_a_key_however_a_driver_sends_it(cluster: SharedCluster, pro
     assert (code, text) == (1210, "n is a number, and 'x' is none")
 
 
-def test_a_key_that_goes_one_by_one_goes_so_to_who_names_it(plain: Queue, producer) -> None:
-    run(producer, "ALTER QUEUE my_message SET (max_per_key = 1)")
-    insert(producer, (1, "a"), (2, "a"), (3, "b"), (4, "a"))
-    one = plain.stream("STREAM id FROM my_message WHERE tenant = 'a'")
-    for ident in (1, 2, 4):
-        assert one.ids(1) == [ident]
-        assert one.poll(QUIET_S) is None
-        run(producer, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
-    insert(producer, (5, "a"))
-    assert one.ids(1) == [5]
-
-
 def test_a_member_that_does_not_dispatch_gives_them_as_well(server, database, fleet, consume):
     _, second = fleet()
     producer = second.connect(database=database, autocommit=True)

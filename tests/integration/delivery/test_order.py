@@ -104,19 +104,6 @@ def test_a_hot_key_does_not_keep_others_out_of_a_small_cache(plain: Queue, produ
     assert stream.ids(1) == [2]
 
 
-def test_a_parked_message_and_a_dead_letter_hold_nobody_back(plain: Queue, producer) -> None:
-    run(
-        producer,
-        "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
-        " WITH (key = tenant, max_per_key = 1, ack_wait = 0.3, max_attempts = 2)",
-    )
-    stream = plain.stream("STREAM id FROM my_message")
-    run(producer, "INSERT INTO my_message (id, tenant) VALUES (1, 7), (2, 7), (3, 7)")
-    assert stream.ids(4) == [1, 1, 2, 2]
-    run(producer, "ALTER QUEUE my_message SET (ack_wait = 600)")
-    assert stream.ids(1) == [3]
-
-
 def test_the_number_of_a_key_and_strict_order_change_live(plain: Queue, producer) -> None:
     run(
         producer,

@@ -52,11 +52,3 @@ def test_what_is_bound_is_refused_as_well(queue: Queue) -> None:
     cursor.execute(ack, (IDS[0],))
     assert cursor.rowcount == 1
     connection.close()
-
-
-def test_small_and_unknown_ids_match_no_row_as_before(queue: Queue) -> None:
-    client, stream = queue.create(), queue.stream("STREAM id FROM my_message")
-    run(client, "INSERT INTO my_message (id, tenant_id) VALUES (7, 1)")
-    stream.take(1)
-    for ident in (8, 2**53, 2**60, 2**60 + 1):
-        assert run(client, ACK.format(ident)) == 0

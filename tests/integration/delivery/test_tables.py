@@ -1,9 +1,8 @@
 """Tables come, change and go while streams are open."""
 
-import pymysql
 import pytest
 
-from tests.fixtures.streams import Consumer, eventually, message_table, refused, run, value
+from tests.fixtures.streams import message_table, refused, run, value
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert
 
@@ -39,20 +38,6 @@ def test_a_new_column_appears_for_new_streams(queue: Queue) -> None:
     assert new.columns[-1] == "extra"
     insert(producer, 4)
     assert new.next()[-1] == 9
-
-
-def test_a_change_past_the_proxy_is_found(plain: Queue) -> None:
-    plain.cluster.direct(message_table())
-    producer = plain.connect()
-    insert(producer, 1)
-
-    def opened() -> Consumer | None:
-        try:
-            return plain.stream()
-        except pymysql.MySQLError:
-            return None
-
-    assert eventually(opened, "the table is found").next()[0] == 1
 
 
 def test_a_bad_comment_hurts_its_own_table_only(queue: Queue) -> None:

@@ -56,11 +56,3 @@ def test_a_narrowed_stream_has_its_shard_only(sharded, consume, how):
     other = consume(sharded.proxy, "STREAM * FROM `commerce:80-`.my_message")
     assert sorted(other.ids(len(HIGH_IDS))) == sorted(HIGH_IDS)
     stream.nothing(0)
-
-
-def test_a_comment_with_directives_is_taken(plain: Queue) -> None:
-    plain.create()
-    sql = "stream /*vt+ WORKLOAD=olap QUERY_TIMEOUT_MS=0 */ * from my_message;"
-    stream = plain.stream(sql)
-    insert(plain.connect(), 1)
-    assert stream.next()[0] == 1

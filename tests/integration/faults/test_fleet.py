@@ -2,7 +2,6 @@
 
 import os
 import signal
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -143,34 +142,6 @@ def test_dispatchers_send_a_stream_no_more_than_its_prefetch_together(
         for server in servers
     ]
     assert all(acked > 0 for ((acked,),) in by_shard)
-
-
-def test_no_more_are_in_flight_when_another_member_dispatches(server, database, fleet, consume):
-    table = message_table(poller_interval=1, ack_wait=600, more=",vt_max_in_flight=4")
-    execute(server, table, database=database)
-    first, *others = fleet(3)
-    streams = [consume(proxy, database=database) for proxy in others]
-    producer = others[1].connect(database=database, autocommit=True)
-    for ident in range(1, 21):
-        run(producer, f"INSERT INTO my_message (id) VALUES ({ident})")
-
-    def came(seconds: float = 0.05) -> int:
-        for stream in streams:
-            while stream.poll(seconds) is not None:
-                pass
-        return sum(len(stream.rows) for stream in streams)
-
-    def has_come(count: int) -> bool:
-        return came() >= count
-
-    eventually(partial(has_come, 4), "all that may be in flight")
-    first.kill()
-    eventually(lambda: any(DISPATCHED in proxy.log() for proxy in others), "a successor")
-    assert came(0.5) == 4
-    ident = next(row[0] for stream in streams for row in stream.rows)
-    run(producer, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
-    eventually(partial(has_come, 5), "an ack gives room")
-    assert came(0.2) == 5
 
 
 def test_what_a_lost_members_clients_held_goes_to_others(server, database, fleet, consume):

@@ -118,18 +118,6 @@ def test_show_create_queue_makes_it_again(cluster, keyspace, ident):
     assert before == after
 
 
-def test_show_queues_lists_the_message_tables_of_a_keyspace(cluster, keyspace):
-    client = cluster.proxy.connect(autocommit=True)
-    assert refused(client, "SHOW QUEUES")[0] == 1046
-    run(client, f"CREATE QUEUE {keyspace}.my_message (a INT)")
-    run(client, f"CREATE QUEUE {keyspace}.other_message (a INT)")
-    run(client, f"CREATE TABLE {keyspace}.item (id BIGINT PRIMARY KEY)")
-    assert rows(client, f"SHOW QUEUES FROM {keyspace}") == (("my_message",), ("other_message",))
-    run(client, f"USE {keyspace}")
-    assert rows(client, "SHOW QUEUES LIKE 'my%'") == (("my_message",),)
-    assert refused(client, "SHOW QUEUES WHERE 1")[0] == 1064
-
-
 @in_turn
 @cases(settings=str, words=str)
 def test_a_change_that_a_table_could_not_be_used_with_is_refused(

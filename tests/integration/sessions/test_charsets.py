@@ -58,8 +58,9 @@ def prepared(client: Any, sql: bytes) -> list[Any]:
     return [client._result.warning_count]
 
 
-def connect(port: int, database: str, charset: str) -> Any:
-    return pymysql.connect(
+def connect(port: int, database: str, charset: str, *, raw: bool = False) -> Any:
+    """Return a client; *raw*: its values are bytes, as they come."""
+    client = pymysql.connect(
         host="127.0.0.1",
         port=port,
         user="root",
@@ -68,6 +69,10 @@ def connect(port: int, database: str, charset: str) -> Any:
         autocommit=True,
         client_flag=CLIENT.MULTI_STATEMENTS,
     )
+    if raw:
+        client.decoders = {}
+        client.use_unicode = False
+    return client
 
 
 @in_turn
@@ -102,9 +107,7 @@ def test_what_is_a_statement_and_what_a_value_is_as_on_the_server(
         (tight.port, "plain"),
         (servers[1].port, f"{sharded_database}_plain"),
     ):
-        client = connect(port, database, charset if by == "login" else "utf8mb4")
-        client.decoders = {}
-        client.use_unicode = False
+        client = connect(port, database, charset if by == "login" else "utf8mb4", raw=True)
         if by == "PREPARE":
             run(client, f"PREPARE change_it FROM 'SET NAMES {charset}'")
             run(client, "EXECUTE change_it")
@@ -146,9 +149,7 @@ def test_where_bytes_are_what_they_seem_the_server_and_the_proxy_agree(tight, se
     )
     found = []
     for port, database in ((tight.port, "plain"), (servers[1].port, "mysql")):
-        client = connect(port, database, charset)
-        client.decoders = {}
-        client.use_unicode = False
+        client = connect(port, database, charset, raw=True)
         found.append([answers(client, text) for text in texts])
         client.close()
     assert found[0] == found[1]
@@ -214,9 +215,7 @@ def test_names_are_written_as_the_server_reads_them(tight, servers, sharded_data
         (tight.port, "plain"),
         (servers[1].port, f"{sharded_database}_plain"),
     ):
-        client = connect(port, database, charset)
-        client.decoders = {}
-        client.use_unicode = False
+        client = connect(port, database, charset, raw=True)
         told = []
         for sql in NAMED:
             text = re.sub(rb"(?<![A-Z])[TCVA](?![A-Z])", lambda m: words[m[0]], sql.encode())

@@ -90,22 +90,6 @@ class TestCommands:
             client.close()
         assert found[0] == found[1]
 
-    def test_what_use_cannot_mean_is_refused_and_leads_nowhere(self, tight, servers):
-        client = tight.connect(database="plain")
-        for sql in (
-            "USE DATABASE commerce",
-            "USE commerce x",
-            "USE commerce.t",
-            "USE 'commerce'",
-            "USE",
-        ):
-            code, _ = refused(client, sql)
-            assert (sql, code) == (sql, 1064)
-            assert refused(root(servers[1]), sql)[0] == 1064
-        assert (
-            value(client, "SELECT DATABASE()") == "plain" or rows(client, "SHOW TABLES") == ()
-        )
-
     def test_a_variable_under_the_wrong_scope_is_the_servers_error(self, tight):
         client = tight.connect(database="plain")
         for name in ("session.socket", "LOCAL.socket", "global.warning_count"):
