@@ -325,8 +325,7 @@ class Sending:
         shard.groups.held(run.keys)
         for key in run.keys.values():
             shard.queue.requeue(key.id, key, now_ns)
-        if shard.order is not None:
-            shard.order.free_all(now_ns)
+        shard.freed(None, now_ns)
         self._deliver(shard, run, [], now_ns)
 
     # Releases

@@ -183,9 +183,13 @@ class ShardState:
 
     # Order
 
-    def freed(self, idents: Iterable[bytes], now_ns: int) -> None:
-        """Let messages go that waited for others of their key."""
-        if self.order is not None and self.order.freed(idents, now_ns):
+    def freed(self, idents: Iterable[bytes] | None, now_ns: int) -> None:
+        """Let messages go that waited for *idents*, or for any others of their key."""
+        if self.order is None:
+            return
+        if idents is None:
+            self.order.free_all(now_ns)
+        elif self.order.freed(idents, now_ns):
             self.polls.wanted = True
 
     @property

@@ -194,9 +194,7 @@ class TableState:
                 self._held.suspect(shard, event.ids, by_heartbeat=event.by_heartbeat)
                 if event.ids is not None and not event.by_heartbeat:
                     shard.rescheduled(event.ids, now_ns)
-                if shard.order is not None and event.ids is None:
-                    shard.order.free_all(now_ns)
-                elif event.ids is not None and not event.by_heartbeat:
+                if event.ids is None or not event.by_heartbeat:
                     shard.freed(event.ids, now_ns)
             case Touched():
                 self._try_again(self._shards[event.shard], event.ids, now_ns)
@@ -204,8 +202,7 @@ class TableState:
                 shard = self._shards[event.shard]
                 shard.groups.changed(None)
                 self._held.suspect(shard, None)
-                if shard.order is not None:
-                    shard.order.free_all(now_ns)
+                shard.freed(None, now_ns)
             case LeasesWanted():
                 self._shards[event.shard].show_leases(event.ids, now_ns)
                 self._shards[event.shard].early_acks.hurry()

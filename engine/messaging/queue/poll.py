@@ -497,21 +497,16 @@ class _PollReader:
         )
         answer: StoreAnswer = yield StoreQuery(self._sql(select), 3 if with_keys else 2, select)
         read, key_of, key = priority or 0, self._table.id_literal, self._key
-        if with_keys:
-            return [
-                MessageKey(
-                    key_of(raw or b""),
-                    read,
-                    max(0, int(time_next or 0)),
-                    literal_of(self._table, own),
-                )
-                for (raw, time_next, own), _ in answer.rows
-            ]
         return [
             # An id is never NULL: it is unique and found by value.
             # A moment before 1970 is as good as none, and sorts with those that have none.
-            MessageKey(key_of(raw or b""), read, max(0, int(time_next or 0)), key)
-            for (raw, time_next), _ in answer.rows
+            MessageKey(
+                key_of(raw or b""),
+                read,
+                max(0, int(time_next or 0)),
+                literal_of(self._table, own[0]) if own else key,
+            )
+            for (raw, time_next, *own), _ in answer.rows
         ]
 
     def _sql(self, select: PollSelect) -> bytes:
@@ -550,11 +545,9 @@ class _PollReader:
                     min(select.span.to_ns, FOREVER_NS - 1),
                 )
                 order = b""
-            case PollPart.DUE:
+            case PollPart.DUE | PollPart.DUE_NEWEST:
                 where += b" AND time_next > 0 AND time_next <= %d" % select.now_ns
-            case PollPart.DUE_NEWEST:
-                where += b" AND time_next > 0 AND time_next <= %d" % select.now_ns
-                order = b"time_next DESC"
+                order += b" DESC" * (select.part is PollPart.DUE_NEWEST)
         if select.span is not None and self._table.time_index is not None:
             # MySQL walks along the ids of a small table, and would past all that are acked.
             hint = forced(self._table.time_index)

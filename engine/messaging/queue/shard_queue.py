@@ -22,7 +22,6 @@ from collections import OrderedDict
 from collections.abc import (
     Callable,
     Collection,
-    Container,
     Iterable,
     Iterator,
     Mapping,
@@ -404,14 +403,7 @@ class ShardQueue:
     @property
     def _not_waiting(self) -> int:
         """Return how many rows polls may find that need no room."""
-        return (
-            len(self._in_flight)
-            + len(self._locked)
-            + len(self.unwritten)
-            + len(self.renewed)
-            + len(self.acked)
-            + len(self.following)
-        )
+        return len(self._locked) + sum(map(len, self._elsewhere))
 
     def poll_started(self, now_ns: int) -> PollRequest:
         """Return what to ask for; one poll at a time."""
@@ -526,7 +518,7 @@ class ShardQueue:
         self,
         tiers: Iterable[TierRead],
         spans: Sequence[SpanRead],
-        changed: Container[bytes],
+        changed: Collection[bytes],
         now_ns: int,
     ) -> None:
         """Put what spans have found in place of what was known there, and add priorities that were not known."""
@@ -556,18 +548,15 @@ class ShardQueue:
         self._postpone_locked(now_ns)
         self._shrink(now_ns)
 
-    def _is_elsewhere(self, ident: bytes, changed: Container[bytes]) -> bool:
+    def _is_elsewhere(self, ident: bytes, changed: Collection[bytes]) -> bool:
         """Return whether something is known of a message that its row does not show."""
-        return (
-            ident in changed
-            or ident in self._in_flight
-            or ident in self.unwritten
-            or ident in self.renewed
-            or ident in self.following
-            or ident in self.acked
-        )
+        return ident in changed or any(ident in each for each in self._elsewhere)
 
-    def _take_in(self, read: TierRead, changed: Container[bytes]) -> Tier:
+    @property
+    def _elsewhere(self) -> Iterable[Collection[bytes]]:
+        return self._in_flight, self.unwritten, self.renewed, self.following, self.acked
+
+    def _take_in(self, read: TierRead, changed: Collection[bytes]) -> Tier:
         """Add what was read of a priority, and note how far it is known."""
         tier = self._tier(read.key, read.priority)
         tier.fresh.narrow(
@@ -580,23 +569,12 @@ class ShardQueue:
         return tier
 
     def _usable(
-        self, keys: Iterable[MessageKey], changed: Container[bytes]
+        self, keys: Iterable[MessageKey], changed: Collection[bytes]
     ) -> list[MessageKey]:
-        in_flight, known, unwritten = self._in_flight, self._keys, self.unwritten
-        renewed = self.renewed
-        following, acked, set_aside = self.following, self.acked, self.set_aside
-        return [
-            key
-            for key in keys
-            if key.id not in changed
-            and key.id not in in_flight
-            and key.id not in known
-            and key.id not in unwritten
-            and key.id not in renewed
-            and key.id not in following
-            and key.id not in acked
-            and key.id not in set_aside
-        ]
+        for known in (changed, self._keys, self.set_aside, *self._elsewhere):
+            if known:
+                keys = [key for key in keys if key.id not in known]
+        return list(keys)
 
     def _know_key(self, read: TierRead, changed: dict[bytes, MessageKey | None]) -> None:
         """Let messages that were known otherwise belong to the key that they were found under."""
