@@ -32,12 +32,6 @@ def test_a_good_login_waits_only_if_this_user_has_failed_from_here():
     assert backoff.failed(HERE, "mallory", 0) == 2.0
 
 
-def test_many_names_from_one_address_are_one_series_of_failures():
-    backoff = LoginBackoff(2.0)
-    waits = [backoff.failed(HERE, f"user{n}", 0) for n in range(5)]
-    assert waits == [0, 0, 0, 0.1, 0.2]
-
-
 def test_a_minute_of_peace_forgets_everything():
     backoff = LoginBackoff(2.0)
     failures(backoff, 20)

@@ -148,13 +148,6 @@ async def test_commands_sent_ahead_find_the_statement_they_mean(client):
     assert (await client.execute(LAST, 5)).code == 1243
 
 
-@pytest.mark.parametrize("command", [stmt_reset(9), frame(b"\x1c\x09\0\0\0\x01\0\0\0", 0)])
-async def test_an_unknown_id_is_an_error(command, client):
-    client.write(command)
-    assert (await client.answer())[-1].code == 1243
-    assert (await client.execute(9)).code == 1243
-
-
 async def test_long_data_pins_no_connection_and_is_used_once(server):
     async with running_proxy(server, pool_size=1) as proxy:
         client, other = await proxy.client(), await proxy.client()

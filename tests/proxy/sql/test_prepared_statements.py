@@ -6,10 +6,8 @@ from hypothesis import given, strategies as st
 from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.errors import (
     ConnectionMemoryExceeded,
-    LongDataTooLarge,
     TooManyStatements,
     UnknownStatement,
-    WireError,
 )
 from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.sql.prepared_statements import (
@@ -30,13 +28,6 @@ def prepared(sql: str = "SELECT ?") -> PreparedStatement:
 @pytest.fixture
 def table():
     return PreparedStatements(statements_max=3)
-
-
-def test_while_one_is_prepared_there_is_no_last_one(table):
-    table.begin()
-    table.add(prepared())
-    table.begin()
-    assert table.get(LAST_PREPARED) is None
 
 
 def test_an_unknown_id_is_told_as_mysql_does(table):
@@ -74,25 +65,6 @@ def test_a_count_that_the_text_does_not_show_leaves_everything_unbound():
     body = write_parameters([parameter(5), parameter(6)])
     statement.take_types(body)
     assert statement.bind(statement.original, body, Settings()).arguments is None
-
-
-def test_long_data_is_gathered_until_it_is_too_much():
-    statement = prepared("SELECT ?, ?")
-    statement.add_long_data(0, b"ab", 5)
-    statement.add_long_data(0, b"c", 5)
-    statement.add_long_data(1, b"", 5)
-    assert statement.long_data == {0: b"abc", 1: b""}
-    statement.add_long_data(1, b"def", 5)
-    assert isinstance(statement.fault, LongDataTooLarge)
-    assert not statement.long_data
-    statement.drop_long_data()
-    assert statement.fault is None
-
-
-def test_long_data_of_a_parameter_that_there_is_not_is_a_fault():
-    statement = prepared()
-    statement.add_long_data(1, b"x", 5)
-    assert isinstance(statement.fault, WireError)
 
 
 def test_long_data_of_all_statements_together_is_bounded_and_told_at_the_execution():

@@ -57,29 +57,6 @@ def test_noise_raises_nothing_but_wire_errors(payload):
         parse_command(payload)
 
 
-@pytest.mark.parametrize(
-    ("packet", "command"),
-    [
-        (commands.query(b"select 1"), commands.Query(b"select 1")),
-        (commands.init_db(b"shop"), commands.InitDb(b"shop")),
-        (commands.QUIT, Command.QUIT),
-        (commands.RESET_CONNECTION, Command.RESET_CONNECTION),
-        (commands.stmt_prepare(b"select ?"), commands.StmtPrepare(b"select ?")),
-        (commands.stmt_execute(7, 1, b"rest"), commands.StmtExecute(7, 1, b"rest")),
-        (
-            commands.stmt_send_long_data(7, 2, b"data"),
-            commands.StmtSendLongData(7, 2, b"data"),
-        ),
-        (commands.stmt_close(7), commands.StmtClose(7)),
-        (commands.stmt_fetch(7, 10), commands.StmtFetch(7, 10)),
-    ],
-)
-def test_what_is_sent_reads_as_what_it_means(packet, command):
-    assert int.from_bytes(packet[:3], "little") == len(packet) - 4
-    assert packet[3] == 0
-    assert parse_command(packet[4:]) == command
-
-
 @pytest.mark.parametrize("size", [0, 1, 300, FRAME_BYTES_MAX - 2, FRAME_BYTES_MAX - 1])
 def test_a_text_of_any_size_goes_out_as_a_framed_command(size):
     assert commands.query(b"x" * size) == frame(b"\x03" + b"x" * size, 0)

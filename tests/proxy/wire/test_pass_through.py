@@ -7,7 +7,6 @@ from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.pass_through import PassThrough
 from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
-    Tracker,
     column_count,
     column_definition,
     ok_packet,
@@ -88,14 +87,6 @@ def test_the_usual_chunk_comes_back_itself():
     relay = PassThrough(MODERN)
     relay.feed(frames([column_count(1), DEFINITION], 1)[0])
     assert relay.feed(rows) is rows
-
-
-def test_session_state_of_the_proxys_own_asking_does_not_leak():
-    stream = backend_stream([Done(trackers=(Tracker(0, "autocommit", "OFF"),))])
-    plain = frame(ok_packet(status=2, capabilities=MODERN), 1)
-    assert PassThrough(MODERN).feed(stream) == plain
-    assert PassThrough(MODERN, shown=bytes).feed(stream) is stream
-    assert PassThrough(MODERN_WITHOUT_TRACK, shown=bytes).feed(stream) == plain
 
 
 def test_a_file_is_asked_for_only_when_the_statement_allows_it():

@@ -18,9 +18,7 @@ from tests.proxy.wire.streams import (
     BACKEND,
     MODERN,
     OLD,
-    RESIGNALLED,
     cut,
-    error_of,
     places,
     small_frames,
 )
@@ -74,14 +72,3 @@ def test_continuations_of_long_rows_are_never_taken_for_the_end(rows, places):
         assert [row for piece in pieces for row in collector.feed(piece)] == packets
         for reader in (relay, old, collector):
             assert (reader.done, reader.rows) == (True, len(rows))
-
-
-@given(places=places)
-def test_an_older_clients_eof_before_an_error_is_taken(places):
-    relay, collector = PassThrough(MODERN), RowCollector()
-    pieces = cut(RESIGNALLED, places)
-    assert b"".join(map(relay.feed, pieces)) == RESIGNALLED
-    assert not any(map(collector.feed, pieces))
-    for reader in (relay, collector):
-        assert reader.done
-        assert error_of(reader).code == 1146

@@ -14,7 +14,6 @@ from streamfrom.proxy.wire.resultset import (
     Tracker,
     column_count,
     column_definition,
-    end_of_rows,
     eof_packet,
     err_packet,
     error_packet,
@@ -112,17 +111,6 @@ def test_session_state_goes_only_to_those_who_asked():
         session_state=STATE,
     )
     assert hidden == b"\x00\x00\x00\x02\x00\x00\x00"
-
-
-@pytest.mark.parametrize(
-    ("capabilities", "packet"),
-    [
-        (MODERN, b"\xfe\x00\x00\x02\x00\x03\x00"),
-        (OLD, b"\xfe\x03\x00\x02\x00"),
-    ],
-)
-def test_rows_end_in_the_form_the_client_reads(capabilities, packet):
-    assert end_of_rows(capabilities, status=2, warnings=3) == packet
 
 
 def test_an_error_comes_back_and_has_no_sqlstate_before_the_login():

@@ -14,7 +14,7 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.passwords.scramble import native_proof, sha2_proof
 from streamfrom.proxy.wire import commands
-from streamfrom.proxy.wire.constants import NATIVE_PASSWORD, PROXY_OFFER, Capability, Status
+from streamfrom.proxy.wire.constants import NATIVE_PASSWORD, PROXY_OFFER, Capability
 from streamfrom.proxy.wire.framing import Framer, frame
 from streamfrom.proxy.wire.login.auth import Authenticated
 from streamfrom.proxy.wire.login.handshake import (
@@ -24,7 +24,7 @@ from streamfrom.proxy.wire.login.handshake import (
     encode_login,
     encode_tls_request,
 )
-from streamfrom.proxy.wire.resultset import parse_err, parse_ok
+from streamfrom.proxy.wire.resultset import parse_err
 from streamfrom.proxy.wire.server_connection import (
     Closed,
     CommandReceived,
@@ -82,21 +82,6 @@ def payloads(data, sequence):
     while (payload := framer.next_packet()) is not None:
         found.append(payload)
     return found
-
-
-def test_a_login_is_reported_proven_and_answered():
-    server = connection()
-    request = login(database="shop", flags=PROXY_OFFER | Capability.QUERY_ATTRIBUTES)
-    events = server.receive_data(frame(encode_login(request), 1))
-    assert events == [LoginAttempt(request, is_change=False), Authenticated("empty")]
-    phase = server.phase
-    assert phase is ConnectionPhase.DECIDING
-    assert (server.user, server.login) == ("empty", request)
-    assert server.capabilities == PROXY_OFFER, "in force is what both sides have"
-    server.accept(status=Status.IN_TRANS)
-    (ok,) = payloads(server.data_to_send(), 2)
-    assert parse_ok(ok).status == Status.IN_TRANS
-    assert server.phase is ConnectionPhase.COMMAND
 
 
 @given(data=st.binary(max_size=200), places=places)

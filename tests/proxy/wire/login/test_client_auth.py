@@ -33,14 +33,6 @@ def test_the_greetings_plugin_is_answered_unless_it_is_a_strange_one():
     assert auth.begin("ed25519", NONCE) == (CACHING_SHA2, b"")
 
 
-def test_a_switch_is_followed(client):
-    fresh = NONCE[::-1]
-    assert client.receive(encode_auth_switch(NATIVE_PASSWORD, fresh)) == native_proof(
-        b"pw", fresh
-    )
-    assert client.receive(encode_auth_switch(CACHING_SHA2, fresh)) == sha2_proof(b"pw", fresh)
-
-
 @pytest.mark.parametrize("plugin", ["mysql_old_password", "auth_gssapi_client", "x"])
 def test_a_plugin_that_no_password_answers_is_refused(client, plugin):
     with pytest.raises(BackendError, match=plugin) as caught:
@@ -128,14 +120,6 @@ def test_a_salt_that_is_none_is_refused(salt):
     auth.receive(b"\xfeparsec\0" + bytes(32))
     with pytest.raises(WireError):
         auth.receive(salt or b"\x01")
-
-
-def test_the_fast_path_needs_no_answer_and_else_it_goes_under_the_servers_key(client):
-    assert client.receive(b"\x01\x03") is None
-    client.begin(CACHING_SHA2, NONCE)
-    assert client.receive(FULL_NEEDED) == b"\x02"
-    encrypted = client.receive(b"\x01" + KEY.public_pem())
-    assert unmasked_password(KEY.decrypt(encrypted), NONCE) == b"pw\0"
 
 
 @pytest.mark.parametrize(
