@@ -81,7 +81,6 @@ class Queue:
         return self.cluster.proxy
 
     def create(self, name: str = "my_message", **options: Any) -> Any:
-        """Create it with the given options; return an autocommitting connection to write with."""
         connection = self.connect()
         run(connection, message_table(name, **options))
         return connection
@@ -90,7 +89,6 @@ class Queue:
         return self.proxy.connect(**{"database": self.keyspace, "autocommit": True} | options)
 
     def stream(self, sql: str = "STREAM * FROM my_message") -> Consumer:
-        """Open a stream, of all columns if nothing else is said."""
         return self.consume(self.proxy, sql, database=self.keyspace)
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from streamfrom.engine.messaging.table.message_ids import first_id
-from streamfrom.engine.messaging.upkeep.partitions import SPANS, partition_by
 from tests.fixtures.database_servers import execute
 from tests.fixtures.fork_server import run_to_end
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
@@ -94,25 +92,6 @@ def test_differences_between_shards_are_found(checked, servers, sharded_database
         ("warning", "commerce/80-.odd", "an ordinary table, though its comment looks like a message table's"),
         ("warning", "commerce/80-.my_message", "id is AUTO_INCREMENT, which counts on each shard alone"),
     } <= told  # fmt: skip
-
-
-def test_what_holds_partitions_back_is_told_and_what_does_not_is_not(
-    checked, servers, sharded_database
-):
-    day = SPANS["DAY"]
-    start_ns = day.floor_ns(1_768_000_000 * 10**9)
-    partitions = partition_by(day, start_ns).decode()
-    for server in servers:
-        execute(server, f"{table('my_message')} {partitions}", database=sharded_database)
-    straggler = f"INSERT INTO my_message (id) VALUES ({first_id(start_ns)})"
-    execute(servers[1], straggler, database=sharded_database)
-    others = [finding for finding in checked(code=0) if finding["level"] != "ok"]
-    assert [(each["place"], each["text"]) for each in others] == [
-        (
-            "commerce/80-.my_message",
-            f"partition {day.partition(start_ns).name} is held back: 1 message not acknowledged",
-        )
-    ]
 
 
 WORKING = ("BIGINT UNSIGNED", "DECIMAL(20,0)", "VARCHAR(20)")

@@ -28,7 +28,6 @@ OpenClient = Callable[..., Terminal]
 
 @pytest.fixture(params=list(PROGRAMS))
 def client(request: pytest.FixtureRequest, terminal: OpenTerminal) -> OpenClient:
-    """A function that opens a command line and waits for its prompt."""
     program = shutil.which(PROGRAMS[request.param])
     if program is None:
         pytest.skip(f"no {request.param} client on this machine")

@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,15 +99,7 @@ def command_of(name: str, folder: Path) -> list[str]:
         assert text.count(old) == 1, old
         text = text.replace(old, new)
     (source / name).write_text(text)
-    match name.split("."):
-        case [_, "js"]:
-            return toolchains.node(folder / "node", source, name)
-        case [_, "go"]:
-            return toolchains.go(folder, source)
-        case [main, "java"]:
-            return toolchains.java(folder, "mariadb2", source, main)
-        case _:
-            return [sys.executable, str(source / name)]
+    return toolchains.example(folder, source, name)
 
 
 class Running:

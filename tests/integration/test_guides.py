@@ -198,7 +198,6 @@ def test_every_program_of_a_guide_prints_what_it_says(page, proxy, tmp_path):
 
 
 def put(path: Path, text: str, proxy: RunningProxy) -> None:
-    """Write a file of a guide, with the port of this proxy and the names of this version of Django."""
     if "django.tasks" in text:
         from django import VERSION
 

@@ -52,8 +52,6 @@ WHOLE = pb.MessageStreamRequest(keyspace="ks", name="my_message")
 
 
 class Calls:
-    """The service's methods, by a generated client's own ways."""
-
     def __init__(self, channel: grpc.Channel) -> None:
         self.stream = channel.unary_stream(
             f"{SERVICE}/MessageStream",

@@ -6,7 +6,6 @@ Each one runs as it is printed. The driver and the proxy decide what a producer 
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -27,15 +26,7 @@ END_S = 120.0
 def command_of(name: str, folder: Path) -> list[str]:
     source = folder / "source"
     shutil.copytree(PRODUCERS, source)
-    match name.split("."):
-        case [_, "js"]:
-            return toolchains.node(folder / "node", source, name)
-        case [_, "go"]:
-            return toolchains.go(folder, source)
-        case [main, "java"]:
-            return toolchains.java(folder, "mariadb2", source, main)
-        case _:
-            return [sys.executable, str(source / name)]
+    return toolchains.example(folder, source, name)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from http.cookiejar import CookieJar
@@ -321,49 +322,44 @@ def test_sequences_give_values_to_accounts_that_could_take_them(cluster: Cluster
     assert rows(cluster.connect("owner"), sql) == ((1,),)
 
 
-def test_roles_of_the_server_count_as_a_login_has_them(cluster: Cluster) -> None:
-    cluster.direct("CREATE ROLE takes_jobs")
-    try:
-        cluster.direct("GRANT SELECT, UPDATE ON {database}.jobs TO takes_jobs")
-        cluster.direct("GRANT takes_jobs TO stranger@'%'")
-        cluster.insert(1)
-        sql = "STREAM id FROM jobs LIMIT 1 WAIT 0"
-        assert refused(cluster.connect("stranger"), sql)[0] in {1142, 1143}
-        on_mariadb = "MariaDB" in str(cluster.direct("SELECT VERSION()"))
-        cluster.direct(
-            "SET DEFAULT ROLE takes_jobs FOR stranger@'%'"
-            if on_mariadb
-            else "SET DEFAULT ROLE takes_jobs TO stranger@'%'"
-        )
-        run(cluster.connect("boss"), CHANGE)
-        assert rows(cluster.connect("stranger"), sql) == ((1,),)
-        stream = cluster.stream("stranger", "STREAM id FROM jobs")
-        cluster.direct("REVOKE takes_jobs FROM stranger@'%'")
-        run(cluster.connect("boss"), CHANGE)
-        assert stream.error()[0] in {1142, 1143}
-    finally:
-        cluster.direct("DROP ROLE takes_jobs")
+TAKE = "STREAM id FROM jobs LIMIT 1 WAIT 0"
 
 
-def test_roles_that_a_session_sets_count_for_it_alone(cluster: Cluster) -> None:
+@pytest.fixture
+def with_role(cluster: Cluster) -> Iterator[Cluster]:
+    """A message, and `stranger` with a role that may take it."""
     cluster.direct("CREATE ROLE takes_jobs")
-    try:
-        cluster.direct("GRANT SELECT, UPDATE ON {database}.jobs TO takes_jobs")
-        cluster.direct("GRANT takes_jobs TO stranger@'%'")
-        cluster.insert(1)
-        sql = "STREAM id FROM jobs LIMIT 1 WAIT 0"
-        client = cluster.connect("stranger")
-        assert refused(client, sql)[0] in {1142, 1143}
-        run(client, "SET ROLE takes_jobs")
-        assert rows(client, sql) == ((1,),)
-        assert rows(client, "SHOW QUEUES") == (("jobs",), ("secret",))
-        other = cluster.connect("stranger")
-        assert refused(other, sql)[0] in {1142, 1143}
-        assert rows(other, "SHOW QUEUES") == (("secret",),)
-        run(client, "SET ROLE NONE")
-        assert refused(client, sql)[0] in {1142, 1143}
-    finally:
-        cluster.direct("DROP ROLE takes_jobs")
+    cluster.direct("GRANT SELECT, UPDATE ON {database}.jobs TO takes_jobs")
+    cluster.direct("GRANT takes_jobs TO stranger@'%'")
+    cluster.insert(1)
+    yield cluster
+    cluster.direct("DROP ROLE takes_jobs")
+
+
+def test_roles_of_the_server_count_as_a_login_has_them(with_role: Cluster) -> None:
+    cluster = with_role
+    assert refused(cluster.connect("stranger"), TAKE)[0] in {1142, 1143}
+    to = "FOR" if "MariaDB" in str(cluster.direct("SELECT VERSION()")) else "TO"
+    cluster.direct(f"SET DEFAULT ROLE takes_jobs {to} stranger@'%'")
+    run(cluster.connect("boss"), CHANGE)
+    assert rows(cluster.connect("stranger"), TAKE) == ((1,),)
+    stream = cluster.stream("stranger", "STREAM id FROM jobs")
+    cluster.direct("REVOKE takes_jobs FROM stranger@'%'")
+    run(cluster.connect("boss"), CHANGE)
+    assert stream.error()[0] in {1142, 1143}
+
+
+def test_roles_that_a_session_sets_count_for_it_alone(with_role: Cluster) -> None:
+    client = with_role.connect("stranger")
+    assert refused(client, TAKE)[0] in {1142, 1143}
+    run(client, "SET ROLE takes_jobs")
+    assert rows(client, TAKE) == ((1,),)
+    assert rows(client, "SHOW QUEUES") == (("jobs",), ("secret",))
+    other = with_role.connect("stranger")
+    assert refused(other, TAKE)[0] in {1142, 1143}
+    assert rows(other, "SHOW QUEUES") == (("secret",),)
+    run(client, "SET ROLE NONE")
+    assert refused(client, TAKE)[0] in {1142, 1143}
 
 
 class Visitor:

@@ -47,7 +47,6 @@ def statements(page: str) -> list[str]:
 
 
 def ended(sql: str) -> str:
-    """Return *sql*, with an end where it is a STREAM without one."""
     endless = sql.startswith("STREAM") and "LIMIT" not in sql
     return f"{sql} LIMIT 1 WAIT 0" if endless else sql
 

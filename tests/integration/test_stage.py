@@ -3,7 +3,6 @@
 from contextlib import suppress
 from typing import Any
 
-import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
@@ -11,7 +10,7 @@ from streamfrom.proxy.merge.stage import Stage, is_text
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from tests.fixtures.database_servers import DatabaseServer, execute, names
+from tests.fixtures.database_servers import DatabaseServer, execute, names, root
 from tests.integration.scatter import ask
 
 
@@ -108,14 +107,7 @@ def reader(server: DatabaseServer) -> Any:
     execute(server, f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
     execute(server, f"CREATE USER '{name}'@'%' IDENTIFIED BY 'secret'")
     execute(server, f"GRANT SELECT ON {name}.* TO '{name}'@'%'")
-    connection = pymysql.connect(
-        host="127.0.0.1",
-        port=server.port,
-        user=name,
-        password="secret",
-        database=name,
-        charset="utf8mb4",
-    )
+    connection = root(server, user=name, password="secret", database=name)
     yield connection
     connection.close()
     execute(server, f"DROP DATABASE {name}")

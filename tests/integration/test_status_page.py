@@ -288,7 +288,6 @@ class Clicks:
         await self.page.run(f"{button}.click()")
 
     async def agree(self, words: str, rate: str = "") -> str:
-        """Read a question, and say yes to it."""
         await self.page.until(f"Boolean({DIALOG})")
         asked: str = await self.page.run(f"{DIALOG}.innerText")
         if rate:

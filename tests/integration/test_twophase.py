@@ -117,7 +117,6 @@ class Stage:
         return int(number)
 
     def has_been_looked_at(self, times: int) -> bool:
-        """Say whether `looks` has come this far."""
         return self.looks() >= times
 
     def release(self) -> None:

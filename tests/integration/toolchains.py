@@ -133,6 +133,19 @@ def java(
     return [interpreter, "-cp", classes, main]
 
 
+def example(folder: Path, source: Path, name: str) -> list[str]:
+    """Return the command of a program of *source*, whatever its language, built in *folder*."""
+    match name.split("."):
+        case [_, "js"]:
+            return node(folder / "node", source, name)
+        case [_, "go"]:
+            return go(folder, source)
+        case [main, "java"]:
+            return java(folder, "mariadb2", source, main)
+        case _:
+            return [sys.executable, str(source / name)]
+
+
 def _jar(driver: str) -> Path:
     if driver == "mariadb2":
         if not DEBIAN_JAR.exists():

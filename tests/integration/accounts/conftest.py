@@ -27,7 +27,6 @@ class Accounts:
     def create(
         self, name: str, *grants: str, how: str = "IDENTIFIED BY 'sésame''s'", on: Any = None
     ) -> None:
-        """Create the account on the servers *on*, by default all; *grants* are as in `GRANT … TO`."""
         self._names.add(name)
         for server in self.servers if on is None else on:
             execute(server, f"CREATE USER '{name}'@'%' {how}")
@@ -52,7 +51,6 @@ class Accounts:
         )
 
     def change(self, client: Any, name: str, database: str) -> None:
-        """Send COM_CHANGE_USER, and prove the password."""
         plugin = b"mysql_native_password"
         client._execute_command(
             0x11, b"%b\0\0%b\0\x2d\x00%b\0" % (name.encode(), database.encode(), plugin)

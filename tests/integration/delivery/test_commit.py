@@ -20,13 +20,6 @@ def test_columns_come_before_any_row_and_a_committed_row_at_once(queue: Queue) -
     assert (ident, tenant, message.replace(" ", "")) == (1, 7, '{"a":1}')
 
 
-def test_a_row_written_before_a_stream_opened_is_sent_when_it_opens(queue: Queue) -> None:
-    producer = queue.create()
-    queue.stream().close()
-    insert_all(producer, (1, 4))
-    assert sorted(queue.stream().ids(2)) == [1, 4]
-
-
 def test_rows_of_a_transaction_come_when_it_commits_and_not_before(queue: Queue) -> None:
     queue.create()
     producer = queue.connect(autocommit=False)

@@ -25,17 +25,6 @@ def test_a_future_row_comes_at_its_moment_and_never_early(queue: Queue) -> None:
         assert time.time_ns() - moments.pop(ident) >= 0
 
 
-def test_time_functions_mean_nanoseconds(queue: Queue) -> None:
-    producer, stream = queue.create(), queue.stream()
-    before_ns = time.time_ns()
-    run(producer, "INSERT INTO my_message (id, time_next) VALUES (1, NOW())")
-    assert stream.next()[0] == 1
-    run(producer, "INSERT INTO my_message (id, time_next) VALUES (4, UNIX_TIMESTAMP() + 1)")
-    stream.nothing(max(0.0, before_ns / SECOND_NS // 1 + 0.9 - time.time()))
-    assert stream.next()[0] == 4
-    assert time.time_ns() >= before_ns // SECOND_NS * SECOND_NS + SECOND_NS
-
-
 def test_null_and_a_moment_before_1970_mean_now(queue: Queue) -> None:
     producer = queue.create(time_next="time_next BIGINT")
     insert(producer, 1)

@@ -159,11 +159,5 @@ def test_prepared_statements_mean_the_moment_of_their_execution(cluster, filled,
         for wrong in ("2026-11-22 15:00:00", 1795220485):
             with pytest.raises(driver.Error, match="which holds nanoseconds since 1970"):
                 cursor.execute("UPDATE my_message SET time_acked = %s WHERE id = 1", (wrong,))
-            with pytest.raises(driver.Error, match="which holds nanoseconds since 1970"):
-                cursor.execute("SELECT id FROM my_message WHERE time_next < %s", (wrong,))
-            with pytest.raises(driver.Error, match="which holds nanoseconds since 1970"):
-                cursor.execute(
-                    "INSERT INTO my_message (id, time_next) VALUES (%s, %s)", (30, wrong)
-                )
         cursor.execute("SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL")
         assert cursor.fetchall() == [(7,)]

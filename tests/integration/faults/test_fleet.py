@@ -24,6 +24,10 @@ pytestmark = [pytest.mark.db, pytest.mark.one_server]
 TEXTS = "message LONGTEXT"
 
 
+def change(member: RunningProxy, database: str, sql: str) -> None:
+    run(member.connect(database=database, autocommit=True), sql)
+
+
 def test_one_dispatches_and_the_other_takes_over(server, database, fleet, consume):
     execute(server, message_table(poller_interval=1), database=database)
     first, second = fleet()
@@ -81,8 +85,9 @@ def test_streams_and_commits_at_any_member_are_those_of_one_queue(
         (ident,) = stream.ids(1)
         assert stream.poll(0.05) is None, "its prefetch is full"
         came.append(ident)
-        run(
-            member.connect(database=database, autocommit=True),
+        change(
+            member,
+            database,
             f"UPDATE my_message SET time_acked = 1800000000000000005 WHERE id = {ident}",
         )
     assert sorted(came) == [1, 2, 3, 4, 5, 6]
@@ -149,10 +154,7 @@ def test_what_a_lost_members_clients_held_goes_to_others(server, database, fleet
     execute(server, table, database=database)
     first, second = fleet()
     lost = consume(second, database=database)
-    run(
-        first.connect(database=database, autocommit=True),
-        "INSERT INTO my_message (id) VALUES (1), (2)",
-    )
+    change(first, database, "INSERT INTO my_message (id) VALUES (1), (2)")
     assert sorted(lost.ids(2)) == [1, 2]
     second.kill()
     assert sorted(consume(first, database=database).ids(2)) == [1, 2]
@@ -222,8 +224,5 @@ def test_a_member_of_another_fleet_sends_nothing_says_why_and_takes_over_when_th
         assert at_shop.id not in {row[0] for row in cursor.fetchall()}
     assert shop.stop() == 0
     stock.wait_for_log(DISPATCHED)
-    run(
-        stock.connect(database=database, autocommit=True),
-        "INSERT INTO my_message (id) VALUES (2)",
-    )
+    change(stock, database, "INSERT INTO my_message (id) VALUES (2)")
     assert at_stock.ids(1) == [2]

@@ -126,7 +126,6 @@ class Team:
         return process.pid
 
     def wait_for_more(self) -> None:
-        """Return once one of them has begun a message."""
         seen = self._size()
         eventually(lambda: self._size() > seen, "messages flow", END_S)
 

@@ -93,19 +93,6 @@ def test_a_stream_ends_with_an_error_that_names_the_shard_when_the_grace_is_over
     assert value(stream.connection, "SELECT id FROM my_message WHERE id = 1") == LOW
 
 
-def test_a_stream_opens_while_one_shard_is_down_and_gets_its_rows_when_it_is_back(
-    start, breakable_servers, consume
-):
-    proxy = start()
-    producer = create(proxy)
-    insert(producer, LOW, HIGH)
-    breakable_servers[0].stop()
-    stream = consume(proxy, database="commerce")
-    assert stream.next()[0] == HIGH
-    breakable_servers[0].start()
-    assert stream.next()[0] == LOW
-
-
 def test_an_answer_with_an_end_gives_what_other_shards_have_while_one_is_down(
     start, breakable_servers
 ):

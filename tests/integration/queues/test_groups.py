@@ -32,7 +32,6 @@ def make(queue: Queue, **settings: Any) -> Any:
 
 
 def insert(client: Any, *messages: tuple[int, str | None, str | None]) -> None:
-    """Insert messages (id, batch, finishes) in one statement."""
     with client.cursor() as cursor:
         cursor.executemany(
             # All of them parameters, or the driver sends a statement for each message.

@@ -2,10 +2,10 @@
 
 import itertools
 
-import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
+from tests.fixtures.database_servers import root
 from tests.fixtures.streams import run
 
 
@@ -69,9 +69,7 @@ def told(connection, sql, *, table="job", is_known):
 @pytest.mark.parametrize("found_rows", [0, CLIENT.FOUND_ROWS])
 def test_an_insert_id_is_that_of_a_row_as_with_auto_increment(cluster, keyspace, found_rows):
     options = {"autocommit": True, "client_flag": found_rows}
-    single = pymysql.connect(
-        host="127.0.0.1", port=cluster.servers[0].port, user="root", database=cluster.databases["plain"], **options
-    )  # fmt: skip
+    single = root(cluster.servers[0], database=cluster.databases["plain"], **options)
     through = cluster.proxy.connect(database=keyspace, **options)
     run(single, "DROP TABLE IF EXISTS counted")
     run(single, TABLE)

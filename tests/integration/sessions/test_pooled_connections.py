@@ -5,7 +5,6 @@ from typing import Any
 import pymysql
 import pytest
 
-from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import eventually, run, value
@@ -85,31 +84,3 @@ def test_a_change_past_the_proxy_is_noticed(proxy, server, breakable_database):
     for limit, is_taken in ((LOW_BYTES, False), (before, True)):
         execute(server, f"SET GLOBAL max_allowed_packet = {limit}")
         eventually(lambda: takes() is is_taken)  # noqa: B023
-
-
-def test_nobody_finds_another_sessions_role(proxy, server, breakable_database, family):
-    role = f"role_{breakable_database[-12:]}"
-    execute(server, f"CREATE ROLE {role}")
-    execute(
-        server,
-        f"GRANT {role} TO CURRENT_USER()"
-        if family is Family.MYSQL
-        else f"GRANT {role} TO root@localhost",
-    )
-    admin = proxy.connect(database=breakable_database, autocommit=True)
-    execute(
-        server,
-        f"CREATE PROCEDURE {breakable_database}.takes() SQL SECURITY INVOKER SET ROLE {role}",
-    )
-    default = value(admin, "SELECT CURRENT_ROLE()")
-    try:
-        for _ in range(3):
-            client = proxy.connect(database=breakable_database, autocommit=True)
-            run(client, "CALL takes()")
-            client.close()
-            for _ in range(4):
-                other = proxy.connect(database=breakable_database, autocommit=True)
-                assert value(other, "SELECT CURRENT_ROLE()") == default
-                other.close()
-    finally:
-        execute(server, f"DROP ROLE {role}")

@@ -50,7 +50,6 @@ def operated(running: Operated, request: pytest.FixtureRequest) -> Iterator[Oper
 
 @pytest.fixture
 def alone(mariadb: DatabaseServer) -> Iterator[str]:
-    """The configuration of a proxy of the test's own; a server that is not for breaking is behind it."""
     for database in fresh_database(mariadb):
         yield alone_before(mariadb, database)
 

@@ -28,8 +28,6 @@ RULES = {
 
 
 class Operated:
-    """A running proxy with `[admin]`."""
-
     def __init__(self, proxy: RunningProxy) -> None:
         self.proxy = proxy
         (self.address,) = re.findall(r"(https?://127\.0\.0\.1:\d+)/metrics", proxy.log())
