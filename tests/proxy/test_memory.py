@@ -16,30 +16,12 @@ def test_what_is_too_much_is_refused_and_a_connection_but_no_user_may_be_given_s
     memory.change(-100)
     memory.belong_to(users_memory(lambda: 150, UserMemoryExceeded)("app"))
     memory.change(120, slack_bytes=100)
-    with pytest.raises(UserMemoryExceeded):
+    with pytest.raises(UserMemoryExceeded, match="'app' has exceeded the 'user_mem") as refused:
         memory.change(40, slack_bytes=100)
+    assert refused.value.wire_code() == (1226, "42000")
     with pytest.raises(ConnectionMemoryExceeded):
         memory.change(1)
     assert memory.used_bytes == 120
-
-
-def test_the_connections_of_one_user_share_a_budget_of_their_own():
-    memory_of = users_memory(lambda: 150, UserMemoryExceeded)
-    first, second, other = (Memory(lambda: 100, ConnectionMemoryExceeded) for _ in range(3))
-    first.belong_to(memory_of("app"))
-    second.belong_to(memory_of("app"))
-    other.belong_to(memory_of("batch"))
-    first.change(100)
-    with pytest.raises(
-        UserMemoryExceeded, match="'app' has exceeded the 'user_memory'"
-    ) as caught:
-        second.change(60)
-    assert caught.value.wire_code() == (1226, "42000")
-    assert second.used_bytes == 0
-    other.change(60)
-    first.belong_to(None)
-    second.change(60)
-    assert memory_of("app").used_bytes == 60
 
 
 @given(

@@ -14,18 +14,10 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.wire.commands import query
 from tests.cases import cases
 from tests.proxy.fake_answers import HangUp, Rows, Silence, until
-from tests.proxy.rigs import SessionRig
 from tests.sqlparse_ext.facts import shape
 
 
 BIG = Rows(("a",), ((b"x" * 1_000_000,),) * 16)
-
-
-async def test_the_wait_for_a_shard_has_an_end(server, shard):
-    session = SessionRig(shard, failover_buffer_s=0.05)
-    server.stop()
-    with pytest.raises(BackendUnavailable, match="nothing was executed there"):
-        await session.run("SELECT 1")
 
 
 async def test_a_write_whose_bytes_have_left_is_never_sent_twice(server, shard, session):

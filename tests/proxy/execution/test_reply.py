@@ -6,14 +6,13 @@ from streamfrom.proxy import fairness
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.errors import UnknownDatabase
 from streamfrom.proxy.execution.reply import Reply
-from streamfrom.proxy.execution.session_state import SessionState, Transaction
+from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.wire.framing import Framer, frame, frames
 from streamfrom.proxy.wire.prepare_response import PARAMETER
 from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
     column_definition,
     parse_err,
-    parse_ok,
 )
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.rigs import RecordingLink
@@ -98,16 +97,3 @@ async def test_many_definitions_are_framed_while_others_have_their_turns(monkeyp
     assert parameters == [parameter] * 65_535
     assert len(turns) > 30
     assert set(turns) == {b""}, "an error in the middle of it would have no place"
-
-
-@pytest.mark.parametrize("capabilities", [MODERN, OLD])
-def test_rows_that_were_updated_are_told_as_a_server_tells_them(capabilities):
-    scene, other = Scene(capabilities), Scene(capabilities)
-    for each in (scene, other):
-        each.state.transaction = Transaction(b"BEGIN")
-    for rows in (1, 300):
-        scene.reply.updated(rows)
-        info = f"Rows matched: {rows}  Changed: {rows}  Warnings: 0".encode()
-        other.reply.ok(affected_rows=rows, info=info)
-    assert scene.link.written == other.link.written
-    assert [parse_ok(packet).affected_rows for packet in scene.packets()] == [1, 300]

@@ -227,10 +227,3 @@ async def test_a_long_statement_is_not_sent_on_the_shared_connection(server, com
 async def test_query_attributes_keep_a_read_off_the_shared_connection(server, company, reader):
     reader.session.state.attributes = (("name", "value"),)
     await reader.read_apart()
-
-
-async def test_a_session_with_other_variables_is_not_on_the_shared_connection(
-    server, company, reader
-):
-    await reader.session.run("SET sql_mode = 'ANSI'")
-    await reader.read_apart()

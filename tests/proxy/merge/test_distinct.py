@@ -12,13 +12,6 @@ def key(*values):
     return tuple(NULL if value is None else (1, value) for value in values)
 
 
-def test_a_value_that_comes_again_behind_others_is_not_new_until_the_next_group():
-    distinct = Distinct(1, [(0,), (1,)], memory_bytes=10_000)
-    assert distinct.news(key(1, 5, "x"), None)[1]
-    assert not distinct.news(key(1, 6, "x"), key(1, 5, "x"))[1]
-    assert distinct.news(key(2, 6, "x"), None)[1]
-
-
 def test_what_is_remembered_of_a_group_is_bounded():
     distinct = Distinct(1, [(0,), (1,)], memory_bytes=1000)
     for group in range(20):

@@ -121,18 +121,3 @@ def test_a_far_limit_keeps_no_more_groups_than_it_reaches_while_it_sorts_in_bite
     rows = answer(found, [(n, n, n * 37 % 1000) for n in range(1000)])
     best = sorted(range(1000), key=[-(n * 37 % 1000) for n in range(1000)].__getitem__)[5:55]
     assert rows == [(str(n), str(n * 37 % 1000)) for n in best]
-
-
-def test_no_take_sorts_or_gives_more_than_a_bite():
-    found = merge(1)
-    found.sort_by_value(1, NUMBER.decoder(), descending=False)
-    found.feed(0, [b"\x05%05d" * 3 % (n, n, 99_999 - n) for n in range(2000)])
-    found.end(0)
-    sizes, rows = [], []
-    while not found.is_complete:
-        taken = found.next_rows()
-        sizes.append(len(taken))
-        rows += taken
-    assert max(sizes) <= group_merge.BITE_GROUPS
-    assert rows == sorted(rows, key=lambda row: row[-5:])
-    assert len(rows) == 2000
