@@ -6,10 +6,7 @@ from streamfrom.engine.fleet.election import (
     LOOK_NS,
     PING_NS,
     RETRY_FIRST_NS,
-    RETRY_LAST_NS,
-    ROUND_S,
     SECOND_NS,
-    SILENCE_S,
     AcquireLock,
     Answered,
     BeginDispatch,
@@ -66,33 +63,6 @@ def dispatcher(term=7):
     return election
 
 
-def test_a_member_that_is_alone_dispatches_without_a_wait():
-    election = dispatcher()
-    assert election.role is ElectionRole.DISPATCHER
-    assert election.term == 7
-    assert election.may_send(NOW_NS)
-
-
-def test_a_lock_that_is_taken_is_waited_for_in_rounds():
-    election = candidate()
-    assert election.handle(LockNotGranted(1), NOW_NS) == [LookAround(), AcquireLock(1, ROUND_S)]
-    assert election.role is ElectionRole.CANDIDATE
-    assert not election.may_send(NOW_NS)
-    assert election.handle(LockGranted(1, LockHold.BOTH), NOW_NS + 4 * SECOND_NS) == [
-        WriteTerm(1)
-    ]
-
-
-def test_a_round_without_an_answer_ends_with_the_connection():
-    election = candidate()
-    election.handle(LockNotGranted(1), NOW_NS)
-    end_ns = NOW_NS + ROUND_S * SECOND_NS + ANSWER_NS
-    assert election.wake_ns() == end_ns
-    assert election.handle(Elapsed(), end_ns - 1) == []
-    assert election.handle(Elapsed(), end_ns) == [Disconnect(1)]
-    assert election.role is ElectionRole.FOLLOWER
-
-
 def test_the_dispatcher_pings_and_each_answer_is_a_proof_from_its_question_on():
     election, asked_ns, looks = dispatcher(), NOW_NS, 0
     for _ in range(2 * LOOK_NS // PING_NS):
@@ -105,35 +75,6 @@ def test_the_dispatcher_pings_and_each_answer_is_a_proof_from_its_question_on():
         assert election.may_send(asked_ns + LEASE_NS - 1)
         assert not election.may_send(asked_ns + LEASE_NS)
     assert looks == 2
-
-
-def test_answers_to_its_own_work_spare_the_ping():
-    election = dispatcher()
-    asked_ns = NOW_NS + PING_NS - 1
-    assert election.handle(Answered(1, asked_ns), asked_ns + 1000) == []
-    assert election.handle(Elapsed(), NOW_NS + PING_NS) == []
-    assert election.wake_ns() == asked_ns + PING_NS
-
-
-def test_a_dispatcher_that_is_cut_off_withholds_before_the_server_frees_its_lock():
-    election = dispatcher()
-    assert LEASE_NS < SILENCE_S * SECOND_NS
-    assert election.handle(Elapsed(), NOW_NS + PING_NS) == [Ping(1)]
-    assert election.wake_ns() == NOW_NS + LEASE_NS
-    (withhold,) = election.handle(Elapsed(), NOW_NS + LEASE_NS)
-    assert withhold == Withhold("no answer of the server within 2 s")
-    assert election.role is ElectionRole.DISPATCHER, "it is in jeopardy, and keeps its place"
-
-
-def test_one_in_jeopardy_for_long_follows_again():
-    election = dispatcher()
-    election.handle(Elapsed(), NOW_NS + PING_NS)
-    election.handle(Elapsed(), NOW_NS + LEASE_NS)
-    assert election.handle(Elapsed(), NOW_NS + PING_NS + ANSWER_NS) == [Disconnect(1)]
-    assert (election.role, election.term) == (ElectionRole.FOLLOWER, 0)
-    again_ns = NOW_NS + PING_NS + ANSWER_NS + RETRY_FIRST_NS
-    assert election.wake_ns() == again_ns
-    assert election.handle(Elapsed(), again_ns) == [Connect(2)]
 
 
 @pytest.mark.parametrize(
@@ -167,32 +108,6 @@ def test_what_an_earlier_connection_says_counts_no_more():
         assert election.role is ElectionRole.FOLLOWER
 
 
-def test_connecting_is_tried_again_after_growing_pauses_and_for_ever():
-    election, now_ns, pauses = Election(), NOW_NS, []
-    for number in range(1, 40):
-        assert election.handle(Elapsed(), now_ns) == [Connect(number)]
-        assert election.handle(ConnectionLost(number, "refused"), now_ns) == [
-            Disconnect(number)
-        ]
-        again_ns = election.wake_ns()
-        assert again_ns is not None
-        pauses.append(again_ns - now_ns)
-        now_ns = again_ns
-    assert pauses[:3] == [RETRY_FIRST_NS, 2 * RETRY_FIRST_NS, 4 * RETRY_FIRST_NS]
-    assert max(pauses) == pauses[-1] == RETRY_LAST_NS
-
-
-def test_a_server_that_answers_ends_the_growing():
-    election = started()
-    for number in (1, 2, 3):
-        election.handle(ConnectionLost(number, "refused"), NOW_NS)
-        election.handle(Elapsed(), election.wake_ns())
-    election.handle(Connected(4), NOW_NS)
-    election.handle(LockNotGranted(4), NOW_NS)
-    election.handle(ConnectionLost(4, "gone"), NOW_NS)
-    assert election.wake_ns() == NOW_NS + RETRY_FIRST_NS
-
-
 def test_a_connection_that_does_not_open_is_given_up():
     election = started()
     assert election.handle(Elapsed(), NOW_NS + ANSWER_NS) == [Disconnect(1)]
@@ -224,14 +139,6 @@ def test_one_that_leaves_withholds_and_keeps_the_lock_until_all_is_done():
     assert election.handle(Drained(), NOW_NS + PING_NS + 1) == [Disconnect(1)]
     assert election.wake_ns() is None
     assert election.handle(Elapsed(), NOW_NS + 10**12) == []
-
-
-@pytest.mark.parametrize("made", [started, candidate, elect])
-def test_one_that_dispatches_nothing_leaves_at_once(made):
-    election = made()
-    assert election.handle(Resign(), NOW_NS) == [Disconnect(1)]
-    assert election.wake_ns() is None
-    assert election.handle(Drained(), NOW_NS) == []
 
 
 @pytest.mark.parametrize("hold", [LockHold.PLAIN, LockHold.SECRET])

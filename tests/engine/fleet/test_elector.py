@@ -7,7 +7,7 @@ import pytest
 
 from streamfrom.engine.errors import StoreError, TableGone
 from streamfrom.engine.fleet.directory import Member, MemberDifferences, Stranger
-from streamfrom.engine.fleet.election import LEASE_NS, ROUND_S
+from streamfrom.engine.fleet.election import LEASE_NS
 from streamfrom.engine.fleet.elector import Elector
 from streamfrom.engine.fleet.lock_connection import acquire
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
@@ -105,21 +105,6 @@ async def test_who_does_not_dispatch_may_not_write():
 
 
 @running
-async def test_who_waits_knows_that_another_dispatches_and_who_dispatches_does_not():
-    server = FakeShard()
-    first, second = Part(server, "a"), Part(server, "b")
-    assert [part.elector.is_another_dispatching for part in (first, second)] == [False, False]
-    await asyncio.sleep(0.1)
-    (dispatcher,) = [part for part in (first, second) if part.elector.may_send()]
-    (other,) = {first, second} - {dispatcher}
-    known = [part.elector.is_another_dispatching for part in (dispatcher, other)]
-    await dispatcher.elector.stop()
-    await asyncio.sleep(0.1)
-    known.append(other.elector.is_another_dispatching)
-    assert known == [False, True, False]
-
-
-@running
 async def test_who_waits_for_a_stranger_knows_nobody_that_asks():
     server = FakeShard()
     stranger = await server.open(Network())
@@ -156,18 +141,6 @@ async def test_who_waits_for_a_server_that_has_vanished_connects_anew_once_that_
     assert other.elector.session not in {None, before}
     assert dispatcher.elector.may_send()
     assert other.elector.is_another_dispatching
-
-
-@running
-async def test_a_row_that_somebody_has_deleted_is_written_again_with_its_term():
-    server = FakeShard()
-    dispatcher, other = await elected(server)
-    before = dict(server.rows)
-    server.rows.clear()
-    await asyncio.sleep(2 * ROUND_S + 1)
-    assert server.rows == before
-    for each in (dispatcher, other):
-        assert each.elector.directory.dispatcher == dispatcher.elector.directory.own
 
 
 @running

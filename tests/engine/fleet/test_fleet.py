@@ -8,19 +8,6 @@ from tests.virtual_loop import running
 
 
 @running
-async def test_an_ack_at_another_member_gives_room_back():
-    async with Members() as fleet:
-        client = fleet.attach(1, Client(prefetch=1))
-        await asyncio.sleep(0.1)
-        fleet.insert(1, 2, via=0)
-        await asyncio.sleep(0.1)
-        assert client.payloads == [b"1"]
-        fleet.ack(1, via=1)
-        await asyncio.sleep(0.1)
-        assert client.payloads == [b"1", b"2"]
-
-
-@running
 async def test_what_a_client_held_is_due_again_soon_after_it_has_left():
     async with Members(comment=f"{COMMENT},vt_release_after=2") as fleet:
         client = fleet.attach(1, Client())
@@ -51,25 +38,6 @@ async def test_a_stream_survives_a_broken_way_and_ends_after_the_grace_with_the_
         await asyncio.sleep(3)
         (error,) = client.ended
         assert "m0:1: connection timed out" in str(error)
-
-
-@running
-async def test_a_stream_over_two_dispatchers_gets_messages_of_both():
-    async with Members(1, shards=("-80", "80-")) as fleet:
-        await fleet.start(1)
-        await asyncio.sleep(1)
-        fleet.servers["80-"].end(next(iter(fleet.servers["80-"].locks.values())))
-        await asyncio.sleep(1)
-        dispatched = [
-            [each.may_send("ks", shard) for each in fleet.fleets] for shard in fleet.shards
-        ]
-        client = fleet.attach(1, Client())
-        await asyncio.sleep(1)
-        fleet.insert(1, via=0, shard="-80")
-        fleet.insert(2, via=0, shard="80-")
-        await asyncio.sleep(0.1)
-        assert dispatched == [[True, False], [False, True]]
-        assert client.payloads == [b"1", b"2"]
 
 
 @running

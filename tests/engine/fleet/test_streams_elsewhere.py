@@ -31,7 +31,7 @@ from streamfrom.engine.fleet.streams_elsewhere import (
 )
 from streamfrom.engine.messaging.dispatch.events import AckedUnnamed, Changed
 from streamfrom.engine.messaging.streams.attached_receiver import UNLIMITED
-from streamfrom.engine.messaging.table.message import AUTO, ClientReceiver, PeerRow
+from streamfrom.engine.messaging.table.message import AUTO, ClientReceiver
 from streamfrom.engine.messaging.table.message_table import MessageTable, load
 from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE
 from tests.engine.fleet.members import Client
@@ -199,19 +199,6 @@ async def test_a_stream_that_wants_no_prefetch_or_has_an_end_has_no_shares():
     ((_, link),) = rig.links
     shares = [message.share for message in link.sent if isinstance(message, OpenStream)]
     assert shares == [None, None]
-
-
-@running
-async def test_it_is_served_once_the_dispatcher_says_so():
-    rig = Rig()
-    rig.streams.dispatched_by("ks", "0", member("m1"))
-    client = rig.open()
-    ((_, link),) = rig.links
-    assert not rig.said
-    link.hearer.heard(RowsSent(1, 0, ()))
-    link.hearer.heard(RowsSent(1, 0, (b"x",)))
-    assert rig.said == [("served", "0")]
-    assert client.rows == [PeerRow(b"x", 1)]
 
 
 @running
