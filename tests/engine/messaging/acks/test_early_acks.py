@@ -1,10 +1,14 @@
+import pytest
+
 from streamfrom.engine.messaging.acks.early_acks import (
     FAILED_FIRST_NS,
     FAILED_LAST_NS,
     GATHER_NS,
     UNWRITTEN_MAX,
+    WRITTEN_AT_ONCE,
     EarlyAcks,
 )
+from streamfrom.engine.messaging.table.message import FOREVER_NS
 
 
 ACKED_NS = 77
@@ -20,6 +24,38 @@ def acked(*numbers):
     return acks
 
 
+def test_acks_are_gathered_for_some_milliseconds():
+    acks = acked(1, 2)
+    acks.add(ids(3), ACKED_NS + 1, GATHER_NS - 1)
+    assert acks.next_ns() == GATHER_NS
+    assert acks.next_write(GATHER_NS - 1) == ()
+    assert acks.next_write(GATHER_NS) == (
+        (b"1", ACKED_NS),
+        (b"2", ACKED_NS),
+        (b"3", ACKED_NS + 1),
+    )
+    assert acks.next_write(GATHER_NS) == (), "one statement at a time"
+    assert acks.next_ns() == FOREVER_NS
+    assert b"3" in acks
+    assert acks.written((), 2 * GATHER_NS) == tuple(ids(1, 2, 3))
+    assert (len(acks), b"3" in acks, acks.next_ns()) == (0, False, FOREVER_NS)
+
+
+def test_what_came_during_a_writing_follows_it():
+    acks = acked(1)
+    acks.next_write(GATHER_NS)
+    acks.add(ids(2), ACKED_NS, GATHER_NS + 1)
+    acks.written((), 3 * GATHER_NS)
+    assert acks.next_write(3 * GATHER_NS) == ((b"2", ACKED_NS),)
+
+
+def test_one_transaction_has_so_many_and_the_next_begins_at_once():
+    acks = acked(*range(WRITTEN_AT_ONCE + 1))
+    assert len(acks.next_write(GATHER_NS)) == WRITTEN_AT_ONCE
+    acks.written((), GATHER_NS + 1)
+    assert acks.next_write(GATHER_NS + 1) == ((b"%d" % WRITTEN_AT_ONCE, ACKED_NS),)
+
+
 def test_a_writing_that_failed_is_repeated_and_until_then_no_ack_is_taken():
     acks = acked(1)
     now_ns, pause_ns = GATHER_NS, FAILED_FIRST_NS
@@ -32,6 +68,20 @@ def test_a_writing_that_failed_is_repeated_and_until_then_no_ack_is_taken():
     acks.next_write(now_ns)
     assert acks.written((), now_ns) == (b"1",)
     assert acks.takes_more
+
+
+@pytest.mark.parametrize("is_locked", [False, True])
+def test_whoever_needs_the_rows_need_not_wait(is_locked):
+    acks = acked(1)
+    if is_locked:
+        acks.next_write(GATHER_NS)
+        acks.written(ids(1), GATHER_NS)
+    acks.hurry()
+    assert acks.next_write(GATHER_NS) == ((b"1", ACKED_NS),)
+    acks.hurry()
+    acks.written((), GATHER_NS)
+    acks.hurry()
+    assert acks.next_ns() == FOREVER_NS
 
 
 def test_a_server_that_does_not_keep_up_is_waited_for():

@@ -2,24 +2,32 @@
 
 from streamfrom.engine.messaging.dispatch.events import (
     Acked,
+    AckedUnnamed,
     Attached,
+    Changed,
+    Claim,
     Detached,
     Left,
+    ReceiverReady,
     Reconfigured,
+    ReportStanding,
 )
 from streamfrom.engine.messaging.dispatch.receivers import COMPARED_MAX
 from streamfrom.engine.messaging.gates.in_flight_limit import STANDING_NS
 from streamfrom.engine.messaging.leases.lease_reads import Look
 from streamfrom.engine.messaging.leases.returns import Shorten
+from streamfrom.engine.messaging.queue.poll import Poll
 from streamfrom.engine.messaging.streams.attached_receiver import GATHER_NS
-from streamfrom.engine.messaging.table.message import Shortenings
-from tests.engine.messaging.job_ends import look_failed, looked, polled, shortened
+from streamfrom.engine.messaging.table.message import ClaimResult, Shortenings
+from tests.engine.messaging.job_ends import claim_done, look_failed, looked, polled, shortened
 from tests.engine.messaging.table_rig import (
     EMPTY,
     SECOND_NS,
     START_NS,
     WAIT_NS,
     TableRig,
+    claimed,
+    delivered,
     table,
 )
 
@@ -37,6 +45,14 @@ class Rig(TableRig):
         return self.run(self.post(Acked("0", tuple(b"%d" % one for one in ids))))
 
 
+def test_it_gets_its_prefetch_and_more_for_each_ack():
+    rig = Rig(batch=10).joined(1, prefetch=3)
+    assert rig.run(rig.due(*range(8))) == {1: [0, 1, 2]}
+    assert rig.acked(7, 99) == {}  # of nobody: one that waits, and one that is not there
+    assert rig.acked(0, 1) == {1: [3, 4]}
+    assert rig.acked(1) == {}  # once only
+
+
 def test_the_table_says_the_limit_for_who_has_none_and_may_change_it():
     rig = Rig(batch=50, cache=1000).attach(1)
     assert len(rig.run(rig.due(*range(300)))[1]) == 100
@@ -45,6 +61,16 @@ def test_the_table_says_the_limit_for_who_has_none_and_may_change_it():
     rig.post(polled("0", EMPTY))
     assert rig.run(rig.post(Reconfigured(table(batch=10, cache=1000)))) == {}
     assert rig.acked(*range(50)) == {}
+
+
+def test_a_lease_that_ends_gives_room_back():
+    rig = Rig().joined(1, prefetch=2)
+    rig.run(rig.due(1, 2))
+    assert rig.wake_s() == 25, "what would end soon is looked at before"
+    rig.run(rig.due(3))
+    assert rig.run(rig.later(29)) == {}
+    rig.post(look_failed("0"))
+    assert rig.run(rig.later(1)) == {1: [3, 1]}
 
 
 def test_acks_one_by_one_gather_to_a_batch_but_a_lone_message_goes_at_once():
@@ -61,6 +87,31 @@ def test_acks_one_by_one_gather_to_a_batch_but_a_lone_message_goes_at_once():
     rig.run(rig.due(*range(100)))
     assert rig.acked(1) == {}
     assert rig.run(rig.due(500)) == {1: [500]}
+
+
+def test_a_reschedule_is_looked_at_and_gives_room_or_holds_on():
+    rig = Rig().joined(1, prefetch=2)
+    rig.run(rig.due(1, 2, 3, 4))
+    heartbeat = Changed("0", (b"2", b"4"), by_heartbeat=True)
+    (look,) = (a for a in rig.post(heartbeat) if isinstance(a, Look))
+    assert look.ids == (b"2",)
+    later_ns = rig.now_ns + 90 * SECOND_NS
+    assert claimed(rig.post(looked("0", {b"2": later_ns}))) == []
+    assert rig.run(rig.later(30)) == {1: [3]}  # only the lease of 1 has ended
+
+    rig.post(Changed("0", (b"2",)))
+    assert rig.run(rig.post(looked("0", {b"2": 0}))) == {1: [4]}
+    rig.due(5)
+    rig.post(Changed("0", (b"4",)))
+    assert rig.run(rig.post(looked("0", {b"4": later_ns}))) == {1: [5]}, "not before then"
+
+
+def test_acks_whose_ids_nobody_can_read_are_looked_at():
+    rig = Rig().joined(1, prefetch=2)
+    rig.run(rig.due(1, 2, 3))
+    (look,) = (a for a in rig.post(AckedUnnamed("0")) if isinstance(a, Look))
+    assert look.ids == (b"1", b"2")
+    assert rig.run(rig.post(looked("0", {b"2": rig.now_ns + 30 * SECOND_NS}))) == {1: [3]}
 
 
 def test_a_lone_message_is_not_compared_with_every_idle_stream():
@@ -92,6 +143,22 @@ def test_what_is_left_is_made_due_soon_and_tried_again_where_it_was_locked():
     rig.acked(1, 2, 3)
 
 
+def test_one_that_stands_still_is_told_once_until_it_acts():
+    rig = Rig(cache=1000).joined(1, prefetch=2)
+    rig.run(rig.due(1, 2, 3))
+    since_ns = rig.now_ns
+    actions = rig.later(30)
+    told = [a for a in actions if isinstance(a, ReportStanding)]
+    assert told == [ReportStanding(1, 2, since_ns)]
+    rig.run(actions)
+    actions = rig.later(30)
+    assert not [a for a in actions if isinstance(a, ReportStanding)]
+    rig.run(actions)
+    rig.acked(1, 2, 3)
+    rig.run(rig.due(5, 6))
+    assert [a for a in rig.later(30) if isinstance(a, ReportStanding)]
+
+
 def test_who_stands_full_while_messages_wait_is_looked_at_for_acks_that_nobody_tells():
     rig = Rig(batch=10).joined(1, prefetch=2)
     rig.run(rig.due(*range(4)))
@@ -109,3 +176,23 @@ def test_who_stands_full_while_messages_wait_is_looked_at_for_acks_that_nobody_t
     assert rig.acked(1, 2) == {1: [3]}
     # Nothing waits any more.
     assert rig.later(10 * STANDING_NS / SECOND_NS) == []
+
+
+def test_an_id_whose_row_is_gone_is_new_when_it_is_inserted_again():
+    rig = Rig().joined(1, prefetch=2)
+
+    def sent(actions):
+        (claim,) = [action for action in actions if isinstance(action, Claim)]
+        row = rig.row(0)._replace(is_written=False)
+        got = delivered(rig.post(claim_done(claim.number, "0", ClaimResult((row,)))))
+        rig.post(ReceiverReady(1))
+        return got
+
+    assert sent(rig.due(0)) == {1: [0]}
+    assert Look("0", (b"0",)) in rig.post(AckedUnnamed("0"))
+    assert claimed(rig.post(looked("0", {}))) == []
+    assert sent(rig.due(0)) == {1: [0]}
+    rig.post(AckedUnnamed("0"))
+    # Between a look and its answer it may be the row of before: a poll finds out.
+    assert claimed(rig.due(0)) == []
+    assert any(isinstance(action, Poll) for action in rig.post(looked("0", {})))

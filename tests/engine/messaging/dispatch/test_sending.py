@@ -3,23 +3,32 @@
 import pytest
 
 from streamfrom.engine.messaging.dispatch.events import (
+    Acked,
+    Changed,
     Claim,
+    Deliver,
     Detached,
     JobDone,
     LeasesWanted,
     Left,
     ReceiverReady,
 )
+from streamfrom.engine.messaging.leases.lease_reads import Look
 from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
 from streamfrom.engine.messaging.leases.returns import Release, Shorten
 from streamfrom.engine.messaging.leases.unwritten_leases import AGAIN_NS
-from streamfrom.engine.messaging.queue.poll import Poll
+from streamfrom.engine.messaging.queue.poll import Poll, PollResult
 from streamfrom.engine.messaging.table.message import ClaimResult, LeaseWrites
 from tests.engine.messaging.job_ends import (
     claim_done,
+    claim_failed,
+    polled,
     release_failed,
+    released,
 )
+from tests.engine.messaging.queue.test_shard_queue import tier
 from tests.engine.messaging.table_rig import (
+    EMPTY,
     SECOND_NS,
     START_NS,
     WAIT_NS,
@@ -28,6 +37,40 @@ from tests.engine.messaging.table_rig import (
     delivered,
     only,
 )
+
+
+def test_m7_a_receiver_that_leaves_while_its_claim_runs_leaves_its_rows_to_another():
+    bench = TableRig().attach(1, 2)
+    claim = only(bench.due(1), Claim)
+    bench.post(Detached(1))
+    assert delivered(bench.won(claim)) == {2: [1]}
+
+
+def test_m7_without_another_the_rows_are_released_and_due_again_at_once():
+    bench = TableRig().attach(1)
+    claim = only(bench.due(1, 2), Claim)
+    bench.post(Detached(1))
+    release = only(bench.won(claim), Release)
+    assert [row.id for row in release.rows] == [b"1", b"2"]
+    bench.attach(3)
+    actions = bench.post(released(release.number, "0", release.rows))
+    assert claimed(actions) == [[1, 2]]
+
+
+def test_m7_another_projection_is_no_other_receiver():
+    bench = TableRig().attach(1, columns=("id",)).attach(2, columns=("message",))
+    claim = only(bench.due(1), Claim)
+    bench.post(Detached(1))
+    only(bench.won(claim), Release)
+
+
+def test_m8_rows_that_never_reached_the_socket_are_released():
+    bench = TableRig().attach(1, 2)
+    deliver = only(bench.won(only(bench.due(1, 2, 3, 4), Claim))[:1], Deliver)
+    release = only(bench.post(Detached(1, deliver.rows[1:])), Release)
+    assert [row.id for row in release.rows] == [b"2"]
+    bench.post(ReceiverReady(2))
+    assert claimed(bench.post(released(release.number, "0", release.rows))) == [[2]]
 
 
 def test_a_release_that_fails_leaves_the_row_to_its_timer():
@@ -51,11 +94,50 @@ def test_a_row_that_was_locked_is_tried_again_after_pauses_that_double():
     assert delivered(bench.won(claim)) == {1: [1]}
 
 
+def test_a_poll_that_lands_after_a_row_was_passed_over_does_not_hide_it():
+    """The poll had read before the row was committed: it was sent when the next poll found it."""
+    bench = TableRig().attach(1)
+    poll = only(bench.later(bench.wake_s()), Poll)
+    claim = only(bench.due(1), Claim)
+    bench.passed_over(claim, **{"1": 0})
+    assert bench.post(polled(poll.shard, EMPTY)) == []
+    assert delivered(bench.won(only(bench.later(0.001), Claim))) == {1: [1]}
+
+
 def test_a_row_that_is_locked_and_then_acked_past_the_proxy_is_forgotten():
     bench = TableRig().attach(1)
     bench.passed_over(only(bench.due(1), Claim), **{"1": 0})
     bench.passed_over(only(bench.later(0.001), Claim))
     assert bench.state.waiting == 0
+
+
+def test_a_row_acked_while_its_claim_ran_is_not_sent():
+    bench = TableRig().attach(1)
+    claim = only(bench.due(1, 2), Claim)
+    bench.post(Acked("0", (b"1",)))
+    assert delivered(bench.won(claim)) == {1: [2]}
+    assert bench.state.waiting == 1, "the other one, until it is due again"
+
+
+def test_a_row_rescheduled_while_its_claim_ran_is_sent_and_looked_up():
+    bench = TableRig().attach(1)
+    claim = only(bench.due(1), Claim)
+    only(bench.post(Changed("0", (b"1",))), Poll)
+    actions = bench.won(claim)
+    assert delivered(actions) == {1: [1]}
+    assert actions[1:] == [Look("0", (b"1",))], "it may be due later than its claim wrote"
+
+
+def test_news_of_a_row_that_a_poll_saw_before_sends_it_once():
+    bench = TableRig(more=",vt_lease=lazy").attach(1)
+    claim = only(bench.due(1), Claim)
+    assert claimed(bench.due(1)) == [], "its claim is under way"
+    lazy = bench.row(1)._replace(is_written=False)
+    actions = bench.post(claim_done(claim.number, "0", ClaimResult((lazy,))))
+    assert delivered(actions) == {1: [1]}
+    bench.post(ReceiverReady(1))
+    assert claimed(bench.due(1)) == [], "its row does not show that it was sent"
+    assert claimed(bench.later(30)) == [[1]], "its lease is over"
 
 
 def test_a_claim_in_order_knows_what_was_sent_though_its_lease_is_written_meanwhile():
@@ -75,12 +157,31 @@ def test_a_claim_in_order_knows_what_was_sent_though_its_lease_is_written_meanwh
     assert not only(bench.due(3), Claim).unwritten
 
 
+def test_a_row_that_was_deleted_and_inserted_anew_while_its_claim_ran_is_sent():
+    bench = TableRig().attach(1, 2)
+    claim = only(bench.due(1), Claim)
+    bench.post(Acked("0", (b"1",)))
+    bench.due(1)
+    assert claimed(bench.passed_over(claim)) == [[1]]
+
+
 def test_a_row_won_under_another_spelling_is_sent_and_looked_up():
     bench = TableRig().attach(1)
     claim = only(bench.due(1), Claim)
     actions = bench.won(claim, 77)
     assert delivered(actions) == {1: [77]}
     assert isinstance(actions[-1], Poll)
+
+
+def test_rows_that_a_failed_claim_had_won_wait_for_the_moment_that_it_wrote():
+    """Its retry took them before the poll came back, so the poll's answer was not used."""
+    bench = TableRig().attach(1)
+    claim = only(bench.due(1), Claim)
+    poll = only(bench.post(claim_failed(claim.number, "0", "gone")), Poll)
+    retry = only(bench.later(0.05), Claim)
+    bench.post(polled(poll.shard, PollResult((tier(timed=[START_NS + WAIT_NS]),))))
+    bench.passed_over(retry, **{"1": START_NS + WAIT_NS})
+    assert bench.wake_s() == 30 - 0.05
 
 
 def test_a_consumer_has_its_wait_from_the_delivery_on_however_long_the_claim_takes():

@@ -35,6 +35,22 @@ def test_a_lease_ends_once_by_an_ack_or_by_its_time():
     assert len(leases) == 1
 
 
+def test_a_message_that_is_sent_again_is_held_by_the_last_one():
+    leases = held((1, 10))
+    assert leases.give(2, [row(1, 20)]) == [Lease(10, b"1", 1)]
+    assert leases.ended(10) == []
+    assert leases.ended(20) == [Lease(20, b"1", 2)]
+
+
+def test_who_leaves_gives_back_only_what_is_still_its_own():
+    leases = held((1, 10), (2, 10))
+    leases.give(2, [row(1, 20)])
+    leases.give_back_of(1, b"1")
+    leases.give_back_of(1, b"2")
+    leases.give_back_of(1, b"3")
+    assert leases.ended(99) == [Lease(20, b"1", 2)]
+
+
 def test_what_was_given_back_does_not_gather_until_its_time_has_come():
     leases = Leases()
     for ident in range(10 * STALE_MIN):
@@ -42,6 +58,18 @@ def test_what_was_given_back_does_not_gather_until_its_time_has_come():
         leases.give_back(b"%d" % ident)
     assert leases.looks <= STALE_MIN
     assert leases.first_look_ns() is None
+
+
+def test_only_what_is_held_is_looked_at_and_one_question_at_a_time():
+    leases = held((1, 10), (2, 20))
+    leases.suspect([b"1", b"9"])
+    assert leases.next_look() == (b"1",)
+    leases.suspect(None)
+    assert leases.next_look() == ()
+    leases.looked({b"1": 10}, NOW_NS)
+    assert leases.next_look() == (b"1", b"2")
+    leases.look_failed(now_ns=5)
+    assert leases.next_look() == ()
 
 
 def test_a_question_is_bounded():
@@ -63,6 +91,30 @@ def test_a_look_gives_back_prolongs_or_changes_nothing():
     assert leases.ended(99) == [Lease(99, b"4", 1)]
 
 
+def test_what_anything_but_a_heartbeat_made_due_later_is_given_back():
+    leases = held((1, 10), (2, 10), (3, 10), (4, 10), (5, 10))
+    leases.suspect([b"1", b"2", b"3", b"4"], by_heartbeat=True)
+    leases.suspect([b"2", b"5"])
+    leases.suspect([b"2"], by_heartbeat=True)
+    assert leases.next_look() == (b"1", b"2", b"3", b"4", b"5")
+    leases.suspect([b"3"])  # while it is looked at
+    leases.suspect([b"4"], by_heartbeat=True)
+    given_back, prolonged = leases.looked(
+        dict.fromkeys([b"1", b"2", b"3", b"4", b"5"], 60), NOW_NS
+    )
+    assert [lease.id for lease in given_back] == [b"2", b"3", b"5"]
+    assert [lease.id for lease in prolonged] == [b"1", b"4"]
+
+
+def test_what_any_row_may_be_is_no_heartbeat_alone():
+    leases = held((1, 10))
+    leases.suspect(None, by_heartbeat=True)
+    leases.next_look()
+    leases.suspect(None)
+    given_back, _ = leases.looked({b"1": 60}, NOW_NS)
+    assert [lease.id for lease in given_back] == [b"1"]
+
+
 def test_what_has_left_is_made_to_end_sooner_once_it_is_known():
     leases = held(*((ident, 50) for ident in range(LOOK_IDS_MAX + 2)), (9999, 20))
     leases.suspect([b"0"])
@@ -82,6 +134,34 @@ def test_the_ends_of_a_great_many_are_taken_in_slices():
     assert len(leases.ended(99)) == 3 * ENDED_MAX // 2, "a batch is taken whole"
     assert leases.first_look_ns() == 15
     assert len(leases.ended(99)) == ENDED_MAX
+
+
+def test_a_look_leaves_alone_what_was_sent_again_meanwhile():
+    leases = held((1, 10))
+    leases.suspect(None)
+    leases.next_look()
+    leases.give(2, [row(1, 50)])
+    assert leases.looked({}, NOW_NS) == ([], [])
+    assert len(leases) == 1
+
+
+def test_a_look_that_fails_lets_leases_end_by_their_time():
+    leases = held((1, 10))
+    leases.suspect([b"1"])
+    leases.next_look()
+    assert leases.ended(11) == []
+    leases.look_failed(now_ns=5)
+    assert leases.ended(12) == [Lease(10, b"1", 1)]
+
+
+def test_what_was_sent_again_while_it_was_looked_at_ends_by_its_own_time():
+    leases = held((1, 10))
+    leases.suspect([b"1"])
+    leases.next_look()
+    leases.give(2, [row(1, 20)])
+    assert leases.looked({b"1": 30}, NOW_NS) == ([], [])
+    assert leases.ended(19) == []
+    assert leases.ended(30) == [Lease(20, b"1", 2)]
 
 
 def test_all_are_looked_at_but_those_of_who_has_left():
@@ -111,6 +191,20 @@ def test_what_a_former_dispatcher_sent_to_a_receiver_is_held_until_its_row_says(
     assert leases.looked({b"1": 10, b"2": 50, b"5": 40}, NOW_NS) == ([], [])
     assert leases.ended(49) == [Lease(10, b"1", 1), Lease(40, b"5", 7)]
     assert leases.ended(50) == [Lease(50, b"2", 7)], "its end was known"
+
+
+def test_what_a_former_dispatcher_sent_is_held_though_its_row_was_asked_for_before():
+    leases = held((2, 30))
+    leases.found({b"1": 50}, now_ns=5)
+    leases.suspect(None)
+    assert set(leases.next_look()) == {b"1"}
+    assert leases.give_back(b"2")
+    assert leases.take_over(7, [b"1", b"2"], now_ns=6) == 2
+    leases.suspect(None)
+    assert leases.looked({b"1": 50}, NOW_NS) == ([], [])
+    assert set(leases.next_look()) == {b"1", b"2"}
+    assert leases.looked({b"1": 50, b"2": 40}, NOW_NS) == ([], [Lease(40, b"2", 7)])
+    assert leases.ended(39) == []
 
 
 def test_what_a_former_dispatcher_sent_is_held_and_looked_at_until_its_row_says():
