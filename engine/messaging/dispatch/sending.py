@@ -193,7 +193,7 @@ class Sending:
             # `_replace` takes three times as long, for each message.
             timer = MessageKey(asked.id, asked.priority, row.due_next_ns, asked.key)
             if row.is_written:
-                shard.unwritten.forget((row.id,))
+                shard.rows_show((row.id,))
             meanwhile = shard.queue.requeue(row.id, timer, now_ns)
             if meanwhile is REMOVED or row.id in run.gone:
                 continue  # acked while the claim ran: never sent again

@@ -319,18 +319,23 @@ class ShardState:
             self.polls.wanted |= bool(result.rescheduled)
         changed = () if result is None else result.rescheduled
         late = self.leases.written([ident for ident in done if ident not in changed])
-        timers = self.unwritten.timers
-        shown = {ident: timers.pop(ident) for ident in done if ident in timers}
+        shown = self.rows_show(done)
         for ident in done:
             self.queue.shown(ident, shown.get(ident))
-        for run in self.claims.values():
-            run.shown |= shown
         if late:
             self.unwritten.renewed(late, now_ns)
         if done:  # where none was written, to try at once would be to try without a pause
             self.leaving.retry(now_ns)
         put_back, self.put_back = self.put_back, []
         return put_back
+
+    def rows_show(self, idents: Iterable[bytes]) -> dict[bytes, MessageKey]:
+        """Note that rows show by now that messages were sent; return the keys of those whose rows did not."""
+        timers = self.unwritten.timers
+        shown = {ident: timers.pop(ident) for ident in idents if ident in timers}
+        for run in self.claims.values():
+            run.shown |= shown
+        return shown
 
     def next_write(self, now_ns: int) -> tuple[LeaseWrite, ...]:
         """Return leases that are to be written now.

@@ -91,7 +91,7 @@ class UnwrittenLeases:
         self._note(now_ns, tuple(idents))
 
     def forget(self, idents: Iterable[bytes]) -> None:
-        """Forget messages that were acked or deleted, or whose rows show that they were sent."""
+        """Forget messages that were acked or deleted."""
         timers = self.timers
         for ident in idents:
             timers.pop(ident, None)
