@@ -4,13 +4,17 @@ from streamfrom.engine.errors import StreamLost
 from streamfrom.engine.messaging.dispatch.events import Deposed, Elected, End, Reconfigured
 from streamfrom.engine.messaging.gates.in_flight_limit import STANDING_NS
 from streamfrom.engine.messaging.leases.lease_reads import FindLeases, Look
+from streamfrom.engine.messaging.queue.poll import Poll, PollResult
 from tests.engine.messaging.dispatch.test_held_messages import Rig
 from tests.engine.messaging.job_ends import leases_found, leases_not_found, looked, polled
+from tests.engine.messaging.queue.test_shard_queue import tier
 from tests.engine.messaging.table_rig import (
     EMPTY,
     SECOND_NS,
     WAIT_NS,
+    TableRig,
     claimed,
+    only,
     table,
 )
 
@@ -99,6 +103,44 @@ def test_a_limit_may_be_set_changed_and_taken_away():
     assert rig.run(rig.post(Reconfigured(table(batch=2)))) == {1: [6]}
 
 
+# vt_max_rate
+
+
+def at_rate(rate, **options):
+    return Rig(more=f",vt_max_rate={rate}", **options).joined(1, prefetch=0)
+
+
+def drained(rig, seconds):
+    """Return when each message is sent, in seconds, by ticks at the moments that the state asks for alone."""
+    end_ns = rig.now_ns + round(seconds * SECOND_NS)
+    start_ns, ticks = rig.now_ns, 0
+    sent: list[float] = []
+    while (wake_s := rig.wake_s()) is not None and rig.now_ns + wake_s * SECOND_NS <= end_ns:
+        ticks += 1
+        assert ticks < 3 * (len(sent) + 10), "it wakes for nothing"
+        for ids in rig.run(rig.later(max(0, wake_s))).values():
+            sent += [(rig.now_ns - start_ns) / SECOND_NS] * len(ids)
+    return sent
+
+
+def test_a_backlog_goes_at_the_rate_and_wakes_for_each_message_once():
+    rig = at_rate(5, cache=1000)
+    assert rig.run(rig.due(*range(100))) == {}
+    sent = drained(rig, 10)
+    assert [round(moment, 6) for moment in sent] == [
+        round(0.2 * (place + 1), 6) for place in range(len(sent))
+    ]
+    assert len(sent) in (49, 50)
+
+
+def test_what_was_claimed_and_not_sent_costs_nothing():
+    rig = at_rate(1)
+    rig.later(10)
+    (claim,) = rig.due(1, 2)
+    rig.passed_over(claim)  # acked by somebody else meanwhile
+    assert claimed(rig.actions) == [[2]]
+
+
 def test_a_rate_may_be_set_changed_and_taken_away():
     rig = Rig(batch=2).joined(1, prefetch=0)
     assert rig.run(rig.due(1, 2, 3, 4, 5, 6)) == {1: [1, 2, 3, 4, 5, 6]}
@@ -113,3 +155,32 @@ def test_a_rate_may_be_set_changed_and_taken_away():
     rig.post(Reconfigured(table(batch=2, more=",vt_max_rate=1")))
     assert rig.wake_s() == 0.5
     assert rig.run(rig.post(Reconfigured(table(batch=2)))) == {1: [12, 13, 14, 15, 16]}
+
+
+def test_both_limits_hold_together():
+    rig = at_rate("5,vt_max_in_flight=1")
+    rig.later(10)
+    number = next(iter(rig.state.shards)).gates.in_flight.reading
+    rig.post(leases_found(number, "0", {}))
+    assert rig.run(rig.due(1, 2, 3)) == {1: [1]}
+    assert rig.acked(1) == {}
+    assert rig.wake_s() == 0.2
+    assert rig.run(rig.later(0.2)) == {1: [2]}
+    assert rig.run(rig.later(0.2)) == {}
+
+
+# vt_paused
+
+
+ON, OFF = Reconfigured(table(more=",vt_paused=on")), Reconfigured(table())
+
+
+def test_nothing_is_sent_while_it_is_paused_and_all_that_is_due_afterwards():
+    rig = TableRig().attach(1)
+    only(rig.post(ON), Poll)
+    assert rig.post(polled("0", PollResult((tier([1]),)))) == []
+    assert rig.due(2, 3) == []
+    assert rig.due(4, time_next_ns=rig.now_ns + 10**9) == []
+    assert rig.later(1) == []
+    assert rig.state.wake_ns() > rig.now_ns, "it does not spin on what is due"
+    assert claimed(rig.post(OFF)) == [[1, 2, 3, 4]]

@@ -2,6 +2,7 @@ import pytest
 
 from streamfrom.engine.messaging.leases.leases import Leases
 from streamfrom.engine.messaging.leases.leaving_receivers import (
+    SHORTEN_AGAIN_NS,
     LeavingReceivers,
 )
 from streamfrom.engine.messaging.leases.unwritten_leases import UnwrittenLeases
@@ -47,6 +48,19 @@ def test_what_a_receiver_held_is_due_sooner_and_then_it_is_forgotten():
     assert [scene.due_ns(ident) for ident in (b"1", b"2")] == [DUE_NS] * 2
     assert scene.next_ids() is None
     assert GONE not in scene.leaving
+
+
+def test_a_row_that_somebody_holds_is_tried_again_after_a_pause_that_doubles():
+    scene, now_ns = Scene(), NOW_NS
+    for pause_ns in (SHORTEN_AGAIN_NS, 2 * SHORTEN_AGAIN_NS):
+        scene.leases.give(GONE, [ClaimedRow(b"2", "0", 0, 0, now_ns + 10**12, b"")])
+        assert b"2" in scene.next_ids(now_ns)
+        scene.leaving.shortened(GONE, (), now_ns)
+        assert scene.leaving.next_ns() == now_ns + pause_ns
+        assert scene.next_ids(now_ns + pause_ns - 1) is None
+        now_ns += pause_ns
+    scene.leaving.retry(NOW_NS)
+    assert scene.leaving.next_ns() == NOW_NS
 
 
 @pytest.mark.parametrize("known", [None, MessageKey(b"1", 0, NOW_NS)])

@@ -21,6 +21,20 @@ def sent(*numbers, write_ns=10):
     return leases
 
 
+def test_leases_are_written_when_their_delay_is_over_the_oldest_first():
+    leases = sent(1, 2)
+    leases.sent([key(3)], 20)
+    assert leases.next_ns() == 10
+    assert leases.next_write(9, MANY) == ()
+    assert leases.next_write(10, MANY) == (b"1", b"2")
+    assert leases.next_write(30, MANY) == (), "one statement at a time"
+    assert leases.next_ns() == FOREVER_NS
+    assert leases.written(LeaseWrites(), 11) == ([], [b"1", b"2"])
+    leases.forget([b"1", b"2"])
+    assert leases.next_ns() == 20
+    assert list(leases) == [b"3"]
+
+
 def test_what_was_acked_is_not_written():
     leases = sent(1, 2)
     leases.forget([b"1", b"7"])
@@ -29,6 +43,28 @@ def test_what_was_acked_is_not_written():
     leases.forget([b"2"])
     assert leases.written(LeaseWrites(), 11) == ([], [b"2"])
     assert leases.next_ns() == FOREVER_NS
+
+
+def test_rows_that_somebody_holds_and_all_of_a_failed_write_are_tried_again():
+    leases = sent(1, 2)
+    leases.next_write(10, MANY)
+    assert leases.is_being_written(b"2")
+    assert leases.written(LeaseWrites(locked=(b"2",)), 11) == ([b"2"], [b"1"])
+    assert not leases.is_being_written(b"2")
+    assert leases.next_ns() == 11 + AGAIN_NS
+    assert leases.next_write(leases.next_ns(), MANY) == (b"2",)
+    assert leases.written(None, 500) == ([b"2"], [])
+    assert leases.next_ns() == 500 + AGAIN_NS
+
+
+def test_leases_are_written_at_once_on_demand():
+    leases = sent(1, 2, 3, write_ns=1000)
+    leases.hurry([b"2", b"9"])
+    assert leases.next_write(1, MANY) == (b"2",)
+    leases.written(LeaseWrites(), 2)
+    leases.forget([b"2"])
+    leases.hurry(None)
+    assert leases.next_write(3, MANY) == (b"1", b"3")
 
 
 def test_the_oldest_are_written_early_where_there_are_too_many():

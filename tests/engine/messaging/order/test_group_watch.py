@@ -1,6 +1,6 @@
 import pytest
 
-from streamfrom.engine.messaging.order.group_watch import AGAIN_NS, GroupWatch
+from streamfrom.engine.messaging.order.group_watch import AGAIN_NS, ASKED_AT_ONCE, GroupWatch
 from streamfrom.engine.messaging.table.groups import FireRequest, FireResult
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
 
@@ -44,6 +44,23 @@ def test_only_the_member_that_is_known_to_be_left_makes_it_ask():
     assert watch.next(0) == FireRequest((b"4",))
 
 
+def test_an_ack_while_a_statement_asks_is_not_missed():
+    watch = watching(c3=b"2")
+    watch.gone([b"2"])
+    watch.next(0)
+    # Its read began before the ack of 1, and ends after it.
+    watch.gone([b"1"])
+    answered(watch, waiting={b"3": b"1"})
+    assert watch.next(0) == FireRequest((b"3",))
+
+
+def test_an_ack_while_a_claim_holds_is_not_missed():
+    watch = watching()
+    watch.gone([b"1"])  # nobody is known to wait for it
+    watch.held([b"3"])
+    assert watch.next(0) == FireRequest((b"3",))
+
+
 def test_a_message_that_may_be_another_than_before_is_asked_about():
     watch = watching(c3=b"2", c4=b"2")
     watch.changed([b"3", b"8"])
@@ -76,6 +93,15 @@ def test_a_walk_forgets_what_is_held_no_more():
     assert len(watch) == 0
 
 
+def test_many_are_asked_about_in_parts():
+    watch = watching()
+    idents = [b"%d" % ident for ident in range(ASKED_AT_ONCE + 1)]
+    watch.held(idents)
+    assert watch.next(0) == FireRequest(tuple(idents[:-1]))
+    answered(watch)
+    assert watch.next(0) == FireRequest((idents[-1],))
+
+
 @pytest.mark.parametrize("request_of", ["walk", "names"])
 def test_what_failed_is_tried_again_after_a_pause(request_of):
     watch = watching(c3=b"2")
@@ -88,6 +114,16 @@ def test_what_failed_is_tried_again_after_a_pause(request_of):
     assert watch.next_ns() == now_ns + AGAIN_NS
     assert watch.next(now_ns + AGAIN_NS - 1) is None
     assert watch.next(now_ns + AGAIN_NS) == asked
+
+
+def test_an_answer_to_what_was_asked_before_all_was_forgotten_counts_for_nothing():
+    watch = watching(c3=b"2")
+    watch.gone([b"2"])
+    watch.next(0)
+    watch.clear()
+    assert watch.next(0) is None, "one statement at a time"
+    assert answered(watch, waiting={b"3": b"1"}, dead={b"3": b"b"}) == []
+    assert (len(watch), watch.next(0)) == (0, WALK)
 
 
 def test_a_dead_member_is_told_once():

@@ -129,11 +129,34 @@ def test_the_rows_are_asked_again_after_pauses_that_double_until_the_first_is_du
     assert rig.times() == {3: soon.time_next_ns}
 
 
+def test_who_was_acked_while_it_was_claimed_holds_nobody_back():
+    rig = Rig()
+    rig.claimed([1], KeyFound((), (key(1), key(2))), 1, gone=[1])
+    assert rig.times() == {2: 0}
+
+
+def test_a_follower_that_is_let_go_while_it_is_claimed_is_asked_for_again_at_once():
+    rig = Rig()
+    rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
+    rig.queue.put_in_flight(ident(2))
+    assert not rig.order.freed([b"1"], NOW_NS)
+    rig.queue.requeue(ident(2), None, NOW_NS)
+    # The claim has read the rows before.
+    rig.claimed([2], KeyFound((key(1, LATER_NS),), (key(2),)))
+    assert rig.due_ns(ident(2)) == 0
+
+
 def test_an_ack_that_a_claim_of_other_keys_has_written_lets_the_follower_go():
     rig = Rig()
     rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
     assert not rig.order.claimed([], ClaimResult(()), [ident(1)], NOW_NS)
     assert rig.due_ns(ident(2)) == 0
+
+
+def test_one_that_was_acked_before_it_was_sent_leaves_nobody_who_follows():
+    rig = Rig()
+    assert rig.claimed([1], KeyFound((), (key(1), key(2))), 1, gone=[2])
+    assert rig.times() == {}
 
 
 def test_a_follower_that_is_gone_itself_takes_a_poll():
@@ -156,6 +179,28 @@ def test_what_somebody_holds_is_tried_again_and_passed_by_nobody():
     assert rig.times() == {2: NOW_NS + LOCKED_PAUSE_NS}
     assert not rig.order.freed([b"1"], NOW_NS)
     assert rig.times() == {2: 0}
+
+
+def test_who_is_gone_before_it_was_claimed_lets_the_next_go():
+    rig = Rig()
+    rig.claimed([2], KeyFound((), (key(1), key(2))), missing=[1])
+    assert rig.times() == {2: 0}
+
+
+def test_room_that_is_left_is_used_at_once():
+    rig = Rig(in_order=3)
+    rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
+    assert rig.times() == {2: 0}
+
+
+def test_all_may_be_let_go_and_all_forgotten():
+    rig = Rig()
+    rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
+    rig.order.free_all(NOW_NS)
+    assert rig.times() == {2: 0}
+    rig.order.clear()
+    assert rig.queue.following == {}
+    assert not rig.order.freed([b"1", b"2"], NOW_NS)
 
 
 def test_a_poll_passes_over_a_key_as_long_as_its_follower_is_known_and_messages_had_to_wait():
@@ -191,6 +236,15 @@ def test_a_follower_is_put_into_the_queue_when_its_time_comes_whatever_the_queue
     rig.queue.poll_started(ASKED_NS)
     rig.queue.poll_finished(PollResult((tier,)), ASKED_NS)
     assert rig.queue.get(b"2") == key(2, 7)
+
+
+def test_a_timer_that_is_out_of_date_does_nothing():
+    rig = Rig()
+    rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
+    rig.order.freed([b"1"], NOW_NS)
+    rig.claimed([2], KeyFound((), (key(2),)), 2)
+    rig.order.wake(LATER_NS)
+    assert len(rig.queue) == 0
 
 
 def test_few_keys_are_passed_over():
