@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 IDS_MAX: Final = 8
 # Acks written by one statement. For each row the server looks its time up among those of all.
 ACKS_MAX: Final = 100
+
 _COMMIT: Final = query(b"COMMIT")
 
 
@@ -179,7 +180,7 @@ class GroupCommit:
             error, failed = failure, part
         except PoolTimeout as failure:
             error = failure
-        except (ProxyError, TimeoutError):
+        except ProxyError:
             pass  # nothing is committed, and each will meet it by itself
         except Exception as failure:  # noqa: BLE001 - whatever it was, no client must wait forever
             error = failure
@@ -216,10 +217,11 @@ class GroupCommit:
             self._table.id_literal(raw or b"") for (raw,), _ in store_answer(answer, 1).rows
         }
         won = [ack for ack in acks if free.issuperset(ack.ids)]
-        if not won:
-            await backend.command(_COMMIT)
-            backend.in_transaction = False
-        return won if won and await self._commit_all(backend, won) else []
+        if won:
+            return won if await self._commit_all(backend, won) else []
+        await backend.command(_COMMIT)
+        backend.in_transaction = False
+        return []
 
     async def _commit_all(self, backend: Backend, acks: Sequence[Ack]) -> bool:
         """Acknowledge in one transaction all messages of *acks*, or none where one is acked, gone or locked by others.
