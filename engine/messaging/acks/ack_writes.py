@@ -89,7 +89,7 @@ def acknowledge_all(
     """Return two statements that acknowledge all of *acked_ns*, or none where one is acked, gone or locked by others.
 
     The first locks what is free, and sets a variable to *turn* if that is all; the second changes rows where it is.
-    A condition without columns is evaluated before any row is locked (MariaDB 10.6 to 11.8, MySQL 8.0 to 9.7).
+    Servers evaluate a condition without columns before they lock any row (tried with MariaDB 10.11 and MySQL 9.7).
     """
     ids = b", ".join(acked_ns)
     count = (

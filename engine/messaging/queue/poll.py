@@ -547,7 +547,8 @@ class _PollReader:
                 order = b""
             case PollPart.DUE | PollPart.DUE_NEWEST:
                 where += b" AND time_next > 0 AND time_next <= %d" % select.now_ns
-                order += b" DESC" * (select.part is PollPart.DUE_NEWEST)
+                if select.part is PollPart.DUE_NEWEST:
+                    order = b"time_next DESC"
         if select.span is not None and self._table.time_index is not None:
             # MySQL walks along the ids of a small table, and would past all that are acked.
             hint = forced(self._table.time_index)
