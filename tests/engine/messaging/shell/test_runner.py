@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.dispatch.events import Acked, Tick
 from streamfrom.engine.messaging.shell.runner import SLEEP_MAX_S
 from tests.engine.messaging.runner_rig import (
     COMMENT,
@@ -86,6 +87,24 @@ async def test_who_changes_rows_and_who_stops_has_early_acks_written_first(how):
         await rig.runner.stop(STOPPED)
     assert all(rig.row(one).time_acked_ns == 77 for one in range(1, 1202))
     assert rig.calls("write_acks") == 3
+
+
+@pytest.mark.parametrize("then", ["the turn ends", "another event", "an early ack"])
+@running
+async def test_a_committed_ack_waits_for_its_answer_and_for_nothing_else(then):
+    rig, _ = await streaming(EARLY)
+    rig.commit(1)
+    await asyncio.sleep(0.1)
+    ids = rig.store.ack("ks", "0", "msg", [b"1"])
+    rig.runner.post_soon(Acked("0", ids))
+    assert ids[0] in rig.runner.state.in_flight
+    if then == "another event":
+        rig.runner.post(Tick())
+    elif then == "an early ack":
+        assert rig.runner.ack_early("0", ids, 77) is None
+    else:
+        await asyncio.sleep(0)
+    assert ids[0] not in rig.runner.state.in_flight
 
 
 def test_early_acks_that_cannot_be_written_are_written_in_the_end(caplog):
