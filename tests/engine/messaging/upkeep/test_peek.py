@@ -1,18 +1,28 @@
 """What a look at messages asks, of tables that differ from the recommended one."""
 
 from dataclasses import replace
+from functools import partial
+
+import pytest
+from hypothesis import given, strategies as st
 
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.table.groups import HELD_NS
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.upkeep.peek import (
     Match,
     PeekPlace,
     PeekState,
+    Ways,
     can_peek,
+    in_state,
     peek,
+    peek_by_value,
     rows_of,
     ways,
 )
 from tests.engine.messaging.conversations import answered
+from tests.engine.messaging.sqlite_client import SqliteClient
 from tests.sim.memory_store import loaded, raw_table
 
 
@@ -66,3 +76,109 @@ def test_rows_come_in_the_order_of_their_keys_without_those_that_are_gone():
     _, found = answered(rows_of(TABLE, ids, ("message",), 9), answer)
     assert [one.id for one in found] == [b"3", b"1"]
     assert answered(rows_of(TABLE, [], (), 9)) == ([], ())
+
+
+DEFINITION = "CREATE TABLE msg (id INTEGER PRIMARY KEY, priority INT, epoch INT DEFAULT 0, time_next INT, time_acked INT, message)"
+NOW_NS = 1_800_000_000 * 10**9
+TIMES = [None, 0, NOW_NS - 5, NOW_NS, NOW_NS + 1, NOW_NS + 9, HELD_NS, PARKED_NS]
+
+
+def pages(client, ask):
+    """Return the ids of all pages, and how long each was. ask: returns the conversation for the page at a place."""
+    found, lengths, place = [], [], None
+    while True:
+        page = client.run(ask(place))
+        found += map(int, page.ids)
+        lengths.append(len(page.ids))
+        place = page.place
+        if place is None:
+            return found, lengths
+
+
+def state_of(time_next, time_acked):
+    if time_acked is not None:
+        return PeekState.ACKED
+    constants = {HELD_NS: PeekState.BLOCKED, PARKED_NS: PeekState.PARKED}
+    is_due = time_next is None or time_next <= NOW_NS
+    return PeekState.READY if is_due else constants.get(time_next, PeekState.SCHEDULED)
+
+
+@given(st.data(), st.booleans(), st.integers(1, 4))
+def test_every_message_is_on_one_page_of_its_state_in_the_order_of_the_index(
+    data, has_null, limit
+):
+    table = replace(TABLE, priority_nullable=has_null)
+    priority = st.sampled_from([None, 5, 7] if has_null else [3, 5, 7])
+    drawn = data.draw(st.lists(st.tuples(priority, st.sampled_from(TIMES), st.booleans())))
+    rows = [(n, p, time, n if acked else None) for n, (p, time, acked) in enumerate(drawn, 1)]
+    client = SqliteClient(DEFINITION)
+    client.connection.executemany("INSERT INTO msg VALUES (?, ?, 0, ?, ?, NULL)", rows)
+    every = [ident for ident, *_ in rows]
+    assert pages(client, lambda at: peek(table, PeekState.ALL, at, NOW_NS, limit))[0] == every
+    latest = client.run(peek(table, PeekState.ACKED, None, NOW_NS, limit)).ids
+    assert [*map(int, latest)] == [one[0] for one in reversed(rows) if one[3]][:limit]
+
+    def place(row):
+        ident, priority, time_next, _ = row
+        has_time = time_next is not None
+        return priority is not None, priority or 0, has_time, -(time_next or 0), ident
+
+    states = {row[0]: state_of(*row[2:]) for row in rows}
+    ids = [b"%d" % ident for ident in every]
+    for state in (PeekState.READY, PeekState.SCHEDULED, PeekState.BLOCKED, PeekState.PARKED):
+        expected = [row[0] for row in sorted(rows, key=place) if states[row[0]] is state]
+        found, _ = pages(client, lambda at, of=state: peek(table, of, at, NOW_NS, limit))
+        assert found == expected
+    for state in PeekState:
+        own = [one for one in every if state in {PeekState.ALL, states[one]}]
+        assert [
+            int(row.id)
+            for row in client.run(rows_of(table, ids, (), 9, in_state(state, NOW_NS)))
+        ] == own
+
+
+def test_an_answer_looks_at_some_of_many_priorities_and_says_where_to_go_on():
+    client = SqliteClient(DEFINITION)
+    parked = partial(peek, TABLE, PeekState.PARKED, now_ns=NOW_NS, limit=20)
+    assert pages(client, lambda at: parked(place=at)) == ([], [0])
+    numbers = [(number, number) for number in range(100)]
+    client.connection.executemany(
+        "INSERT INTO msg (id, priority, time_next) VALUES (?, ?, 0)", numbers
+    )
+    assert pages(client, lambda at: parked(place=at)) == ([], [0, 0, 0, 0])
+
+
+def test_rows_of_a_value_come_page_by_page():
+    client = SqliteClient(DEFINITION)
+    rows = [(number, "xy"[number % 2]) for number in range(9)]
+    client.connection.executemany("INSERT INTO msg (id, message) VALUES (?, ?)", rows)
+    found = pages(client, lambda at: peek_by_value(TABLE, Match("message", b"y"), "i", at, 2))
+    assert found == ([1, 3, 5, 7], [2, 2, 0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "collation", "contains", "expected"),
+    [
+        ("json", "", False, b"`message` = CAST('1' AS JSON)"),
+        ("bit", "", False, b"`message` = 0x31"),
+        ("varchar", "latin1_bin", True, b"`message` LIKE CAST(CONVERT('%1%' USING latin1) AS BINARY) ESCAPE '|'"),
+    ],
+)  # fmt: skip
+def test_values_are_compared_as_their_type_needs_it(kind, collation, contains, expected):
+    types = tuple(
+        replace(of, text=kind, collation=collation) if name == "message" else of
+        for name, of in zip(TABLE.columns, TABLE.types, strict=True)
+    )
+    table = replace(TABLE, types=types)
+    assert Match("message", b"1", contains=contains).condition(table) == expected
+
+
+def test_a_table_that_the_server_tells_nothing_of_has_no_ways():
+    assert answered(ways(TABLE, None), StoreAnswer())[1] == Ways(0, None)
+
+
+@pytest.mark.parametrize(
+    ("row_bytes", "most", "expected"), [(0, 500, 500), (16 << 10, 500, 500), (1 << 20, 500, 8), (64 << 20, 20, 4), (64 << 20, 1, 1)]
+)  # fmt: skip
+def test_so_many_rows_are_read_at_once(row_bytes, most, expected):
+    assert Ways(row_bytes, None).rows_at_once(most) == expected

@@ -8,7 +8,6 @@ from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.upkeep.peek import (
     Match,
     PeekState,
-    Ways,
     can_peek,
     in_state,
     peek,
@@ -80,15 +79,6 @@ def test_texts_and_bytes_as_ids_are_gone_on_behind(client, database):
     assert found == [table.id_literal(name) for name in sorted(names)]
     rows = client.run(rows_of(table, found, (), 9))
     assert [row.id for row in rows] == sorted(names)
-
-
-def test_an_empty_table_and_one_of_many_priorities(client, database):
-    table = create(client, database)
-    assert ids(client, table, PeekState.READY, 20) == ([], [0])
-    insert(client, *((b"%d" % number, number, 0) for number in range(100)))
-    assert len(ids(client, table, PeekState.READY, 20)[0]) == 100
-    # Nothing is parked: each answer looks at some of the priorities, and says where to go on.
-    assert ids(client, table, PeekState.PARKED, 20)[1] == [0, 0, 0, 0]
 
 
 def test_values_are_shortened_by_the_server(client, database):
@@ -197,10 +187,3 @@ def test_a_part_of_a_value_is_found_whatever_its_type(client, database):
             rows_of(loaded(raw), [b"1", b"2"], (), 9, match.condition(loaded(raw)))
         )
         assert [row.id for row in found] == [b"2"], column
-
-
-@pytest.mark.parametrize(
-    ("row_bytes", "most", "expected"), [(0, 500, 500), (16 << 10, 500, 500), (1 << 20, 500, 8), (64 << 20, 20, 4), (64 << 20, 1, 1)]
-)  # fmt: skip
-def test_so_many_rows_are_read_at_once(row_bytes, most, expected):
-    assert Ways(row_bytes, None).rows_at_once(most) == expected
