@@ -1,13 +1,26 @@
-"""Parked messages become messages as before."""
+"""Parked messages and dead letters become messages as before."""
 
-from streamfrom.engine.messaging.store.conversation import StoreAnswer
-from streamfrom.engine.messaging.upkeep.revival import REVIVED_AT_ONCE, Revived, revive
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
+from streamfrom.engine.messaging.upkeep.revival import (
+    REVIVED_AT_ONCE,
+    DeadLetterSource,
+    Revived,
+    dead_letters,
+    restore,
+    revive,
+)
 from tests.engine.messaging.claims.test_first_delivery import BY_ID, NOW_NS
-from tests.engine.messaging.conversations import answered
-from tests.sim.memory_store import loaded, raw_table
+from tests.engine.messaging.conversations import answered, lenient
+from tests.engine.messaging.sqlite_client import SqliteClient
+from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
 TABLE = loaded(raw_table("msg"))
+SPENT = loaded(raw_table("msg", f"{DEFAULT_COMMENT},vt_max_attempts=3,vt_dead_letter=dead"))
+BURIED = DeadLetterSource(("id", "message"), is_queue=False, queues=("msg",))
 
 
 def parked(*ids):
@@ -41,3 +54,63 @@ def test_where_nothing_is_parked_nothing_is_written():
     queries, revived = answered(revive(TABLE, None, NOW_NS), LEAST, parked(), NO_MORE)
     assert revived == Revived(0, None)
     assert not any(query.sql.startswith(b"UPDATE") for query in queries)
+
+
+def column(name, shared=b"1", comment=b"vitess_message,vt_dead_letters_of=other msg"):
+    return (name, shared, comment), b""
+
+
+def test_what_both_tables_have_goes_back_but_what_is_about_a_delivery():
+    names = [column(b"id"), column(b"priority"), column(b"epoch"), column(b"time_acked")]
+    answer = StoreAnswer([*names, column(b"dead_reason", b"0"), column(b"message")])
+    _, found = answered(dead_letters(SPENT), answer)
+    columns = ("id", "priority", "message")
+    assert found == DeadLetterSource(columns, is_queue=True, queues=("other", "msg"))
+    _, absent = answered(dead_letters(SPENT), StoreAnswer())
+    assert absent == DeadLetterSource((), is_queue=False, queues=())
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans()), max_size=12),
+    st.integers(1, 5),
+    st.booleans(),
+)
+def test_each_dead_letter_goes_back_or_stays_with_the_words_of_the_server(
+    rows, limit, is_queue
+):
+    client = SqliteClient(
+        """CREATE TABLE msg (id INTEGER PRIMARY KEY, message CHECK (message <> 'bad'), epoch, time_next, time_acked);
+        CREATE TABLE dead (id INTEGER PRIMARY KEY, message, time_acked);"""
+    )
+    client.connection.executemany(
+        "INSERT INTO dead VALUES (?, ?, ?)",
+        [
+            (n, "bad" if is_bad else "x", n if is_acked else None)
+            for n, (is_bad, is_acked) in enumerate(rows)
+        ],
+    )
+    refused, last, moved = {}, None, 0
+    while True:
+        found = client.run(restore(SPENT, BURIED._replace(is_queue=is_queue), last, limit))
+        moved, last = moved + found.rows, found.last
+        refused |= found.refused
+        if last is None:
+            break
+    tried = {
+        n: is_bad for n, (is_bad, is_acked) in enumerate(rows) if not (is_queue and is_acked)
+    }
+    good = [n for n, is_bad in tried.items() if not is_bad]
+    query = client.connection.execute
+    assert query("SELECT * FROM msg").fetchall() == [(n, "x", 0, 0, None) for n in good]
+    assert [n for (n,) in query("SELECT id FROM dead")] == sorted({*range(len(rows))} - {*good})
+    assert (moved, [*map(int, refused)]) == (
+        len(good),
+        [n for n, is_bad in tried.items() if is_bad],
+    )
+    assert all("CHECK" in words for words in refused.values())
+
+
+def test_an_error_that_is_not_about_rows_ends_it():
+    answers = [StoreAnswer([((b"1",), b"")]), StoreAnswer(), ServerRefused(1213, "deadlock")]
+    with pytest.raises(ServerRefused, match="deadlock"):
+        lenient(restore(SPENT, BURIED, None, 9), *answers)
