@@ -42,6 +42,7 @@ from streamfrom.engine.fleet.peer_link import (
 from streamfrom.engine.fleet.peer_stream import StreamElsewhere
 from streamfrom.engine.fleet.prefetch_shares import PrefetchShares, ShareChange
 from streamfrom.engine.messaging.dispatch.events import Changed, TableEvent
+from streamfrom.engine.messaging.shell.dispatcher import Dispatcher
 from streamfrom.engine.messaging.streams.attached_receiver import UNLIMITED
 from streamfrom.engine.messaging.table.message import Share
 from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE
@@ -80,8 +81,8 @@ class OtherDispatchers(Protocol):
         """Note that a dispatcher does not serve the streams of this member: find out who dispatches now."""
 
 
-class StreamsElsewhere:
-    """The streams of this process, whose dispatchers are this member and others: `Dispatcher`. Belongs to one event loop.
+class StreamsElsewhere(Dispatcher):
+    """The streams of this process, whose dispatchers are this member and others. Belongs to one event loop.
 
     here: what this process dispatches to them.
     """

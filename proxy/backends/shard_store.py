@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from streamfrom.engine.errors import OutcomeUnknown, PartitionsChanging, StoreError, TableGone
 from streamfrom.engine.fleet.lock_connection import NO_SUCH_TABLE
+from streamfrom.engine.messaging.shell.message_store import Store
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.table import discovery
 from streamfrom.engine.messaging.table.hidden_definitions import read_hidden, sees_triggers
@@ -84,8 +85,8 @@ def acks_owner(runtime: ShardRuntime, account: Account) -> ConnectionOwner:
     return _Engine(account, on_mariadb=runtime.is_mariadb, wait_s=1)
 
 
-class ShardStore:
-    """The message tables of all shards, as `engine.messaging.shell.message_store.Store` wants them.
+class ShardStore(Store):
+    """The message tables of all shards.
 
     electors: the elections by which this process may write to shards; on a shard without one it writes without asking.
     """

@@ -21,6 +21,7 @@ from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
 from streamfrom.engine.messaging.leases.returns import Release, Shorten
 from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.queue.poll import Poll, poll
+from streamfrom.engine.messaging.shell.message_store import Store
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.backoff import spread, wait_range
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireResult
@@ -111,7 +112,7 @@ def _takes_all(_tried, _row):
 
 
 @dataclass
-class MemoryStore:
+class MemoryStore(Store):
     """Databases in memory: one table of rows for each (keyspace, shard, table)."""
 
     clock: Clock

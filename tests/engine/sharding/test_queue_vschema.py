@@ -4,6 +4,7 @@ import pytest
 
 from streamfrom.engine.sharding.queue_vschema import vindex_of, with_queues
 from streamfrom.engine.sharding.vschema import parse_vschema
+from streamfrom.sqlparse_ext.stored_forms import ColumnType
 
 
 VSCHEMA = parse_vschema(
@@ -33,3 +34,13 @@ def test_the_vschema_has_the_last_word():
 def test_what_is_no_vindex_of_one_column_places_nothing(vindex):
     assert vindex_of(VSCHEMA.vindexes, vindex) is None
     assert with_queues(VSCHEMA, {"q": (vindex, "id")}, {}) is VSCHEMA
+
+
+def test_columns_have_the_types_that_their_tables_say():
+    number, text = ColumnType("bigint"), ColumnType("varchar(9)", "utf8mb4_general_ci")
+    types = {"t": {"id": number}, "q": {"name": text}, "another": {"id": number}}
+    for vindex, folds in (("unicode_loose_xxhash", True), ("xxhash", False)):
+        tables = with_queues(VSCHEMA, {"q": (vindex, "name")}, types).tables
+        (own,), (of_queue,) = tables["t"].column_vindexes, tables["q"].column_vindexes
+        assert (own.types, of_queue.types) == ((number,), (text,))
+        assert of_queue.folds is folds

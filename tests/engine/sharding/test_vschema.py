@@ -69,7 +69,11 @@ def test_reference_and_pinned_tables_need_no_vindex():
 
 @cases(table=ast.literal_eval, fault=str)
 def test_faults_are_told_in_the_originals_words(table, fault):
-    vindexes = {"h": {"type": "hash"}, "o": {"type": "hash", "owner": "t"}}
+    vindexes = {
+        "h": {"type": "hash"},
+        "o": {"type": "hash", "owner": "t"},
+        "m": {"type": "region_experimental", "params": {"region_bytes": "1"}},
+    }
     with pytest.raises(VschemaError) as failure:
         sharded(table, vindexes)
     assert str(failure.value) == fault

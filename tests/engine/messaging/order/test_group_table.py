@@ -157,3 +157,10 @@ def test_a_walk_of_the_first_layout_knows_no_priorities():
     result, sent = carried_out(fire(table, FireRequest(place=result.place), NOW_NS), [])
     assert b" AND h.`id` > 199 ORDER BY" in sent[0]
     assert result == FireResult()
+
+
+def test_what_is_held_of_a_table_whose_groups_were_taken_away_fires():
+    result, _ = carried_out(
+        fire(PLAIN, FireRequest((b"3",)), NOW_NS), [(b"3", None, None, b"50")], [(b"3",)]
+    )
+    assert result == FireResult(fired=(MessageKey(b"3", 50, NOW_NS),))

@@ -118,3 +118,23 @@ async def test_a_commit_that_may_have_written_anything_is_found_by_every_stream_
         assert [len(receiver.rows) for receiver in receivers] == [1, 1]
         assert rig.store.calls.count(("poll", "-80")) <= 4
         assert ("poll", "80-") not in rig.store.calls
+
+
+@running
+async def test_what_is_in_flight_is_known_to_the_one_who_dispatches_it():
+    async with RegistryRig("t1") as rig:
+        here, ident = rig.registry.here, 2**53 + 1
+        rig.registry.streams.attach(Receiver(), "ks", "t1")
+        insert(rig, ident)
+        rig.commit(new(ident))
+        await asyncio.sleep(1)
+        double = int(float(ident))
+        assert here.find_rounded("ks", "T1", [double]) == (double, str(ident))
+        assert here.find_rounded("ks", "none", [double]) is None
+        found = here.leases_of("ks", "-80", "t1")
+        assert found is not None
+        leases, connections = found
+        assert [(int(one.id), connections[one.receiver]) for one in leases] == [(ident, 1)]
+        here.served_elsewhere("ks", "-80")
+        assert here.leases_of("ks", "-80", "t1") is None
+        assert await here.ack_early_elsewhere("ks", "-80", "t1", (), 0) is None, "there is none"

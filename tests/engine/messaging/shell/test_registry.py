@@ -1,12 +1,14 @@
 """The engine's front door."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from streamfrom.engine.errors import StoreError, TableLoadError
 from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
-from tests.engine.messaging.registry_rig import RegistryRig, insert, new
+from streamfrom.engine.sharding.vschema import parse_vschema
+from tests.engine.messaging.registry_rig import KS, RegistryRig, insert, new
 from tests.engine.messaging.runner_rig import Receiver
 from tests.sim.memory_store import raw_table
 from tests.virtual_loop import run_virtual, running
@@ -88,4 +90,24 @@ async def test_a_keyspace_that_is_down_at_the_start_is_found_later():
     async with RegistryRig("t1", pause=pause) as rig:
         assert rig.registry.tables("ks") == {}
         await asyncio.sleep(31)
+        assert set(rig.registry.tables("ks")) == {"t1"}
+
+
+PLACED = """{"sharded": true, "vindexes": {"h": {"type": "hash"}},
+    "tables": {"plain": {"column_vindexes": [{"column": "id", "name": "h"}]}}}"""
+
+
+@running
+async def test_columns_of_tables_that_a_new_vschema_shards_are_known_and_stay_while_a_lock_hides_them():
+    keyspace = replace(KS, vschema=parse_vschema(PLACED))
+    async with RegistryRig("t1") as rig:
+        rig.store.create("ks", raw_table("plain", ""))
+        for _ in range(2):
+            rig.registry.vschema_changed(keyspace)
+            await asyncio.sleep(1)
+        assert len(rig.store.calls) == 2, "the second time nothing has changed"
+        rig.store.create("ks", hidden("plain"))
+        await rig.registry.reload("ks")
+        types = rig.registry.column_types("ks")
+        assert types["plain"]["id"] == types["t1"]["id"]
         assert set(rig.registry.tables("ks")) == {"t1"}

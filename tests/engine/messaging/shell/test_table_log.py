@@ -5,8 +5,9 @@ import logging
 
 from streamfrom.engine.errors import TableGone
 from streamfrom.engine.messaging.dispatch.events import Acked
-from streamfrom.engine.messaging.shell.table_log import COLLECTS
-from streamfrom.engine.messaging.table.message import AUTO
+from streamfrom.engine.messaging.gates.set_aside import SetAsideRow
+from streamfrom.engine.messaging.shell.table_log import COLLECTS, SET_ASIDE_LOGGED_MAX, TableLog
+from streamfrom.engine.messaging.table.message import AUTO, Tried
 from tests.engine.messaging.runner_rig import (
     COMMENT,
     STOPPED,
@@ -170,3 +171,19 @@ def test_a_message_that_waits_for_a_parked_one_is_told_once(caplog):
     run_virtual(main())
     told = logged(caplog, "id", "group", "parked_id")
     assert told[1:] == [("message waits for a parked one", "2", "b", "1")]
+
+
+def test_of_many_rows_that_are_set_aside_the_log_has_their_number_alone(caplog):
+    log, found = (
+        TableLog(loaded(raw_table("msg"))),
+        [(b"1", SetAsideRow(Tried.CLAIM, "no", 0))] * 2,
+    )
+    log.set_aside("0", found, SET_ASIDE_LOGGED_MAX)
+    log.set_aside("0", found, SET_ASIDE_LOGGED_MAX + 1)
+    log.acks_lost("0", [b"5", b"6"])
+    assert logged(caplog, "id", "count", "ids") == [
+        ("row set aside", "1", None, None),
+        ("row set aside", "1", None, None),
+        ("rows set aside", None, SET_ASIDE_LOGGED_MAX + 1, None),
+        ("acks not written", None, 2, "5, 6"),
+    ]

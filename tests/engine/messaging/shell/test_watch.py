@@ -4,9 +4,11 @@ import asyncio
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.shell.watch import FRESH_NS, SELDOM, Watch
+from streamfrom.engine.messaging.table.message import Tried
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.engine.messaging.registry_rig import RegistryRig, insert
 from tests.engine.messaging.runner_rig import Receiver
+from tests.sim.memory_store import REFUSAL
 from tests.virtual_loop import VirtualClock, running
 
 
@@ -94,3 +96,14 @@ async def test_acks_and_deletes_count_as_the_server_counted_them():
         rig.commit(Effect(EffectKind.ACK, (1,)))
         (queue,) = await watching(rig).queues()
         assert (queue.counters.acked, queue.counters.deleted) == (7, 4)
+
+
+@running
+async def test_rows_that_servers_refuse_are_listed_with_their_words():
+    async with RegistryRig("t1", refuses=lambda tried, _: tried is Tried.LEASE) as rig:
+        insert(rig, 1)
+        rig.registry.streams.attach(Receiver(), "ks", "t1")
+        await asyncio.sleep(20)
+        (row,) = watching(rig).set_aside()
+        found = (row.queue, row.shard, row.id, row.tried, row.error)
+        assert found == ("t1", "-80", "1", "lease", REFUSAL)

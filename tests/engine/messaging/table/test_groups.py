@@ -1,7 +1,7 @@
 import ast
 
 from streamfrom.engine.messaging.table.backoff import DICE_BITS, spread, wait_range
-from streamfrom.engine.messaging.table.groups import HELD_NS, column_faults
+from streamfrom.engine.messaging.table.groups import HELD_NS, column_faults, placement_fault
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.table.table_settings import parse_comment
 from tests.cases import cases
@@ -26,3 +26,10 @@ def test_two_columns_of_one_type_are_groups_however_they_are_spelled():
 @cases(groups=ast.literal_eval, faults=ast.literal_eval)
 def test_other_columns_are_faults(groups, faults):
     assert column_faults(groups, COLUMNS) == faults
+
+
+@cases(placed_by=ast.literal_eval, shards=int, apart=str)
+def test_rows_that_belong_together_but_are_placed_apart_are_a_fault(placed_by, shards, apart):
+    fault = placement_fault(("batch", "Finishes"), placed_by, shards)
+    assert (fault is None) is (apart is None)
+    assert f"placed by {apart}, so" in (fault or "placed by None, so")

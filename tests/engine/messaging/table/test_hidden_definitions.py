@@ -13,7 +13,7 @@ def rows(*found):
 
 WHOLE = rows(
     (b"view", b"seen", b""),
-    (b"trigger", b"Outbox", b""),
+    (b"trigger", b"Outbox", b"UPDATE"),
     (b"key", b"my_message", b"gate"),
     (b"function", b"f", b""),
 )
@@ -38,6 +38,7 @@ def test_a_reading_from_which_a_lock_hid_something_says_so():
         for hides in (False, True)
     )
     assert (known.is_partial, partial.is_partial) == (False, True)
+    assert known.update_triggered == {"Outbox"}
     assert partial.with_tables((), known) == replace(known, is_partial=True)
 
 

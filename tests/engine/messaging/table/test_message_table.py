@@ -333,3 +333,13 @@ def test_what_cannot_be_ordered():
     )
     first = replace(FIRST, comment=DEFAULT_COMMENT + ",vt_order=strict")
     assert "need a table with the column priority" in fault(first)
+
+
+def test_what_names_itself_or_is_not_found_again_is_a_fault():
+    assert "vt_dead_letter must be another table" in fault(
+        with_comment("vt_max_attempts=1", "vt_dead_letter=T")
+    )
+    assert "id must be of a type whose values are found again, not DOUBLE" in fault(
+        raw_table("t", id_type="double")
+    )
+    assert loaded(raw_table("t")).type_of("none") is None

@@ -85,7 +85,7 @@ TIMES = [None, 0, NOW_NS - 5, NOW_NS, NOW_NS + 1, NOW_NS + 9, HELD_NS, PARKED_NS
 
 def pages(client, ask):
     """Return the ids of all pages, and how long each was. ask: returns the conversation for the page at a place."""
-    found, lengths, place = [], [], None
+    found, lengths, place = list[int](), list[int](), None
     while True:
         page = client.run(ask(place))
         found += map(int, page.ids)

@@ -89,7 +89,7 @@ def test_each_dead_letter_goes_back_or_stays_with_the_words_of_the_server(
             for n, (is_bad, is_acked) in enumerate(rows)
         ],
     )
-    refused, last, moved = {}, None, 0
+    refused, last, moved = dict[bytes, str](), None, 0
     while True:
         found = client.run(restore(SPENT, BURIED._replace(is_queue=is_queue), last, limit))
         moved, last = moved + found.rows, found.last
