@@ -9,13 +9,15 @@ from streamfrom.proxy.wire.resultset import (
     parse_text_row,
     text_row,
 )
+from streamfrom.sqlparse_ext.selects.derived import read_derived
 from streamfrom.sqlparse_ext.selects.select_reader import read_select
 from tests.sqlparse_ext.facts import statement
 
 
 def texts(sql):
     found = statement(sql)
-    select = read_select(found.shape.template)
+    template = found.shape.template
+    select = read_select(template, found.shape.tables) or read_derived(template)
     assert select is not None
     return Texts(found, select)
 
@@ -47,6 +49,7 @@ def answer(merge, *shards):
     found = []
     while not merge.is_complete:
         found += merge.next_rows()
+        assert merge.has_more or merge.is_complete, "it would wait for news that never come"
     return [tuple(_text(value) for value in parse_text_row(row)) for row in found]
 
 

@@ -1,4 +1,5 @@
 from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
 
 from hypothesis import given, strategies as st
 
@@ -67,3 +68,10 @@ def test_extremes_compare_by_their_key_and_skip_null():
     assert smallest.key < largest.key
     assert run(smallest, [None, None]) is None
     assert smallest.key == (0,)
+
+
+def test_an_average_of_doubles_is_a_double_and_of_nothing_null():
+    average = Average(Sum(0, DOUBLE), Folded(1, "COUNT"), 31)
+    assert run(average, [b"1.5", b"1"], [b"2", b"3"]) == b"0.875"
+    assert (average.exact(), average.cut()) == (Fraction(7, 8), b"0.875")
+    assert (run(average), average.exact(), average.cut()) == (None, None, None)

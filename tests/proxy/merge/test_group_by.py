@@ -40,3 +40,13 @@ def test_what_the_parts_do_not_tell_is_refused_by_name(sql, sentence):
     with pytest.raises(Unsupported) as refused:
         group(sql)
     assert sentence in str(refused.value)
+
+
+def test_a_group_that_is_not_selected_is_a_value_of_a_condition():
+    found = group("SELECT COUNT(*) FROM t GROUP BY a HAVING a + COUNT(*) > 5")
+    ((place, *_),) = found.tests
+    assert [found.outputs[operand].group for _, operand in found.outputs[place].operands] == [
+        0,
+        None,
+    ]
+    assert found.width == 1

@@ -49,6 +49,11 @@ def test_a_condition_compares_values_and_null_passes_none(comparison, symbol, li
     assert [v for v in (b"3", b"1", b"2.5", None) if condition.passes([v])] == passing
 
 
+def test_a_condition_that_compares_texts_with_a_number_is_refused():
+    with pytest.raises(Unsupported, match="HAVING that compares no numbers"):
+        Condition(0, Comparison.TEXT, ">", 2)
+
+
 @pytest.mark.parametrize(
     ("total", "count", "literal", "passes"),
     [

@@ -1,7 +1,9 @@
 import pytest
 
 from streamfrom.proxy.errors import DistinctTooLarge
+from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
 from streamfrom.proxy.merge.group_query import GroupsQuery
+from streamfrom.proxy.merge.row_merge import RowsQuery
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import parse_column_definition
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -41,6 +43,8 @@ def test_an_order_by_group_concat_is_refused():
 
 
 def test_bits_of_byte_strings_are_refused():
+    parts = [number("BIT_OR(v)", kind=FieldType.LONGLONG)]
+    assert run("SELECT BIT_OR(v) FROM t", parts, [(5,)], [(3,)]) == [("7",)]
     parts = [number("BIT_OR(v)", kind=FieldType.VAR_STRING)]
     with pytest.raises(Unsupported, match="BIT_OR of byte strings"):
         plan("SELECT BIT_OR(v) FROM t", parts).merger(2, parts)
@@ -86,13 +90,33 @@ def test_names_come_from_the_statement_and_types_from_what_ran():
     assert (second.name, second.decimals) == ("x", 4)
 
 
-def test_an_order_by_the_extreme_of_an_enum_is_refused():
-    found = GroupsQuery(texts("SELECT a, MAX(e) m FROM t GROUP BY a ORDER BY m"), 1 << 20)
+@pytest.mark.parametrize(
+    ("order", "key"), [(" ORDER BY m", Comparison.NUMBER), ("", Comparison.ORDINAL)]
+)
+def test_the_extreme_of_an_enum_and_an_order_by_it_are_refused(order, key):
+    found = GroupsQuery(texts(f"SELECT a, MAX(e) m FROM t GROUP BY a{order}"), 1 << 20)
     found.describe([number("a"), number("m")], frozenset())
-    from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
-
     enum = number("e", kind=FieldType.ENUM)
     count = len(found.expressions)
-    found.resolve([ColumnKey(Comparison.NUMBER)] * count, [enum] * count)
+    found.resolve([ColumnKey(key)] * count, [enum] * count)
     with pytest.raises(Unsupported, match="an ENUM or SET"):
         found.merger(2, [number("")] * 9)
+
+
+def test_groups_are_sorted_by_their_extremes():
+    sql = "SELECT a, MAX(b) m FROM t GROUP BY a ORDER BY m DESC"
+    rows = run(sql, [number("")] * 3, [(1, 1, 5), (2, 2, 7)], [(1, 1, 9), (3, 3, None)])
+    assert rows == [("1", "9"), ("2", "7"), ("3", None)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT d.a FROM (SELECT a FROM t) d ORDER BY d.a",
+        "SELECT d.a, COUNT(*) FROM (SELECT a FROM t) d GROUP BY d.a",
+    ],
+)
+def test_a_select_from_a_derived_table_has_the_columns_that_it_was_described_with(sql):
+    query = RowsQuery(texts(sql)) if "GROUP" not in sql else GroupsQuery(texts(sql), 1 << 20)
+    found = planned(query, [number("a"), number("n")], ("a",))
+    assert found.definitions([b"described"], [b"of a shard"]) == [b"described"]

@@ -1,5 +1,6 @@
 import pytest
 
+from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
 from streamfrom.proxy.merge.row_merge import RowsQuery
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
@@ -34,4 +35,12 @@ def test_exact_floats_come_in_front_and_take_their_places():
 @cases(sql=str)
 def test_an_order_that_cannot_be_repeated_is_refused(sql):
     with pytest.raises(Unsupported):
-        plan(sql, [ColumnDefinition("a", org_name="a")])
+        plan(sql, [ColumnDefinition("a", org_name="a")] * 2).sql()
+
+
+def test_an_order_by_the_extreme_of_an_enum_is_refused():
+    found = RowsQuery(texts("SELECT a FROM t GROUP BY a ORDER BY MIN(e)"))
+    found.describe([number("a")], frozenset())
+    enum = number("e", kind=FieldType.ENUM)
+    with pytest.raises(Unsupported, match="MIN or MAX of an ENUM"):
+        found.resolve([ColumnKey(Comparison.NUMBER)] * 2, [number("m"), enum])

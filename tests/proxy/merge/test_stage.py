@@ -5,7 +5,7 @@ import pytest
 
 from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.proxy.merge.stage import Stage, json_table
-from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.merge.answers import number
@@ -62,3 +62,25 @@ def test_dates_of_zeros_are_up_to_the_mode_and_refused(value):
 def test_a_text_that_no_server_takes_is_too_large():
     with pytest.raises(MergeTooLarge):
         json_table([("a", "INT")], [b"x" * (8 << 20)], "t")
+
+
+@pytest.mark.parametrize(
+    ("column", "collation", "typed"),
+    [
+        (
+            replace(TEXT, type=FieldType.BLOB),
+            "utf8mb4_bin",
+            b"`s` MEDIUMTEXT CHARACTER SET utf8mb4",
+        ),
+        (replace(TEXT, length=4 << 20), "utf8mb4_bin", b"`s` MEDIUMTEXT CHARACTER SET utf8mb4"),
+        (number("n", kind=FieldType.NULL), "", b"SELECT NULL AS `n` FROM"),
+    ],
+)
+def test_long_texts_and_nulls_have_types_of_their_own(column, collation, typed):
+    assert typed in Stage([column], [collation]).select([text_row([None])])
+
+
+@pytest.mark.parametrize("column", [replace(TEXT, flags=FieldFlag.ENUM), TEXT])
+def test_what_a_text_alone_does_not_tell_is_refused(column):
+    with pytest.raises(Unsupported, match="going on with 's'"):
+        Stage([column], [""])
