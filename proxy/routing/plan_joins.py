@@ -100,12 +100,6 @@ class JoinPlanner:
 
     def plan(self) -> Plan:
         """Return the plan. Raises Unsupported."""
-        if not self._sharded:
-            if len(self._pinned) > 1:
-                raise Unsupported(
-                    "tables that are pinned to several shards; send one statement for each"
-                )
-            return Plan(OneShard(next(iter(self._pinned), self._tables.shards[0])))
         if not self._anchors and not all(each.literals for each in self._sharded):
             self._refuse()
         return Plan(find=self._find)

@@ -39,8 +39,12 @@ def test_tables_that_one_value_ties_are_answered_by_its_shard(sql):
 def test_a_pinned_table_takes_part_where_it_is():
     sql = "SELECT * FROM t, pin_high WHERE t.id = {}"
     assert route(sql.format(HIGH)) == OneShard(HIGH_SHARD)
-    with pytest.raises(Unsupported):
-        route(sql.format(5))
+    assert route("SELECT * FROM pin_high JOIN ref ON ref.a = pin_high.a") == OneShard(
+        HIGH_SHARD
+    )
+    for other in (sql.format(5), "SELECT * FROM pin, pin_high"):
+        with pytest.raises(Unsupported):
+            route(other)
 
 
 @cases(sql=str)
@@ -128,3 +132,16 @@ def test_rows_that_are_merged_are_counted_as_they_come():
         assert found.counted is not None
     sql = "SELECT COUNT(*) FROM (SELECT DISTINCT a FROM t WHERE id = {}) d"
     assert route(sql.format(HIGH)) == OneShard(HIGH_SHARD)
+
+
+def test_where_no_shard_has_a_row_that_matters_any_one_answers():
+    sql = (
+        f"SELECT * FROM t JOIN msg ON t.id = msg.id WHERE t.id = NULL AND msg.id IN (1, {HIGH})"
+    )
+    assert route(sql) == OneShard(LOW_SHARD)
+
+
+def test_a_user_variable_is_assigned_where_one_shard_answers():
+    assert route(f"SELECT @x := a FROM t WHERE id = {HIGH}") == OneShard(HIGH_SHARD)
+    with pytest.raises(Unsupported, match="assigning a user variable"):
+        route("SELECT @x := a FROM t")

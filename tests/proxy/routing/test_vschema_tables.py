@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
-from streamfrom.proxy.routing.vschema_tables import VschemaTables
+from streamfrom.proxy.routing.vschema_tables import VschemaTables, not_in_vschema
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.literal_values import Number
 from tests.cases import cases
@@ -24,3 +26,16 @@ def test_numbers_may_equal_strings_of_any_shard():
 def test_a_table_without_a_vindex_column_says_so(table, sentence):
     with pytest.raises(Unsupported, match=sentence):
         ALL.column(table)
+
+
+def test_an_unknown_table_is_told_with_the_line_that_would_make_it_known():
+    (by_name,) = SHARDED.vschema.tables["named"].column_vindexes
+    told = not_in_vschema(SHARDED, "q", by_name)
+    assert told.endswith(
+        'add to its tables: "q": {"column_vindexes": [{"column": "name", "name": "md5"}]}'
+    )
+    told = not_in_vschema(replace(SHARDED, vschema=None), "q", by_name)
+    assert told.endswith('and its vindexes: "md5": {"type": "md5"}')
+    assert not_in_vschema(SHARDED, "q").endswith(
+        ", with the column that places its rows in place of id"
+    )
