@@ -2,7 +2,12 @@
 
 from streamfrom.engine.messaging.table.table_settings import parse_comment
 from streamfrom.engine.messaging.upkeep.dead_letter_table import consents
-from streamfrom.proxy.local_statements.dead_letter_queue import create, is_made_for, name_of
+from streamfrom.proxy.local_statements.dead_letter_queue import (
+    columns_of,
+    create,
+    is_made_for,
+    name_of,
+)
 from streamfrom.proxy.local_statements.queue_definitions import comment_in
 from streamfrom.sqlparse_ext.statements import TableRef
 
@@ -34,6 +39,10 @@ def test_it_has_the_queues_columns_without_their_constraints_and_how_each_failed
     assert text.count("dead_reason") == 1, "the queue has one of that name"
     assert text.count("`priority` ") == 1
     assert text.count("`state` ") == 1
+
+
+def test_columns_are_asked_for_by_names_that_may_hold_any_sign():
+    assert "table_schema = 'd''b' AND table_name = 'job' ORDER BY" in columns_of("d'b", "job")
 
 
 def test_its_comment_consents_and_places_it_beside_its_queue():

@@ -1,4 +1,5 @@
 import ast
+import re
 
 import pytest
 from hypothesis import given, strategies as st
@@ -17,6 +18,7 @@ from streamfrom.proxy.local_statements.queue_definitions import (
     is_queue,
     new_comment,
     partition_unit,
+    sharding,
     show_create_table,
 )
 from streamfrom.sqlparse_ext.reading.queues import read_queue
@@ -82,6 +84,29 @@ def test_a_setting_that_cannot_be(settings, words):
     assert words in str(error.value)
 
 
+def test_dead_letters_are_a_queue_of_their_own_where_they_are_on():
+    comment = new_comment(read("CREATE QUEUE q ()"))
+    assert (
+        parse_comment(altered("dead_letter = On, max_attempts = 3", comment)).dead_letter
+        == "q_dead"
+    )
+
+
+def placed(columns, shard_by):
+    return sharding(read(f"CREATE QUEUE q ({columns}) {shard_by}"), "utf8mb4_general_ci")
+
+
+@cases(columns=str, shard_by=str, expected=str)
+def test_a_vindex_places_the_rows_by_the_type_of_their_column(columns, shard_by, expected):
+    assert "{}({})".format(*placed(columns, shard_by)) == expected
+
+
+@cases(columns=str, shard_by=str, words=str)
+def test_rows_that_cannot_be_placed(columns, shard_by, words):
+    with pytest.raises(BadQueue, match=re.escape(words)):
+        placed(columns, shard_by)
+
+
 def test_a_comment_with_a_backslash_is_left_alone():
     with pytest.raises(BadQueue, match="backslash"):
         altered("ack_wait = 1", "a\\b," + new_comment(read("CREATE QUEUE q ()")))
@@ -107,6 +132,15 @@ def test_columns_that_every_queue_has(columns, words):
 def partitioned(unit, more="", columns="a INT"):
     queue = read(f"CREATE QUEUE q ({columns}) PARTITION BY {unit} {more}")
     return create_table(queue, new_comment(queue), NOW_NS).decode()
+
+
+def test_a_partitioned_queue_has_a_partition_for_each_unit_and_one_for_the_rest():
+    text = partitioned("DAY")
+    assert (
+        "PARTITION BY RANGE (`id`) (PARTITION `p20270115` VALUES LESS THAN (215167795200000),"
+        in text
+    )
+    assert text.endswith("PARTITION `prest` VALUES LESS THAN MAXVALUE)")
 
 
 @cases(columns=str, more=str, words=str)

@@ -42,6 +42,17 @@ def test_a_partitioned_queue_is_made_again(name, unit):
     )
 
 
+def test_a_queue_says_how_it_is_sharded_and_what_create_queue_makes_by_itself_is_left_out():
+    last_error = (
+        "  `last_error` varchar(1000) DEFAULT NULL /*!80023 INVISIBLE */,\n  PRIMARY KEY"
+    )
+    own = MYSQL.replace("  PRIMARY KEY", last_error).replace(
+        "vt_auto_id=on", "vt_shard_by=hash(id)"
+    )
+    expected = AGAIN.replace("\nWITH", " SHARD BY hash(id)\nWITH").replace("auto_id = on, ", "")
+    assert create_queue("q", own) == expected.replace("'id|a')", "'id|a', auto_id = off)")
+
+
 def test_other_partitions_are_nothing_that_create_queue_makes():
     with pytest.raises(BadQueue, match="no queue that CREATE QUEUE makes"):
         create_queue("q", MYSQL + "\n/*!50100 PARTITION BY HASH (`id`)\nPARTITIONS 4 */")

@@ -3,9 +3,12 @@ import json
 
 import pytest
 
+from streamfrom.engine.sharding.keyspace import Keyspace
+from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.local_statements.vexplain import (
     check_form,
     columns_of,
+    explain_filled,
     explain_plan,
     explain_stream,
     is_run,
@@ -106,3 +109,33 @@ def test_parts_that_are_answered_first_are_the_inputs_of_a_merge():
     (part,) = found["Inputs"]
     assert (part["OperatorType"], part["Variant"]) == ("Merge", "Aggregate")
     assert part["Inputs"][0]["Query"] == "SELECT COUNT(*) FROM t"
+
+
+@pytest.mark.parametrize(
+    ("sequence", "taken"), [("seq", "select next 3 values from seq"), ("", "3 of vt_auto_id")]
+)
+def test_an_insert_tells_what_fills_its_column(sequence, taken):
+    found = json.loads(
+        explain_filled(statement("INSERT INTO t (a) VALUES (1)"), SHARDED, sequence, 3)
+    )
+    assert (found["AutoIncrement"], found["Table"], found["Variant"]) == (taken, "t", "Sharded")
+
+
+@pytest.mark.parametrize(
+    ("where", "variant"),
+    [
+        ("region = 1", "SubShard"),
+        ("region = 1 AND id = 5", "EqualUnique"),
+        ("region IN (1, 200) AND id = 5", "IN"),
+    ],
+)
+def test_a_vindex_of_several_columns_may_be_given_a_part_of_them(where, variant):
+    vindex = {"type": "region_experimental", "params": {"region_bytes": "1"}}
+    tables = {"t": {"column_vindexes": [{"columns": ["region", "id"], "name": "v"}]}}
+    vschema = parse_vschema(
+        json.dumps({"sharded": True, "vindexes": {"v": vindex}, "tables": tables})
+    )
+    found = plan(
+        f"SELECT * FROM t WHERE {where}", Keyspace("commerce", SHARDED.shards, vschema)
+    )
+    assert (found["Variant"], found["Vindex"]) == (variant, "v")

@@ -77,3 +77,9 @@ def test_a_vindex_of_several_columns_is_refused_by_its_name():
 def test_other_forms_are_refused_with_the_form_that_there_is(sql):
     with pytest.raises(Unsupported, match=r"WHERE id = value or id IN \(values\)"):
         asked(sql)
+
+
+def test_a_number_is_its_text():
+    assert asked("SELECT id, keyspace_id FROM binary WHERE id = 1.50", "binary") == [
+        (b"1.50", b"1.50")
+    ]
