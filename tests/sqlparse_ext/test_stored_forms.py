@@ -33,12 +33,27 @@ CI, BIN, NO_PAD = "utf8mb4_general_ci", "utf8mb4_bin", "utf8mb4_0900_ai_ci"
         ("date", b"2024-02-31", None),
         ("datetime(3)", b"2024-01-05 01:02:03.004", b"2024-01-05 01:02:03.004"),
         ("datetime(3)", b"2024-01-05 01:02:03", None),
+        ("date", b"2024-1-5", None),
+        ("date", 20240105, None),
+        ("datetime(3)", b"2024-01-05 01:02:03.00x", None),
+        ("decimal(5,2)", Bits(b"\x07"), Number("7.00")),
+        ("decimal(5,2)", HexString(b"7"), None),
+        ("decimal(5,2)", b"1e3", None),
+        ("inet6", b"fe80::1%eth0", None),
+        ("inet6", b"::g", None),
+        ("inet4", b"10.0.0.256", None),
+        ("varchar(9)", 58, b"58"),
+        ("varchar(9)", b"\xff", None),
+        ("binary(4)", 58, b"58\0\0"),
+        ("varbinary(1)", 58, b"5"),
+        ("enum('a')", 1, None),
+        ("()", 5, None),
         ("double", 5, None),
         ("timestamp", b"2024-01-05 01:02:03", None),
     ],
 )
 def test_a_value_is_stored_in_one_form_or_in_one_that_is_not_known(kind, written, stored):
-    form = stored_form(ColumnType(kind))
+    form = stored_form(ColumnType(kind, BIN))
     assert form.stored(written) == stored
     assert stored is not None or form.hint
 
@@ -57,6 +72,11 @@ def test_a_text_is_stored_as_its_type_and_its_collation_have_it(
         ("bigint", Number("57.0"), None),
         ("decimal(5,2)", b"7.00", Number("7.00")),
         ("decimal(5,2)", b"7.001", None),
+        ("decimal(20,2)", b"1234567890123.00", None),
+        ("enum('a','b')", b"b ", b"b"),
+        ("uuid", b"550E8400E29B41D4A716446655440000", b"550e8400-e29b-41d4-a716-446655440000"),
+        ("date", b"2024-01-05", b"2024-01-05"),
+        ("double", b"5", None),
         ("varchar(9)", 5, None),
         ("varchar(2)", b"long", b"long"),
         ("binary(4)", b"ab", b"ab\0\0"),

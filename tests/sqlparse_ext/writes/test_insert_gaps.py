@@ -6,7 +6,9 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.writes.insert_gaps import (
     count_of,
     gaps,
+    keeps_shard,
     leaves_out_columns,
+    naming_updated,
     next_values,
     with_columns,
 )
@@ -81,3 +83,28 @@ def test_the_list_stands_behind_the_table(sql, named):
 @cases(sql=str)
 def test_what_names_its_columns_or_has_no_place_for_them_is_left_alone(sql):
     assert not leaves_out_columns(statement(sql).shape)
+
+
+@cases(sql=str, asked=str)
+def test_the_id_of_an_updated_row_is_asked_for_where_a_value_is_assigned(sql, asked):
+    found = naming_updated(statement(sql), "id")
+    assert (None if found is None else found.decode()) == asked
+
+
+@cases(assigned=str, keeps=ast.literal_eval)
+def test_an_update_of_a_duplicate_stays_on_its_shard(assigned, keeps):
+    sql = f"INSERT INTO t (id, a) VALUES (1, 2) AS n ON DUPLICATE KEY UPDATE {assigned}"
+    assert keeps_shard(statement(sql).shape, "id") is keeps
+
+
+def test_without_an_update_of_duplicates_no_row_is_known_to_stay():
+    assert not keeps_shard(statement("INSERT INTO t (id) VALUES (1)").shape, "id")
+
+
+@pytest.mark.parametrize(
+    ("sql", "last"),
+    [("VALUES (5), (6)", 6), ("VALUES (5), ('7')", 7), ("VALUES (1 + 1)", None)],
+)
+def test_the_last_value_that_a_client_gave_is_known(sql, last):
+    found = statement(f"INSERT INTO t (id) {sql}")
+    assert gaps(found, "id", None, zero_is_value=False).last == last
