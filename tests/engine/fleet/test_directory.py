@@ -104,6 +104,20 @@ def test_a_second_proxy_without_the_table_is_told_what_to_create():
     assert advice.endswith("ON streamfrom.* TO the shards' account")
 
 
+def test_who_loses_the_directory_is_alone_with_the_lock_and_finds_the_others_in_it_again():
+    directory = Directory(A)
+    directory.take(read((MINE, A), (THEIRS, B), holder=THEIRS), NOW_NS)
+    lost = directory.take(read(holder=THEIRS, secret=None), NOW_NS)
+    assert (lost.left, lost.forgotten, lost.dispatcher) == ((B,), (), Stranger(THEIRS, None))
+    assert directory.trusts("PEM b") is None
+    # The lock's name has become another one: it is this member's until the other one gives way.
+    alone = directory.take(read(holder=MINE, secret=None), NOW_NS)
+    assert (alone.dispatcher, alone.has_moved, alone.warnings) == (A, True, ())
+    again = directory.take(read((MINE, A), (THEIRS, B), holder=THEIRS), NOW_NS)
+    assert (again.joined, again.dispatcher, again.has_moved) == ((B,), B, True)
+    assert directory.trusts("PEM b") == B
+
+
 def test_a_connection_of_another_account_that_holds_the_plain_name_is_reported_once():
     directory = Directory(A)
     (warning,) = directory.take(read((MINE, A), holder=MINE, outsider=99), NOW_NS).warnings

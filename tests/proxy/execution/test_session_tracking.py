@@ -24,10 +24,11 @@ async def test_what_a_departed_session_left_is_undone_before_the_connection_chan
     assert connection.autocommit
 
 
-async def test_nobody_else_gets_a_connection_that_shows_what_was_run_on_it(
-    server, shard, session
+@pytest.mark.parametrize("sql", ["SET profiling = 1", "SET ROLE boss"])
+async def test_nobody_else_gets_a_connection_that_shows_what_was_run_on_it_or_keeps_a_role(
+    server, shard, session, sql
 ):
-    await session.run("SET profiling = 1")
+    await session.run(sql)
     await session.leave()
     await until(lambda: not shard.pool.connections)
     assert shard.pool.lent == 0

@@ -5,6 +5,7 @@ from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.pass_through import PassThrough
+from streamfrom.proxy.wire.resequencer import Resequencer
 from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
     column_count,
@@ -12,6 +13,7 @@ from streamfrom.proxy.wire.resultset import (
     ok_packet,
     text_row,
 )
+from streamfrom.proxy.wire.row_collector import RowCollector
 from tests.proxy.wire.streams import (
     BACKEND,
     MODERN,
@@ -69,15 +71,30 @@ def test_any_cut_of_the_stream_forwards_the_same_bytes(parts, places, capabiliti
         assert ok.info == last.info
 
 
-def test_a_row_of_sixteen_mib_passes():
+def test_a_row_of_sixteen_mib_passes_every_reader():
     row = b"\xfe" + (1 << 24).to_bytes(8, "little") + b"\xfe" * (1 << 24)
     end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
     stream = frames([column_count(1), DEFINITION, row, end], 1)[0]
-    relay = PassThrough(MODERN)
     step = 256 << 10
-    out = [relay.feed(stream[at : at + step]) for at in range(0, len(stream), step)]
-    assert b"".join(out) == stream
-    assert (relay.done, relay.rows) == (True, 1)
+    pieces = [stream[at : at + step] for at in range(0, len(stream), step)]
+    for relay in (PassThrough(MODERN), Resequencer(MODERN)):
+        assert b"".join(map(relay.feed, pieces)) == stream
+        assert (relay.done, relay.rows) == (True, 1)
+    collector = RowCollector()
+    assert [found for piece in pieces for found in collector.feed(piece)] == [row]
+    assert collector.done
+
+
+def test_an_error_among_the_columns_is_passed_on():
+    stream = frames([column_count(2), DEFINITION, Failed().packet()], 1)[0]
+    for relay in (PassThrough(MODERN), Resequencer(MODERN)):
+        assert relay.feed(stream) == stream
+        assert error_of(relay).code == Failed().code
+
+
+def test_a_server_that_goes_on_while_it_waits_for_a_file_speaks_out_of_turn():
+    with pytest.raises(WireError, match="out of turn"):
+        PassThrough(MODERN, allows_local_infile=True).feed(frames([b"\xfbf.csv", b"\0"], 1)[0])
 
 
 def test_the_usual_chunk_comes_back_itself():

@@ -1,7 +1,9 @@
+import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import (
     AccessDenied,
+    CertificateRequired,
     ConnectionMemoryExceeded,
     InsecureTransport,
     OutOfOrder,
@@ -14,9 +16,9 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.passwords.scramble import native_proof, sha2_proof
 from streamfrom.proxy.wire import commands
-from streamfrom.proxy.wire.constants import NATIVE_PASSWORD, PROXY_OFFER, Capability
+from streamfrom.proxy.wire.constants import NATIVE_PASSWORD, PROXY_OFFER, Capability, Status
 from streamfrom.proxy.wire.framing import Framer, frame
-from streamfrom.proxy.wire.login.auth import Authenticated
+from streamfrom.proxy.wire.login.auth import Authenticated, Deferred
 from streamfrom.proxy.wire.login.handshake import (
     Greeting,
     LoginRequest,
@@ -24,7 +26,7 @@ from streamfrom.proxy.wire.login.handshake import (
     encode_login,
     encode_tls_request,
 )
-from streamfrom.proxy.wire.resultset import parse_err
+from streamfrom.proxy.wire.resultset import parse_err, parse_ok
 from streamfrom.proxy.wire.server_connection import (
     Closed,
     CommandReceived,
@@ -37,6 +39,7 @@ from streamfrom.proxy.wire.server_connection import (
     refusal,
 )
 from tests.proxy.wire.accounts import KEY, NONCE, PASSWORD, authenticator
+from tests.proxy.wire.login.test_auth import judged
 from tests.proxy.wire.peers import PING, encode_change_user
 from tests.proxy.wire.streams import cut, places
 
@@ -82,6 +85,46 @@ def payloads(data, sequence):
     while (payload := framer.next_packet()) is not None:
         found.append(payload)
     return found
+
+
+def test_a_login_is_reported_proven_and_answered_with_what_both_sides_can():
+    server = connection()
+    request = login(database="shop", flags=PROXY_OFFER | Capability.QUERY_ATTRIBUTES)
+    events = server.receive_data(frame(encode_login(request), 1))
+    assert events == [LoginAttempt(request, is_change=False), Authenticated("empty")]
+    assert (server.user, server.login) == ("empty", request)
+    assert server.capabilities == PROXY_OFFER
+    server.accept(status=Status.IN_TRANS)
+    (ok,) = payloads(server.data_to_send(), 2)
+    assert parse_ok(ok).status == Status.IN_TRANS
+
+
+@pytest.mark.parametrize("password", [PASSWORD, "wrong"])
+def test_a_deferred_proof_is_judged_when_its_turn_comes_and_what_came_behind_it_waits(password):
+    server = connection(defers=lambda _: True)
+    stream = frame(encode_login(login("clear", password)), 1) + commands.query(b"select 1")
+    attempt, deferred = server.receive_data(stream)
+    assert isinstance(attempt, LoginAttempt)
+    assert (deferred, server.user) == (Deferred(is_costly=False), None)
+    assert server.receive_data(b"") == []
+    ((event,), _) = judged(server)
+    if password == PASSWORD:
+        assert event == Authenticated("clear")
+        server.accept()
+        assert server.receive_data(b"") == [CommandReceived(b"\x03select 1", 1)]
+    else:
+        assert isinstance(event.error, AccessDenied)
+        assert server.phase is ConnectionPhase.CLOSED
+
+
+def test_a_client_with_tls_may_lack_the_certificate_that_is_required():
+    server = connection(tls=True, lacks_certificate=lambda: True)
+    server.receive_data(frame(encode_tls_request(login()), 1))
+    server.tls_started()
+    (closed,) = server.receive_data(
+        frame(encode_login(login(flags=PROXY_OFFER | Capability.SSL)), 2)
+    )
+    assert isinstance(closed.error, CertificateRequired)
 
 
 @given(data=st.binary(max_size=200), places=places)
