@@ -18,7 +18,6 @@ from streamfrom.sqlparse_ext.selects.inner_selects import OPERATORS, Excerpt, ex
 from streamfrom.sqlparse_ext.selects.select_reader import FOREIGN, read_select_from
 from streamfrom.sqlparse_ext.statements import Statement
 from streamfrom.sqlparse_ext.text.lexer import locate
-from streamfrom.sqlparse_ext.text.lexer_patterns import BAD
 from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, outside_parens, statement_tokens
 
 
@@ -58,14 +57,14 @@ class Counted:
 
 def read_derived(template: bytes) -> Select | None:
     """Return the parts of a SELECT from one derived table; None for any other statement."""
-    tokens = _tokens(template)
+    tokens = statement_tokens(template)
     found = _find(tokens, template)
     return None if found is None else _select(tokens, template, *found)
 
 
 def read_counted(template: bytes) -> Counted | None:
     """Return the parts of a count of a derived table's rows; None for any other statement."""
-    tokens = _tokens(template)
+    tokens = statement_tokens(template)
     found = _find(tokens, template)
     if found is None:
         return None
@@ -82,12 +81,6 @@ def read_counted(template: bytes) -> Counted | None:
     if not (is_count and is_bare):
         return None
     return Counted(excerpt(tokens, start + 1, end - 1), tokens[-1].end, select)
-
-
-def _tokens(template: bytes) -> list[Token]:
-    if BAD in template:
-        return []
-    return statement_tokens(template)
 
 
 def _find(tokens: list[Token], template: bytes) -> tuple[int, int] | None:
@@ -143,8 +136,6 @@ class Union:
 
 def read_union(template: bytes, *, is_distinct: bool) -> Union | None:
     """Return the parts of a UNION, EXCEPT or INTERSECT; None when in doubt."""
-    if BAD in template:
-        return None
     tokens = statement_tokens(template)
     outer = list(outside_parens(tokens, 0, len(tokens)))
     operators = [place for place in outer if tokens[place].key in OPERATORS]

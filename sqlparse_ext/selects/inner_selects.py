@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from streamfrom.sqlparse_ext.reading.parser import parse
 from streamfrom.sqlparse_ext.statements import Param, Shape, Statement
 from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
-from streamfrom.sqlparse_ext.text.lexer_patterns import BAD
 from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, outside_parens, statement_tokens
 
 
@@ -91,8 +90,6 @@ class InnerSelects:
 
 def read_inner_selects(template: bytes) -> InnerSelects | None:
     """Return the SELECTs within a statement; None where there are none, or in doubt."""
-    if BAD in template:
-        return None
     tokens = statement_tokens(template)
     if not tokens or any(token.key in _FOREIGN for token in tokens):
         return None

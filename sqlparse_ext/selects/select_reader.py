@@ -27,7 +27,6 @@ from streamfrom.sqlparse_ext.selects.select_ast import (
 )
 from streamfrom.sqlparse_ext.selects.windows import read_windows
 from streamfrom.sqlparse_ext.statements import ListSlot, Param, Slot, TableRef
-from streamfrom.sqlparse_ext.text.lexer_patterns import BAD
 from streamfrom.sqlparse_ext.text.tokens import (
     Cursor,
     outside_parens,
@@ -79,8 +78,6 @@ def read_select(template: bytes, tables: tuple[TableRef, ...] = ()) -> Select | 
 
     A subquery in an item is one value; one in a group, an order or HAVING is not read.
     """
-    if BAD in template:
-        return None
     tokens = statement_tokens(template)
     if not tokens or tokens[0].key != "SELECT":
         return None

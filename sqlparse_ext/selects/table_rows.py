@@ -15,7 +15,6 @@ from streamfrom.sqlparse_ext.reading.queries import read_factor
 from streamfrom.sqlparse_ext.selects.inner_selects import Excerpt, excerpt
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import locate
-from streamfrom.sqlparse_ext.text.lexer_patterns import BAD
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens, unquote
 
 
@@ -74,8 +73,6 @@ class TableRows:
 
 def read_table_rows(template: bytes) -> TableRows | None:
     """Return the rows that a SELECT reads; None where it reads more than one table, or in doubt."""
-    if BAD in template:
-        return None
     tokens = statement_tokens(template)
     if not tokens or tokens[0].key != "SELECT":
         return None

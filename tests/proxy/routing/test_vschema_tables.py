@@ -29,7 +29,7 @@ def test_a_table_without_a_vindex_column_says_so(table, sentence):
 
 
 def test_an_unknown_table_is_told_with_the_line_that_would_make_it_known():
-    (by_name,) = SHARDED.vschema.tables["named"].column_vindexes
+    by_name = ALL.get("named").primary
     told = not_in_vschema(SHARDED, "q", by_name)
     assert told.endswith(
         'add to its tables: "q": {"column_vindexes": [{"column": "name", "name": "md5"}]}'
