@@ -11,7 +11,6 @@
     aggregate_expressions expressions of aggregates, for a shard to compute (expression_merge, averages, literals)
     stage                 rows as a SELECT that gives them, by JSON_TABLE
     stage_rows            the rows of a statement's parts in their places, for a shard to go on with
-    row_count             how many rows such an answer has
 
 What a merge holds, and the bound:
 

@@ -23,15 +23,14 @@ from streamfrom.proxy.execution.session_tracking import spread_insert_id
 from streamfrom.proxy.fairness import Slices
 from streamfrom.proxy.merge.expression_merge import ComputedMerge
 from streamfrom.proxy.merge.group_query import GroupsQuery
-from streamfrom.proxy.merge.row_count import CountedMerge, CountedQuery
 from streamfrom.proxy.merge.row_merge import RowsMerge, RowsQuery
 from streamfrom.proxy.merge.shard_texts import Texts, UnionTexts
 from streamfrom.proxy.merge.stage import of_the_client
-from streamfrom.proxy.sql.scatter.merge_metadata import MergeQuery, ask_first
+from streamfrom.proxy.sql.scatter.merge_metadata import ask_first
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.response import RowCollector
-from streamfrom.proxy.wire.resultset import parse_column_definition
+from streamfrom.proxy.wire.resultset import parse_column_definition, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Statement
 
 
-_Rows: TypeAlias = "RowsMerge | GroupsMerge | ComputedMerge | CountedMerge"
+_Rows: TypeAlias = "RowsMerge | GroupsMerge | ComputedMerge"
 
 # The bytes of one shard's rows that wait: from the first figure on the shard is not read from, below the second it is.
 WAITING_BYTES_MAX: Final = 256 << 10
@@ -77,6 +76,42 @@ class RowSink(Protocol):
         """Drop what came since the `head` and return True; False where the client has it already."""
 
 
+class _RowCount:
+    """How many rows there are, as the one row of the answer to *reply*; none of them leaves.
+
+    `SELECT COUNT(*) FROM (SELECT DISTINCT country FROM orders LIMIT 100) d` is merged as the inner SELECT is, in the memory
+    that this takes.
+
+    Attributes:
+        columns: the column definitions of the count.
+    """
+
+    binary = False
+
+    def __init__(self, reply: RowSink) -> None:
+        self._reply = reply
+        self._count = 0
+        self.columns: Sequence[bytes] = ()
+
+    def head(self, columns: Sequence[bytes]) -> None:
+        """Take the definitions of what is counted."""
+
+    def more_rows(self, rows: Sequence[bytes]) -> None:
+        """Count rows."""
+        self._count += len(rows)
+
+    def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
+        """Answer with the count."""
+        self._reply.head(self.columns)
+        self._reply.more_rows([text_row([b"%d" % self._count])])
+        self._reply.end_of_rows(status=status, warnings=warnings)
+
+    def take_back(self) -> bool:
+        """Drop the count, and return True."""
+        self._count = 0
+        return True
+
+
 async def gather(
     context: SessionContext,
     database: str | None,
@@ -101,6 +136,8 @@ async def gather(
     if texts.count is None and route.counted is None and select_limit != UNLIMITED:
         texts.count = int(select_limit)
     retries = context.executor.retries(statement.shape)
+    if route.counted is not None:
+        reply = _RowCount(reply)
     while True:
         attempt = _Gather(context, database, shards, statement, route, texts, reply)
         try:
@@ -208,17 +245,18 @@ class _Gather:
         self._reply = reply
         self._counted = route.counted
         self._texts = texts
-        exact = reply.binary and route.counted is None
         # The bytes of groups that have to be sorted once all of them are known.
         memory_bytes = context.config.merge_memory_bytes
-        rows: RowsQuery | GroupsQuery = (
+        self._query: RowsQuery | GroupsQuery = (
             GroupsQuery(
-                self._texts, memory_bytes, exact=exact, is_counted=route.counted is not None
+                texts,
+                memory_bytes,
+                exact=reply.binary,
+                is_counted=route.counted is not None,
             )
             if route.in_groups
-            else RowsQuery(self._texts, exact=exact)
+            else RowsQuery(texts, exact=reply.binary)
         )
-        self._query: MergeQuery = rows if route.counted is None else CountedQuery(rows)
         self._definitions: list[bytes] = []
         self._parts: list[_Part] = []
         self._merge: _Rows | None = None
@@ -264,6 +302,8 @@ class _Gather:
             sql, self._definitions = await ask_first(
                 backend, self._texts, self._query, self._statement, self._counted
             )
+            if isinstance(self._reply, _RowCount):
+                self._reply.columns = self._definitions
             for shard in self._shards[1:]:
                 self.shard = shard
                 backend = await executor.acquire(shard, self._database, shape)

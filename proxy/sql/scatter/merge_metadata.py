@@ -19,7 +19,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
-    from streamfrom.proxy.merge.row_count import CountedQuery
     from streamfrom.proxy.merge.row_merge import RowsQuery
     from streamfrom.proxy.merge.shard_texts import Texts
     from streamfrom.proxy.wire.resultset import ColumnDefinition
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Statement
 
 
-MergeQuery: TypeAlias = "RowsQuery | GroupsQuery | CountedQuery"
+MergeQuery: TypeAlias = "RowsQuery | GroupsQuery"
 
 
 async def ask_first(
