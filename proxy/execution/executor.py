@@ -10,10 +10,10 @@ session left state there that nothing else can rebuild) or gives it back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.prepared_execution import Packet
     from streamfrom.proxy.execution.retries import Retries
-    from streamfrom.proxy.execution.transaction import Branches
     from streamfrom.proxy.wire.prepare_response import PrepareReader
     from streamfrom.proxy.wire.response_reader import ResponseReader
     from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -81,28 +80,25 @@ class EndedAnswer(Protocol):
         """The reader of the answer, with its status, rows, OK or error."""
 
 
-class Executor(SessionConnections):
-    """The statements of one session, on its connections.
+class Executor:
+    """The statements of one session, on its *connections*.
 
     Attributes:
+        branches: the connections that must stay with the session, and its transaction.
         current: the answer that is on its way to the client, if any.
         on_file: called with a packet number when a server asks for the client's file.
     """
 
-    def __init__(
-        self,
-        state: SessionState,
-        branches: Branches,
-        *,
-        failover_buffer_s: float,
-        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
-    ) -> None:
-        super().__init__(state, branches, failover_buffer_s=failover_buffer_s, spawn=spawn)
+    def __init__(self, state: SessionState, connections: SessionConnections) -> None:
+        self.connections = connections
+        self.branches = connections.branches
+        self._state = state
+        self._homes, self._active = connections.homes, connections.active
         self.current: Flow | None = None
         self.on_file: Callable[[int], None] | None = None
         # Asked about an ack that matched no row.
         self.fault_of: Callable[[ShardRuntime, str, Effect], StreamfromError | None] = _none
-        self._shared_reads = SharedReads(state, self)
+        self._shared_reads = SharedReads(state, connections)
 
     # --- one statement on one shard -------------------------------------------------------
 
@@ -132,7 +128,7 @@ class Executor(SessionConnections):
                 # No connection at hand: the statement waits in the pool's queue as a function,
                 # not as a task.
                 use = partial(self._send, attempt)
-                self.acquire_soon(shard, database, use, attempt.on_over)
+                self.connections.acquire_soon(shard, database, use, attempt.on_over)
                 return True
         elif (
             backend.is_closed
@@ -148,25 +144,12 @@ class Executor(SessionConnections):
         self._send(attempt, backend)
         return True
 
-    def commits_at_once(self, shard: ShardRuntime) -> bool:
-        """Return whether a write to *shard* is a transaction of its own, on any connection of the session's account.
-
-        Return False as well where the session's transactions may only read, so that the server refuses the write.
-        """
-        state = self._state
-        return (
-            state.transaction is None
-            and state.settings.autocommit
-            and not state.settings.is_read_only
-            and shard not in self.branches.held
-        )
-
     def _send(self, attempt: Attempt, backend: Backend) -> None:
         self._active[backend] = attempt.shard
         packet = attempt.packet
         data = packet if isinstance(packet, bytes) else packet.packet_for(backend)
         if data is None:
-            self._spawn(self._prepare_and_send(attempt, backend))
+            self.connections.spawn(self._prepare_and_send(attempt, backend))
             return
         attempt.backend, attempt.scanner = backend, attempt.reply.scanner()
         self.current = attempt
@@ -174,7 +157,7 @@ class Executor(SessionConnections):
 
     async def _prepare_and_send(self, attempt: Attempt, backend: Backend) -> None:
         try:
-            await self.bytes_for(attempt.shard, backend, attempt.packet)
+            await self.connections.bytes_for(attempt.shard, backend, attempt.packet)
         except Exception as error:  # noqa: BLE001 - the waiting statement must end
             self._active.pop(backend, None)
             attempt.on_over(error)
@@ -209,7 +192,7 @@ class Executor(SessionConnections):
                 ending,
                 in_transaction=has_begun,
                 is_read=is_repeatable(attempt.shape),
-                is_ack=is_whole_ack(attempt.shape) and self.settings.autocommit,
+                is_ack=is_whole_ack(attempt.shape) and self._state.settings.autocommit,
                 # A KILL that its server did not carry out has closed the connection.
                 is_final=attempt.has_written
                 or attempt.reply.stopped is not None
@@ -245,7 +228,8 @@ class Executor(SessionConnections):
             BackendError: the connection could not be set up for this session.
         """
         shard, shape, packet = attempt.shard, attempt.shape, attempt.packet
-        retries = self.retries(shape)
+        connections = self.connections
+        retries = connections.retries(shape)
         attempt.on_file = self.on_file
         while True:
             # Again in each round: after a failover the shard's connections lead to another
@@ -264,13 +248,13 @@ class Executor(SessionConnections):
             )
             self.current = attempt
             self._active[backend] = shard
-            self.listed(shard, data)
+            connections.listed(shard, data)
             backend.send(data, attempt)
             await done
             if diagnostics is not None and scanner.ok is not None and scanner.ok.warnings:
                 # If the connection breaks now, the next statement finds it broken.
                 with suppress(BackendError, BackendLost):
-                    await self.take_warnings(shard, backend, diagnostics)
+                    await connections.take_warnings(shard, backend, diagnostics)
             ending = attempt.ending
             self.settle(attempt, shape)
             if not await retries.again(
@@ -292,8 +276,8 @@ class Executor(SessionConnections):
         """Return a connection for a statement and the bytes to send there, as `SessionConnections.patiently`."""
         while True:
             try:
-                backend = await self.acquire(shard, database, shape)
-                return backend, await self.bytes_for(shard, backend, packet)
+                backend = await self.connections.acquire(shard, database, shape)
+                return backend, await self.connections.bytes_for(shard, backend, packet)
             except (BackendUnavailable, BackendLost):
                 if not await retries.again(Ending.UNSENT, shard):
                     raise
@@ -315,25 +299,26 @@ class Executor(SessionConnections):
             BackendError: the server refused it.
             BackendUnavailable, PoolTimeout, BackendLost: as `relay`.
         """
-        retries = self.retries(shape)
+        connections = self.connections
+        retries = connections.retries(shape)
         rows = [] if diagnostics is None else diagnostics.rows
         while True:
             backend, data = await self._ready(shard, database, packet, shape, retries)
-            self.listed(shard, data)
+            connections.listed(shard, data)
             try:
-                (answer,) = await self.pipeline(shard, backend, [data])
+                (answer,) = await connections.pipeline(shard, backend, [data])
                 if diagnostics is not None and answer.ok is not None and answer.ok.warnings:
-                    await self.take_warnings(shard, backend, diagnostics)
+                    await connections.take_warnings(shard, backend, diagnostics)
             except BackendError as error:
                 if diagnostics is not None:
                     with suppress(BackendError, BackendLost):
-                        await self.take_warnings(shard, backend, diagnostics)
+                        await connections.take_warnings(shard, backend, diagnostics)
                 apply_error(self._state, self.branches, shard, backend, shape, error.code)
                 if not await retries.again(ending_of(error), shard):
                     raise
             except BackendLost:
                 self.branches.broke_off(shard, shape)
-                self.connection_lost(shard, backend)
+                connections.connection_lost(shard, backend)
                 if not await retries.again(Ending.BROKE_OFF, shard):
                     raise
             else:
@@ -353,18 +338,20 @@ class Executor(SessionConnections):
         The connection does not join a transaction that has not reached the shard yet. Waits for a shard that is not
         available, and raises, as `patiently`.
         """
-        return await self.patiently(shard, lambda: self._prepare_once(shard, database, sql))
+        return await self.connections.patiently(
+            shard, lambda: self._prepare_once(shard, database, sql)
+        )
 
     async def _prepare_once(
         self, shard: ShardRuntime, database: str | None, sql: bytes
     ) -> PrepareReader:
-        backend = await self.acquire_apart(shard, database)
+        backend = await self.connections.acquire_apart(shard, database)
         try:
             answer = await backend.prepare(
                 StatementKey(sql, database, self._state.settings.reading)
             )
         except BackendLost:
-            self.connection_lost(shard, backend)
+            self.connections.connection_lost(shard, backend)
             raise
         except BackendError:
             apply_prepare(self._state, backend)
@@ -376,7 +363,7 @@ class Executor(SessionConnections):
             return answer
         finally:
             if not backend.is_closed:
-                self.release(shard, backend)
+                self.connections.release(shard, backend)
 
     def settle(self, answer: EndedAnswer, shape: Shape) -> None:
         """Apply what an answer means to the session, and keep its connection or release it.
@@ -388,7 +375,7 @@ class Executor(SessionConnections):
         self._active.pop(backend, None)
         if answer.failure is not None:
             self.branches.broke_off(shard, shape)
-            self.connection_lost(shard, backend)
+            self.connections.connection_lost(shard, backend)
         elif scanner.error is not None:
             code = scanner.error.code
             apply_error(self._state, self.branches, shard, backend, shape, code)
@@ -440,12 +427,12 @@ class Executor(SessionConnections):
     def interrupt(self) -> list[asyncio.Task[None]]:
         """Stop the running statement, as `SessionConnections.interrupt`."""
         self._shared_reads.break_up()
-        return super().interrupt()
+        return self.connections.interrupt()
 
     def forget(self) -> list[asyncio.Task[None]]:
         """Give up every connection, as `SessionConnections.forget`."""
         self._shared_reads.forget()
-        return super().forget()
+        return self.connections.forget()
 
     def client_writable(self) -> None:
         """Let the answer under way go on."""

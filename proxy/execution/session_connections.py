@@ -1,7 +1,7 @@
 """The backend connections of one session: those that it has, and how it gets another.
 
 The pool keeps a released connection for its session until another session needs it. Connections that must stay with the
-session are in `branches`. The connection that runs a statement is in `_active`, for KILL and for the end of the session.
+session are in `branches`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
-    from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.prepared_execution import Packet
     from streamfrom.proxy.execution.transaction import Branches
@@ -67,6 +66,10 @@ class SessionConnections:
 
     Attributes:
         branches: the connections that must stay with the session.
+        homes: the connection of each shard that the session used last: idle in the pool, and still its own until another
+            session needs it.
+        active: the connections that run statements, with their shards, for KILL and for the end of the session.
+        spawn: runs what must not be waited for in a task.
         gathered: an ack under way that is written together with those of other sessions.
         sent: the list that the packets of statements are added to, with their shards; None while none is kept.
     """
@@ -84,18 +87,11 @@ class SessionConnections:
         self.sent: list[tuple[ShardRuntime, bytes]] | None = None
         self._state = state
         self._failover_buffer_s = failover_buffer_s
-        self._spawn = spawn
-        # The connection of each shard this session used last: idle in the pool, and still its
-        # own until another session needs it.
-        self._homes: dict[ShardRuntime, Backend] = {}
-        self._active: dict[Backend, ShardRuntime] = {}
+        self.spawn = spawn
+        self.homes: dict[ShardRuntime, Backend] = {}
+        self.active: dict[Backend, ShardRuntime] = {}
         # The place in a pool's queue of the statement that waits there.
         self._turn: tuple[ShardRuntime, PoolWaiter] | None = None
-
-    @property
-    def settings(self) -> Settings:
-        """The variables that a connection of this session has."""
-        return self._state.settings
 
     def retries(self, shape: Shape | None = None) -> Retries:
         """Return the object that decides whether a statement that begins now is sent again.
@@ -130,13 +126,13 @@ class SessionConnections:
             state = self._state
             if backend is not None and hand_over_now(backend, state, state.settings, database):
                 self._turn = None
-                self._homes[shard] = backend
+                self.homes[shard] = backend
                 use(backend)
             # A server must be asked first (another database, other variables, a new
             # connection), and that is waited for in a task. While `_turn` is set the session
             # still wants the connection.
             elif self._turn is not None:
-                self._spawn(self._make_own(shard, backend, self._turn[1], use))
+                self.spawn(self._make_own(shard, backend, self._turn[1], use))
 
         turn = PoolWaiter(self._state, database, served, failed)
         self._turn = shard, turn
@@ -157,7 +153,7 @@ class SessionConnections:
                 turn.failed(error)
             return
         if self._is_next(turn):
-            self._homes[shard] = backend
+            self.homes[shard] = backend
             use(backend)
         else:
             shard.pool.release(backend)
@@ -183,6 +179,19 @@ class SessionConnections:
                 if not await retries.again(Ending.UNSENT, shard):
                     raise
 
+    def commits_at_once(self, shard: ShardRuntime) -> bool:
+        """Return whether a write to *shard* is a transaction of its own, on any connection of the session's account.
+
+        Return False as well where the session's transactions may only read, so that the server refuses the write.
+        """
+        state = self._state
+        return (
+            state.transaction is None
+            and state.settings.autocommit
+            and not state.settings.is_read_only
+            and shard not in self.branches.held
+        )
+
     async def pipeline(
         self,
         shard: ShardRuntime,
@@ -197,21 +206,21 @@ class SessionConnections:
         Raises:
             BackendError, BackendLost: as `Backend.pipeline`.
         """
-        self._active[backend] = shard
+        self.active[backend] = shard
         try:
             return await backend.pipeline(packets, bytes_max)
         finally:
-            self._active.pop(backend, None)
+            self.active.pop(backend, None)
 
     async def answers(
         self, shard: ShardRuntime, backend: Backend, packets: list[bytes]
     ) -> list[BufferedAnswer]:
         """Run commands as `pipeline`, and return answers with errors, too. Raises BackendLost."""
-        self._active[backend] = shard
+        self.active[backend] = shard
         try:
             return await backend.answers(packets)
         finally:
-            self._active.pop(backend, None)
+            self.active.pop(backend, None)
 
     async def take_warnings(
         self, shard: ShardRuntime, backend: Backend, diagnostics: LastDiagnostics
@@ -257,7 +266,7 @@ class SessionConnections:
         # Not in the transaction yet: any connection of the pool will do.
         if backend is None:
             backend = await shard.pool.acquire(self._state, database)
-            self._homes[shard] = backend
+            self.homes[shard] = backend
         else:
             await hand_over(backend, self._state, self._state.settings, database)
         # User variables belong to a connection. What was SET on another server is copied here
@@ -302,16 +311,16 @@ class SessionConnections:
         """Drop a connection that is gone. Raises SessionLost as `Branches.branch_lost`."""
         shard.suspect()
         shard.pool.discard(backend)
-        self._homes.pop(shard, None)
+        self.homes.pop(shard, None)
         self.branches.branch_lost(shard, backend)
 
     def started(self, shard: ShardRuntime, backend: Backend) -> None:
         """Note that a statement runs on *backend*, for `interrupt` and `forget`."""
-        self._active[backend] = shard
+        self.active[backend] = shard
 
     def ended(self, backend: Backend) -> None:
         """Note that the statement of `started` has ended."""
-        self._active.pop(backend, None)
+        self.active.pop(backend, None)
 
     def listed(self, shard: ShardRuntime, packet: bytes) -> None:
         """Add the packet that a shard is sent to `sent`, if that is kept."""
@@ -320,13 +329,13 @@ class SessionConnections:
 
     def abandon(self, shard: ShardRuntime, backend: Backend) -> None:
         """Give up a connection in the middle of an unwanted answer."""
-        self._active.pop(backend, None)
+        self.active.pop(backend, None)
         # A closed socket stops a server only when it next writes: a slow statement would run
         # on.
-        self._spawn(shard.kills.kill(backend))
+        self.spawn(shard.kills.kill(backend))
         shard.pool.discard(backend)
-        if self._homes.get(shard) is backend:
-            del self._homes[shard]
+        if self.homes.get(shard) is backend:
+            del self.homes[shard]
 
     def release(self, shard: ShardRuntime, backend: Backend) -> None:
         """Return a connection from `acquire` that answered a statement of the proxy's own."""
@@ -344,18 +353,18 @@ class SessionConnections:
         if (ack := self.gathered) is not None:
             # The whole transaction is killed; the other acks in it are sent again.
             ack.is_stopped = True
-            if not self._active:
+            if not self.active:
                 ack.is_left = True
-                told.append(self._spawn(_give_up(ack)))
-        for backend, shard in self._active.items():
+                told.append(self.spawn(_give_up(ack)))
+        for backend, shard in self.active.items():
             backend.awaits_kill = self._state.is_stopped = True
-            told.append(self._spawn(shard.kills.kill(backend, query_only=True)))
+            told.append(self.spawn(shard.kills.kill(backend, query_only=True)))
         return told
 
     def break_off(self) -> None:
         """Stop the running statement by closing its connections, where the server has not stopped it."""
         self._state.is_stopped = True
-        for backend in list(self._active):
+        for backend in list(self.active):
             backend.abort()
 
     def forget(self) -> list[asyncio.Task[None]]:
@@ -371,16 +380,16 @@ class SessionConnections:
             # Others wait for the same transaction.
             self.gathered.is_left = True
             self.gathered = None
-            self._active.clear()
-        for backend, shard in self._active.items():
+            self.active.clear()
+        for backend, shard in self.active.items():
             # Otherwise the server would run the statement to its end without a client.
-            self._spawn(shard.kills.kill(backend))
+            self.spawn(shard.kills.kill(backend))
             shard.pool.discard(backend)
-        ending = [self._spawn(recycling) for recycling in self.branches.forget()]
-        for shard, backend in self._homes.items():
+        ending = [self.spawn(recycling) for recycling in self.branches.forget()]
+        for shard, backend in self.homes.items():
             shard.pool.forget_owner(self._state, backend)
-        self._active.clear()
-        self._homes.clear()
+        self.active.clear()
+        self.homes.clear()
         return ending
 
 

@@ -422,7 +422,7 @@ class CommandLoop:
                 self._stopped_s = now_s
                 self._log.info("statement timed out")
         elif now_s - self._stopped_s >= STOP_S:
-            self._executor.break_off()
+            self._executor.connections.break_off()
 
     @property
     def is_streaming(self) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.errors import RoundedId
 from streamfrom.proxy.execution.executor import Executor
+from streamfrom.proxy.execution.session_connections import SessionConnections
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.execution.transaction import Branches, PendingEffects
 from streamfrom.proxy.sql.compile.large_texts import LargeTexts
@@ -62,7 +63,7 @@ def make_context(
     state = SessionState(
         wire.capabilities, services.charset_settings(login.charset), account_of(user)
     )
-    executor = Executor(
+    connections = SessionConnections(
         state,
         Branches(
             state,
@@ -73,6 +74,7 @@ def make_context(
         failover_buffer_s=services.config.failover_buffer_s,
         spawn=services.spawn,
     )
+    executor = Executor(state, connections)
     executor.on_file = wire.expect_infile
     executor.fault_of = fault_of
     catalog = services.catalog
@@ -90,12 +92,15 @@ def make_context(
         link,
         wire,
         memory,
+        connections,
         executor,
         user,
         link.peer,
         catalog,
         services.registry,
-        SessionRights(services.rights, state, executor, services.registry, compiler.uncounted),
+        SessionRights(
+            services.rights, state, connections, services.registry, compiler.uncounted
+        ),
         compiler,
         services.config,
         others,

@@ -93,14 +93,14 @@ class GatheredAck:
     def runs_on(self, backend: Backend | None) -> None:
         """Have KILL end what runs on *backend*; None while nothing runs."""
         if self._backend is not None:
-            self._executor.ended(self._backend)
+            self._executor.connections.ended(self._backend)
         elif backend is not None and not self.is_left:
-            self._executor.started(self._attempt.shard, backend)
+            self._executor.connections.started(self._attempt.shard, backend)
         self._backend = backend
 
     def acknowledged(self) -> None:
         """Answer the client that all its messages are acknowledged."""
-        self._executor.gathered = None
+        self._executor.connections.gathered = None
         answer(self._attempt.reply, self._state, len(self.ids))
         self._attempt.on_over(None)
 
@@ -109,7 +109,7 @@ class GatheredAck:
         if self.is_stopped:
             self.interrupted()
             return
-        self._executor.gathered = None
+        self._executor.connections.gathered = None
         if self._complete is not None:
             try:
                 self._attempt.packet = self._complete()
@@ -121,7 +121,7 @@ class GatheredAck:
 
     def fail(self, error: Exception) -> None:
         """Answer the client with the error."""
-        self._executor.gathered = None
+        self._executor.connections.gathered = None
         self._attempt.on_over(error)
 
     def interrupted(self) -> None:
@@ -231,7 +231,7 @@ class AckDesk:
             group = shard.group_commits[key] = _group(shard, *key, self._registry)
         if not group.has_others() or (ack := self._gathered(step, attempt, complete)) is None:
             return False
-        self._executor.gathered = ack
+        self._executor.connections.gathered = ack
         group.join(table, ack)
         return True
 

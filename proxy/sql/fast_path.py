@@ -197,7 +197,7 @@ class FastPath:
             if shard is None:
                 if len(payload) > LARGE_TEXT_BYTES or len(statement.sql) > LARGE_TEXT_BYTES:
                     return False
-                statement = prepared.bind(statement, body, self._executor.settings)
+                statement = prepared.bind(statement, body, self._state.settings)
                 if prepared.takes_back(statement):
                     return False
                 route = direct.plan.route(statement)
@@ -212,7 +212,7 @@ class FastPath:
         except StreamfromError:
             return False
         body = with_types(body, prepared.count, prepared.types)
-        packet = Execution(prepared.key(self._executor.settings), body, prepared.count)
+        packet = Execution(prepared.key(self._state.settings), body, prepared.count)
         attempt = Attempt(
             shard, database, packet, statement.shape, reply, on_over, direct.latency
         )

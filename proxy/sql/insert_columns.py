@@ -26,7 +26,7 @@ class InsertColumns:
     """Adds column lists to the INSERTs of one session."""
 
     def __init__(self, context: SessionContext) -> None:
-        self._executor = context.executor
+        self._connections = context.connections
         self._compiler = context.compiler
 
     async def named(self, place: StatementTarget) -> StatementTarget:
@@ -48,7 +48,7 @@ class InsertColumns:
             return place
         # Any shard will do; one that is not available is avoided, since it would be waited for.
         shard = min(view.runtimes, key=lambda shard: shard.trouble is not None)
-        names = await self._executor.patiently(shard, lambda: _columns(shard, table))
+        names = await self._connections.patiently(shard, lambda: _columns(shard, table))
         compiler = self._compiler
         named = await compiler.large_texts.read(
             len(place.statement.sql),

@@ -28,7 +28,7 @@ class SchemaNames:
 
     def __init__(self, context: SessionContext) -> None:
         self._compiler = context.compiler
-        self._executor = context.executor
+        self._connections = context.connections
 
     async def named(self, statement: Statement, *, is_text: bool = False) -> Statement:
         """Return *statement*; where servers have other names for databases, it reads those of keyspaces.
@@ -79,7 +79,7 @@ class SchemaNames:
         if (schema, table) not in known:
             asked = f"SHOW COLUMNS FROM {quote_identifier(schema)}.{quote_identifier(table)}"
             try:
-                found = await self._executor.patiently(
+                found = await self._connections.patiently(
                     shard, lambda: shard.control.records(asked)
                 )
             except BackendError:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import Server, User
     from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.session_connections import SessionConnections
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.memory import Memory
@@ -57,7 +58,8 @@ class SessionContext:
         link: the client's socket.
         wire: the protocol on it.
         memory: counts the bytes that the session keeps.
-        executor: runs statements on the session's connections to shards.
+        connections: the session's connections to shards.
+        executor: runs statements on them.
         user: who has logged in.
         host: the host of the user's client.
         catalog: the keyspaces that the user's role sees.
@@ -74,6 +76,7 @@ class SessionContext:
     link: Link
     wire: ServerConnection
     memory: Memory
+    connections: SessionConnections
     executor: Executor
     user: User
     host: str

@@ -22,7 +22,7 @@ from streamfrom.sqlparse_ext.writes.early_ack import early_moment
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.session_connections import SessionConnections
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
@@ -43,14 +43,14 @@ class SessionRights:
         self,
         desk: RightsDesk,
         state: SessionState,
-        executor: Executor,
+        connections: SessionConnections,
         registry: Registry,
         uncounted: set[tuple[str, str]],
     ) -> None:
         self._desk = desk
         self._account = state.account
         self._is_own = state.account.is_own
-        self._executor = executor
+        self._connections = connections
         self._registry = registry
         self._uncounted = uncounted
         # Of these tables it is known.
@@ -72,7 +72,7 @@ class SessionRights:
         ]
         await asyncio.gather(
             *(
-                self._executor.patiently(key.shard, partial(self._desk.check, key))
+                self._connections.patiently(key.shard, partial(self._desk.check, key))
                 for key in keys
             )
         )
@@ -146,7 +146,7 @@ class SessionRights:
         the server would not see whether the session may acknowledge. If this is not known yet, it is asked meanwhile.
         """
         effect = step.effect
-        if effect is None or effect.ids is None or not self._executor.commits_at_once(shard):
+        if effect is None or effect.ids is None or not self._connections.commits_at_once(shard):
             return None
         acked_ns = step.acked_ns
         if acked_ns is None:
@@ -165,11 +165,11 @@ class SessionRights:
 
     async def _roles(self, shard: ShardRuntime) -> str | None:
         """Return the roles that SET ROLE has given the session on *shard*, None if it has those of a login."""
-        backend = self._executor.branches.held.get(shard)
+        backend = self._connections.branches.held.get(shard)
         # A connection is spent after SET ROLE, and may have other roles after CALL and EXECUTE.
         if backend is None or not (backend.is_spent or backend.may_have_role):
             return None
-        (answer,) = await self._executor.pipeline(shard, backend, [_ROLE])
+        (answer,) = await self._connections.pipeline(shard, backend, [_ROLE])
         (role,) = parse_text_row(answer.rows[0])
         if role is None or role == b"NONE":
             return "NONE"

@@ -55,6 +55,7 @@ class SetVariables:
     ) -> None:
         self._state = context.state
         self._executor = context.executor
+        self._connections = context.connections
         self._compiler = context.compiler
         self._branches = context.executor.branches
         self._routed = routed
@@ -141,17 +142,17 @@ class SetVariables:
             # MySQL has given the warnings of the parser when the statement was prepared.
             key = StatementKey(statement.sql, backend.database, state.settings.reading)
             packet = Execution(key, b"", 0)
-        data = await self._executor.bytes_for(shard, backend, packet)
+        data = await self._connections.bytes_for(shard, backend, packet)
         packets = [data, SHOW_WARNINGS, _REPORT_COLLATION]
         try:
-            told, shown, reported = await self._executor.answers(shard, backend, packets)
+            told, shown, reported = await self._connections.answers(shard, backend, packets)
         except ProxyError:
-            self._executor.release(shard, backend)
+            self._connections.release(shard, backend)
             raise
         if shown.error is not None or reported.error is not None:
             # If the statement was killed between the three, this connection's variables are no longer known.
             backend.close()
-            self._executor.connection_lost(shard, backend)
+            self._connections.connection_lost(shard, backend)
             raise BackendLost(shard.keyspace, shard.name)
         report = reported.ok
         assert report is not None
@@ -186,10 +187,10 @@ class SetVariables:
         if shards[0] not in self._branches.held:
             for shard in shards:
                 with suppress(BackendUnavailable, BackendLost):
-                    return shard, await self._executor.acquire(shard, database, shape)
+                    return shard, await self._connections.acquire(shard, database, shape)
         first = shards[0]
-        return first, await self._executor.patiently(
-            first, lambda: self._executor.acquire(first, database, shape)
+        return first, await self._connections.patiently(
+            first, lambda: self._connections.acquire(first, database, shape)
         )
 
     def _switches_autocommit_on(self, statement: Statement) -> bool:

@@ -69,6 +69,7 @@ class TextStatements:
     def __init__(self, context: SessionContext) -> None:
         self._compiler = context.compiler
         self._executor = context.executor
+        self._state = context.state
         self._schema_names = SchemaNames(context)
         self._kept: dict[str, _Kept] = {}
 
@@ -212,7 +213,7 @@ class TextStatements:
             escaped = statement.sql
         if b"\\" not in escaped and b"`" not in sql:
             return
-        values = self._executor.settings.values
+        values = self._state.settings.values
         charsets = {values.get("character_set_client"), values.get("character_set_connection")}
         if "swe7" in charsets or not (
             statement.sql.isascii() or charsets.isdisjoint(MULTIBYTE_CHARSETS)

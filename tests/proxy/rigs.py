@@ -95,9 +95,9 @@ class FixedClock:
 def context_of(**parts: Any) -> Any:
     """Return the context of a session on the shards' account that has these *parts* and no other."""
     state: Any = SimpleNamespace(account=SHARDS_ACCOUNT)
-    executor, registry = parts.get("executor"), parts.get("registry")
+    connections, registry = parts.get("connections"), parts.get("registry")
     desk = RightsDesk(lambda: 0.0, _never)
-    rights = SessionRights(desk, state, executor, registry, set())  # type: ignore[arg-type]
+    rights = SessionRights(desk, state, connections, registry, set())  # type: ignore[arg-type]
     return SimpleNamespace(**({"rights": rights} | parts))
 
 
@@ -105,8 +105,8 @@ def _never(work: Any) -> Any:
     raise AssertionError(f"asked for the shards' account: {work}")
 
 
-class WaitingExecutor:
-    """An executor that asks again while a shard is away, and can do nothing else.
+class WaitingConnections:
+    """The connections of a session that asks again while a shard is away, and can do nothing else.
 
     branches.has_begun: it is in a transaction.
     """
@@ -151,9 +151,12 @@ class SessionRig:
         self.spawned: list[asyncio.Task[None]] = []
         self.executor = Executor(
             self.state,
-            self.branches,
-            failover_buffer_s=failover_buffer_s,
-            spawn=self._spawn,
+            SessionConnections(
+                self.state,
+                self.branches,
+                failover_buffer_s=failover_buffer_s,
+                spawn=self._spawn,
+            ),
         )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

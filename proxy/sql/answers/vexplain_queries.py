@@ -42,7 +42,7 @@ async def queries_sent(
         Whatever running it raises, or would answer.
     """
     check_form(statement.shape)
-    compiler, executor = context.compiler, context.executor
+    compiler, connections = context.compiler, context.connections
     if len(statement.sql) > LARGE_TEXT_BYTES:
         raise Unsupported(f"VEXPLAIN QUERIES of a text of more than {LARGE_TEXT_BYTES} bytes")
     text = explained_text(statement)
@@ -55,13 +55,13 @@ async def queries_sent(
         )
     reply = _DiscardedReply(context.state)
     sent: list[tuple[ShardRuntime, bytes]] = []
-    executor.sent = sent
+    connections.sent = sent
     try:
         if not await run_one(inner, reply):
             assert reply.last.error is not None, "a shard has answered with an error"
             raise reply.last.error.exception()
     finally:
-        executor.sent = None
+        connections.sent = None
     if sum(len(packet) for _, packet in sent) > _LISTED_BYTES_MAX:
         raise Unsupported(
             f"listing more than {_LISTED_BYTES_MAX} bytes of queries; the statement has run"

@@ -48,7 +48,7 @@ class SequenceStatements:
     """The sequence statements of one session."""
 
     def __init__(self, context: SessionContext) -> None:
-        self._executor = context.executor
+        self._connections = context.connections
         self._compiler = context.compiler
         self._catalog = context.catalog
         self._registry = context.registry
@@ -168,13 +168,15 @@ class SequenceStatements:
         return view.runtime(view.keyspace.shard_of(routing.pinned))
 
     async def _is_sequence(self, shard: ShardRuntime, table: str) -> bool:
-        return await self._executor.patiently(shard, lambda: shard.sequences.is_sequence(table))
+        return await self._connections.patiently(
+            shard, lambda: shard.sequences.is_sequence(table)
+        )
 
     async def _take(self, shard: ShardRuntime, table: str, count: int) -> int:
         if not await self._is_sequence(shard, table):
             raise SequenceError(f"{table} is not a sequence")
         await self._rights.check([shard], draw(table))
         # Reserved values whose answer was lost are a gap, and none of them comes twice.
-        return await self._executor.patiently(
+        return await self._connections.patiently(
             shard, lambda: shard.sequences.reserve(table, count)
         )

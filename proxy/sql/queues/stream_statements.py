@@ -83,7 +83,8 @@ class StreamStatements:
         self._over: list[
             MessageStream
         ] = []  # their messages are held until the connection ends
-        self._executor = context.executor
+        self._state = context.state
+        self._connections = context.connections
         self._compiler = context.compiler
         self._registry = context.registry
         self._rights = context.rights
@@ -149,7 +150,7 @@ class StreamStatements:
         """
         encode = BinaryRows(definitions).from_text
         known = row_types(definitions)
-        takes_bytes = self._executor.settings.values.get("character_set_results") == "binary"
+        takes_bytes = self._state.settings.values.get("character_set_results") == "binary"
         same = {b"", known}
 
         def compare(types: bytes) -> None:
@@ -198,7 +199,7 @@ class StreamStatements:
 
         If no shard answers, it waits as any statement outside a transaction does.
         """
-        asked = view, table, columns, self._executor.settings
+        asked = view, table, columns, self._state.settings
         now_s, known = asyncio.get_running_loop().time(), self._known
         if known is None or now_s >= known.until_s or not known.hold(*asked):
             definitions = await self._ask(view, table, columns, shape)
@@ -216,7 +217,7 @@ class StreamStatements:
                     return await self._definitions_at(shard, view, table, columns, shape)
             return await self._definitions_at(last, view, table, columns, shape)
 
-        return await self._executor.patiently(view.runtimes[0], ask_all)
+        return await self._connections.patiently(view.runtimes[0], ask_all)
 
     async def _definitions_at(
         self,
@@ -226,16 +227,16 @@ class StreamStatements:
         columns: tuple[str, ...],
         shape: Shape,
     ) -> list[bytes]:
-        backend = await self._executor.acquire(shard, view.database, shape)
+        backend = await self._connections.acquire(shard, view.database, shape)
         packets = [query(columns_query(table, columns))]
         if not backend.in_transaction:
             # Without autocommit even this opens a transaction, and an endless one
             # would stand in the way of every ALTER and of the server's own purge.
             packets.append(query(b"ROLLBACK"))
         try:
-            answer, *_ = await self._executor.pipeline(shard, backend, packets)
+            answer, *_ = await self._connections.pipeline(shard, backend, packets)
         finally:
-            self._executor.release(shard, backend)
+            self._connections.release(shard, backend)
         return answer.columns
 
 

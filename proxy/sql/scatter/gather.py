@@ -135,7 +135,7 @@ async def gather(
     texts = await read(len(statement.sql), _texts, statement, route)
     if texts.count is None and route.counted is None and select_limit != UNLIMITED:
         texts.count = int(select_limit)
-    retries = context.executor.retries(statement.shape)
+    retries = context.connections.retries(statement.shape)
     if route.counted is not None:
         reply = _RowCount(reply)
     while True:
@@ -237,6 +237,7 @@ class _Gather:
         reply: RowSink,
     ) -> None:
         self._executor = context.executor
+        self._connections = context.connections
         self._state = context.state
         self._link = context.link
         self._database = database
@@ -291,13 +292,13 @@ class _Gather:
 
     async def run(self) -> None:
         """Ask the shards, merge the rows and answer; every connection is settled, also after an error."""
-        executor = self._executor
+        executor, connections = self._executor, self._connections
         shape = self._statement.shape
         taken: list[tuple[ShardRuntime, Backend]] = []
         try:
             # The first shard describes the answer for all of them, before the others are asked
             # anything.
-            backend = await executor.acquire(self.shard, self._database, shape)
+            backend = await connections.acquire(self.shard, self._database, shape)
             taken.append((self.shard, backend))
             sql, self._definitions = await ask_first(
                 backend, self._texts, self._query, self._statement, self._counted
@@ -306,19 +307,19 @@ class _Gather:
                 self._reply.columns = self._definitions
             for shard in self._shards[1:]:
                 self.shard = shard
-                backend = await executor.acquire(shard, self._database, shape)
+                backend = await connections.acquire(shard, self._database, shape)
                 taken.append((shard, backend))
             await spread_insert_id(self._state, [backend for _, backend in taken], shape)
         except BaseException:
             for shard, backend in taken:
-                executor.release(shard, backend)
+                connections.release(shard, backend)
             raise
         packet = query(sql)
         for index, (shard, backend) in enumerate(taken):
             part = _Part(self, index, shard, backend)
             self._parts.append(part)
-            executor.started(shard, backend)
-            executor.listed(shard, packet)
+            connections.started(shard, backend)
+            connections.listed(shard, packet)
             backend.send(packet, part)
         executor.current = self
         try:
@@ -470,7 +471,7 @@ class _Gather:
             if ok.warnings:
                 # If the connection breaks now, the next statement finds it broken.
                 with suppress(BackendError, BackendLost):
-                    await self._executor.take_warnings(
+                    await self._connections.take_warnings(
                         part.shard, part.backend, part.diagnostics
                     )
         self._settled.add(part.index)
@@ -494,7 +495,7 @@ class _Gather:
                     part.pause(on=False)
                 else:
                     self._settled.add(part.index)
-                    executor.abandon(part.shard, part.backend)
+                    self._connections.abandon(part.shard, part.backend)
             while True:
                 self._event.clear()
                 for part in self._parts:

@@ -165,7 +165,7 @@ async def write_parts(
         PartialCommit: outside a transaction, some shards have committed, and the error names them.
     """
     own = not executor.branches.in_transaction and state.settings.autocommit
-    retries = executor.retries(shape)
+    retries = executor.connections.retries(shape)
     while True:
         try:
             return await _write_parts(
@@ -198,8 +198,12 @@ async def _write_parts(
         # other one waits for would otherwise be possible.
         taken: list[tuple[ShardRuntime, Backend, bytes | AfterOthers]] = []
         for shard, part in parts:
-            backend = await executor.acquire(shard, database, shape)
-            data = part if callable(part) else await executor.bytes_for(shard, backend, part)
+            backend = await executor.connections.acquire(shard, database, shape)
+            data = (
+                part
+                if callable(part)
+                else await executor.connections.bytes_for(shard, backend, part)
+            )
             taken.append((shard, backend, data))
         await spread_insert_id(state, [backend for _, backend, _ in taken], shape)
         answers = await _run_parts(executor, state, taken, returned_bytes_max, undo=not own)
@@ -243,8 +247,10 @@ async def _run_parts(
             # In one write. Outside a client's transaction ROLLBACK undoes the parts, and no
             # savepoint is needed.
             packets = [_SAVEPOINT, data] if undo else [data]
-            executor.listed(shard, data)
-            *_, answer = await executor.pipeline(shard, backend, packets, bytes_left)
+            executor.connections.listed(shard, data)
+            *_, answer = await executor.connections.pipeline(
+                shard, backend, packets, bytes_left
+            )
             bytes_left -= answer.bytes
             _check_returned(bytes_left, returned_bytes_max)
             answers.append(answer)
@@ -252,12 +258,12 @@ async def _run_parts(
             if ok is not None:
                 affected += ok.affected_rows
                 if ok.warnings:
-                    await executor.take_warnings(shard, backend, diagnostics)
+                    await executor.connections.take_warnings(shard, backend, diagnostics)
     except (BackendError, BackendLost, ReturningTooLarge) as error:
         if isinstance(error, BackendError):
             shard, backend, _ = parts[len(answers)]
             with suppress(BackendLost):
-                await executor.take_warnings(shard, backend, diagnostics)
+                await executor.connections.take_warnings(shard, backend, diagnostics)
         if undo and not _undid_everything(error):
             for _, backend, _ in parts[: len(answers) + 1]:
                 # A shard that is gone has undone its part, which breaks the whole transaction.

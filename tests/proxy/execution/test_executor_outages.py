@@ -72,7 +72,7 @@ async def test_a_question_that_somebody_stopped_is_not_asked_again(server, sessi
     server.on("FROM t", Silence())
     running = asyncio.ensure_future(ask(session, "SELECT id FROM t"))
     await until(lambda: "SELECT id FROM t" in server.heard)
-    session.executor.break_off()
+    session.executor.connections.break_off()
     with pytest.raises(BackendLost):
         await running
     assert server.heard.count("SELECT id FROM t") == 1
@@ -91,7 +91,7 @@ async def test_from_its_begin_on_no_question_of_a_transaction_waits(
     for question in (
         ask(session, "SELECT id FROM t"),
         session.executor.prepare_on(shard, "db", b"SELECT id FROM t"),
-        session.executor.patiently(shard, lambda: shard.control.rows("SELECT 1")),
+        session.executor.connections.patiently(shard, lambda: shard.control.rows("SELECT 1")),
     ):
         with pytest.raises(BackendUnavailable):
             await question

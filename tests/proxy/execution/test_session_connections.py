@@ -14,7 +14,7 @@ class Wish:
 
     def __init__(self, session, database="db"):
         self.got: list[Any] = []
-        session.executor.acquire_soon(
+        session.executor.connections.acquire_soon(
             session.shards[0], database, self.got.append, self.got.append
         )
 
@@ -78,7 +78,7 @@ class GatheredAck:
 
 async def test_an_ack_that_waits_for_others_is_stopped_at_once_and_told_why_later(shard):
     session = SessionRig(shard)
-    ack = session.executor.gathered = GatheredAck()
+    ack = session.executor.connections.gathered = GatheredAck()
     (telling,) = session.executor.interrupt()
     assert (ack.is_left, ack.is_told) == (True, False)
     await telling
@@ -88,20 +88,20 @@ async def test_an_ack_that_waits_for_others_is_stopped_at_once_and_told_why_late
 async def test_an_ack_that_is_written_with_others_is_killed_and_not_sent_again(server, shard):
     session = SessionRig(shard)
     backend = await shard.pool.acquire(session.state, "db")
-    ack = session.executor.gathered = GatheredAck()
-    session.executor.started(shard, backend)
+    ack = session.executor.connections.gathered = GatheredAck()
+    session.executor.connections.started(shard, backend)
     await asyncio.gather(*session.executor.interrupt())
     assert (ack.is_stopped, ack.is_left, ack.is_told) == (True, False, False)
     assert f"KILL QUERY {backend.thread_id}" in server.controlled
-    session.executor.ended(backend)
+    session.executor.connections.ended(backend)
     shard.pool.discard(backend)
 
 
 async def test_a_client_that_leaves_lets_others_acks_be_written(server, shard):
     session = SessionRig(shard)
     backend = await shard.pool.acquire(session.state, "db")
-    ack = session.executor.gathered = GatheredAck()
-    session.executor.started(shard, backend)
+    ack = session.executor.connections.gathered = GatheredAck()
+    session.executor.connections.started(shard, backend)
     session.executor.forget()
     await asyncio.gather(*session.spawned)
     assert ack.is_left

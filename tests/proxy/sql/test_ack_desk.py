@@ -50,13 +50,13 @@ class Scene:
         self.running: list[Any] = []
         self.over: list[Any] = []
         self.written: list[Any] = []
-        self.executor: Any = SimpleNamespace(
+        self.connections: Any = SimpleNamespace(
             gathered=None,
             commits_at_once=lambda _: may_write,
-            send_now=self._send,
             started=lambda _, backend: self.running.append(backend),
             ended=self.running.remove,
         )
+        self.executor: Any = SimpleNamespace(connections=self.connections, send_now=self._send)
         self.state: Any = SimpleNamespace(
             settings=names("utf8mb4", "utf8mb4_general_ci"),
             variables=None,
@@ -64,7 +64,7 @@ class Scene:
             account=SHARDS_ACCOUNT,
         )
         self.registry: Any = SimpleNamespace(table=lambda *_: table)
-        self.rights = context_of(executor=self.executor, registry=self.registry).rights
+        self.rights = context_of(connections=self.connections, registry=self.registry).rights
         self.attempt: Any = SimpleNamespace(
             shard=SimpleNamespace(
                 keyspace="ks", name="-", group_commits={("m", SHARDS_ACCOUNT): self.group}
@@ -85,7 +85,7 @@ class Scene:
 
     def gathered(self):
         assert self.joins()
-        return self.executor.gathered
+        return self.connections.gathered
 
 
 def test_an_ack_by_ids_joins_with_each_message_once():
@@ -127,7 +127,7 @@ def test_a_session_with_variables_or_query_attributes_sends_its_acks_itself(part
 def test_so_does_one_in_a_transaction_without_a_usable_table_or_alone(facts):
     scene = Scene(**facts)
     assert not scene.joins()
-    assert scene.executor.gathered is None
+    assert scene.connections.gathered is None
 
 
 @pytest.mark.parametrize("reason", [None, StatementTimedOut()])
@@ -150,7 +150,7 @@ def test_one_that_is_sent_by_itself_is_completed_then():
 
     assert scene.joins(complete=complete)
     assert not completed
-    scene.executor.gathered.send_alone()
+    scene.connections.gathered.send_alone()
     assert scene.sent == [scene.attempt]
     assert scene.attempt.packet == b"packet"
 
@@ -162,6 +162,6 @@ def test_one_that_cannot_be_completed_any_more_ends_with_the_reason():
         raise error
 
     assert scene.joins(complete=complete)
-    scene.executor.gathered.send_alone()
+    scene.connections.gathered.send_alone()
     assert (scene.over, scene.sent) == ([error], [])
-    assert scene.executor.gathered is None
+    assert scene.connections.gathered is None

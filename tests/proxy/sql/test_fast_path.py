@@ -68,6 +68,7 @@ class Scene:
         self.path = FastPath(
             context_of(
                 compiler=self.compiler,
+                connections=session.executor.connections,
                 executor=session.executor,
                 registry=self.registry,
                 state=session.state,
@@ -174,7 +175,7 @@ async def test_what_was_not_sent_is_left_to_the_long_way_or_is_the_answer(scene)
     for error in (BackendLost("plain", "-"), BackendUnavailable("plain", "-", "down")):
         assert scene.path.send(b"SELECT 1", scene.reply(), lambda _: None)
         assert not scene.session.executor.finish(error)
-        scene.session.executor.break_off()
+        scene.session.executor.connections.break_off()
         await until(lambda: not scene.session.shards[0].pool.lent)
     assert scene.path.send(b"SELECT 1", scene.reply(), lambda _: None)
     with pytest.raises(PoolTimeout):

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.sql.insert_columns import InsertColumns
 from tests.cases import cases
-from tests.proxy.rigs import WaitingExecutor, context_of
+from tests.proxy.rigs import WaitingConnections, context_of
 from tests.proxy.sql.compilers import compiler
 
 
@@ -21,7 +21,7 @@ class InsertColumnsRig:
             runtime.control = SimpleNamespace(records=self.records(name))
             runtime.wait_available = self.wait_available
         self.insert_columns = InsertColumns(
-            context_of(executor=WaitingExecutor(), compiler=self.compiler)
+            context_of(connections=WaitingConnections(), compiler=self.compiler)
         )
 
     def records(self, name):

@@ -23,7 +23,7 @@ class Control:
         return [{"Field": "TABLE_SCHEMA"}, {"Field": "TABLE_NAME"}]
 
 
-class Executor:
+class Connections:
     async def patiently(self, _shard, ask):
         return await ask()
 
@@ -35,7 +35,7 @@ def session():
     for runtime in made.here().runtimes:
         runtime.control, runtime.version, runtime.system_columns = control, "11", {}
         runtime.is_mariadb = True
-    context = SimpleNamespace(compiler=made, executor=Executor())
+    context = SimpleNamespace(compiler=made, connections=Connections())
     names = SchemaNames(context)  # type: ignore[arg-type]
 
     async def named(sql):

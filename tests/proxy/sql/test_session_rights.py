@@ -61,7 +61,7 @@ def rights_of(account, desk, *, may_write=True, hidden=None, held=None, uncounte
     async def pipeline(_shard, backend, _packets):
         return [SimpleNamespace(rows=[text_row((backend.role,))])]
 
-    executor: Any = SimpleNamespace(
+    connections: Any = SimpleNamespace(
         commits_at_once=lambda _shard: may_write,
         branches=branches,
         patiently=patiently,
@@ -73,7 +73,7 @@ def rights_of(account, desk, *, may_write=True, hidden=None, held=None, uncounte
     )
     state: Any = SimpleNamespace(account=account)
     return SessionRights(
-        desk, state, executor, registry, set() if uncounted is None else uncounted
+        desk, state, connections, registry, set() if uncounted is None else uncounted
     )
 
 

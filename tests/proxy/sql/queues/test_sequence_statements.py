@@ -15,7 +15,7 @@ from streamfrom.proxy.sql.queues.sequence_statements import SequenceStatements
 from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.cases import cases
 from tests.proxy.fake_client import MODERN
-from tests.proxy.rigs import WaitingExecutor, context_of
+from tests.proxy.rigs import WaitingConnections, context_of
 
 
 VSCHEMA = """{"sharded": true, "vindexes": {"n": {"type": "numeric"}}, "tables": {
@@ -79,10 +79,10 @@ class Shelf:
         )
         if use:
             self.compiler.use(use)
-        self.executor = WaitingExecutor()
+        self.connections = WaitingConnections()
         self.statements = SequenceStatements(
             context_of(
-                executor=self.executor,
+                connections=self.connections,
                 compiler=self.compiler,
                 catalog=catalog,
                 registry=registry,
@@ -130,6 +130,6 @@ async def test_a_shard_that_is_away_is_waited_for_outside_a_transaction():
     assert await shelf.next("SELECT NEXT VALUE FROM seq") == ("nextval", b"100")
     assert shelf.waits == 2
     shelf.sequences.failures = 1
-    shelf.executor.branches.has_begun = True
+    shelf.connections.branches.has_begun = True
     with pytest.raises(BackendUnavailable):
         await shelf.next("SELECT NEXT VALUE FROM seq")
