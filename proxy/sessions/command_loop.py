@@ -334,7 +334,7 @@ class CommandLoop:
         """
         stream = self._streams.current
         if stream is None:
-            self.context.compiler.large_texts.interrupt(error)
+            self.context.large_texts.interrupt(error)
             return self._executor.interrupt()
         stream.end(error)
         return []
@@ -374,7 +374,7 @@ class CommandLoop:
             return False
         payload = self._current.payload
         if payload[:1] == b"\x03":
-            shape = self.context.compiler.parse(payload[1:]).shape
+            shape = self.context.compiler.target.parse(payload[1:]).shape
         elif payload[:1] == b"\x17":
             prepared = self._dispatch.table.get(int.from_bytes(payload[1:5], "little"))
             if prepared is None:
@@ -417,7 +417,7 @@ class CommandLoop:
         if self._reply.stopped is None:
             # What waits for a connection or a shard has limits of its own.
             error = StatementTimedOut()
-            if self.context.compiler.large_texts.interrupt(error) or self._executor.interrupt():
+            if self.context.large_texts.interrupt(error) or self._executor.interrupt():
                 self._reply.stopped = error
                 self._stopped_s = now_s
                 self._log.info("statement timed out")
@@ -436,7 +436,7 @@ class CommandLoop:
 
     def process(self) -> Process:
         """Return the line in SHOW PROCESSLIST."""
-        view = self.context.compiler.view
+        view = self.context.compiler.target.view
         command, state, info = "Sleep", "", None
         if self.is_busy:
             payload = self._current.payload

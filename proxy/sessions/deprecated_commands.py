@@ -25,26 +25,27 @@ _REFRESH_GRANT: Final = 1
 class DeprecatedCommands:
     """The old commands of one session."""
 
-    __slots__ = ("_compiler", "_executor", "_rights")
+    __slots__ = ("_compiler", "_executor", "_rights", "_target")
 
     def __init__(self, context: SessionContext) -> None:
         self._executor = context.executor
         self._compiler = context.compiler
+        self._target = context.compiler.target
         self._rights = context.rights
 
     async def refresh(self, payload: bytes, reply: Reply) -> None:
         """Answer COM_REFRESH, whose flags say what to FLUSH. Raises whatever stops a FLUSH."""
         flags = payload[1] if len(payload) > 1 else 0
-        statement = self._compiler.parse(
+        statement = self._target.parse(
             b"FLUSH PRIVILEGES" if flags & _REFRESH_GRANT else b"FLUSH TABLES"
         )
         self._compiler.check(statement)
         shape = statement.shape
-        view = self._compiler.here()
+        view = self._target.here()
         check_target(view, shape)
         view.planner.plan(shape)
         shard, packet = view.runtimes[0], frame(payload, 0)
-        attempt = Attempt(shard, self._compiler.database, packet, shape, reply)
+        attempt = Attempt(shard, self._target.database, packet, shape, reply)
         try:
             await self._executor.relay(attempt)
         finally:
@@ -53,9 +54,9 @@ class DeprecatedCommands:
 
     async def check_process_info(self) -> None:
         """Raise what the server says of COM_PROCESS_INFO, which newer MySQL does not know."""
-        shard = self._compiler.here().runtimes[0]
+        shard = self._target.here().runtimes[0]
         if not shard.is_mariadb:
-            shape = self._compiler.parse(b"SHOW PROCESSLIST").shape
+            shape = self._target.parse(b"SHOW PROCESSLIST").shape
             await self._executor.ask(shard, None, frame(b"\x0a", 0), shape)
 
     async def field_list(self, payload: bytes, reply: Reply) -> None:
@@ -64,11 +65,11 @@ class DeprecatedCommands:
         Raises:
             NoDatabaseSelected: there is none for the table to be in.
         """
-        view = self._compiler.view
+        view = self._target.view
         if view is None:
             raise NoDatabaseSelected
         table = payload[1:].partition(b"\0")[0].replace(b"`", b"``")
-        statement = self._compiler.parse(b"SHOW COLUMNS FROM `%b`" % table)
+        statement = self._target.parse(b"SHOW COLUMNS FROM `%b`" % table)
         self._compiler.check(statement)
         shard, packet = view.runtimes[0], frame(payload, 0)
         attempt = Attempt(shard, view.database, packet, statement.shape, reply)

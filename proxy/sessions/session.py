@@ -299,7 +299,7 @@ class Session:
         try:
             self._login_gate.check(user, self)
             if login.database:
-                context.compiler.use(login.database)
+                context.compiler.target.use(login.database)
         except UnknownDatabase:
             # Perhaps a server has it next to a keyspace.
             self._entering = asyncio.create_task(
@@ -313,7 +313,7 @@ class Session:
     async def _enter(self, user: User, context: SessionContext, database: str) -> None:
         """End a login that names a database which is no keyspace."""
         try:
-            await use(context.compiler, database)
+            await use(context.compiler.target, database)
             self._login_gate.check(user, self)
         except StreamfromError as error:
             if not self._is_over:

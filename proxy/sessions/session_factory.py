@@ -79,12 +79,7 @@ def make_context(
     executor.fault_of = fault_of
     catalog = services.catalog
     compiler = StatementCompiler(
-        state,
-        catalog,
-        services.registry,
-        services.cache,
-        services.clock,
-        LargeTexts(services.readers),
+        state, catalog, services.registry, services.cache, services.clock
     )
     return SessionContext(
         connection_id,
@@ -102,6 +97,7 @@ def make_context(
             services.rights, state, connections, services.registry, compiler.uncounted
         ),
         compiler,
+        LargeTexts(services.readers),
         services.config,
         others,
         services.status,

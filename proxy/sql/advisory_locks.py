@@ -33,7 +33,7 @@ class AdvisoryLocks:
     def __init__(self, context: SessionContext) -> None:
         self._state = context.state
         self._executor = context.executor
-        self._compiler = context.compiler
+        self._target = context.compiler.target
 
     async def before(self, statement: Statement) -> None:
         """Note a statement that is about to run.
@@ -47,7 +47,7 @@ class AdvisoryLocks:
         shape = statement.shape
         if not shape.uses & Uses.ADVISORY_LOCK or shape.kind in _TELL_OF:
             return
-        view = self._compiler.resolve(statement).view
+        view = self._target.resolve(statement).view
         if view.is_sharded and shape.tables:
             raise Unsupported(
                 "functions of advisory locks together with a table in a sharded keyspace; use one SELECT for each"

@@ -90,6 +90,7 @@ class BulkCommands:
         self._state = context.state
         self._executor = context.executor
         self._compiler = context.compiler
+        self._target = context.compiler.target
         self._registry = context.registry
         self._merge_memory_bytes = context.config.merge_memory_bytes
         self._statements = statements
@@ -123,7 +124,7 @@ class BulkCommands:
         view, database, _ = prepared.place
         if self._compiler.sequence_of(view, prepared.original.shape) is not None:
             text = await self._as_text(prepared, bulk_rows(command.body, at, types))
-            await self._statements.run_one(self._compiler.parse(text), reply)
+            await self._statements.run_one(self._target.parse(text), reply)
             return
         statement = self._completed(prepared)
         plan = view.planner.plan(statement.shape)
@@ -226,7 +227,7 @@ class BulkCommands:
                 for each in row.parameters
             ]
             text = as_text(statement.bind((None,) * len(texts), texts.__getitem__))
-            found = insert_rows(self._compiler.parse(text))
+            found = insert_rows(self._target.parse(text))
             if found is None:
                 raise Unsupported(f"this form of {statement.shape.verb} in a batch")
             first, last = found.spans[0][0], found.spans[-1][1]

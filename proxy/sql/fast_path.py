@@ -62,6 +62,7 @@ class FastPath:
 
     def __init__(self, context: SessionContext, table: PreparedStatements) -> None:
         self._compiler = context.compiler
+        self._target = context.compiler.target
         self._executor = context.executor
         self._registry = context.registry
         self._rights = context.rights
@@ -76,8 +77,8 @@ class FastPath:
 
         Return False otherwise: the long way runs the statement, or reports what is wrong with it.
         """
-        compiler = self._compiler
-        view = compiler.view
+        target = self._target
+        view = target.view
         if (
             # Without a target a statement may qualify its tables; a replica that is not healthy is left first.
             view is None
@@ -89,7 +90,7 @@ class FastPath:
         ):
             return False
         try:
-            statement = compiler.parse(sql)
+            statement = target.parse(sql)
             direct = self._known(view, statement)
             if direct is None:
                 return False
@@ -100,7 +101,7 @@ class FastPath:
                 if direct.touches_messages:
                     if self._rights.must_learn(view, statement.shape):
                         return False
-                    step = self._plain_step(direct, statement) or compiler.compile(
+                    step = self._plain_step(direct, statement) or self._compiler.compile(
                         view, statement
                     )
                     if step.effect is not None and step.effect.needs_leases:
@@ -261,7 +262,7 @@ class FastPath:
             or names_schema(shape)
         ):
             return None
-        touches = self._compiler.touches_messages(view, shape)
+        touches = self._target.touches_messages(view, shape)
         plan = view.planner.plan(shape)
         # What is sent to a message table depends on the values and the time, so it is compiled for each execution.
         always = None if touches else plan.always

@@ -28,6 +28,7 @@ class InsertColumns:
     def __init__(self, context: SessionContext) -> None:
         self._connections = context.connections
         self._compiler = context.compiler
+        self._large_texts = context.large_texts
 
     async def named(self, place: StatementTarget) -> StatementTarget:
         """Return *place*; its statement has a column list where it needs one.
@@ -49,10 +50,9 @@ class InsertColumns:
         # Any shard will do; one that is not available is avoided, since it would be waited for.
         shard = min(view.runtimes, key=lambda shard: shard.trouble is not None)
         names = await self._connections.patiently(shard, lambda: _columns(shard, table))
-        compiler = self._compiler
-        named = await compiler.large_texts.read(
+        named = await self._large_texts.read(
             len(place.statement.sql),
-            lambda: compiler.parse(with_columns(place.statement, names)),
+            lambda: self._compiler.target.parse(with_columns(place.statement, names)),
         )
         return place._replace(statement=named)
 

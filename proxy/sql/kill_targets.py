@@ -16,7 +16,7 @@ from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 if TYPE_CHECKING:
     from streamfrom.proxy.execution.executor import Executor
-    from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.compile.session_target import SessionTarget
 
 
 def killed_user(statement: Statement) -> str:
@@ -41,7 +41,7 @@ def killed_user(statement: Statement) -> str:
 
 async def killed_id(
     statement: Statement,
-    compiler: StatementCompiler,
+    target: SessionTarget,
     executor: Executor,
     with_identity: Callable[[Statement], Awaitable[Statement]],
 ) -> int:
@@ -54,24 +54,24 @@ async def killed_id(
         NoSuchThread: the value that it names is no id.
         BackendError, BackendUnavailable, PoolTimeout, BackendLost: as `Executor.ask`.
     """
-    target = statement.shape.kill
-    if target is None or target.by is not KillBy.ID:
+    kill = statement.shape.kill
+    if kill is None or kill.by is not KillBy.ID:
         raise Unsupported("this form of KILL; give a connection id")
-    if not isinstance(target.operand, Slot):
+    if not isinstance(kill.operand, Slot):
         expression = killed_expression(statement)
         if not expression:
             raise SqlError("You have an error in your SQL syntax; KILL takes a connection id")
-        asked = await with_identity(compiler.parse(b"SELECT (" + expression + b")"))
+        asked = await with_identity(target.parse(b"SELECT (" + expression + b")"))
         shape = asked.shape
         if shape.kind is not Kind.SELECT or shape.tables or shape.uses & Uses.SUBQUERY:
             raise Unsupported("this form of KILL; give a connection id")
-        shard = compiler.here().runtimes[0]
-        database = compiler.database
+        shard = target.here().runtimes[0]
+        database = target.database
         answer = await executor.ask(shard, database, query(asked.sql), shape)
         value = parse_text_row(answer.rows[0])[0] or b""
         number = int(value) if value.isdigit() else None
     else:
-        found = statement.value(target.operand)
+        found = statement.value(kill.operand)
         number = found if isinstance(found, int) else None
     if number is None:
         raise NoSuchThread(0)

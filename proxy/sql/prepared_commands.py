@@ -29,7 +29,7 @@ from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
 from streamfrom.proxy.routing.routes import Combine, Merge, OneShard, WriteParts
-from streamfrom.proxy.sql.compile.answerers import Answerer
+from streamfrom.proxy.sql.compile.answerers import PREPARED_BY_SHARDS, Answerer
 from streamfrom.proxy.sql.compile.vitess_variables import sets_vitess_variables
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
 from streamfrom.proxy.sql.scatter.insert_selects import reads_first
@@ -70,8 +70,6 @@ _OWN: Final = frozenset(
         Kind.KILL,
     }
 )
-# What a shard prepares: it knows the columns of SHOW STATUS.
-_ON_SHARD: Final = frozenset({None, Answerer.SESSION_STATUS})
 # Kinds whose syntax a server checks at the PREPARE.
 _CHECKED: Final = frozenset({Kind.SET, Kind.DDL})
 _NOT_PREPARABLE: Final = 1295
@@ -89,6 +87,8 @@ class PreparedCommands:
         self._state = context.state
         self._executor = context.executor
         self._compiler = context.compiler
+        self._large_texts = context.large_texts
+        self._target = context.compiler.target
         self._registry = context.registry
         self._rights = context.rights
         self._statements = statements
@@ -105,8 +105,8 @@ class PreparedCommands:
         Raises what a server raises for the statement, and what every execution would raise.
         """
         self._table.begin()
-        read, size = self._compiler.large_texts.read, len(sql)
-        statement = await read(size, self._compiler.parse, sql)
+        read, size = self._large_texts.read, len(sql)
+        statement = await read(size, self._target.parse, sql)
         shape = statement.shape
         if shape.kind is Kind.EMPTY and not sql.strip(b"; \t\n\r\f\v"):
             raise EmptyQuery
@@ -114,11 +114,11 @@ class PreparedCommands:
             texts = await read(size, split_statements, statement.sql, statement.mode)
             if len(texts) > 1:
                 raise await read(size, self._compiler.one_at_a_time, statement)
-            statement = await read(size, self._compiler.parse, texts[0])
+            statement = await read(size, self._target.parse, texts[0])
         await read(size, self._compiler.check, statement)
         answerer = await self._statements.answers.answerer(statement)
-        if answerer not in _ON_SHARD or (
-            shape.kind in _OWN and not is_plain_query(statement, self._compiler)
+        if answerer not in PREPARED_BY_SHARDS or (
+            shape.kind in _OWN and not is_plain_query(statement, self._target)
         ):
             await self._prepare_own(statement, reply)
         else:
@@ -130,7 +130,7 @@ class PreparedCommands:
     async def _prepare_own(self, statement: Statement, reply: Reply) -> None:
         warnings = 0
         if statement.shape.kind in _CHECKED and not sets_vitess_variables(statement):
-            place = self._compiler.resolve(statement)
+            place = self._target.resolve(statement)
             try:
                 warnings = (await self._ask(PreparedStatement(place.statement, place))).warnings
             except BackendError as error:
@@ -144,9 +144,9 @@ class PreparedCommands:
         await reply.prepared(prepared.id, [parameter] * prepared.count, columns, warnings)
 
     async def _prepare_on_shard(self, statement: Statement, reply: Reply) -> None:
-        read, size = self._compiler.large_texts.read, len(statement.sql)
+        read, size = self._large_texts.read, len(statement.sql)
         place = await self._insert_columns.named(
-            await read(size, self._compiler.resolve, statement)
+            await read(size, self._target.resolve, statement)
         )
         await self._rights.learn(place.view, place.statement.shape)
         prepared = await read(size, self._planned, place)
@@ -161,7 +161,7 @@ class PreparedCommands:
         prepared.settle(self._compiler, self._registry)
         # A statement that no value makes possible is refused now, as servers do, and not at its first execution.
         sample = prepared.original.bind((1,) * prepared.count, lambda _: b"1")
-        text = self._compiler.parse(as_text(sample))
+        text = self._target.parse(as_text(sample))
         if reads_first(self._compiler, place.view, text):
             return prepared
         filled = self._compiler.sample(place.view, text)
@@ -198,7 +198,7 @@ class PreparedCommands:
                 raise prepared.fault
             await self._run(prepared, command, reply)
         except WireError as error:
-            view = self._compiler.view if prepared.place is None else prepared.place.view
+            view = self._target.view if prepared.place is None else prepared.place.view
             on_mariadb = view is not None and view.runtimes[0].is_mariadb
             if on_mariadb and not isinstance(error, CutTypes):
                 raise BadArguments(_EXECUTE) from None
@@ -211,18 +211,18 @@ class PreparedCommands:
     ) -> None:
         prepared.take_types(command.body)
         if not self._executor.branches.held:
-            self._compiler.leave_ailing_replicas()
+            self._target.leave_ailing_replicas()
         if prepared.place is None:
             await self._run_as_text(prepared, command, reply)
             return
-        read = self._compiler.large_texts.read
+        read = self._large_texts.read
         size = max(len(prepared.original.sql), len(command.body))
         await read(size, prepared.settle, self._compiler, self._registry)
         shape = prepared.original.shape
         if (
             prepared.statement is None
             or shape.uses & (ASKS_BACK | Uses.ADVISORY_LOCK)
-            or self._compiler.answerer(shape) is Answerer.SESSION_STATUS
+            or self._target.answerer(shape) is Answerer.SESSION_STATUS
         ):
             await self._run_as_text(prepared, command, reply)
             return
@@ -232,9 +232,7 @@ class PreparedCommands:
         if prepared.takes_back(bound):
             await self._run_as_text(prepared, command, reply)
             return
-        prepared.place = prepared.place._replace(
-            view=self._compiler.current(prepared.place.view)
-        )
+        prepared.place = prepared.place._replace(view=self._target.current(prepared.place.view))
         view, database, _ = prepared.place
         try:
             route = await read(size, lambda: view.planner.plan(bound.shape).route(bound))
@@ -261,7 +259,7 @@ class PreparedCommands:
     async def _run_as_text(
         self, prepared: PreparedStatement, command: StmtExecute, reply: Reply
     ) -> None:
-        read = self._compiler.large_texts.read
+        read = self._large_texts.read
         size = max(len(prepared.original.sql), len(command.body))
         bound = await read(
             size, prepared.bind, prepared.original, command.body, self._state.settings
@@ -274,7 +272,7 @@ class PreparedCommands:
             # As text, a LIMIT below 0 would be a syntax error at a place that the client never wrote.
             await self._statements.run_one(bound, reply)
             return
-        text = await read(size, lambda: self._compiler.parse(as_text(bound)))
+        text = await read(size, lambda: self._target.parse(as_text(bound)))
         self._compiler.check(text)  # a value may be a keyspace's name
         await self._statements.run_one(text, reply)
 

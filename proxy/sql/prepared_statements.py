@@ -114,7 +114,7 @@ class PreparedStatement:
         self.statement = original
         self._key = None
         self._ack_at = None
-        self.touches_messages = compiler.touches_messages(view, original.shape)
+        self.touches_messages = compiler.target.touches_messages(view, original.shape)
         if self.touches_messages:
             self.statement = compiler.standing(view, original, self.count)
             assigned = original.shape.assignments.get("time_acked")

@@ -61,6 +61,8 @@ class RoutedStatements:
         self._state = context.state
         self._executor = context.executor
         self._compiler = context.compiler
+        self._large_texts = context.large_texts
+        self._target = context.compiler.target
         self._branches = context.executor.branches
         self._acks = AckDesk(context.registry, context.rights, context.executor, context.state)
 
@@ -134,7 +136,7 @@ class RoutedStatements:
                     )
                 if step.effect is not None:
                     for (runtime, sql), rows in zip(pieces, result.affected, strict=True):
-                        effect = await self._compiler.large_texts.read(
+                        effect = await self._large_texts.read(
                             len(sql), self._effect_of_part, view, step.effect, sql
                         )
                         self._branches.happened(runtime, step.table, effect, rows=rows)
@@ -158,7 +160,7 @@ class RoutedStatements:
 
     def _within(self, limit: int, sql: bytes) -> AfterOthers:
         """Return the function that makes the part *sql* of a DELETE; all parts together delete *limit* rows at most."""
-        part = self._compiler.parse(sql)
+        part = self._target.parse(sql)
         return lambda deleted: query(with_limit(part, limit - deleted))
 
     def _effect_of_part(self, view: View, effect: Effect, sql: bytes) -> Effect:
@@ -168,7 +170,7 @@ class RoutedStatements:
         """
         if effect.ids is None:
             return effect
-        part = self._compiler.compile(view, self._compiler.parse(sql))
+        part = self._compiler.compile(view, self._target.parse(sql))
         return part.effect or effect
 
     async def show_leases(self, shard: ShardRuntime, table: str, effect: Effect | None) -> None:
@@ -220,7 +222,7 @@ class RoutedStatements:
         """Return the session's LAST_INSERT_ID(), for an INSERT that puts it back."""
         if given is None or not given.names_updated or self._state.insert_id_at is None:
             return self._state.last_insert_id
-        asked = self._compiler.parse(b"SELECT LAST_INSERT_ID() LIMIT 1")
+        asked = self._target.parse(b"SELECT LAST_INSERT_ID() LIMIT 1")
         answer = await self._executor.ask(shard, database, query(asked.sql), asked.shape)
         (value,) = parse_text_row(answer.rows[0])
         return int(value or 0)

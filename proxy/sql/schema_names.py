@@ -27,7 +27,8 @@ class SchemaNames:
     """Has the statements of one session read keyspaces' names for databases."""
 
     def __init__(self, context: SessionContext) -> None:
-        self._compiler = context.compiler
+        self._target = context.compiler.target
+        self._large_texts = context.large_texts
         self._connections = context.connections
 
     async def named(self, statement: Statement, *, is_text: bool = False) -> Statement:
@@ -41,14 +42,14 @@ class SchemaNames:
             Unsupported: it names one database by two names, or databases of several servers.
             BackendUnavailable: the server could not be asked for the columns.
         """
-        compiler, shape = self._compiler, statement.shape
-        database, read, size = compiler.database, compiler.large_texts.read, len(statement.sql)
+        target, shape = self._target, statement.shape
+        database, read, size = target.database, self._large_texts.read, len(statement.sql)
         if not await read(size, describes, shape, database):
             return statement
         awaits_values = statement.arguments is None and not is_text
         if awaits_values and await read(size, asks_by_parameter, shape, database):
             return statement
-        view, names = await read(size, compiler.shown_names, statement)
+        view, names = await read(size, target.shown_names, statement)
         if not names and await read(size, shows_only_others, statement, STATUS_SCHEMA):
             return statement
         columns = {}
@@ -57,11 +58,11 @@ class SchemaNames:
             columns[key] = await self._columns(view.runtimes[0], *key)
 
         def written() -> Statement:
-            found, own = statement, compiler.view
+            found, own = statement, target.view
             if names and own and own.schema is None and own.server == view.server:
                 shown = literal(names.get(own.database, own.database).encode())
                 calls = {"DATABASE": shown, "SCHEMA": shown}
-                found = compiler.parse(inline(statement, calls))
+                found = target.parse(inline(statement, calls))
             edits = with_names(
                 found.shape,
                 database,
@@ -70,7 +71,7 @@ class SchemaNames:
                 hidden=STATUS_SCHEMA,
                 on_mariadb=view.runtimes[0].is_mariadb,
             )
-            return compiler.edited(found, edits) if edits else found
+            return target.edited(found, edits) if edits else found
 
         return await read(size, written)
 

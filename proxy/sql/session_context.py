@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.memory import Memory
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sql.compile.catalog import Catalog
+    from streamfrom.proxy.sql.compile.large_texts import LargeTexts
     from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
     from streamfrom.proxy.sql.session_rights import SessionRights
     from streamfrom.proxy.status.status_source import Sight, StatusSource, Viewer
@@ -66,6 +67,7 @@ class SessionContext:
         registry: the message tables.
         rights: what the session's account may do.
         compiler: completes and routes a statement before it is sent.
+        large_texts: reads texts that are too large for a turn of the loop.
         config: limits and time-outs as they were at the login.
         others: the other sessions.
         status: the rows of the tables of the schema `streamfrom`.
@@ -84,6 +86,7 @@ class SessionContext:
     registry: Registry
     rights: SessionRights
     compiler: StatementCompiler
+    large_texts: LargeTexts
     config: Server
     others: OtherSessions
     status: StatusSource

@@ -13,7 +13,7 @@ from streamfrom.proxy.errors import NotPreparable
 from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.compile.answerers import HAS_EXPRESSIONS
 from streamfrom.proxy.sql.compile.session_target import StatementTarget
-from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement, StatementCompiler
+from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
 from streamfrom.sqlparse_ext.statements import Kind, Statement
@@ -21,8 +21,10 @@ from streamfrom.sqlparse_ext.statements import Kind, Statement
 
 if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.sql.compile.session_target import SessionTarget
     from streamfrom.proxy.sql.queues.stream_statements import StreamStatements
     from streamfrom.proxy.sql.routed_statements import RoutedStatements
+    from streamfrom.proxy.sql.session_context import SessionContext
 
 
 # Kinds that change state of the proxy, which no server has.
@@ -36,7 +38,7 @@ _WITHOUT_ROWS: Final = frozenset(
 async def run_set_statement(
     statement: Statement,
     reply: Reply,
-    compiler: StatementCompiler,
+    context: SessionContext,
     routed: RoutedStatements,
     streams: StreamStatements,
 ) -> bool:
@@ -47,20 +49,18 @@ async def run_set_statement(
         NotPreparable: a prepared statement that returns rows, and of which `is_plain_query` is false.
         TableLoadError: as the statement alone.
     """
-    read, size = compiler.large_texts.read, len(statement.sql)
+    compiler, target = context.compiler, context.compiler.target
+    read, size = context.large_texts.read, len(statement.sql)
     parts = await read(size, split_set_statement, statement)
-    view = compiler.here()
+    view = target.here()
     if parts is None:
         # The statement is malformed, and the server reports it.
         return await routed.on_shard(
-            view.runtimes[0], compiler.database, CompiledStatement(statement), reply
+            view.runtimes[0], target.database, CompiledStatement(statement), reply
         )
     variables, text = parts
-    inner = await read(size, compiler.parse, text)
-    if (
-        inner.shape.kind in _OF_THE_PROXY
-        or compiler.answerer(inner.shape) not in HAS_EXPRESSIONS
-    ):
+    inner = await read(size, target.parse, text)
+    if inner.shape.kind in _OF_THE_PROXY or target.answerer(inner.shape) not in HAS_EXPRESSIONS:
         raise Unsupported(f"SET STATEMENT for {inner.shape.verb}; SET SESSION before it")
     if reply.binary and inner.shape.kind not in _WITHOUT_ROWS:
         raise NotPreparable(f"SET STATEMENT for {inner.shape.verb}")
@@ -70,7 +70,7 @@ async def run_set_statement(
         raise Unsupported(
             "SET STATEMENT for an INSERT that takes values of a sequence; SET SESSION before it"
         )
-    place = await read(size, compiler.resolve, inner)
+    place = await read(size, target.resolve, inner)
     step, route = await read(
         size,
         compiler.routed,
@@ -80,24 +80,24 @@ async def run_set_statement(
     )
     if not isinstance(route, OneShard):
         raise Unsupported("SET STATEMENT over several shards")
-    whole = await read(size, compiler.parse, variables + b" " + step.statement.sql.lstrip())
+    whole = await read(size, target.parse, variables + b" " + step.statement.sql.lstrip())
     shard = place.view.runtime(route.shard)
     return await routed.on_shard(
         shard, place.database, CompiledStatement(whole, step.table, step.effect), reply
     )
 
 
-def is_plain_query(statement: Statement, compiler: StatementCompiler) -> bool:
+def is_plain_query(statement: Statement, target: SessionTarget) -> bool:
     """Return whether a SET STATEMENT is a SELECT that the session's one shard can be sent as written.
 
     Raises what the SELECT alone raises.
     """
     parts = split_set_statement(statement)
-    here = compiler.view
+    here = target.view
     if parts is None or here is None or here.is_sharded:
         return False
-    inner = compiler.parse(parts[1])
-    answerer = compiler.answerer(inner.shape)
+    inner = target.parse(parts[1])
+    answerer = target.answerer(inner.shape)
     if inner.shape.kind is not Kind.SELECT or answerer not in HAS_EXPRESSIONS:
         return False
-    return compiler.resolve(inner) == StatementTarget(here, compiler.database, inner)
+    return target.resolve(inner) == StatementTarget(here, target.database, inner)

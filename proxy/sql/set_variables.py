@@ -56,7 +56,9 @@ class SetVariables:
         self._state = context.state
         self._executor = context.executor
         self._connections = context.connections
-        self._compiler = context.compiler
+        self._context = context
+        self._large_texts = context.large_texts
+        self._target = context.compiler.target
         self._branches = context.executor.branches
         self._routed = routed
         self._streams = streams
@@ -64,9 +66,9 @@ class SetVariables:
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Carry out a SET, and answer the client; False when the answer is an error. Raises whatever stops it."""
-        read, size = self._compiler.large_texts.read, len(statement.sql)
+        read, size = self._large_texts.read, len(statement.sql)
         names = (await read(size, footprint_of, statement.shape)).set_names
-        if names & _OF_THE_ACCOUNT and self._compiler.here().is_sharded:
+        if names & _OF_THE_ACCOUNT and self._target.here().is_sharded:
             raise Unsupported(
                 "SET PASSWORD or SET DEFAULT ROLE over several shards; ALTER USER changes all of them"
             )
@@ -77,7 +79,7 @@ class SetVariables:
                     value = str(statement.text(item.value) or "").upper()
                     self._state.has_own_clock = value not in ("DEFAULT", "0")
         if done and statement.shape.uses & Uses.GLOBAL_SCOPE:
-            self._compiler.here().outdate()
+            self._target.here().outdate()
         return done
 
     async def _run(self, statement: Statement, names: frozenset[str], reply: Reply) -> bool:
@@ -87,10 +89,11 @@ class SetVariables:
             reply.ok()
             return True
         if names == {"statement"} and len(shape.set) == 1:
-            parts = self._compiler, self._routed, self._streams
-            return await run_set_statement(statement, reply, *parts)
-        read, size = self._compiler.large_texts.read, len(statement.sql)
-        view, database, statement = await read(size, self._compiler.resolve, statement)
+            return await run_set_statement(
+                statement, reply, self._context, self._routed, self._streams
+            )
+        read, size = self._large_texts.read, len(statement.sql)
+        view, database, statement = await read(size, self._target.resolve, statement)
         if "session_track_system_variables" in names:
             # From here on the server reports what the client wants to hear, and nothing else.
             self._state.tracked = None
@@ -98,7 +101,7 @@ class SetVariables:
             self._state.tracks_changes = True
         scoped = await read(size, with_session_scope, statement)
         if scoped is not statement.sql:
-            statement = await read(size, self._compiler.parse, scoped)
+            statement = await read(size, self._target.parse, scoped)
         found = await read(size, footprint_of, statement.shape)
         shards = list(view.runtimes)
         if view.is_sharded and shape.uses & Uses.SUBQUERY and b"FROM" in shape.template.upper():
@@ -183,7 +186,7 @@ class SetVariables:
 
         Drivers send SET NAMES first: a shard that has just gone down unnoticed must not hold up a login.
         """
-        database = self._compiler.database
+        database = self._target.database
         if shards[0] not in self._branches.held:
             for shard in shards:
                 with suppress(BackendUnavailable, BackendLost):

@@ -14,24 +14,24 @@ from streamfrom.proxy.errors import UnknownDatabase
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.compile.session_target import SessionTarget
 
 
-async def use(compiler: StatementCompiler, target: str) -> None:
+async def use(session: SessionTarget, target: str) -> None:
     """Make *target* the session's current one.
 
     Raises:
         UnknownDatabase: neither a keyspace nor a database of the server is called so.
         BackendUnavailable: the server could not be asked.
-        NoDatabaseSelected, Unsupported, EngineError: as `StatementCompiler.use`.
+        NoDatabaseSelected, Unsupported, EngineError: as `SessionTarget.use`.
     """
     try:
-        compiler.use(target)
+        session.use(target)
     except UnknownDatabase:
-        home = compiler.neighbourhood()
+        home = session.neighbourhood()
         if home is None or not await has_database(home.runtimes[0], target):
             raise
-        compiler.view, compiler.target = home.neighbour(target), target
+        session.view, session.name = home.neighbour(target), target
 
 
 async def has_database(shard: ShardRuntime, database: str) -> bool:

@@ -100,7 +100,8 @@ class StatementRunner:
         self._executor = context.executor
         self._branches = context.executor.branches
         self._compiler = context.compiler
-        self._large_texts = context.compiler.large_texts
+        self._target = context.compiler.target
+        self._large_texts = context.large_texts
         self._insert_selects = InsertSelects(context)
         self._sequences = SequenceStatements(context)
         self._schema_names = SchemaNames(context)
@@ -149,7 +150,7 @@ class StatementRunner:
 
         Raises whatever stops it; the earlier answers have been sent.
         """
-        read, parse = self._large_texts.read, self._compiler.parse
+        read, parse = self._large_texts.read, self._target.parse
         size = len(sql)
         whole = await read(size, parse, sql)
         texts = [whole.sql]
@@ -170,7 +171,7 @@ class StatementRunner:
         """Run one statement that the user may run; False when its answer is an error."""
         # USE leads away from a target whose replicas all ail.
         if not self._branches.held and statement.shape.kind is not Kind.USE:
-            self._compiler.leave_ailing_replicas()
+            self._target.leave_ailing_replicas()
         handler = self._handlers.get(statement.shape.kind, self._on_rows)
         asks_locks = bool(statement.shape.uses & Uses.ADVISORY_LOCK)
         if asks_locks:
@@ -196,19 +197,17 @@ class StatementRunner:
 
         locks: put in the holder of a lock as well, which may be another one the next time.
         """
-        if self._compiler.answerer(statement.shape) not in HAS_EXPRESSIONS:
+        if self._target.answerer(statement.shape) not in HAS_EXPRESSIONS:
             return statement
         if statement.shape.kind in _DESCRIBE:
             statement = await self._schema_names.named(statement)
         shape = statement.shape
         if shape.kind not in _TELL_WHO:
             return statement
-        view = self._compiler.view
+        view = self._target.view
         if asks_database(shape) and view is not None and view.is_part:
-            target = literal(self._compiler.target.encode())
-            return self._compiler.parse(
-                inline(statement, {"DATABASE": target, "SCHEMA": target})
-            )
+            target = literal(self._target.name.encode())
+            return self._target.parse(inline(statement, {"DATABASE": target, "SCHEMA": target}))
         asks_locks = locks and shape.uses & Uses.ADVISORY_LOCK
         if not shape.uses & Uses.IDENTITY and not asks_locks:
             return statement
@@ -217,12 +216,10 @@ class StatementRunner:
             values = {**self._identity, **self._vitess.values(shape)}
         # A SELECT of no table runs on the first shard.
         holders = (
-            self._context.others.holders(self._compiler.here().runtimes[0])
-            if asks_locks
-            else {}
+            self._context.others.holders(self._target.here().runtimes[0]) if asks_locks else {}
         )
         return await self._large_texts.read(
-            len(statement.sql), lambda: self._compiler.parse(inline(statement, values, holders))
+            len(statement.sql), lambda: self._target.parse(inline(statement, values, holders))
         )
 
     # --- rows: SELECT, INSERT, UPDATE, DELETE and whatever else a shard may answer ----------
@@ -230,7 +227,7 @@ class StatementRunner:
     async def _on_rows(self, statement: Statement, reply: Reply) -> bool:
         read, size = self._large_texts.read, len(statement.sql)
         place = await self.insert_columns.named(
-            await read(size, self._compiler.resolve, statement)
+            await read(size, self._target.resolve, statement)
         )
         with_rows = await self._insert_selects.with_rows(place, reply)
         if with_rows is None:
@@ -270,7 +267,7 @@ class StatementRunner:
         warnings: the proxy's own warnings, which follow those of the servers, as rows of SHOW WARNINGS.
         """
         place = await self._large_texts.read(
-            len(statement.sql), self._compiler.resolve, statement
+            len(statement.sql), self._target.resolve, statement
         )
         view = place.view
         if statement.shape.uses & Uses.TEMPORARY_TABLE and view.is_sharded:
@@ -278,7 +275,7 @@ class StatementRunner:
         if statement.shape.uses & Uses.IMPLICIT_COMMIT and self._branches.in_transaction:
             # On every shard of the transaction, and not just those that run the statement.
             await self._branches.commit()
-        database, leaves = place.database, self._compiler.drops_own_database(place)
+        database, leaves = place.database, self._target.drops_own_database(place)
         if leaves and await has_database(view.runtimes[0], view.database):
             # A connection that stays the session's own has none afterwards only if it is in it.
             database = view.database
@@ -288,7 +285,7 @@ class StatementRunner:
             self._executor, self._state, database, view.runtimes, place.statement
         )
         if leaves:
-            self._compiler.leave()
+            self._target.leave()
         if statement.shape.verb == "ALTER" and statement.shape.target is not None:
             # ALTER DATABASE: a connection has taken the character set of its database when it entered it.
             view.outdate()
@@ -365,13 +362,13 @@ class StatementRunner:
 
     async def use(self, target: str, reply: Reply) -> None:
         """Make *target* the session's current one. Raises as `StatementCompiler.use`."""
-        await use(self._compiler, target)
+        await use(self._target, target)
         self._state.answered_since = True
         changed = STATE_CHANGED if self._state.tracks_changes else b""
-        reply.ok(session_state=schema_state(self._compiler.target) + changed)
+        reply.ok(session_state=schema_state(self._target.name) + changed)
 
     async def _lock(self, statement: Statement, reply: Reply) -> bool:
-        here, held = self._compiler.here(), list(self._branches.held)
+        here, held = self._target.here(), list(self._branches.held)
         if statement.shape.verb != "UNLOCK" or not (
             here.is_sharded or any(shard not in here.runtimes for shard in held)
         ):
@@ -383,7 +380,7 @@ class StatementRunner:
         return True
 
     async def _prepared(self, statement: Statement, reply: Reply) -> bool:
-        if self._compiler.here().is_sharded:
+        if self._target.here().is_sharded:
             return await self.text_statements.run(statement, reply, self.run_one)
         return await self._on_rows(await self.text_statements.read(statement), reply)
 
@@ -396,7 +393,7 @@ class StatementRunner:
             )
             reply.ok(affected_rows=killed)
             return True
-        number = await killed_id(statement, self._compiler, self._executor, self.with_identity)
+        number = await killed_id(statement, self._target, self._executor, self.with_identity)
         await self._context.others.kill(number, query_only=query_only)
         reply.ok()
         return True

@@ -17,7 +17,7 @@ from streamfrom.proxy.errors import (
     TooManyStatements,
     UnknownStatement,
 )
-from streamfrom.proxy.sql.compile.answerers import Answerer
+from streamfrom.proxy.sql.compile.answerers import PREPARED_AS_TEXT
 from streamfrom.proxy.sql.compile.session_target import databases_named
 from streamfrom.proxy.sql.schema_names import SchemaNames
 from streamfrom.proxy.wire.binary_parameters import Parameter, literal_of
@@ -44,8 +44,6 @@ STATEMENTS_MAX: Final = 1024
 # A shard is asked to prepare these kinds, so that wrong names are refused at the PREPARE.
 _CHECKED: Final = frozenset({Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
 _OWN: Final = frozenset({Kind.STREAM, Kind.QUEUE})
-# A server inlines the id that is put into the text, and reports its own status.
-_NOT_OWN: Final = frozenset({None, Answerer.CONNECTION_ID, Answerer.SESSION_STATUS})
 _NUMBERS: Final = frozenset(
     {
         FieldType.LONGLONG,
@@ -68,6 +66,8 @@ class TextStatements:
 
     def __init__(self, context: SessionContext) -> None:
         self._compiler = context.compiler
+        self._large_texts = context.large_texts
+        self._target = context.compiler.target
         self._executor = context.executor
         self._state = context.state
         self._schema_names = SchemaNames(context)
@@ -108,7 +108,7 @@ class TextStatements:
             kept = self._kept.get(asked.name)
             if kept is None:
                 raise UnknownStatement(asked.name, asked.step.value)
-            if kept.view is not self._compiler.here():
+            if kept.view is not self._target.here():
                 raise Unsupported(
                     "EXECUTE in another keyspace or target than PREPARE; USE that one, or PREPARE it here"
                 )
@@ -118,7 +118,7 @@ class TextStatements:
             return await run_one(await self._bound(prepared, asked), reply)
         if asked.name not in self._kept and len(self._kept) >= STATEMENTS_MAX:
             raise TooManyStatements(STATEMENTS_MAX)
-        self._kept[asked.name] = _Kept(prepared, self._compiler.here())
+        self._kept[asked.name] = _Kept(prepared, self._target.here())
         reply.ok(info=b"Statement prepared")
         return True
 
@@ -129,19 +129,19 @@ class TextStatements:
         if not (text or "").strip("; \t\n\r\f\v"):
             raise EmptyQuery
         sql = (text or "").encode("utf-8", "surrogateescape")
-        read = self._compiler.large_texts.read
-        found = await read(len(sql), self._compiler.parse, sql)
+        read = self._large_texts.read
+        found = await read(len(sql), self._target.parse, sql)
         if found.shape.uses & Uses.MULTIPLE:
             raise self._compiler.one_at_a_time(found)
         if found.shape.kind is Kind.PREPARE:
             raise NotPreparable(found.shape.verb)
         self._compiler.check(found)
         if found.shape.kind in _CHECKED and not self._is_own(found.shape):
-            place = await read(len(sql), self._compiler.resolve, found)
+            place = await read(len(sql), self._target.resolve, found)
             shard = place.view.runtimes[0]
             await self._executor.prepare_on(shard, place.database, place.statement.sql)
         elif found.shape.kind is Kind.OTHER:
-            self._compiler.here().planner.plan(found.shape)  # it may be no statement at all
+            self._target.here().planner.plan(found.shape)  # it may be no statement at all
         return found
 
     async def read(self, statement: Statement) -> Statement:
@@ -165,7 +165,7 @@ class TextStatements:
             return statement
         text = await self._text(statement, asked)
         if text is not None:
-            asks = self._compiler.parse(text.encode("utf-8", "surrogateescape"))
+            asks = self._target.parse(text.encode("utf-8", "surrogateescape"))
             named = self._named(asks, shape.verb)
             found = await self._schema_names.named(named, is_text=True)
             if found is not asks or not isinstance(asked.text, Slot):
@@ -174,7 +174,7 @@ class TextStatements:
                 escapes = SqlMode.NO_BACKSLASH_ESCAPES not in statement.mode
                 spelled = _literal(FieldType.VAR_STRING, found.sql, backslash_escapes=escapes)
                 edit = Edit(at.start, at.end, spelled)
-                statement = self._compiler.parse(splice(statement.sql, statement.mode, [edit]))
+                statement = self._target.parse(splice(statement.sql, statement.mode, [edit]))
             self._check_charsets(found.sql, statement, asked)
             self._compiler.check(asks)
             self._compiler.check_unbound(asks)
@@ -192,14 +192,14 @@ class TextStatements:
         """Return the text to prepare with the real databases' names, for the session's own connection. Raises as `resolve`."""
         if self._is_own(found.shape) or not databases_named(found.shape):
             return found
-        place = self._compiler.resolve(found)
-        if place.view.is_sharded or place.view.server != self._compiler.here().server:
+        place = self._target.resolve(found)
+        if place.view.is_sharded or place.view.server != self._target.here().server:
             raise Unsupported(f"{verb} of a statement in another keyspace; USE it first")
         return place.statement
 
     def _is_own(self, shape: Shape) -> bool:
         """True for a statement that the proxy itself answers."""
-        return shape.kind in _OWN or self._compiler.answerer(shape) not in _NOT_OWN
+        return shape.kind in _OWN or self._target.answerer(shape) not in PREPARED_AS_TEXT
 
     def _check_charsets(self, sql: bytes, statement: Statement, asked: Dynamic) -> None:
         """Raise Unsupported for a text that a server may read differently from the proxy.
@@ -243,8 +243,8 @@ class TextStatements:
             for kind, value in await self._values(asked.using)
         ]
         text = as_text(statement.bind((OPAQUE,) * count, texts.__getitem__))
-        read = self._compiler.large_texts.read
-        return await read(len(text), self._compiler.parse, text)
+        read = self._large_texts.read
+        return await read(len(text), self._target.parse, text)
 
     async def _values(self, variables: Sequence[str]) -> list[tuple[int, bytes | None]]:
         """Return the type and the value of each user variable.
@@ -252,11 +252,11 @@ class TextStatements:
         The type of bytes in no character set is BLOB.
         """
         names = ", ".join(variables).encode("utf-8", "surrogateescape")
-        asked = self._compiler.parse(b"SELECT " + names)
-        view, held = self._compiler.here(), self._executor.branches.held
+        asked = self._target.parse(b"SELECT " + names)
+        view, held = self._target.here(), self._executor.branches.held
         shard = next((shard for shard in view.runtimes if shard in held), view.runtimes[0])
         answer = await self._executor.ask(
-            shard, self._compiler.database, query(asked.sql), asked.shape
+            shard, self._target.database, query(asked.sql), asked.shape
         )
         columns = map(parse_column_definition, answer.columns)
         kinds = [

@@ -32,13 +32,13 @@ class TransactionControl:
 
     def __init__(self, context: SessionContext, routed: RoutedStatements) -> None:
         self._state = context.state
-        self._compiler = context.compiler
+        self._target = context.compiler.target
         self._branches = context.executor.branches
         self._routed = routed
 
     async def begin(self, statement: Statement, reply: Reply) -> bool:
         """Begin a transaction. Raises Unsupported where none can begin."""
-        view = self._compiler.here()
+        view = self._target.here()
         if view.is_replica and view.is_sharded:
             raise Unsupported("a transaction over replicas of several shards; USE one of them")
         transaction = self._state.transaction
@@ -50,7 +50,7 @@ class TransactionControl:
         before, self._state.transaction = self._state.transaction, None
         begun = Transaction.begun_by(statement)
         if not view.is_sharded:
-            shard, database = view.runtimes[0], self._compiler.database
+            shard, database = view.runtimes[0], self._target.database
             ok = await self._routed.on_shard(
                 shard, database, CompiledStatement(statement), reply
             )
@@ -58,7 +58,7 @@ class TransactionControl:
             # A server that refuses it, as within a transaction of XA, has ended nothing.
             self._state.transaction = begun if ok else before
             return ok
-        if begun.is_snapshot and self._compiler.view is not None:
+        if begun.is_snapshot and self._target.view is not None:
             raise Unsupported(SNAPSHOT_OF_SHARDS)
         if self._state.settings.is_read_only and "READ WRITE" not in statement.shape.options:
             begun.reads_only = True
@@ -82,9 +82,9 @@ class TransactionControl:
         transaction = self._state.transaction
         is_broken = transaction is not None and transaction.broken
         chains, releases = self._what_follows(statement.shape)
-        view = self._compiler.here()
+        view = self._target.here()
         if not releases and not is_broken:
-            shard, database = None, self._compiler.database
+            shard, database = None, self._target.database
             if len(branches) == 1 and not branches[0][1].is_closed:
                 # One server, its own transaction: AND CHAIN and all.
                 shard = branches[0][0]
@@ -131,13 +131,13 @@ class TransactionControl:
             self._branches.partly_rolled_back()
         self._branches.check()
         transaction, branches = self._state.transaction, self._branches.open
-        shard, database = None, self._compiler.database
+        shard, database = None, self._target.database
         if len(branches) == 1:
             # One server, its own transaction.
             ((shard, backend),) = branches
             database = backend.database
         elif not branches and (transaction is None or not transaction.has_begun):
-            view = self._compiler.here()
+            view = self._target.here()
             shard = None if view.is_sharded else view.runtimes[0]
         if shard is not None:
             step = CompiledStatement(statement)
@@ -157,7 +157,7 @@ class TransactionControl:
         transaction = self._state.transaction
         names: list[str] = []
         for sql in transaction.savepoints if transaction else ():
-            shape = self._compiler.parse(sql).shape
+            shape = self._target.parse(sql).shape
             said = (shape.target or "").lower()
             if shape.verb == "SAVEPOINT":
                 names = [*(name for name in names if name != said), said]

@@ -28,6 +28,7 @@ from streamfrom.proxy.execution.session_state import SessionState, Transaction
 from streamfrom.proxy.execution.transaction import Branches, PendingEffects
 from streamfrom.proxy.net import Link
 from streamfrom.proxy.rights.desk import RightsDesk
+from streamfrom.proxy.sql.compile.large_texts import LargeTexts, readers
 from streamfrom.proxy.sql.session_rights import SessionRights
 from streamfrom.proxy.twophase.coordinator import Coordinator
 from streamfrom.proxy.wire.commands import query
@@ -98,7 +99,7 @@ def context_of(**parts: Any) -> Any:
     connections, registry = parts.get("connections"), parts.get("registry")
     desk = RightsDesk(lambda: 0.0, _never)
     rights = SessionRights(desk, state, connections, registry, set())  # type: ignore[arg-type]
-    return SimpleNamespace(**({"rights": rights} | parts))
+    return SimpleNamespace(**({"rights": rights, "large_texts": LargeTexts(readers())} | parts))
 
 
 def _never(work: Any) -> Any:

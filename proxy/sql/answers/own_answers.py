@@ -65,7 +65,7 @@ class OwnAnswers:
         status_tables: StatusTables,
     ) -> None:
         self._context = context
-        self._compiler = context.compiler
+        self._target = context.compiler.target
         self._run_one = run_one
         self._insert_columns = insert_columns
         self._sequences = sequences
@@ -96,7 +96,7 @@ class OwnAnswers:
 
     async def answerer(self, statement: Statement) -> Answerer | None:
         """Return what answers *statement*; None if shards do. Raises as `SequenceStatements.asked`."""
-        found = self._compiler.answerer(statement.shape)
+        found = self._target.answerer(statement.shape)
         if found is Answerer.SEQUENCE and await self._sequences.asked(statement) is None:
             return None
         return found
@@ -121,7 +121,7 @@ class OwnAnswers:
     async def _vexplain(self, statement: Statement) -> Table:
         if is_run(statement.shape):
             return await queries_sent(self._context, statement, self._run_one)
-        return await explanation(self._compiler, self._insert_columns, statement)
+        return await explanation(self._context, self._insert_columns, statement)
 
     async def _connection_id(self, _: Statement) -> Table:
         return _CONNECTION_ID, [(b"%d" % self._context.connection_id,)]
@@ -134,7 +134,7 @@ class OwnAnswers:
         )
 
     async def _vindex(self, statement: Statement) -> Table:
-        found = self._compiler.vindex(statement.shape)
+        found = self._target.vindex(statement.shape)
         assert found is not None
         return vindex_columns(statement.shape), vindex_rows(statement, *found)
 
@@ -143,25 +143,25 @@ class OwnAnswers:
         return self._listed(statement, await self._context.rights.sight(shards))
 
     def _listed(self, statement: Statement, sight: Sight) -> Table:
-        catalog, compiler = self._context.catalog, self._compiler
+        catalog, target = self._context.catalog, self._target
         keyspaces = [each for each in catalog.keyspaces if sight.sees(each.name)]
-        match compiler.answerer(statement.shape):
+        match target.answerer(statement.shape):
             case Answerer.VSCHEMA:
-                view = compiler.view
+                view = target.view
                 selected = None if view is None else view.keyspace
                 return show_vschema(statement.shape, keyspaces, selected)
             case Answerer.VITESS:
                 tablets = (each for each in catalog.tablets() if sight.sees(each.keyspace))
-                return show_vitess(statement, keyspaces, tablets, compiler.target)
+                return show_vitess(statement, keyspaces, tablets, target.name)
             case _:
                 return show_databases(statement, keyspaces)
 
     async def _chosen_databases(self, statement: Statement, reply: Reply) -> bool:
         chosen = chosen_databases(statement, self._context.catalog.keyspaces)
-        return await self._run_one(self._compiler.parse(chosen), reply)
+        return await self._run_one(self._target.parse(chosen), reply)
 
     async def _session_status(self, statement: Statement, reply: Reply) -> bool:
-        view, database, own = self._compiler.resolve(statement)
+        view, database, own = self._target.resolve(statement)
         answer = await self._context.executor.ask(
             view.runtimes[0], database, query(own.sql), own.shape
         )
@@ -173,4 +173,4 @@ class OwnAnswers:
         return True
 
     def _on_mariadb(self) -> bool:
-        return self._compiler.here().runtimes[0].is_mariadb
+        return self._target.here().runtimes[0].is_mariadb

@@ -47,7 +47,7 @@ async def queries_sent(
         raise Unsupported(f"VEXPLAIN QUERIES of a text of more than {LARGE_TEXT_BYTES} bytes")
     text = explained_text(statement)
     assert text is not None
-    inner = compiler.parse(text)
+    inner = compiler.target.parse(text)
     compiler.check(inner)
     if inner.shape.kind is Kind.STREAM:
         raise Unsupported(

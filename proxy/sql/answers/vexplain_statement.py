@@ -16,30 +16,31 @@ from streamfrom.sqlparse_ext.reading.parser import explained_text
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
     from streamfrom.proxy.sql.insert_columns import InsertColumns
+    from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.resultset import ColumnDefinition
     from streamfrom.sqlparse_ext.statements import Statement
 
 
 async def explanation(
-    compiler: StatementCompiler, naming: InsertColumns, statement: Statement
+    context: SessionContext, naming: InsertColumns, statement: Statement
 ) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
     """Return the answer to a *statement* that `is_vexplain`.
 
     Raises what the statement in it would raise before it is sent anywhere.
     """
     check_form(statement.shape)
-    read, size = compiler.large_texts.read, len(statement.sql)
+    compiler, target = context.compiler, context.compiler.target
+    read, size = context.large_texts.read, len(statement.sql)
     text = await read(size, explained_text, statement)
     assert text is not None
-    inner = await read(size, compiler.parse, text)
+    inner = await read(size, target.parse, text)
     compiler.check(inner)
     if inner.shape.stream is not None:
-        view, table = compiler.stream_source(inner.shape.stream.table)
+        view, table = target.stream_source(inner.shape.stream.table)
         table.project(inner.shape.stream.columns)
         return COLUMNS, [(explain_stream(view.keyspace, view.shards, table.name),)]
-    place = await naming.named(await read(size, compiler.resolve, inner))
+    place = await naming.named(await read(size, target.resolve, inner))
     view = place.view
     auto = compiler.sequence_of(view, place.statement.shape)
     if auto is not None:

@@ -48,6 +48,10 @@ class Answerer(Enum):
 HAS_EXPRESSIONS: Final = frozenset(
     {None, Answerer.STATUS_TABLES, Answerer.SESSION_STATUS, Answerer.SEQUENCE, Answerer.VINDEX}
 )
+# What a shard prepares by the binary protocol: it knows the columns of SHOW STATUS.
+PREPARED_BY_SHARDS: Final = frozenset({None, Answerer.SESSION_STATUS})
+# What PREPARE in text leaves to a server: it inlines the id that is put into the text, and reports its own status.
+PREPARED_AS_TEXT: Final = PREPARED_BY_SHARDS | {Answerer.CONNECTION_ID}
 _CONNECTION_ID: Final = b"SELECT CONNECTION_ID()"
 _KINDS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN})
 

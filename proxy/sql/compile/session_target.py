@@ -67,14 +67,14 @@ class SessionTarget:
 
     Attributes:
         view: the session's current target, None before any `USE`.
-        target: the target's name as the client wrote it, "" before any `USE`.
+        name: the target as the client wrote it, "" before any `USE`.
     """
 
     def __init__(
         self, state: SessionState, catalog: Catalog, registry: Registry, cache: StatementCache
     ) -> None:
         self.view: View | None = None
-        self.target = ""
+        self.name = ""
         # The view of the database that the session used and dropped.
         self._left: View | None = None
         # Views by target: a session stays with the replicas that it read from first.
@@ -143,7 +143,7 @@ class SessionTarget:
             self.view = self._catalog.system_view(STATUS_SCHEMA, home)
         else:
             self.view = self.lookup(target)
-        self.target = target
+        self.name = target
 
     def lookup(self, target: str) -> View:
         """Return the view that *target* names.
@@ -186,7 +186,7 @@ class SessionTarget:
 
     def leave(self) -> None:
         """Leave the target, whose database was dropped. The server stays the same."""
-        self._left, self.view, self.target = self.view, None, ""
+        self._left, self.view, self.name = self.view, None, ""
 
     def neighbourhood(self) -> View | None:
         """Return the view whose server may have databases that are no keyspaces; None without one."""
@@ -389,7 +389,7 @@ class SessionTarget:
         shown = {database: names[0] for database, names in known.items()}
         own = self.view
         if own is not None and own.schema is None and own.server == view.server:
-            usual = self.target if own.is_part else own.keyspace.name
+            usual = self.name if own.is_part else own.keyspace.name
             shown = {name: name if new == usual else new for name, new in shown.items()}
             shown[own.database] = usual
         texts = schemas_asked(statement, self.database)

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.sql.compile.catalog import Catalog, View
     from streamfrom.proxy.sql.compile.given_ids import GivenIds
-    from streamfrom.proxy.sql.compile.large_texts import LargeTexts
     from streamfrom.sqlparse_ext.cache import StatementCache
 
 # The source of ids for messages without one; no sequence has this name.
@@ -89,11 +88,11 @@ class CompiledStatement:
     has_selected: bool = False
 
 
-class StatementCompiler(SessionTarget):
-    """Compiles the statements of one session, in its target.
+class StatementCompiler:
+    """Compiles the statements of one session.
 
     Attributes:
-        large_texts: reads texts that are too large for a turn of the loop.
+        target: where they run, and what names in them mean there.
         clock: the time that statements are completed with.
         uncounted: the keyspaces and names of message tables of which the session's account may not change `epoch`, so that
             its acks count no send.
@@ -106,10 +105,11 @@ class StatementCompiler(SessionTarget):
         registry: Registry,
         cache: StatementCache,
         clock: Clock,
-        large_texts: LargeTexts,
     ) -> None:
-        super().__init__(state, catalog, registry, cache)
-        self.large_texts = large_texts
+        self.target = SessionTarget(state, catalog, registry, cache)
+        self._state = state
+        self._registry = registry
+        self._cache = cache
         self.clock = clock
         self.uncounted: set[tuple[str, str]] = set()
 
@@ -129,7 +129,7 @@ class StatementCompiler(SessionTarget):
             _, text = split_set_statement(statement) or (b"", None)
         if text is None:
             return
-        inner = self.parse(text)
+        inner = self.target.parse(text)
         if takes_text(inner.shape):
             # The text in a PREPARE would have to be read first, which is done only for a PREPARE that stands alone.
             raise Unsupported(f"{inner.shape.verb} in another statement; send it alone")
@@ -137,7 +137,7 @@ class StatementCompiler(SessionTarget):
 
     def one_at_a_time(self, statement: Statement) -> SqlError:
         """Return the error of a server for several statements in a command that takes one."""
-        on_mariadb = self.here().runtimes[0].is_mariadb
+        on_mariadb = self.target.here().runtimes[0].is_mariadb
         return SqlError(several(statement.sql, statement.mode, on_mariadb=on_mariadb))
 
     def routed(
@@ -182,7 +182,7 @@ class StatementCompiler(SessionTarget):
         if auto is None:
             return statement
         gaps = self.gaps(view, statement, auto.column)
-        return self.parse(gaps.filled(statement.sql, range(1, len(gaps) + 1)))
+        return self.target.parse(gaps.filled(statement.sql, range(1, len(gaps) + 1)))
 
     def is_sent_as_written(self, view: View, shape: Shape) -> bool:
         """Return whether servers understand such a statement without other names or values put into it.
@@ -192,7 +192,7 @@ class StatementCompiler(SessionTarget):
         return not (
             shape.target is not None
             or view.schema == STATUS_SCHEMA
-            or not self.names_only_itself(view, shape)
+            or not self.target.names_only_itself(view, shape)
             or describes(shape, view.database)
             or (view.is_part and asks_database(shape))
             or answerer(shape, view.schema) is not None
@@ -217,7 +217,7 @@ class StatementCompiler(SessionTarget):
             return CompiledStatement(statement)
         facts, times = touched
         if sets_state(statement.shape) and facts is not None and facts.has_state:
-            statement = self.parse(acknowledged(statement))
+            statement = self.target.parse(acknowledged(statement))
         completed = complete(statement, facts, self.clock.time_ns(), times)
         if completed is not None:
             if (has_own_clock or self._state.has_own_clock) and (
@@ -233,7 +233,7 @@ class StatementCompiler(SessionTarget):
             if words:
                 statement = self._cache.with_words(statement, text, words)
             else:
-                statement = self.parse(text)
+                statement = self.target.parse(text)
         return self._with_effect(statement, facts)
 
     def plain_insert(self, view: View, shape: Shape) -> PlainInsert | None:
@@ -248,7 +248,7 @@ class StatementCompiler(SessionTarget):
         facts = None if touched is None else touched[0]
         if facts is None or (facts.has_state and sets_state(statement.shape)):
             return None
-        return plain_ack(statement, facts, self.parse)
+        return plain_ack(statement, facts, self.target.parse)
 
     def ack_text(self, view: View, statement: Statement) -> bytes:
         """Return the completed text of a plain ack (`FastRoute.ack`). Raises as `compile`."""
@@ -275,7 +275,9 @@ class StatementCompiler(SessionTarget):
                 acknowledged(statement)  # raises for another state
             return None  # an ack has the time of its execution
         # A number that may be a moment, too.
-        sample = self.parse(as_text(statement.bind((1,) * count, lambda _: b"%d" % 10**18)))
+        sample = self.target.parse(
+            as_text(statement.bind((1,) * count, lambda _: b"%d" % 10**18))
+        )
         if complete(sample, facts, 1, times) != complete(sample, facts, 2, times):
             return None
         try:
@@ -287,7 +289,7 @@ class StatementCompiler(SessionTarget):
         # A `?` was doubled or fell away, and the client would bind the wrong ones.
         if len(parameter_places(completed.text, statement.mode)) != count:
             return None
-        return self.parse(completed.text)
+        return self.target.parse(completed.text)
 
     def asked(self, view: View, statement: Statement) -> bytes:
         """Return the text by which a server describes a statement's parameters and columns."""
@@ -312,7 +314,7 @@ class StatementCompiler(SessionTarget):
     def check_unbound(self, statement: Statement) -> None:
         """Raise DelayRefused for a statement that a server runs with values that the proxy does not see."""
         if statement.shape.kind in _GIVES_TIMES:
-            place = self.resolve(statement)
+            place = self.target.resolve(statement)
             touched = self._touched(place.view, place.statement.shape)
             if touched is not None and touched[0] is not None and touched[0].refuses_delays:
                 check_not_delayed(place.statement.bind(()), touched[0], self.clock.time_ns())

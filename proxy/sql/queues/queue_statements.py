@@ -93,6 +93,7 @@ class QueueStatements:
         self._state = context.state
         self._executor = context.executor
         self._compiler = context.compiler
+        self._target = context.compiler.target
         self._registry = context.registry
         self._rights = context.rights
         self._run_ddl = run_ddl
@@ -212,7 +213,7 @@ class QueueStatements:
         self, definition: Statement, shards: Sequence[ShardRuntime] | None = None
     ) -> None:
         """Run a definition of one table on *shards*, or on all of its keyspace."""
-        place = self._compiler.resolve(definition)
+        place = self._target.resolve(definition)
         if self._executor.branches.in_transaction:
             # On every shard of the transaction, and not just those that run the statement.
             await self._executor.branches.commit()
@@ -240,7 +241,7 @@ class QueueStatements:
             BackendUnavailable, BackendError: a shard does not say what columns there are.
         """
         table = replace(queue, name=dead_letter_queue.name_of(queue.name))
-        view = self._compiler.resolve(self._compiler.parse(show_create_table(queue))).view
+        view = self._target.resolve(self._target.parse(show_create_table(queue))).view
         shard = view.runtimes[0]
         columns = await shard.control.rows(
             dead_letter_queue.columns_of(shard.database, queue.name)
@@ -303,7 +304,7 @@ class QueueStatements:
         """Drop the queue that was made for dead letters if it has none; return the warning that it stays."""
         table = replace(queue.table, name=dead_letter_queue.name_of(queue.table.name))
         view, found = await self._definitions(table)
-        asked = self._compiler.parse(
+        asked = self._target.parse(
             b"SELECT 1 FROM %s LIMIT 1" % named(replace(table, schema=None))
         )
         for shard, text in found:
@@ -430,9 +431,9 @@ class QueueStatements:
         return rows
 
     def _selected(self, shape: Shape) -> View:
-        view = self._compiler.view
+        view = self._target.view
         if shape.target is not None:
-            view = self._compiler.lookup(shape.target)
+            view = self._target.lookup(shape.target)
         if view is None or view.schema is not None:
             raise NoDatabaseSelected
         return view
@@ -441,7 +442,7 @@ class QueueStatements:
 
     def _allowed(self, sql: bytes) -> Statement:
         """Return a definition, once the user may send it. Raises what refuses it."""
-        statement = self._compiler.parse(sql)
+        statement = self._target.parse(sql)
         self._compiler.check(statement)
         return statement
 
@@ -449,7 +450,7 @@ class QueueStatements:
         self, table: TableRef
     ) -> tuple[View, list[tuple[ShardRuntime, str | None]]]:
         """Return the place of a table, and its definition on each shard; None on a shard without the table."""
-        place = self._compiler.resolve(self._compiler.parse(show_create_table(table)))
+        place = self._target.resolve(self._target.parse(show_create_table(table)))
         view = place.view
         if view.schema is not None:
             raise Unsupported(

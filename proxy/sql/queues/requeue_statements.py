@@ -71,6 +71,8 @@ class RequeueStatements:
         self._state = context.state
         self._executor = context.executor
         self._compiler = context.compiler
+        self._large_texts = context.large_texts
+        self._target = context.compiler.target
         self._user = context.user.name
 
     async def run(
@@ -104,7 +106,7 @@ class RequeueStatements:
                     following = batch.following
                     if requeue.rate is not None and batch.rows:
                         pause_s = begun_s + count / requeue.rate - loop.time()
-                        await self._compiler.large_texts.pause(max(0.0, pause_s))
+                        await self._large_texts.pause(max(0.0, pause_s))
         finally:
             log.info(
                 "messages requeued",
@@ -187,7 +189,7 @@ class RequeueStatements:
         try:
             asked = next(conversation)
             while True:
-                shape = self._compiler.parse(asked.sql).shape
+                shape = self._target.parse(asked.sql).shape
                 try:
                     answer = await self._executor.ask(
                         shard, view.database, query(asked.sql), shape

@@ -50,6 +50,8 @@ class SequenceStatements:
     def __init__(self, context: SessionContext) -> None:
         self._connections = context.connections
         self._compiler = context.compiler
+        self._large_texts = context.large_texts
+        self._target = context.compiler.target
         self._catalog = context.catalog
         self._registry = context.registry
         self._rights = context.rights
@@ -66,7 +68,7 @@ class SequenceStatements:
         auto = self._compiler.sequence_of(view, statement.shape)
         if auto is None:
             return Filled(statement)
-        read, size = self._compiler.large_texts.read, len(statement.sql)
+        read, size = self._large_texts.read, len(statement.sql)
         gaps = await read(size, self._compiler.gaps, view, statement, auto.column)
         insert = statement.shape.insert
         may_differ = insert is None or insert.ignore or insert.on_duplicate
@@ -74,7 +76,7 @@ class SequenceStatements:
             return Filled(statement, own_id=0 if may_differ else gaps.last or 0)
         values = await self._values(view, auto.sequence, len(gaps))
         filled = await read(
-            size, lambda: self._compiler.parse(gaps.filled(statement.sql, values))
+            size, lambda: self._target.parse(gaps.filled(statement.sql, values))
         )
         if insert is None or not may_differ:
             return Filled(filled, values[0])
@@ -92,7 +94,7 @@ class SequenceStatements:
             naming is not None,
         )
         if naming is not None:
-            filled = await read(size, self._compiler.parse, naming)
+            filled = await read(size, self._target.parse, naming)
         return Filled(filled, given=given)
 
     async def _values(self, view: View, sequence: str, count: int) -> Sequence[int]:
@@ -108,7 +110,7 @@ class SequenceStatements:
         while missing := count - len(found):
             taken = ids.take(min(missing, COUNTS))
             if not taken:
-                await self._compiler.large_texts.pause(ids.wait_ns() / 10**9)
+                await self._large_texts.pause(ids.wait_ns() / 10**9)
             found += taken
         return found
 
@@ -124,7 +126,7 @@ class SequenceStatements:
         if asked is None:
             return None
         schema, name = asked.table.schema, asked.table.name
-        view = self._compiler.view if schema is None else self._compiler.lookup(schema)
+        view = self._target.view if schema is None else self._target.lookup(schema)
         if view is None:
             raise NoDatabaseSelected
         if view.is_replica and asked.is_certain:

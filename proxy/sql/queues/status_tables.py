@@ -47,12 +47,12 @@ class StatusTables:
 
     def __init__(self, context: SessionContext, routed: RoutedStatements) -> None:
         self._context = context
-        self._compiler = context.compiler
+        self._target = context.compiler.target
         self._routed = routed
 
     def asked(self, statement: Statement) -> bool:
         """Return whether *statement* reads these tables."""
-        return is_status(statement.shape, self._compiler.schema)
+        return is_status(statement.shape, self._target.schema)
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Answer *statement*, of which `asked` is true; False when its answer is an error.
@@ -62,7 +62,7 @@ class StatusTables:
             Unsupported: the statement reads other tables as well.
             SqlError: the form of SHOW does not exist.
         """
-        query = self._compiler.parse(await self.text(statement))
+        query = self._target.parse(await self.text(statement))
         shard = self.shard()
         try:
             return await self._routed.on_shard(shard, None, CompiledStatement(query), reply)
@@ -82,7 +82,7 @@ class StatusTables:
     def shard(self) -> ShardRuntime:
         """Return the shard that evaluates: the session's own, or another one while that is not available."""
         context = self._context
-        near = self._compiler.here().runtimes
+        near = self._target.here().runtimes
         others = (
             runtime
             for keyspace in context.catalog.keyspaces
@@ -109,7 +109,7 @@ class StatusTables:
         sql = splice(statement.sql, statement.mode, edits)
         if shape.verb != "WITH":
             return await self._with_rows(spelled) + sql
-        tokens = statement_tokens(self._compiler.parse(sql).shape.template)
+        tokens = statement_tokens(self._target.parse(sql).shape.template)
         place = next(index for index, token in enumerate(tokens) if token.key == "WITH")
         if tokens[place + 1].key == "RECURSIVE":
             place += 1
@@ -131,7 +131,7 @@ class StatusTables:
 
     def _names(self, shape: Shape) -> set[str]:
         """Return the tables that a SELECT reads, as it spells them. Raises as `run`."""
-        here = self._compiler.schema
+        here = self._target.schema
         if shape.uses & Uses.UNPARSED:
             raise Unsupported(
                 f"tables of {SCHEMA} in a statement that is not understood; write it more plainly"
@@ -147,11 +147,11 @@ class StatusTables:
 
     def _queue_status(self, statement: Statement) -> bytes:
         tokens = statement_tokens(statement.shape.template)[3:]
-        view, keyspace = self._compiler.view, None
+        view, keyspace = self._target.view, None
         if tokens and tokens[0].key in _FROM:
             if statement.shape.target is None:
                 raise _syntax("FROM takes a keyspace")
-            keyspace = self._compiler.lookup(statement.shape.target).keyspace.name
+            keyspace = self._target.lookup(statement.shape.target).keyspace.name
             tokens = tokens[2:]
         elif view is not None and view.schema is None:
             keyspace = view.keyspace.name

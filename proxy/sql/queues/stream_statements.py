@@ -85,7 +85,7 @@ class StreamStatements:
         ] = []  # their messages are held until the connection ends
         self._state = context.state
         self._connections = context.connections
-        self._compiler = context.compiler
+        self._target = context.compiler.target
         self._registry = context.registry
         self._rights = context.rights
         self._known: _Columns | None = None
@@ -97,7 +97,7 @@ class StreamStatements:
         """Stream until the client leaves or something ends it, which is raised."""
         shape = statement.shape.stream
         assert shape is not None
-        view, table = self._compiler.stream_source(shape.table)
+        view, table = self._target.stream_source(shape.table)
         columns = table.project(shape.columns)
         keys = stream_keys(statement, table)
         prefetch = _prefetch(statement.shape)
@@ -189,7 +189,7 @@ class StreamStatements:
         """Return the columns of a STREAM. Raises as the STREAM would."""
         shape = statement.shape
         assert shape.stream is not None
-        view, table = self._compiler.stream_source(shape.stream.table)
+        view, table = self._target.stream_source(shape.stream.table)
         return await self._definitions(view, table, table.project(shape.stream.columns), shape)
 
     async def _definitions(

@@ -131,7 +131,7 @@ async def gather(
         Unsupported, MergeTooLarge: the rows cannot be merged.
         BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any statement.
     """
-    read = context.compiler.large_texts.read
+    read = context.large_texts.read
     texts = await read(len(statement.sql), _texts, statement, route)
     if texts.count is None and route.counted is None and select_limit != UNLIMITED:
         texts.count = int(select_limit)

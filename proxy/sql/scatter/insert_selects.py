@@ -70,6 +70,7 @@ class InsertSelects:
         self._state = context.state
         self._executor = context.executor
         self._compiler = context.compiler
+        self._target = context.compiler.target
 
     async def with_rows(self, place: StatementTarget, reply: Reply) -> StatementTarget | None:
         """Return *place* with the INSERT of the rows that its statement selects.
@@ -90,9 +91,9 @@ class InsertSelects:
         whole = self._compiler.compile(view, place.statement).statement
         parts = insert_select(whole)
         text = parts.query
-        asked = self._compiler.parse(text)
+        asked = self._target.parse(text)
         lock = self._lock(asked)
-        locked = self._compiler.parse(text + lock) if lock else asked
+        locked = self._target.parse(text + lock) if lock else asked
         route = view.planner.plan(locked.shape).route(locked)
         config = self._context.config
         taken = TakenRows(min(config.merge_memory_bytes, INSERT_BYTES_MAX), "INSERT … SELECT")
@@ -117,7 +118,7 @@ class InsertSelects:
             )
             for row in rows
         )
-        return place._replace(statement=self._compiler.parse(parts.giving(b"VALUES " + values)))
+        return place._replace(statement=self._target.parse(parts.giving(b"VALUES " + values)))
 
     async def _answer_none(
         self, place: StatementTarget, parts: InsertSelect, taken: TakenRows, reply: Reply
@@ -128,7 +129,7 @@ class InsertSelects:
             return
         # A server knows the columns that the rows would have: it inserts none as well.
         nulls = b", ".join([b"NULL"] * len(taken.columns))
-        none = self._compiler.parse(parts.giving(b"SELECT %b FROM DUAL WHERE FALSE" % nulls))
+        none = self._target.parse(parts.giving(b"SELECT %b FROM DUAL WHERE FALSE" % nulls))
         answer = await self._executor.ask(
             place.view.runtimes[0], place.database, query(none.sql), none.shape
         )

@@ -141,7 +141,7 @@ class TwoStageSelect:
             if self._state.diagnostics is not before and self._state.diagnostics is not None:
                 diagnostics.columns = self._state.diagnostics.columns or diagnostics.columns
                 diagnostics.rows = [*diagnostics.rows, *self._state.diagnostics.rows]
-            read = self._context.compiler.large_texts.read
+            read = self._context.large_texts.read
             await read(taken.size, given[number].give, taken.rows)
             taken.begin()
         sql = whole.sql()

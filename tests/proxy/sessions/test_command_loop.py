@@ -5,7 +5,7 @@ import structlog
 
 from streamfrom.proxy.execution.executor import Executor
 from streamfrom.proxy.sessions.command_loop import QUEUED_BYTES_MAX
-from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
+from streamfrom.proxy.sql.compile.session_target import SessionTarget
 from streamfrom.proxy.wire.constants import Capability, Status
 from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import HangUp, Ok, Rows, Several, Silence, rows_of, until
@@ -97,11 +97,11 @@ async def test_a_fault_of_ours_is_an_internal_error_and_logged_once(server, prox
         raise KeyError("a fault of ours")
 
     monkeypatch.setattr(Executor, "settle", fail)
-    monkeypatch.setattr(StatementCompiler, "resolve", fail)
+    monkeypatch.setattr(SessionTarget, "resolve", fail)
     with structlog.testing.capture_logs() as logs:
         direct = await client.query("SELECT 1")
         monkeypatch.undo()
-        monkeypatch.setattr(StatementCompiler, "resolve", fail)
+        monkeypatch.setattr(SessionTarget, "resolve", fail)
         long_way = await client.query("SHOW TABLES FROM x")
     for result in (direct, long_way):
         assert result.code == 1105

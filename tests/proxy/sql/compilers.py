@@ -7,7 +7,6 @@ from streamfrom.engine.messaging.table.message_table import load
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.sql.compile.catalog import Catalog
-from streamfrom.proxy.sql.compile.large_texts import LargeTexts, readers
 from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
 from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.fake_client import MODERN
@@ -47,8 +46,7 @@ def compiler(use=None, state=None, keyspaces=(PLAIN, SHARDED), **replicas):
         registry,  # type: ignore[arg-type]
         StatementCache(),
         FixedClock(),
-        LargeTexts(readers()),
     )
     if use is not None:
-        made.use(use)
+        made.target.use(use)
     return made

@@ -10,7 +10,6 @@ from streamfrom.proxy.execution.latency_class import FIRST_TRIAL
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.sql import fast_path as module
 from streamfrom.proxy.sql.compile.catalog import Catalog
-from streamfrom.proxy.sql.compile.large_texts import LargeTexts, readers
 from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
 from streamfrom.proxy.sql.fast_path import FastPath
 from streamfrom.proxy.sql.prepared_statements import PreparedStatements
@@ -63,7 +62,6 @@ class Scene:
             self.registry,  # type: ignore[arg-type]
             StatementCache(),
             FixedClock(),
-            LargeTexts(readers()),
         )
         self.path = FastPath(
             context_of(
@@ -99,7 +97,7 @@ async def scene(server):
     async with running_shard(server) as shard:
         session = SessionRig(shard)
         made = Scene(session, PLAIN)
-        made.compiler.use("plain")
+        made.compiler.target.use("plain")
         await session.run("SELECT 'a connection'")
         yield made
         await session.leave()
@@ -164,8 +162,8 @@ async def test_shapes_are_forgotten_before_they_fill_the_memory(scene, monkeypat
     monkeypatch.setattr(module, "_SHAPES_MAX", 3)
     for number in range(10):
         await scene.send(f"SELECT 1 AS a{number}")
-    assert scene.compiler.view is not None
-    assert len(scene.compiler.view.direct) <= 3
+    assert scene.compiler.target.view is not None
+    assert len(scene.compiler.target.view.direct) <= 3
 
 
 # --- trouble ---------------------------------------------------------------------------
@@ -198,7 +196,7 @@ QUICK = "SELECT id FROM t WHERE id = 5"
 
 
 def pace_of(scene, sql):
-    direct = scene.compiler.view.direct[scene.compiler.parse(sql.encode()).shape]
+    direct = scene.compiler.target.view.direct[scene.compiler.target.parse(sql.encode()).shape]
     return direct.latency
 
 

@@ -15,14 +15,13 @@ class InsertColumnsRig:
         self.failures = 0
         self.waits = 0
         self.compiler = compiler(use)
-        self.runtimes = self.compiler.here().runtimes
+        self.runtimes = self.compiler.target.here().runtimes
         for name, runtime in zip(("low", "high"), self.runtimes, strict=False):
             runtime.trouble = None
             runtime.control = SimpleNamespace(records=self.records(name))
             runtime.wait_available = self.wait_available
-        self.insert_columns = InsertColumns(
-            context_of(connections=WaitingConnections(), compiler=self.compiler)
-        )
+        self.context = context_of(connections=WaitingConnections(), compiler=self.compiler)
+        self.insert_columns = InsertColumns(self.context)
 
     def records(self, name):
         async def records(sql):
@@ -45,7 +44,7 @@ class InsertColumnsRig:
         return True
 
     async def named(self, sql):
-        place = self.compiler.resolve(self.compiler.parse(sql.encode()))
+        place = self.compiler.target.resolve(self.compiler.target.parse(sql.encode()))
         return (await self.insert_columns.named(place)).statement.sql.decode()
 
 

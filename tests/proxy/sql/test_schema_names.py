@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.sql.compile.large_texts import LargeTexts, readers
 from streamfrom.proxy.sql.schema_names import SchemaNames
 from tests.cases import cases
 from tests.proxy.sql.compilers import compiler
@@ -32,14 +33,16 @@ class Connections:
 def session():
     made = compiler("plain")
     control = Control()
-    for runtime in made.here().runtimes:
+    for runtime in made.target.here().runtimes:
         runtime.control, runtime.version, runtime.system_columns = control, "11", {}
         runtime.is_mariadb = True
-    context = SimpleNamespace(compiler=made, connections=Connections())
+    context = SimpleNamespace(
+        compiler=made, connections=Connections(), large_texts=LargeTexts(readers())
+    )
     names = SchemaNames(context)  # type: ignore[arg-type]
 
     async def named(sql):
-        return (await names.named(made.parse(sql.encode()))).sql.decode()
+        return (await names.named(made.target.parse(sql.encode()))).sql.decode()
 
     return SimpleNamespace(named=named, control=control)
 

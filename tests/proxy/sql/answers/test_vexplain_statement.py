@@ -10,10 +10,8 @@ from tests.proxy.sql.test_insert_columns import InsertColumnsRig
 
 async def plan(sql, use="commerce"):
     session = InsertColumnsRig(use)
-    made = session.compiler
-    (column,), ((text,),) = await explanation(
-        made, session.insert_columns, made.parse(sql.encode())
-    )
+    asked = session.compiler.target.parse(sql.encode())
+    (column,), ((text,),) = await explanation(session.context, session.insert_columns, asked)
     assert column.name == "JSON"
     assert text is not None
     return json.loads(text)

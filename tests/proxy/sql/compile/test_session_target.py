@@ -24,7 +24,7 @@ SECOND = Keyspace("second", (Shard.named("0"),))
 
 
 def place(sql, use=None, keyspaces=(PLAIN, SHARDED)):
-    made = compiler(use, keyspaces=keyspaces)
+    made = compiler(use, keyspaces=keyspaces).target
     found = made.resolve(made.parse(sql.encode()))
     return found.view.keyspace.name, found.database, found.statement.sql.decode()
 
@@ -43,14 +43,14 @@ def test_a_keyspace_is_described_by_its_own_server():
 
 @cases(use=str, condition=str, shown=str)
 def test_a_database_is_called_as_the_session_or_the_statement_calls_it(use, condition, shown):
-    made = compiler(use)
+    made = compiler(use).target
     sql = f"SELECT 1 FROM information_schema.tables WHERE {condition}"
     view, names = made.shown_names(made.parse(sql.encode()))
     assert names == ({} if shown is None else {view.database: shown})
 
 
 def test_one_database_by_two_names_is_refused():
-    made = compiler("plain")
+    made = compiler("plain").target
     sql = b"SELECT 1 FROM information_schema.tables WHERE table_schema IN ('plain', 'db_plain')"
     with pytest.raises(Unsupported, match="one database by two names"):
         made.shown_names(made.parse(sql))
@@ -123,7 +123,7 @@ def test_a_target_in_show_is_the_real_database_to_the_server(sql, sent):
 )
 def test_what_is_no_usable_message_table_cannot_be_streamed(use, table, error):
     with pytest.raises(error):
-        compiler(use).stream_source(table)
+        compiler(use).target.stream_source(table)
 
 
 # --- replicas ----------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Replica:
 
 
 def reading(*replicas):
-    return compiler("plain@replica", replicas={("plain", "-"): replicas})
+    return compiler("plain@replica", replicas={("plain", "-"): replicas}).target
 
 
 def test_a_session_stays_with_its_replica_until_that_ails():
@@ -172,7 +172,7 @@ def test_no_stream_reads_a_replica():
 @pytest.mark.parametrize("charset", ["gbk", "sjis", "cp932", "big5", "gb18030"])
 def test_where_a_quote_may_be_half_a_character_only_ascii_is_read(charset):
     state = SessionState(int(MODERN), names(charset, f"{charset}_bin"))
-    session = compiler(state=state)
+    session = compiler(state=state).target
     assert session.parse(b"SELECT 'it\\'s'").literals == (b"'it\\'s'",)
     with pytest.raises(Unsupported, match=f"in a statement in {charset}"):
         session.parse(b"SELECT '\xbf\\\\'; DROP TABLE t; -- '")
@@ -188,19 +188,19 @@ def test_where_a_quote_may_be_half_a_character_only_ascii_is_read(charset):
     [(":-80", ["-80"]), ("/80-", ["80-"]), ("[80-]", ["80-"]), ("@primary", ["-80", "80-"])],
 )
 def test_a_target_without_a_keyspace_means_the_current_one(part, shards):
-    made = compiler("commerce:80-")
+    made = compiler("commerce:80-").target
     made.use(part)
     assert [shard.name for shard in made.here().shards] == shards
-    assert made.target == f"commerce{part}"
+    assert made.name == f"commerce{part}"
 
 
 def test_it_needs_a_current_keyspace():
-    made = compiler()
+    made = compiler().target
     for _ in range(2):
         with pytest.raises(NoDatabaseSelected):
             made.use(":-80")
         made.use("information_schema")
-    assert made.target == "information_schema"
+    assert made.name == "information_schema"
 
 
 @pytest.mark.parametrize(
@@ -214,10 +214,10 @@ def test_in_the_schema_of_the_proxy_a_name_means_no_table_of_a_server(sql):
 
 
 def test_a_target_that_cannot_be_leaves_the_session_where_it_was():
-    made = compiler("commerce:-80")
+    made = compiler("commerce:-80").target
     with pytest.raises(Unsupported):
         made.use("@rdonly")
-    assert (made.target, [shard.name for shard in made.here().shards]) == (
+    assert (made.name, [shard.name for shard in made.here().shards]) == (
         "commerce:-80",
         ["-80"],
     )

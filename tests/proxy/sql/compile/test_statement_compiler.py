@@ -12,8 +12,8 @@ from tests.proxy.sql.compilers import compiler
 
 def step(sql, use="plain"):
     made = compiler(use)
-    assert made.view is not None
-    return made.compile(made.view, made.parse(sql.encode()))
+    assert made.target.view is not None
+    return made.compile(made.target.view, made.target.parse(sql.encode()))
 
 
 def test_an_ack_is_completed_and_its_effect_known():

@@ -9,7 +9,6 @@ from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.errors import BackendUnavailable, NoDatabaseSelected
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.sql.compile.catalog import Catalog
-from streamfrom.proxy.sql.compile.large_texts import LargeTexts, readers
 from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
 from streamfrom.proxy.sql.queues.sequence_statements import SequenceStatements
 from streamfrom.sqlparse_ext.cache import StatementCache
@@ -75,10 +74,9 @@ class Shelf:
             registry,  # type: ignore[arg-type]
             StatementCache(),
             SimpleNamespace(time_ns=lambda: 1),
-            LargeTexts(readers()),
         )
         if use:
-            self.compiler.use(use)
+            self.compiler.target.use(use)
         self.connections = WaitingConnections()
         self.statements = SequenceStatements(
             context_of(
@@ -91,12 +89,12 @@ class Shelf:
 
     async def filled(self, sql):
         found, first, *_ = await self.statements.filled(
-            self.compiler.here(), self.compiler.parse(sql.encode())
+            self.compiler.target.here(), self.compiler.target.parse(sql.encode())
         )
         return found.sql.decode(), first
 
     async def next(self, sql):
-        statement = self.compiler.parse(sql.encode())
+        statement = self.compiler.target.parse(sql.encode())
         if await self.statements.asked(statement) is None:
             return None
         (column,), ((value,),) = await self.statements.next(statement)

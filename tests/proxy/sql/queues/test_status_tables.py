@@ -41,11 +41,13 @@ class Around:
                 view=lambda _: SimpleNamespace(runtimes=far),
             ),
             compiler=SimpleNamespace(
-                schema=schema,
-                view=None,
-                here=lambda: SimpleNamespace(runtimes=near),
-                parse=statement,
-                lookup=lambda name: SimpleNamespace(keyspace=SimpleNamespace(name=name)),
+                target=SimpleNamespace(
+                    schema=schema,
+                    view=None,
+                    here=lambda: SimpleNamespace(runtimes=near),
+                    parse=statement,
+                    lookup=lambda name: SimpleNamespace(keyspace=SimpleNamespace(name=name)),
+                )
             ),
         )
         self.tables = StatusTables(context, None)  # type: ignore[arg-type]
