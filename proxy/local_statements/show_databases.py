@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.local_statements.like_patterns import like, pattern_text
-from streamfrom.proxy.wire.resultset import ColumnDefinition
+from streamfrom.proxy.wire.resultset import ColumnDefinition, Table
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.text.lexer import locate
@@ -29,9 +29,7 @@ def is_show_databases(shape: Shape) -> bool:
     return shape.kind is Kind.SHOW and words[:1] in _VERBS and words[1:2] in _CHOOSES
 
 
-def show_databases(
-    statement: Statement, keyspaces: Iterable[Keyspace]
-) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+def show_databases(statement: Statement, keyspaces: Iterable[Keyspace]) -> Table:
     """Return the one column and its rows, all of them where a WHERE is to choose."""
     title, names = "Database", _names(keyspaces)
     if statement.shape.words[1:2] == ("LIKE",):

@@ -5,11 +5,11 @@ As in Vitess LIKE chooses, tablets by their host's name, and WHERE does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.local_statements.like_patterns import like
-from streamfrom.proxy.wire.resultset import ColumnDefinition
+from streamfrom.proxy.wire.resultset import Table, table_of_texts
 
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def is_show_vitess(shape: Shape) -> bool:
 
 def show_vitess(
     statement: Statement, keyspaces: Iterable[Keyspace], tablets: Iterable[Tablet], target: str
-) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+) -> Table:
     """Return columns and rows for a statement whose shape `is_show_vitess`.
 
     *keyspaces* and *tablets* are those in the user's sight, *target* is the session's own as the client named it, "" for none.
@@ -62,7 +62,7 @@ def show_vitess(
     """
     words = statement.shape.words
     if words == _TARGET:
-        return _answer(("Target",), [(target,)])
+        return table_of_texts(("Target",), [(target,)])
     chosen = like(statement) if words[1:2] == ("LIKE",) else None
     if words[0] != _TABLETS:
         ordered = sorted(keyspaces, key=lambda keyspace: keyspace.name)
@@ -71,10 +71,10 @@ def show_vitess(
             names = [f"{each.name}/{shard.name}" for each in ordered for shard in each.shards]
         else:
             column, names = "Database", [each.name for each in ordered]
-        return _answer(
+        return table_of_texts(
             (column,), [(name,) for name in names if not chosen or chosen.fullmatch(name)]
         )
-    return _answer(
+    return table_of_texts(
         _TABLET_COLUMNS,
         [
             (
@@ -91,11 +91,3 @@ def show_vitess(
             if not chosen or chosen.fullmatch(tablet.host)
         ],
     )
-
-
-def _answer(
-    names: Sequence[str], rows: Iterable[Sequence[str]]
-) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
-    return [ColumnDefinition(name) for name in names], [
-        tuple(value.encode() for value in row) for row in rows
-    ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
-from streamfrom.proxy.wire.resultset import ColumnDefinition
+from streamfrom.proxy.wire.resultset import Table, table_of_texts
 
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def is_show_vschema(shape: Shape) -> bool:
 
 def show_vschema(
     shape: Shape, keyspaces: Iterable[Keyspace], selected: Keyspace | None
-) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+) -> Table:
     """Return columns and rows for a shape that `is_show_vschema`.
 
     *keyspaces* are those in the user's sight, *selected* is the session's own.
@@ -44,9 +44,9 @@ def show_vschema(
         if selected is None:
             raise NoDatabaseSelected
         tables = selected.vschema.tables if selected.vschema is not None else ()
-        return _answer(("Tables",), [(name,) for name in sorted(tables)])
+        return table_of_texts(("Tables",), [(name,) for name in sorted(tables)])
     if shape.words == _KEYSPACES:
-        return _answer(
+        return table_of_texts(
             ("Keyspace", "Sharded", "Foreign Key", "Comment"),
             [
                 (
@@ -60,7 +60,7 @@ def show_vschema(
         )
     if shape.tables:
         return _vindexes_on(shape.tables[0], ordered, selected)
-    return _answer(
+    return table_of_texts(
         ("Keyspace", "Name", "Type", "Params", "Owner"),
         [
             (k.name, name, spec.type, _params(spec.params.items()), spec.owner)
@@ -73,7 +73,7 @@ def show_vschema(
 
 def _vindexes_on(
     table: TableRef, keyspaces: Iterable[Keyspace], selected: Keyspace | None
-) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+) -> Table:
     keyspace = selected
     if table.schema is not None:
         keyspace = next((k for k in keyspaces if k.name == table.schema), None)
@@ -97,16 +97,8 @@ def _vindexes_on(
             for cv in routing.column_vindexes
             for spec in (cv.vindex,)
         ]
-    return _answer(("Columns", "Name", "Type", "Params", "Owner"), rows)
+    return table_of_texts(("Columns", "Name", "Type", "Params", "Owner"), rows)
 
 
 def _params(params: Iterable[tuple[str, str]]) -> str:
     return "; ".join(f"{key}={value}" for key, value in sorted(params))
-
-
-def _answer(
-    names: Sequence[str], rows: Iterable[Sequence[str]]
-) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
-    return [ColumnDefinition(name) for name in names], [
-        tuple(value.encode() for value in row) for row in rows
-    ]

@@ -19,7 +19,7 @@ from streamfrom.proxy.execution.prepared_execution import BulkExecution
 from streamfrom.proxy.fairness import Slices
 from streamfrom.proxy.routing.routes import OneShard, Plan, WriteParts
 from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
-from streamfrom.proxy.sql.scatter.scattered_writes import write_parts
+from streamfrom.proxy.sql.routed_statements import WrittenPart
 from streamfrom.proxy.wire.binary_parameters import known_value, literal_of
 from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW, Row, bulk_rows, bulk_types
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -88,11 +88,9 @@ class BulkCommands:
         table: PreparedStatements,
     ) -> None:
         self._state = context.state
-        self._executor = context.executor
         self._compiler = context.compiler
         self._target = context.compiler.target
         self._registry = context.registry
-        self._merge_memory_bytes = context.config.merge_memory_bytes
         self._statements = statements
         self._routed = statements.routed
         self._table = table
@@ -151,25 +149,14 @@ class BulkCommands:
             step = CompiledStatement(statement, share.table, share.effect)
             await self._routed.run(view, database, step, OneShard(shard), reply, packets[shard])
             return
-        parts = [
-            (view.runtime(shard), packets[shard]) for shard in view.shards if shard in shares
-        ]
-        for runtime, share in zip(map(view.runtime, shares), shares.values(), strict=True):
-            await self._routed.show_leases(runtime, share.table, share.effect)
-        result = await write_parts(
-            self._executor,
-            self._state,
-            database,
-            parts,
-            statement.shape,
-            self._merge_memory_bytes,
-        )
         written = [shard for shard in view.shards if shard in shares]
-        for shard, rows in zip(written, result.affected, strict=True):
-            share = shares[shard]
-            if (effect := share.effect) is not None:
-                runtime = view.runtime(shard)
-                self._executor.branches.happened(runtime, share.table, effect, rows=rows)
+        parts = [
+            WrittenPart(
+                view.runtime(shard), packets[shard], shares[shard].table, shares[shard].effect
+            )
+            for shard in written
+        ]
+        result = await self._routed.write(database, parts, statement.shape)
         await result.tell(reply, [shares[shard].places for shard in written])
 
     def _completed(self, prepared: PreparedStatement) -> Statement:

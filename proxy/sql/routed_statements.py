@@ -7,7 +7,8 @@ notes the effect on messages.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.backends.session_variables import UNLIMITED
 from streamfrom.proxy.backends.statement_ids import StatementKey
@@ -44,13 +45,22 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.compile.given_ids import GivenIds
     from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
-    from streamfrom.proxy.sql.scatter.scattered_writes import AfterOthers
+    from streamfrom.proxy.sql.scatter.scattered_writes import AfterOthers, Part
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Shape
     from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 
 _HAS_ROWS: Final = frozenset({Kind.SELECT, Kind.SHOW})
+
+
+class WrittenPart(NamedTuple):
+    """What one shard runs of a write, and what that does to a message table; "" and None for another table."""
+
+    shard: ShardRuntime
+    sent: Part
+    table: str
+    effect: Effect | None
 
 
 class RoutedStatements:
@@ -97,57 +107,74 @@ class RoutedStatements:
                     self._branches.entered()
                 several = TwoStageSelect(self._context, database, view.runtime)
                 return await several.run(step.statement, route, reply)
-            case WriteParts(parts):
-                own = step.statement.sql
-                pieces = [(view.runtime(shard), sql or own) for shard, sql in parts]
-                limit = route.rows_max
-                for runtime, _ in pieces:
-                    await self.show_leases(runtime, step.table, step.effect)
-                shape = step.statement.shape
-                before = await self._insert_id_before(step.given, pieces[0][0], database)
-                result = await write_parts(
-                    self._executor,
-                    self._state,
-                    database,
-                    [
-                        (
-                            runtime,
-                            self._sent(database, sql, shape, reply)
-                            if limit is None
-                            else self._within(limit, sql),
-                        )
-                        for runtime, sql in pieces
-                    ],
-                    shape,
-                    self._context.config.merge_memory_bytes,
-                )
-                insert_id = step.insert_id
-                if insert_id:
-                    generated(self._state, insert_id)
-                elif result.affected_rows:
-                    insert_id = step.own_id
-                if step.given is not None:
-                    insert_id = await step.given.told(
-                        self._state,
-                        [runtime for runtime, _ in pieces],
-                        result.affected_rows,
-                        result.last_insert_id,
-                        before,
-                    )
-                if step.effect is not None:
-                    for (runtime, sql), rows in zip(pieces, result.affected, strict=True):
-                        effect = await self._large_texts.read(
-                            len(sql), self._effect_of_part, view, step.effect, sql
-                        )
-                        self._branches.happened(runtime, step.table, effect, rows=rows)
-                if step.effect is not None and not result.affected_rows:
-                    fault = self._executor.fault_of(pieces[0][0], step.table, step.effect)
-                    if fault is not None:
-                        raise fault
-                await result.tell(reply, route.places, insert_id)
-                return True
+            case WriteParts():
+                return await self._write(view, database, step, route, reply)
             case Everywhere():
                 raise Unsupported(f"{step.statement.shape.verb} in a sharded keyspace")
+
+    async def _write(
+        self,
+        view: View,
+        database: str | None,
+        step: CompiledStatement,
+        route: WriteParts,
+        reply: Reply,
+    ) -> bool:
+        """Run a write in parts."""
+        shape, limit, parts = step.statement.shape, route.rows_max, []
+        for shard, own in route.parts:
+            sql = own or step.statement.sql
+            sent = (
+                self._sent(database, sql, shape, reply)
+                if limit is None
+                else self._within(limit, sql)
+            )
+            effect = step.effect
+            if effect is not None and effect.ids is not None:
+                effect = await self._large_texts.read(
+                    len(sql), self._effect_of_part, view, effect, sql
+                )
+            parts.append(WrittenPart(view.runtime(shard), sent, step.table, effect))
+        before = await self._insert_id_before(step.given, parts[0].shard, database)
+        result = await self.write(database, parts, shape)
+        insert_id = step.insert_id
+        if insert_id:
+            generated(self._state, insert_id)
+        elif result.affected_rows:
+            insert_id = step.own_id
+        if step.given is not None:
+            insert_id = await step.given.told(
+                self._state,
+                [part.shard for part in parts],
+                result.affected_rows,
+                result.last_insert_id,
+                before,
+            )
+        if step.effect is not None and not result.affected_rows:
+            fault = self._executor.fault_of(parts[0].shard, step.table, step.effect)
+            if fault is not None:
+                raise fault
+        await result.tell(reply, route.places, insert_id)
+        return True
+
+    async def write(
+        self, database: str | None, parts: Sequence[WrittenPart], shape: Shape
+    ) -> MergedOk:
+        """Run the parts of a write, with what goes before and follows for messages. Raises as `write_parts`."""
+        for part in parts:
+            await self.show_leases(part.shard, part.table, part.effect)
+        result = await write_parts(
+            self._executor,
+            self._state,
+            database,
+            [(part.shard, part.sent) for part in parts],
+            shape,
+            self._context.config.merge_memory_bytes,
+        )
+        for part, rows in zip(parts, result.affected, strict=True):
+            if part.effect is not None:
+                self._branches.happened(part.shard, part.table, part.effect, rows=rows)
+        return result
 
     def _sent(
         self, database: str | None, sql: bytes, shape: Shape, reply: Reply
@@ -168,8 +195,6 @@ class RoutedStatements:
 
         The effect names the rows of that shard alone.
         """
-        if effect.ids is None:
-            return effect
         part = self._compiler.compile(view, self._target.parse(sql))
         return part.effect or effect
 

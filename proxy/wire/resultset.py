@@ -13,7 +13,7 @@ Two rules are those of the servers, and not of the manual:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from struct import Struct, error as StructError
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -238,6 +238,17 @@ def column_definition(column: ColumnDefinition, capabilities: int = 0) -> bytes:
             bytes((column.decimals, 0, 0)),
         )
     )
+
+
+# The columns and the rows of an answer that the proxy itself gives.
+Table = tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]
+
+
+def table_of_texts(names: Iterable[str], rows: Iterable[Iterable[str | None]]) -> Table:
+    """Return a table whose columns are strings."""
+    return [ColumnDefinition(name) for name in names], [
+        tuple(None if value is None else value.encode() for value in row) for row in rows
+    ]
 
 
 def text_row(values: Sequence[bytes | None]) -> bytes:

@@ -12,14 +12,13 @@ from streamfrom.proxy.local_statements.show_vitess import show_vitess
 from streamfrom.proxy.local_statements.show_vschema import show_vschema
 from streamfrom.proxy.local_statements.vexplain import columns_of, is_run
 from streamfrom.proxy.local_statements.vindex_rows import vindex_columns, vindex_rows
-from streamfrom.proxy.sql.answers.vexplain_queries import queries_sent
-from streamfrom.proxy.sql.answers.vexplain_statement import explanation
+from streamfrom.proxy.sql.answers.vexplain_answers import explanation, queries_sent
 from streamfrom.proxy.sql.compile.answerers import Answerer
 from streamfrom.proxy.sql.queues.sequence_statements import COLUMNS as NEXT_COLUMNS
 from streamfrom.proxy.sql.session_rights import EVERYTHING
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition
+from streamfrom.proxy.wire.resultset import ColumnDefinition, Table, column_definition
 
 
 if TYPE_CHECKING:
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.status.status_source import Sight
     from streamfrom.sqlparse_ext.statements import Statement
-
-    Table = tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]
 
 
 _CONNECTION_ID: Final = (

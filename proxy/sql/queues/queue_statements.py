@@ -59,7 +59,7 @@ from streamfrom.proxy.routing.vschema_tables import not_in_vschema
 from streamfrom.proxy.sql.queues.requeue_statements import RequeueStatements
 from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
 from streamfrom.proxy.wire.commands import query
-from streamfrom.proxy.wire.resultset import ColumnDefinition
+from streamfrom.proxy.wire.resultset import ColumnDefinition, Table
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.queues import QueueStatement, read_queue
 from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
@@ -376,9 +376,7 @@ class QueueStatements:
             return ColumnDefinition("Queue"), ColumnDefinition("Create Queue", length=1 << 16)
         return (ColumnDefinition(f"Queues_in_{self._selected(shape).keyspace.name}"),)
 
-    async def show(
-        self, statement: Statement
-    ) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+    async def show(self, statement: Statement) -> Table:
         """Return the columns and the rows of SHOW QUEUES, SHOW CREATE QUEUE or SHOW QUEUE PARTITIONS.
 
         Raises:

@@ -16,7 +16,7 @@ from streamfrom.proxy.rights.questions import draw
 from streamfrom.proxy.sql.compile.given_ids import GivenIds
 from streamfrom.proxy.sql.compile.statement_compiler import MESSAGE_IDS
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.proxy.wire.resultset import ColumnDefinition
+from streamfrom.proxy.wire.resultset import ColumnDefinition, Table
 from streamfrom.sqlparse_ext.statements import Statement, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.writes.insert_gaps import count_of, naming_updated, next_values
@@ -139,9 +139,7 @@ class SequenceStatements:
         # `SELECT next value FROM t` reads a column, too.
         return None
 
-    async def next(
-        self, statement: Statement
-    ) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+    async def next(self, statement: Statement) -> Table:
         """Answer a statement that `asked` a sequence: the first of its values.
 
         Raises:

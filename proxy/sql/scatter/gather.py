@@ -35,12 +35,15 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
+    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.merge.group_merge import GroupsMerge
     from streamfrom.proxy.routing.routes import Merge
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.sqlparse_ext.statements import Statement
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 _Rows: TypeAlias = "RowsMerge | GroupsMerge | ComputedMerge"
@@ -379,16 +382,15 @@ class _Gather:
 
     async def _compute(self, merge: ComputedMerge) -> None:
         """Let a shard compute the expressions over the merged values, and answer."""
-        diagnostics = self._diagnostics
         for batch in merge.batches():
-            last = diagnostics_of_several()
             try:
-                answer = await self._executor.ask(
+                answer, warnings = await ask_stage(
+                    self._executor,
                     self._shards[0],
                     self._database,
-                    query(merge.question(batch)),
+                    merge.question(batch),
                     self._statement.shape,
-                    diagnostics=last,
+                    self._diagnostics,
                 )
             except BackendError as error:
                 if merge.is_late:
@@ -397,11 +399,7 @@ class _Gather:
                 raise
             columns = [parse_column_definition(each) for each in answer.columns]
             rows = merge.answer(batch, columns, answer.rows)
-            warnings = of_the_client(last.rows)
-            diagnostics.columns = diagnostics.columns or last.columns
-            diagnostics.rows = [*diagnostics.rows, *warnings]
-            if answer.ok is not None:
-                self._warnings += answer.ok.warnings - len(last.rows) + len(warnings)
+            self._warnings += warnings
             if rows:
                 self._write(rows)
             self._executor.current = self
@@ -506,6 +504,29 @@ class _Gather:
                 await self._event.wait()
         finally:
             executor.current = None
+
+
+async def ask_stage(
+    executor: Executor,
+    shard: ShardRuntime,
+    database: str | None,
+    sql: bytes,
+    shape: Shape,
+    diagnostics: LastDiagnostics,
+) -> tuple[BufferedAnswer, int]:
+    """Let a shard go on with the rows that *sql* has in a `proxy.merge.stage`; return its answer and the number of warnings.
+
+    diagnostics: the warnings are added to them, without those about the stage itself, which are not counted either.
+
+    Raises what `Executor.ask` raises.
+    """
+    last = diagnostics_of_several()
+    answer = await executor.ask(shard, database, query(sql), shape, diagnostics=last)
+    assert answer.ok is not None
+    warnings = of_the_client(last.rows)
+    diagnostics.columns = diagnostics.columns or last.columns
+    diagnostics.rows = [*diagnostics.rows, *warnings]
+    return answer, answer.ok.warnings - len(last.rows) + len(warnings)
 
 
 def _texts(statement: Statement, route: Merge) -> Texts:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
-from streamfrom.proxy.merge.stage import of_the_client
 from streamfrom.proxy.merge.stage_rows import AnsweredPart, Combination
 from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Route
-from streamfrom.proxy.sql.scatter.gather import RowSink, gather
+from streamfrom.proxy.sql.scatter.gather import RowSink, ask_stage, gather
 from streamfrom.proxy.sql.scatter.taken_rows import TakenRows
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
@@ -83,10 +82,8 @@ class TwoStageSelect:
         diagnostics = diagnostics_of_several()
         shard = self._runtime(route.shards[0])
 
-        async def ask(sql: bytes, diagnostics: LastDiagnostics | None = None) -> BufferedAnswer:
-            return await self._executor.ask(
-                shard, self._database, query(sql), statement.shape, diagnostics=diagnostics
-            )
+        async def ask(sql: bytes) -> BufferedAnswer:
+            return await self._executor.ask(shard, self._database, query(sql), statement.shape)
 
         given: dict[int, AnsweredPart] = {}
         whole = Combination(statement, route.parts, given)
@@ -154,26 +151,24 @@ class TwoStageSelect:
                     f"parts of {taken.size} bytes over several shards, which is more than a server with a"
                     f" max_allowed_packet of {packet_bytes_max} takes"
                 )
-        last = diagnostics_of_several()
         try:
             with self._state.select_limit(limit):
-                answer = await ask(sql, last)
+                answer, warnings = await ask_stage(
+                    self._executor, shard, self._database, sql, statement.shape, diagnostics
+                )
         except BackendError as error:
             if error.code in _ONLY_OF_A_TABLE:
                 raise Unsupported(f"going on with rows of several shards: {error}") from error
             raise
         assert answer.ok is not None
         whole.check(_columns(answer))
-        rows = of_the_client(last.rows)
-        diagnostics.columns = diagnostics.columns or last.columns
-        diagnostics.rows = [*diagnostics.rows, *rows]
         if diagnostics.rows:
             self._state.answered_at, self._state.diagnostics = None, diagnostics
         reply.head(described.columns)
         reply.more_rows(answer.rows)
         reply.end_of_rows(
             status=answer.ok.status & Status.IN_TRANS,
-            warnings=taken.warnings + answer.ok.warnings - len(last.rows) + len(rows),
+            warnings=taken.warnings + warnings,
         )
         return True
 

@@ -1,16 +1,23 @@
-"""VEXPLAIN QUERIES: a statement runs, and the answer lists what each shard was sent for it, as in Vitess.
+"""VEXPLAIN: the plan of a statement, which is compiled and routed as if it ran, or what each shard was sent for it, as in Vitess.
 
-The statement's own rows and OK are dropped as they come. The proxy's own questions are not listed: BEGIN and COMMIT,
-savepoints, column definitions, warnings.
+For VEXPLAIN QUERIES the statement runs. Its own rows and OK are dropped as they come. The proxy's own questions are not
+listed: BEGIN and COMMIT, savepoints, column definitions, warnings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamfrom.proxy.execution.reply import Reply
-from streamfrom.proxy.local_statements.vexplain import QUERIES_COLUMNS, check_form
+from streamfrom.proxy.local_statements.vexplain import (
+    COLUMNS,
+    QUERIES_COLUMNS,
+    check_form,
+    explain_filled,
+    explain_plan,
+    explain_stream,
+)
 from streamfrom.proxy.wire.constants import HEADER_BYTES, Command
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.parser import explained_text
@@ -22,19 +29,50 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.net import Link
+    from streamfrom.proxy.sql.insert_columns import InsertColumns
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.response import PassThrough, Resequencer
-    from streamfrom.proxy.wire.resultset import ColumnDefinition
+    from streamfrom.proxy.wire.resultset import Table
 
 
 _LISTED_BYTES_MAX: Final = 8 << 20
+
+
+async def explanation(
+    context: SessionContext, naming: InsertColumns, statement: Statement
+) -> Table:
+    """Return the answer to a *statement* that `is_vexplain`.
+
+    Raises what the statement in it would raise before it is sent anywhere.
+    """
+    check_form(statement.shape)
+    compiler, target = context.compiler, context.compiler.target
+    read, size = context.large_texts.read, len(statement.sql)
+    text = await read(size, explained_text, statement)
+    assert text is not None
+    inner = await read(size, target.parse, text)
+    compiler.check(inner)
+    if inner.shape.stream is not None:
+        view, table = target.stream_source(inner.shape.stream.table)
+        table.project(inner.shape.stream.columns)
+        return COLUMNS, [(explain_stream(view.keyspace, view.shards, table.name),)]
+    place = await naming.named(await read(size, target.resolve, inner))
+    view = place.view
+    auto = compiler.sequence_of(view, place.statement.shape)
+    if auto is not None:
+        gaps = await read(size, compiler.gaps, view, place.statement, auto.column)
+        if len(gaps):
+            plan = explain_filled(place.statement, view.keyspace, auto.sequence, len(gaps))
+            return COLUMNS, [(plan,)]
+    step, route = await read(size, compiler.routed, view, place.statement)
+    return COLUMNS, [(explain_plan(step.statement, view.keyspace, view.shards, route),)]
 
 
 async def queries_sent(
     context: SessionContext,
     statement: Statement,
     run_one: Callable[[Statement, Reply], Awaitable[bool]],
-) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+) -> Table:
     """Run the statement in a VEXPLAIN QUERIES by *run_one*, and return the answer.
 
     Raises:
