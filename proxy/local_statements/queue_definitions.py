@@ -211,7 +211,7 @@ def new_comment(queue: QueueStatement, shard_by: tuple[str, str] | None = None) 
     has_own_id = any(part.column and part.column.lower() == "id" for part in queue.parts)
     auto_id = () if has_own_id else (("vt_auto_id", "on"),)
     sharding = () if shard_by is None else (("vt_shard_by", "{}({})".format(*shard_by)),)
-    return _with_settings(MARK, (*_defaults(), *auto_id, *sharding, *_settings(queue)))
+    return _with_settings(MARK, (*DEFAULTS.items(), *auto_id, *sharding, *_settings(queue)))
 
 
 def changed_comment(queue: QueueStatement, comment: str) -> str:
@@ -299,15 +299,6 @@ def is_queue(definition: str) -> bool:
     return is_message_table(comment_in(definition))
 
 
-def is_own_setting(key: str) -> bool:
-    """Return whether *key* is one that WITH and SET take, by the name that it has in the comment."""
-    return key in KEYS
-
-
-def _defaults() -> tuple[tuple[str, str | None], ...]:
-    return tuple(DEFAULTS.items())
-
-
 def _settings(queue: QueueStatement) -> list[tuple[str, str | None]]:
     if queue.verb in _SWITCHES:
         return [_SWITCHES[queue.verb]]
@@ -342,7 +333,7 @@ def _with_settings(comment: str, settings: Iterable[tuple[str, str | None]]) -> 
             pieces[at[0]] = f"{key}={value}"
         elif value is not None:
             pieces.append(f"{key}={value}")
-    changed = _joined(pieces)
+    changed = ",".join(pieces)
     try:
         parse_comment(changed)
     except CommentError as error:
@@ -363,10 +354,6 @@ def checked(comment: str) -> str:
 
 def _key(piece: str) -> str:
     return piece.partition("=")[0].strip()
-
-
-def _joined(pieces: Iterable[str]) -> str:
-    return ",".join(pieces)
 
 
 def _shown(text: str) -> str:

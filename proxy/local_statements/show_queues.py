@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from streamfrom.engine.messaging.table.setting_keys import KEYS
 from streamfrom.engine.messaging.table.table_settings import settings_of
 from streamfrom.engine.messaging.upkeep.partitions import SPANS
 from streamfrom.proxy.errors import BadQueue
@@ -13,7 +14,6 @@ from streamfrom.proxy.local_statements.like_patterns import like_pattern
 from streamfrom.proxy.local_statements.queue_definitions import (
     DEAD_SUFFIX,
     comment_in,
-    is_own_setting,
     key_indexes,
     partition_unit,
 )
@@ -29,6 +29,7 @@ _NOISE: Final = re.compile(
     r"(?<=int)\(\d+\)| CHARACTER SET \w+| COLLATE \w+| USING BTREE| /\*!80023 INVISIBLE \*/| INVISIBLE"
     r"|(?<=DEFAULT )'(?=\d+')|(?<=\d)'$"
 )
+_POLLER: Final = "KEY `poller_idx` (`time_acked`,`priority`,`time_next` DESC)"
 _OWN_LINES: Final = frozenset(
     {
         "`priority` tinyint NOT NULL DEFAULT 50",
@@ -36,11 +37,11 @@ _OWN_LINES: Final = frozenset(
         "`time_next` bigint DEFAULT 0",
         "`time_acked` bigint DEFAULT NULL",
         "PRIMARY KEY (`id`)",
-        "KEY `poller_idx` (`time_acked`,`priority`,`time_next` DESC)",
+        _POLLER,
     }
 )
 # MariaDB before 10.8 reads DESC in an index and drops it.
-_POLLER_ASCENDING: Final = "KEY `poller_idx` (`time_acked`,`priority`,`time_next`)"
+_POLLER_ASCENDING: Final = _POLLER.replace(" DESC", "")
 _OWN_ID: Final = "`id` bigint NOT NULL"
 _OWN_LAST_ERROR: Final = "`last_error` varchar(1000) DEFAULT NULL"
 _STATE: Final = "`state` "
@@ -91,9 +92,7 @@ def create_queue(name: str, definition: str) -> str:
     end = next(at for at, line in enumerate(lines) if line.startswith(")"))
     parts = [line.strip().removesuffix(",") for line in lines[1:end]]
     own = {_NOISE.sub("", part): part for part in parts}
-    own = {
-        line.replace(_POLLER_ASCENDING, _wanted_poller()): part for line, part in own.items()
-    }
+    own = {line.replace(_POLLER_ASCENDING, _POLLER): part for line, part in own.items()}
     states = [part for part in parts if part.startswith(_STATE)]
     unit = partition_unit(definition)
     if (
@@ -128,17 +127,13 @@ def create_queue(name: str, definition: str) -> str:
     pairs = [
         f"{key.removeprefix('vt_')} = {_value(_setting(name, key, value))}"
         for key, value in settings.items()
-        if is_own_setting(key)
+        if key in KEYS
     ]
     return text + (f"\nWITH ({', '.join(pairs)})" if pairs else "")
 
 
 def _setting(queue: str, key: str, value: str) -> str:
     return "on" if (key, value) == ("vt_dead_letter", queue + DEAD_SUFFIX) else value
-
-
-def _wanted_poller() -> str:
-    return next(line for line in _OWN_LINES if line.startswith("KEY"))
 
 
 def _value(text: str) -> str:

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streamfrom.proxy.errors import MergeTooLarge
-from streamfrom.proxy.merge.aggregates import Accumulator, Average, Extreme, Row
+from streamfrom.proxy.merge.aggregates import Accumulator, Average, Row
 from streamfrom.proxy.merge.comparison import Comparison, Component
 from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge, SortKey
 from streamfrom.proxy.wire.resultset import parse_text_row, text_row
@@ -38,7 +38,6 @@ BITE_GROUPS: Final = 250
 # What MySQL divides an average out to, at least.
 _AVERAGE_DIGITS: Final = 9
 
-_NULL: Final[Component] = (0,)
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
     "<>": operator.ne,
@@ -107,6 +106,16 @@ class Test:
         return answer
 
 
+class GroupSort(NamedTuple):
+    """One component of the final order.
+
+    of: returns it for a group's key and values.
+    """
+
+    of: Callable[[SortKey, Row], Component]
+    descending: bool
+
+
 class WaitingGroup(NamedTuple):
     """A group that cannot leave yet, and what it is sorted by."""
 
@@ -120,6 +129,7 @@ class GroupsMerge:
     window: what LIMIT lets out; None where a value that tests or sorts groups is computed later:
         all groups are kept for `take_kept` then.
     distinct: the groups' width, and the lists of DISTINCT arguments.
+    sorts: the final order, its last component first; empty where that is the groups' own.
     cut: set where a shard computes with the rows: they then have all values, followed by the
         averages at these places with more digits than are shown.
 
@@ -136,6 +146,7 @@ class GroupsMerge:
         *,
         width: int,
         tests: Sequence[Test],
+        sorts: Sequence[GroupSort],
         memory_bytes: int,
         cut: Sequence[int] | None = None,
     ) -> None:
@@ -147,7 +158,7 @@ class GroupsMerge:
         self._lists = [distinct.list_of(place) for place in range(len(accumulators))]
         self._width = width
         self._tests = tests
-        self._sorts: list[tuple[Callable[[SortKey, Row], Component], bool]] = []
+        self._sorts = sorts
         self._kept: list[WaitingGroup] = []
         self._kept_bytes = 0
         self._memory_bytes = memory_bytes
@@ -160,28 +171,6 @@ class GroupsMerge:
         self.waiting_bytes = parts.waiting_bytes
         self.feed = parts.add_rows
         self.end = parts.end_source
-
-    # --- the final order, its last component first --------------------------------------------
-
-    def sort_later(self, *, descending: bool) -> None:
-        """Leave room for a component that is not known yet."""
-        self._sorts.append((lambda _key, _row: _NULL, descending))
-
-    def sort_by_group(self, component: int, *, descending: bool) -> None:
-        """Sort by a component of the groups' key."""
-        self._sorts.append((lambda key, _: key[component], descending))
-
-    def sort_by_extreme(self, place: int, *, descending: bool) -> None:
-        """Sort by the key of a MIN or MAX."""
-        accumulator = self._accumulators[place]
-        assert isinstance(accumulator, Extreme)
-        self._sorts.append((lambda _key, _row: accumulator.key, descending))
-
-    def sort_by_value(
-        self, place: int, decode: Callable[[bytes | None], Component], *, descending: bool
-    ) -> None:
-        """Sort by an output value itself."""
-        self._sorts.append((lambda _, row: decode(row[place]), descending))
 
     # --- merging ----------------------------------------------------------------------------
 

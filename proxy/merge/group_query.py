@@ -36,7 +36,7 @@ from streamfrom.proxy.merge.distinct import Distinct
 from streamfrom.proxy.merge.expression_merge import ComputedMerge, Later
 from streamfrom.proxy.merge.group_by import BITS, EXTREMES, Grouping, Output
 from streamfrom.proxy.merge.group_concat import GroupConcat, separator_of
-from streamfrom.proxy.merge.group_merge import GroupsMerge, Test
+from streamfrom.proxy.merge.group_merge import GroupsMerge, GroupSort, Test
 from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, with_type_of
@@ -44,8 +44,9 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.merge.aggregates import Accumulator
+    from streamfrom.proxy.merge.aggregates import Accumulator, Row
     from streamfrom.proxy.merge.comparison import Component
+    from streamfrom.proxy.merge.ordered_merge import SortKey
     from streamfrom.proxy.merge.shard_texts import Texts
 
 
@@ -307,10 +308,10 @@ class GroupsQuery:
             ),
             width=grouping.width,
             tests=tests[False],
+            sorts=self._sorts(accumulators),
             memory_bytes=self._memory_bytes,
             cut=None if computation is None else computation.averages,
         )
-        self._sort(merge)
         if computation is None:
             return merge
         for each in later:
@@ -338,27 +339,32 @@ class GroupsQuery:
             for text, down in zip(listed.order, listed.directions, strict=True)
         ]
 
-    def _sort(self, merge: GroupsMerge) -> None:
-        """Give *merge* the final order, its last component first."""
-        grouping = self._grouping
-        for place, down in reversed(grouping.final_order):
-            found = grouping.outputs[place]
-            if found.operands:
-                merge.sort_later(descending=down)
-            elif found.group is not None:
-                order = [group for group, _ in grouping.order]
-                merge.sort_by_group(order.index(found.group), descending=down)
-            elif found.call is not None and found.call.function == "GROUP_CONCAT":
-                raise Unsupported("ORDER BY GROUP_CONCAT over several shards")
-            elif found.call is not None and found.call.function in EXTREMES:
-                argument = self._texts.of(found.call.arguments[0])
-                if comparison_of(self._types[argument]) is Comparison.ORDINAL:
-                    raise Unsupported(
-                        "ORDER BY MIN or MAX of an ENUM or SET over several shards"
-                    )
-                merge.sort_by_extreme(place, descending=down)
-            else:
-                merge.sort_by_value(place, self._decoder(place), descending=down)
+    def _sorts(self, accumulators: Sequence[Accumulator]) -> list[GroupSort]:
+        """Return the final order, its last component first."""
+        return [
+            GroupSort(self._sort(place, accumulators), down)
+            for place, down in reversed(self._grouping.final_order)
+        ]
+
+    def _sort(
+        self, place: int, accumulators: Sequence[Accumulator]
+    ) -> Callable[[SortKey, Row], Component]:
+        found = self._grouping.outputs[place]
+        if found.operands:
+            return lambda _key, _row: (0,)  # it is not known yet
+        if found.group is not None:
+            component = [group for group, _ in self._grouping.order].index(found.group)
+            return lambda key, _: key[component]
+        call, accumulator = found.call, accumulators[place]
+        if call is not None and call.function == "GROUP_CONCAT":
+            raise Unsupported("ORDER BY GROUP_CONCAT over several shards")
+        if call is not None and isinstance(accumulator, Extreme):
+            argument = self._texts.of(call.arguments[0])
+            if comparison_of(self._types[argument]) is Comparison.ORDINAL:
+                raise Unsupported("ORDER BY MIN or MAX of an ENUM or SET over several shards")
+            return lambda _key, _row: accumulator.key
+        decode = self._decoder(place)
+        return lambda _, row: decode(row[place])
 
     def _decoder(self, place: int) -> Callable[[bytes | None], Component]:
         return ColumnKey(self._comparison(place)).decoder()

@@ -8,6 +8,7 @@ from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
 from streamfrom.proxy.merge.distinct import Distinct
 from streamfrom.proxy.merge.group_merge import (
     GroupsMerge,
+    GroupSort,
     Test as Condition,
     WaitingGroup,
     sorted_in_bites,
@@ -21,7 +22,7 @@ from tests.proxy.merge.answers import answer
 NUMBER = ColumnKey(Comparison.NUMBER)
 
 
-def merge(count, window=None, tests=(), memory_bytes=1 << 20):
+def merge(count, window=None, tests=(), sorts=(), memory_bytes=1 << 20):
     return GroupsMerge(
         OrderedMerge(count, [NUMBER.decoder()]),
         window or LimitWindow(),
@@ -29,6 +30,7 @@ def merge(count, window=None, tests=(), memory_bytes=1 << 20):
         Distinct(1),
         width=2,
         tests=tests,
+        sorts=sorts,
         memory_bytes=memory_bytes,
     )
 
@@ -91,8 +93,8 @@ def test_where_rounding_an_average_decides_nothing_is_said(total, count, symbol,
 
 
 def test_more_groups_than_may_be_sorted_are_an_error():
-    found = merge(1, memory_bytes=1000)
-    found.sort_by_group(0, descending=True)
+    sorts = [GroupSort(lambda key, _: key[0], descending=True)]
+    found = merge(1, sorts=sorts, memory_bytes=1000)
     with pytest.raises(MergeTooLarge) as refused:
         answer(found, [(n, n, 1) for n in range(100)])
     assert refused.value.wire_code() == (1038, "HY001")
@@ -121,8 +123,9 @@ def test_a_far_limit_keeps_no_more_groups_than_it_reaches_while_it_sorts_in_bite
     monkeypatch.setattr(group_merge, "_SLACK_GROUPS", 10)
     monkeypatch.setattr(group_merge, "_SORTED_AT_ONCE", 20)
     monkeypatch.setattr(group_merge, "BITE_GROUPS", 7)
-    found = merge(1, LimitWindow(5, 50))
-    found.sort_by_value(1, NUMBER.decoder(), descending=True)
+    decode = NUMBER.decoder()
+    sorts = [GroupSort(lambda _, row: decode(row[1]), descending=True)]
+    found = merge(1, LimitWindow(5, 50), sorts=sorts)
     rows = answer(found, [(n, n, n * 37 % 1000) for n in range(1000)])
     best = sorted(range(1000), key=[-(n * 37 % 1000) for n in range(1000)].__getitem__)[5:55]
     assert rows == [(str(n), str(n * 37 % 1000)) for n in best]
