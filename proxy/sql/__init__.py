@@ -7,7 +7,7 @@ Read in this order:
 * ``statement_runner``, ``routed_statements``: every statement that does not take the hot path;
 * ``ack_desk``: which way an ack goes;
 * ``answers``: what the proxy answers itself (``compile.answerers`` is the table);
-* ``insert_columns``, ``set_statement_for``: what is put into a statement, or left out of it, before it is routed;
+* ``insert_columns``: the columns that an INSERT leaves out;
 * ``scatter``: work on several shards;
 * ``set_variables``, ``transaction_control``, ``sibling_databases``, ``kill_targets``: SET, transactions, USE, KILL;
 * ``prepared_statements``, ``prepared_commands``, ``bulk_commands``, ``text_statements``: prepared statements, of the

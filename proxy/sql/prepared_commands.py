@@ -33,7 +33,7 @@ from streamfrom.proxy.sql.compile.answerers import PREPARED_BY_SHARDS, Answerer
 from streamfrom.proxy.sql.compile.vitess_variables import sets_vitess_variables
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
 from streamfrom.proxy.sql.scatter.insert_selects import reads_first
-from streamfrom.proxy.sql.set_statement_for import is_plain_query
+from streamfrom.proxy.sql.set_variables import is_plain_query
 from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.prepare_response import PARAMETER, PrepareReader

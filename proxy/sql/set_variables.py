@@ -2,6 +2,10 @@
 
 A server carries the SET out, and its session trackers report the changes. A change that no tracker reports pins the session
 to that connection (`proxy.execution.session_state`), and over several shards is made on each of them.
+
+The statement in MariaDB's `SET STATEMENT … FOR statement` is routed, completed on a message table and reported to the engine as
+if it stood alone. It is sent with the variables in front of it. A prepared query for one server is sent as it is: Connector/J
+sets time-outs and limits of rows that way.
 """
 
 from __future__ import annotations
@@ -14,25 +18,31 @@ from streamfrom.proxy.backends.pooling.connection_handover import (
     take_diagnostics,
 )
 from streamfrom.proxy.backends.statement_ids import StatementKey
-from streamfrom.proxy.errors import BackendLost, BackendUnavailable, ProxyError
+from streamfrom.proxy.errors import BackendLost, BackendUnavailable, NotPreparable, ProxyError
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.session_state import footprint_of
 from streamfrom.proxy.execution.session_tracking import apply_ok
+from streamfrom.proxy.routing.routes import OneShard
+from streamfrom.proxy.sql.compile.answerers import HAS_EXPRESSIONS
+from streamfrom.proxy.sql.compile.session_target import StatementTarget
 from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.proxy.sql.compile.vitess_variables import VitessVariables, sets_vitess_variables
 from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
-from streamfrom.proxy.sql.set_statement_for import run_set_statement
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.reading.session_settings import with_session_scope
+from streamfrom.sqlparse_ext.reading.session_settings import (
+    split_set_statement,
+    with_session_scope,
+)
 from streamfrom.sqlparse_ext.reading.statement_features import may_assign
-from streamfrom.sqlparse_ext.statements import SetKind, Shape, Statement, Uses
+from streamfrom.sqlparse_ext.statements import Kind, SetKind, Shape, Statement, Uses
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.sql.compile.session_target import SessionTarget
     from streamfrom.proxy.sql.queues.stream_statements import StreamStatements
     from streamfrom.proxy.sql.routed_statements import RoutedStatements
     from streamfrom.proxy.sql.session_context import SessionContext
@@ -89,9 +99,7 @@ class SetVariables:
             reply.ok()
             return True
         if names == {"statement"} and len(shape.set) == 1:
-            return await run_set_statement(
-                statement, reply, self._context, self._routed, self._streams
-            )
+            return await self._run_for_one(statement, reply)
         read, size = self._large_texts.read, len(statement.sql)
         view, database, statement = await read(size, self._target.resolve, statement)
         if "session_track_system_variables" in names:
@@ -133,6 +141,54 @@ class SetVariables:
             return await self._set_collation(shards, statement, reply)
         return await self._routed.on_shard(
             shards[0], database, CompiledStatement(statement), reply
+        )
+
+    async def _run_for_one(self, statement: Statement, reply: Reply) -> bool:
+        """Run a SET STATEMENT; False when its answer is an error.
+
+        Raises:
+            Unsupported: several shards would have to answer, or the proxy itself.
+            NotPreparable: a prepared statement that returns rows, and of which `is_plain_query` is false.
+            TableLoadError: as the statement alone.
+        """
+        compiler, target = self._context.compiler, self._target
+        read, size = self._large_texts.read, len(statement.sql)
+        parts = await read(size, split_set_statement, statement)
+        view = target.here()
+        if parts is None:
+            # The statement is malformed, and the server reports it.
+            return await self._routed.on_shard(
+                view.runtimes[0], target.database, CompiledStatement(statement), reply
+            )
+        variables, text = parts
+        inner = await read(size, target.parse, text)
+        if (
+            inner.shape.kind in _OF_THE_PROXY
+            or target.answerer(inner.shape) not in HAS_EXPRESSIONS
+        ):
+            raise Unsupported(f"SET STATEMENT for {inner.shape.verb}; SET SESSION before it")
+        if reply.binary and inner.shape.kind not in _WITHOUT_ROWS:
+            raise NotPreparable(f"SET STATEMENT for {inner.shape.verb}")
+        if inner.shape.kind is Kind.STREAM:
+            return await self._streams.run(inner, reply)
+        if compiler.sequence_of(view, inner.shape) is not None:
+            raise Unsupported(
+                "SET STATEMENT for an INSERT that takes values of a sequence; SET SESSION before it"
+            )
+        place = await read(size, target.resolve, inner)
+        step, route = await read(
+            size,
+            compiler.routed,
+            place.view,
+            place.statement,
+            has_own_clock=b"timestamp" in variables.lower(),
+        )
+        if not isinstance(route, OneShard):
+            raise Unsupported("SET STATEMENT over several shards")
+        whole = await read(size, target.parse, variables + b" " + step.statement.sql.lstrip())
+        shard = place.view.runtime(route.shard)
+        return await self._routed.on_shard(
+            shard, place.database, CompiledStatement(whole, step.table, step.effect), reply
         )
 
     async def _set_collation(
@@ -203,3 +259,27 @@ class SetVariables:
             and (statement.text(item.value) or "").upper() in {"1", "ON", "TRUE", "DEFAULT"}
             for item in statement.shape.set
         )
+
+
+# Kinds that change state of the proxy, which no server has.
+_OF_THE_PROXY: Final = frozenset({Kind.USE, Kind.KILL})
+# Kinds answered by an OK, which is the same in both protocols.
+_WITHOUT_ROWS: Final = frozenset(
+    {Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.DDL}
+)
+
+
+def is_plain_query(statement: Statement, target: SessionTarget) -> bool:
+    """Return whether a SET STATEMENT is a SELECT that the session's one shard can be sent as written.
+
+    Raises what the SELECT alone raises.
+    """
+    parts = split_set_statement(statement)
+    here = target.view
+    if parts is None or here is None or here.is_sharded:
+        return False
+    inner = target.parse(parts[1])
+    answerer = target.answerer(inner.shape)
+    if inner.shape.kind is not Kind.SELECT or answerer not in HAS_EXPRESSIONS:
+        return False
+    return target.resolve(inner) == StatementTarget(here, target.database, inner)

@@ -1,4 +1,4 @@
-"""STREAM: from the statement to an open stream, and what its columns are."""
+"""STREAM: from the statement to an open stream, what its columns are, and whose messages it takes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.streams.prefetch_window import FIRST, FIRST_WATCHED
+from streamfrom.engine.messaging.table.message_table import IdKind, MessageTable
 from streamfrom.engine.messaging.table.sql_names import columns_query
 from streamfrom.engine.messaging.table.table_settings import COUNT_MAX, read_prefetch
 from streamfrom.proxy.errors import (
     BackendLost,
     BackendUnavailable,
     BadStreamArgument,
+    BadStreamKey,
     ColumnTypeChanged,
     ValueOfOtherType,
 )
 from streamfrom.proxy.rights.questions import take
 from streamfrom.proxy.sql.queues.message_stream import MessageStream
-from streamfrom.proxy.sql.queues.stream_keys import stream_keys
 from streamfrom.proxy.wire.binary_rows import TEXT_OR_BYTES, BinaryRows, row_types
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.statements import OPAQUE, Operand, Shape, Statement, Value
+from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.sqlparse_ext.statements import Statement, Value
 
 
 _NUMBER: Final = re.compile(rb"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -44,6 +47,11 @@ _NUMBER: Final = re.compile(rb"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-
 _WATCHED: Final = frozenset({"mysql", "mariadb"})
 # A year; a longer time has no end for a client.
 WAIT_MAX_S: Final = 365 * 86_400.0
+# A poll asks for each key separately.
+KEYS_MAX: Final = 100
+# A server reads such a value by settings of the session, and shows it as another text.
+_MANY_SPELLINGS: Final = frozenset({"date", "datetime", "timestamp", "time", "enum", "set"})
+_KEY_NUMBER: Final = re.compile(rb"-?[0-9]{1,65}(?:\.[0-9]{1,30})?")
 # For a client that asks for one message after the other, a server is asked for the columns once in this time.
 COLUMNS_KNOWN_S: Final = 1.0
 
@@ -295,3 +303,64 @@ def _shown(value: Value) -> str:
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return value.text if isinstance(value, Number) else str(value)
+
+
+def stream_keys(statement: Statement, table: MessageTable) -> frozenset[bytes] | None:
+    """Return the literals of the keys that a STREAM on *table* names, None for all.
+
+    Raises:
+        BadStreamKey: the table has no such key column, or a value cannot be a key.
+    """
+    shape = statement.shape.stream
+    if shape is None or shape.key is None:
+        return None
+    column = table.key_column
+    if column is None:
+        raise BadStreamKey(
+            f"STREAM … WHERE takes the key of a table, and {table.name} has none:"
+            f" ALTER QUEUE {table.name} SET (`key` = column), vt_key in a table's comment"
+        )
+    if shape.key.lower() != column.lower():
+        raise BadStreamKey(
+            f"STREAM … WHERE takes {column}, the key of {table.name} (vt_key), and no other column:"
+            " acknowledge or reschedule what you do not want"
+        )
+    if table.key_type in _MANY_SPELLINGS:
+        raise BadStreamKey(
+            f"STREAM … WHERE takes no key of the type {table.key_type.upper()}, whose values can be written in more than one way:"
+            f" stream all keys, or let another column that holds {column} as VARCHAR or as a number be the key"
+        )
+    if not table.has_priority:
+        raise BadStreamKey("STREAM … WHERE needs a table with the column priority")
+    values = statement.values(shape.key_values)
+    if values is None:
+        raise BadStreamKey(
+            f"STREAM … WHERE takes values of {column} that can be read as they are"
+        )
+    if len(values) > KEYS_MAX:
+        raise BadStreamKey(
+            f"STREAM … WHERE takes {KEYS_MAX} values at most, not {len(values)}:"
+            " open a stream for each part of them, or one for all keys"
+        )
+    return frozenset(_literal(table, column, value) for value in values)
+
+
+def _literal(table: MessageTable, column: str, value: Value) -> bytes:
+    if value is None:
+        raise BadStreamKey(
+            f"{column} = NULL holds for no message: those without a key go to streams without WHERE"
+        )
+    text = value.text.encode() if isinstance(value, Number) else value
+    if table.key_kind is IdKind.NUMBER:
+        text = b"%d" % text if isinstance(text, int) else text
+        if _KEY_NUMBER.fullmatch(text) is None:
+            raise BadStreamKey(f"{column} is a number, and '{_beginning(text)}' is none")
+        return text
+    if not isinstance(value, bytes):
+        shown = _beginning(b"%d" % value if isinstance(value, int) else value.text.encode())
+        raise BadStreamKey(f"{column} is no number: write its value in quotes, '{shown}'")
+    return literal(value)
+
+
+def _beginning(text: bytes) -> str:
+    return text[:40].decode("utf-8", "replace")
