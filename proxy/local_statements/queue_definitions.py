@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table import key_column
+from streamfrom.engine.messaging.table.groups import column_faults
 from streamfrom.engine.messaging.table.setting_keys import KEYS
 from streamfrom.engine.messaging.table.table_settings import (
     FORMER,
@@ -15,6 +16,7 @@ from streamfrom.engine.messaging.table.table_settings import (
     CommentError,
     is_message_table,
     parse_comment,
+    settings_of,
 )
 from streamfrom.engine.messaging.upkeep.dead_letter_table import OF_DELIVERY
 from streamfrom.engine.messaging.upkeep.partitions import (
@@ -25,7 +27,6 @@ from streamfrom.engine.messaging.upkeep.partitions import (
     read_partitions,
 )
 from streamfrom.proxy.errors import BadQueue
-from streamfrom.proxy.local_statements.queue_groups import group_index
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case, stored_form
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
@@ -33,6 +34,7 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.reading.queues import QueueStatement
     from streamfrom.sqlparse_ext.statements import TableRef
+
 
 # What CREATE QUEUE writes into the comment where WITH does not say otherwise; seconds and counts of
 # the example in Vitess's manual, with larger batches.
@@ -368,3 +370,38 @@ def named(table: TableRef) -> bytes:
 
 def _quoted(comment: str) -> bytes:
     return b"'" + comment.replace("'", "''").encode("utf-8", "surrogateescape") + b"'"
+
+
+# Clients spell types in every way there is.
+_NUMBER: Final = re.compile(
+    r"\S+\s+`?(?:(?:TINY|SMALL|MEDIUM|BIG)?INT|DEC|NUMERIC|FIXED|FLOAT|DOUBLE|REAL|BOOL|YEAR)",
+    re.IGNORECASE,
+)
+_INDEX: Final = b"`group_idx`"
+
+
+def group_index(queue: QueueStatement, comment: str) -> tuple[bytes, ...]:
+    """Return the index that a CREATE QUEUE with *comment* makes for its groups; nothing without groups, or where it has one.
+
+    Raises:
+        BadQueue: a setting names what is no column of the queue.
+    """
+    if not settings_of(comment).get("vt_group"):
+        return ()
+    groups = parse_comment(comment).groups
+    columns = {
+        part.column.lower(): _is_number(part.text.decode("utf-8", "replace"))
+        for part in queue.parts
+        if part.column is not None
+    }
+    for fault in column_faults(groups, columns):
+        raise BadQueue(fault)
+    # SHOW CREATE QUEUE shows it, as an index like any other.
+    if groups is None or any(_INDEX in part.text for part in queue.parts):
+        return ()
+    name = quote_identifier(groups[0]).encode("utf-8", "surrogateescape")
+    return (b"KEY %b (%b, `time_acked`)" % (_INDEX, name),)
+
+
+def _is_number(text: str) -> bool:
+    return _NUMBER.match(text) is not None

@@ -2,20 +2,18 @@
 
     comparison            how values compare and are written, after their column definitions
     ordered_merge         rows of several ordered sources as one ordered row of rows
-    aggregates            COUNT, SUM, MIN, MAX, AVG and BIT_* from the parts that shards computed
-    group_concat          GROUP_CONCAT from its values one by one
-    distinct              which values of DISTINCT arguments a group has met
+    aggregates            COUNT, SUM, MIN, MAX, AVG, BIT_* and GROUP_CONCAT from the parts that shards computed; DISTINCT
     shard_texts           the pieces of one concrete SELECT
     row_merge             a SELECT of rows: order, limit
     group_query           a SELECT of groups: GROUP BY, DISTINCT, aggregates
-    aggregate_expressions expressions of aggregates, for a shard to compute (expression_merge, averages, literals)
+    aggregate_expressions expressions of aggregates, for a shard to compute (expression_merge)
     stage                 rows as a SELECT that gives them, by JSON_TABLE
     stage_rows            the rows of a statement's parts in their places, for a shard to go on with
 
 What a merge holds, and the bound:
 
     rows of shards on their way    256 KB a shard (`proxy.sql.scatter.gather`)
-    groups, DISTINCT, GROUP_CONCAT the setting merge_memory (`group_query`, `distinct`, `group_concat`, `expression_merge`)
+    groups, DISTINCT, GROUP_CONCAT the setting merge_memory (`group_query`, `aggregates`, `expression_merge`)
     rows for a second stage        PARTS_ROWS_MAX, PARTS_BYTES_MAX at a time (`proxy.sql.scatter.two_stage`)
     rows of an INSERT … SELECT     INSERT_ROWS_MAX, INSERT_BYTES_MAX at a time (`proxy.sql.scatter.taken_rows`)
 

@@ -1,4 +1,4 @@
-"""COUNT, SUM, MIN, MAX, AVG and BIT_AND, BIT_OR, BIT_XOR of a group, from the parts that the shards computed of it.
+"""COUNT, SUM, MIN, MAX, AVG, BIT_AND, BIT_OR, BIT_XOR and GROUP_CONCAT of a group, from the parts that the shards computed of it.
 
 Each accumulator reads its own columns of a shard's row, beginning at `column`. Its results have
 the type, scale and NULL rule that one server gives them:
@@ -9,16 +9,23 @@ server announces, a group without values is NULL.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
+from streamfrom.proxy.errors import DistinctTooLarge
 from streamfrom.proxy.merge.comparison import Component, double_text, scaled, unscaled
 from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
+    from streamfrom.proxy.merge.comparison import Component
+    from streamfrom.proxy.merge.ordered_merge import SortKey
+    from streamfrom.proxy.merge.shard_texts import Texts
     from streamfrom.proxy.wire.resultset import ColumnDefinition
+    from streamfrom.sqlparse_ext.selects.select_ast import AggregateCall
 
 
 Row = list[bytes | None]
@@ -242,3 +249,211 @@ class Extreme:
         # No value at all is NULL, which is (0,) among keys.
         self.key, self._key = self._key or (0,), None
         return value
+
+
+_NULLS: Final = ((0,), (2,))  # as they are compared, in either direction
+
+
+class Listed:
+    """The list of a GROUP_CONCAT and its order, as expressions for the shards.
+
+    The shards group by what it is ordered by and by its values, so that these come in its own order, each with the number of
+    rows that have it. Rows that are equal in the order are in none: unless their values are the same bytes, what a server
+    answers is up to its plan, and nothing is said. Nor where a NULL is ordered by: servers compare what its place in memory
+    happens to hold.
+
+    Attributes:
+        order: the expressions of its ORDER BY. directions: whether each is descending.
+        bytes: an expression that differs for texts that compare as equal.
+        parts: expressions for a text, its length, and the number of its rows.
+
+    Raises:
+        Unsupported: there is no ORDER BY, or one that the merge cannot follow.
+    """
+
+    def __init__(self, call: AggregateCall, texts: Texts) -> None:
+        if not call.order:
+            raise Unsupported("GROUP_CONCAT without ORDER BY over several shards")
+        for each in call.order:
+            if each.position is not None or each.expression.has_aggregate:
+                raise Unsupported.computing(
+                    texts.of(each.expression),
+                    "GROUP_CONCAT ordered by a position or an aggregate",
+                )
+            texts.check_steady(each.expression)
+        arguments = [texts.words(each) for each in call.arguments]
+        order = [texts.words(each.expression) for each in call.order]
+        if call.distinct and arguments != order:
+            raise Unsupported("GROUP_CONCAT(DISTINCT …) in another order over several shards")
+        self.directions = [each.descending for each in call.order]
+        self._words = arguments, order, self.directions
+        self.order = [texts.of(each.expression) for each in call.order]
+        value = b"CONCAT(%b)" % b", ".join(map(texts.of, call.arguments))
+        self.bytes = b"CAST(%b AS BINARY)" % value
+        self.parts = [b"MIN(%b)" % value, b"MIN(LENGTH(%b))" % value, b"COUNT(*)"]
+
+    @property
+    def ordered(self) -> list[bytes]:
+        """The order as it stands in ORDER BY."""
+        return [
+            text + (b" DESC" if down else b"")
+            for text, down in zip(self.order, self.directions, strict=True)
+        ]
+
+    def is_same(self, other: Listed) -> bool:
+        """Whether both list the same, in the same order."""
+        return self._words == other._words
+
+
+def separator_of(call: AggregateCall, texts: Texts) -> bytes:
+    """Return what stands between the values. Raises Unsupported where it may be other bytes."""
+    separator = b"," if call.separator is None else texts.string(call.separator)
+    if separator is None or not separator.isascii():
+        raise Unsupported("GROUP_CONCAT with such a SEPARATOR over several shards")
+    return separator
+
+
+class GroupConcat:
+    """One GROUP_CONCAT.
+
+    column: the place of its value in a row; after it come the value's length in the server's own
+        bytes, the number of rows, and the values of ORDER BY.
+    decoders: read the values of ORDER BY.
+    bytes_max: group_concat_max_len.
+    """
+
+    def __init__(
+        self,
+        column: int,
+        decoders: Sequence[Callable[[bytes | None], Component]],
+        separator: bytes,
+        *,
+        distinct: bool,
+        bytes_max: int,
+    ) -> None:
+        self._column = column
+        self._decoders = decoders
+        self._separator = separator
+        self._distinct = distinct
+        self._bytes_max = bytes_max
+        self._values: list[bytes] = []
+        self._bytes = 0
+        self._order: tuple[Component, ...] | None = None
+        self._has_null = False
+        self._differ = False
+
+    def add(self, row: Row, *, is_new: bool) -> None:
+        """Take one shard's value.
+
+        Raises:
+            Unsupported: its place is not determined, or a server would cut the text.
+        """
+        start = self._column + 3
+        value, length, count = row[self._column : start]
+        if value is None:
+            return
+        order = tuple(
+            decode(text) for decode, text in zip(self._decoders, row[start:], strict=False)
+        )
+        is_same = order == self._order
+        self._has_null |= any(component in _NULLS for component in order)
+        is_apart = bool(self._values) and value != self._values[-1]
+        self._differ |= is_apart
+        if (is_same and is_apart) or (self._has_null and self._differ):
+            raise Unsupported("GROUP_CONCAT whose order is not determined over several shards")
+        self._order = order
+        times = 1 if self._distinct else int(count or 0)
+        if self._distinct and is_same:
+            return
+        self._bytes += times * (int(length or 0) + len(self._separator))
+        if self._bytes - len(self._separator) > self._bytes_max:
+            raise Unsupported(
+                "GROUP_CONCAT longer than group_concat_max_len or merge_memory over several shards"
+            )
+        self._values += [value] * times
+
+    def finish(self) -> bytes | None:
+        """Return the group's value."""
+        values, self._values = self._values, []
+        self._bytes, self._order = 0, None
+        self._has_null = self._differ = False
+        return self._separator.join(values) if values else None
+
+
+NO_LIST: Final = -1  # of an aggregate without DISTINCT
+
+# What a remembered value costs besides its bytes: two tuples, an object and its place in a set.
+_VALUE_BYTES: Final = 250
+_NULL: Final = (0,)
+
+
+class Distinct:
+    """Which values of the DISTINCT arguments of one SELECT's aggregates are new in a group, for several lists of them.
+
+    `COUNT(DISTINCT a), SUM(DISTINCT b)` has two lists of arguments, a and b. The rows of a group come in the order of all
+    arguments. The lists that lead this order are new where they differ from the row before; the values of the others are
+    remembered until the group is complete, in bounded memory.
+
+    width: the number of key components that are the group's; the arguments follow them.
+    lists: the arguments of each list, as places among all arguments.
+    list_of: the list of an output value, by its place; those without DISTINCT are left out.
+    memory_bytes: the limit for the remembered values of a group.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        lists: Sequence[tuple[int, ...]] = (),
+        list_of: Mapping[int, int] = MappingProxyType({}),
+        *,
+        memory_bytes: int = 0,
+    ) -> None:
+        self.width = width
+        self._list_of = list_of
+        self._memory_bytes = memory_bytes
+        self._bytes = 0
+        self._leading: list[tuple[int, int]] = []  # lists that lead the order, and their widths
+        self._others: list[tuple[int, tuple[int, ...], set[SortKey]]] = []
+        for number, places in enumerate(lists):
+            if set(places) == set(range(len(set(places)))):
+                self._leading.append((number, len(set(places))))
+            else:
+                self._others.append((number, places, set()))
+        self._news = [False] * (len(lists) + 1)  # the last one is that of NO_LIST
+
+    def list_of(self, place: int) -> int:
+        """Return the list of the output value at *place*, or NO_LIST."""
+        return self._list_of.get(place, NO_LIST)
+
+    def news(self, key: SortKey, before: SortKey | None) -> Sequence[bool]:
+        """Say for each list whether its values are new in the group, and none of them is NULL.
+
+        key: of a row. before: of the row before; None where that is of another group.
+
+        Raises:
+            DistinctTooLarge: too many would have to be remembered.
+        """
+        news = self._news
+        arguments = key[self.width :]
+        for number, count in self._leading:
+            found = arguments[:count]
+            is_same = before is not None and before[self.width :][:count] == found
+            news[number] = not is_same and _NULL not in found
+        if before is None:
+            self._bytes = 0
+        for number, places, seen in self._others:
+            if before is None:
+                seen.clear()
+            found = tuple([arguments[place] for place in places])
+            news[number] = found not in seen and _NULL not in found
+            if news[number]:
+                seen.add(found)
+                self._bytes += _VALUE_BYTES + sum(map(_size, found))
+        if self._bytes > self._memory_bytes:
+            raise DistinctTooLarge(self._memory_bytes)
+        return news
+
+
+def _size(component: tuple[object, ...]) -> int:
+    value = component[1]
+    return len(value) if isinstance(value, bytes) else 0

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.errors import MergeTooLarge
-from streamfrom.proxy.merge.comparison import Component, scaled, unscaled
+from streamfrom.proxy.merge.comparison import Component, Sort, scaled, sort_of, unscaled
 from streamfrom.proxy.merge.group_merge import KEPT_BYTES, WaitingGroup, sorted_in_bites
-from streamfrom.proxy.merge.value_sorts import Sort, sort_of
 from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 

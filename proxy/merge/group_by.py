@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.proxy.merge.group_concat import Listed
+from streamfrom.proxy.merge.aggregates import Listed
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.select_ast import SUBQUERY
 from streamfrom.sqlparse_ext.statements import Slot

@@ -23,7 +23,7 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.merge.distinct import Distinct
+    from streamfrom.proxy.merge.aggregates import Distinct
 
 
 # What a kept group costs besides its row.

@@ -18,11 +18,14 @@ from streamfrom.proxy.merge.aggregate_expressions import Computation
 from streamfrom.proxy.merge.aggregates import (
     Average,
     CountDistinct,
+    Distinct,
     Extreme,
     First,
     Folded,
+    GroupConcat,
     Nothing,
     Sum,
+    separator_of,
 )
 from streamfrom.proxy.merge.comparison import (
     NOT_FIXED,
@@ -32,10 +35,8 @@ from streamfrom.proxy.merge.comparison import (
     exactly,
     loses_digits,
 )
-from streamfrom.proxy.merge.distinct import Distinct
 from streamfrom.proxy.merge.expression_merge import ComputedMerge, Later
 from streamfrom.proxy.merge.group_by import BITS, EXTREMES, Grouping, Output
-from streamfrom.proxy.merge.group_concat import GroupConcat, separator_of
 from streamfrom.proxy.merge.group_merge import GroupsMerge, GroupSort, Test
 from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge
 from streamfrom.proxy.wire.constants import FieldType

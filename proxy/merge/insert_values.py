@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.merge.comparison import loses_digits
-from streamfrom.proxy.merge.value_sorts import Sort, sort_of
+from streamfrom.proxy.merge.comparison import Sort, loses_digits, sort_of
 from streamfrom.proxy.wire.binary_parameters import Parameter, literal_of
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.errors import Unsupported

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.proxy.merge.comparison import Sort, are_alike, sort_of
 from streamfrom.proxy.merge.shard_texts import check_names
 from streamfrom.proxy.merge.stage import Stage, is_text
-from streamfrom.proxy.merge.value_sorts import Sort, are_alike, sort_of
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects, without_rows

@@ -22,7 +22,7 @@ from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.config import file
 from streamfrom.proxy.execution import retry_rules, user_variables
 from streamfrom.proxy.sql import prepared_statements, text_statements
-from streamfrom.proxy.sql.queues import stream_keys, stream_statements
+from streamfrom.proxy.sql.queues import stream_statements
 from streamfrom.proxy.sql.scatter import taken_rows, two_stage
 from streamfrom.proxy.status import status_rows
 from streamfrom.proxy.status.queue_figures import FIGURES
@@ -38,7 +38,7 @@ _BLOCK: Final = re.compile(r"(<!-- reference: (\w+) -->\n)(.*?)(<!-- end -->)", 
 _FAMILY: Final = re.compile(r"# HELP (\S+) (.*)")
 
 _LIMITS: Final = (
-    ("`STREAM … WHERE key IN (…)`", "values", stream_keys.KEYS_MAX),
+    ("`STREAM … WHERE key IN (…)`", "values", stream_statements.KEYS_MAX),
     ("`STREAM … WAIT`", "seconds", int(stream_statements.WAIT_MAX_S)),
     ("`INSERT … SELECT` whose rows are read first", "rows", taken_rows.INSERT_ROWS_MAX),
     ("the same, and `merge_memory`", "bytes", taken_rows.INSERT_BYTES_MAX),

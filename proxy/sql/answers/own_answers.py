@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamfrom.proxy.local_statements.show_databases import chosen_databases, show_databases
 from streamfrom.proxy.local_statements.show_processlist import columns, rows
 from streamfrom.proxy.local_statements.show_status import own_status, with_own_status
-from streamfrom.proxy.local_statements.show_vitess import show_vitess
-from streamfrom.proxy.local_statements.show_vschema import show_vschema
+from streamfrom.proxy.local_statements.show_vitess import show_vitess, show_vschema
 from streamfrom.proxy.local_statements.vexplain import columns_of, is_run
 from streamfrom.proxy.local_statements.vindex_rows import vindex_columns, vindex_rows
 from streamfrom.proxy.sql.answers.vexplain_answers import explanation, queries_sent

@@ -15,12 +15,10 @@ from streamfrom.proxy.local_statements.show_databases import (
     chooses_databases,
     is_show_databases,
 )
-from streamfrom.proxy.local_statements.show_partitions import is_show_partitions
 from streamfrom.proxy.local_statements.show_processlist import is_processlist
-from streamfrom.proxy.local_statements.show_queues import is_show_queues
+from streamfrom.proxy.local_statements.show_queues import is_show_partitions, is_show_queues
 from streamfrom.proxy.local_statements.show_status import is_session_status
-from streamfrom.proxy.local_statements.show_vitess import is_show_vitess
-from streamfrom.proxy.local_statements.show_vschema import is_show_vschema
+from streamfrom.proxy.local_statements.show_vitess import is_show_vitess, is_show_vschema
 from streamfrom.proxy.local_statements.vexplain import is_vexplain
 from streamfrom.proxy.status.status_rows import is_status
 from streamfrom.sqlparse_ext.statements import Kind, Shape

@@ -45,14 +45,12 @@ from streamfrom.proxy.local_statements.queue_definitions import (
     sharding,
     show_create_table,
 )
-from streamfrom.proxy.local_statements.show_partitions import (
-    COLUMNS,
-    is_show_partitions,
-    partition_rows,
-)
 from streamfrom.proxy.local_statements.show_queues import (
+    COLUMNS,
     create_queue,
     is_show_create_queue,
+    is_show_partitions,
+    partition_rows,
     show_queues,
 )
 from streamfrom.proxy.routing.vschema_tables import not_in_vschema

@@ -1,6 +1,12 @@
-from streamfrom.proxy.local_statements.show_vitess import Tablet, show_vitess
+from dataclasses import replace
+
+import pytest
+
+from streamfrom.proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
+from streamfrom.proxy.local_statements.show_vitess import Tablet, show_vitess, show_vschema
+from tests.cases import cases
 from tests.proxy.keyspaces import PLAIN, SHARDED
-from tests.sqlparse_ext.facts import statement
+from tests.sqlparse_ext.facts import shape, statement
 
 
 TABLETS = [
@@ -32,3 +38,65 @@ def test_a_tablet_is_a_server_of_a_shard():
 def test_like_chooses_tablets_by_host_and_where_chooses_none_as_in_vitess():
     assert [row[6] for row in told("SHOW VITESS_TABLETS LIKE 'db_'")[1]] == [b"db1", b"db2"]
     assert len(told("SHOW vitess_tablets WHERE keyspace = 'x'")[1]) == 3
+
+
+def vschema(sql, selected=SHARDED):
+    found = shape(sql)
+    columns, rows = show_vschema(found, [SHARDED, PLAIN], selected)
+    return [column.name for column in columns], [
+        tuple((value or b"").decode() for value in row) for row in rows
+    ]
+
+
+def test_tables_are_those_of_the_selected_keyspace():
+    names, rows = vschema("SHOW VSCHEMA TABLES")
+    assert names == ["Tables"]
+    assert rows == [("msg",), ("multi",), ("named",), ("pin",), ("pin_high",), ("ref",), ("t",)]
+
+
+def test_tables_need_a_keyspace():
+    with pytest.raises(NoDatabaseSelected):
+        vschema("SHOW VSCHEMA TABLES", None)
+
+
+def test_vindexes_of_all_keyspaces():
+    assert vschema("SHOW VSCHEMA VINDEXES") == (
+        ["Keyspace", "Name", "Type", "Params", "Owner"],
+        [("commerce", "md5", "binary_md5", "", ""), ("commerce", "numeric", "numeric", "", "")],
+    )
+
+
+def test_the_comment_of_a_keyspace_tells_why_its_newer_vschema_is_not_in_force():
+    faulty = replace(PLAIN, vschema_fault="it is no JSON")
+    _, rows = show_vschema(shape("SHOW VSCHEMA KEYSPACES"), [faulty], None)
+    assert rows == [(b"plain", b"false", b"unmanaged", b"it is no JSON")]
+
+
+VINDEX_COLUMNS = ["Columns", "Name", "Type", "Params", "Owner"]
+
+
+@cases(sql=str)
+def test_vindexes_of_a_table_tell_their_columns(sql):
+    selected = PLAIN if "commerce" in sql else SHARDED
+    assert vschema(sql, selected) == (
+        VINDEX_COLUMNS,
+        [("a, b", "numeric", "numeric", "", "")],
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "selected", "error", "sentence"),
+    [
+        (
+            "garbage",
+            SHARDED,
+            NoSuchVschemaTable,
+            "VT05005: table 'garbage' does not exist in keyspace 'commerce'",
+        ),
+        ("nowhere.t", SHARDED, UnknownDatabase, "Unknown database 'nowhere'"),
+        ("t", None, NoDatabaseSelected, "No database selected"),
+    ],
+)
+def test_vindexes_of_what_there_is_not(table, selected, error, sentence):
+    with pytest.raises(error, match=f"^{sentence}$"):
+        vschema(f"SHOW VSCHEMA VINDEXES ON {table}", selected)

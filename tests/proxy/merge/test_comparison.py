@@ -1,4 +1,5 @@
 import ast
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -8,6 +9,8 @@ from streamfrom.proxy.merge.comparison import (
     NOT_FIXED,
     ColumnKey,
     Comparison,
+    Sort,
+    are_alike,
     comparison_of,
     double_text,
     loses_digits,
@@ -15,6 +18,7 @@ from streamfrom.proxy.merge.comparison import (
     padded,
     padding,
     scaled,
+    sort_of,
     unscaled,
 )
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
@@ -187,3 +191,25 @@ def test_a_double_survives_its_text(value):
 )
 def test_which_texts_have_fewer_digits_than_the_value(kind, decimals, expected):
     assert loses_digits(ColumnDefinition("x", type=kind, decimals=decimals)) is expected
+
+
+def column(kind, decimals=0, flags=0, charset=BINARY_CHARSET):
+    return ColumnDefinition("c", type=kind, decimals=decimals, flags=flags, charset=charset)
+
+
+TEXT = column(FieldType.VAR_STRING, charset=255)
+UNSIGNED = column(FieldType.LONGLONG, flags=FieldFlag.UNSIGNED)
+
+
+def test_columns_are_alike_whose_values_mean_the_same_things():
+    small = column(FieldType.TINY)
+    assert are_alike(small, column(FieldType.LONGLONG))
+    assert not are_alike(small, UNSIGNED)
+    assert are_alike(column(FieldType.TIMESTAMP), column(FieldType.DATETIME))
+    assert not are_alike(column(FieldType.DATETIME), column(FieldType.DATETIME, 3))
+    assert not are_alike(column(FieldType.NEWDECIMAL, 2), column(FieldType.NEWDECIMAL, 4))
+    assert are_alike(TEXT, replace(TEXT, type=FieldType.BLOB, decimals=31))
+    assert not are_alike(TEXT, replace(TEXT, charset=8))
+    assert sort_of(column(FieldType.JSON)) is sort_of(column(FieldType.YEAR)) is None
+    assert not are_alike(column(FieldType.JSON), column(FieldType.YEAR))
+    assert sort_of(column(FieldType.BLOB)) is Sort.BYTES

@@ -3,9 +3,8 @@ from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.proxy.merge import group_merge
-from streamfrom.proxy.merge.aggregates import Average, First, Folded, Sum
+from streamfrom.proxy.merge.aggregates import Average, Distinct, First, Folded, Sum
 from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
-from streamfrom.proxy.merge.distinct import Distinct
 from streamfrom.proxy.merge.group_merge import (
     GroupsMerge,
     GroupSort,
