@@ -22,7 +22,7 @@ from streamfrom.proxy.config.toml_values import (
     read_bytes,
     shown,
 )
-from streamfrom.sqlparse_ext.session.described_schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
 
 
 # They part a target as Vitess writes it (`commerce:-80@replica`, `commerce[-80]`) or a quoted name;

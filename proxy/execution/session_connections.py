@@ -22,7 +22,7 @@ from streamfrom.proxy.execution.retry_rules import Ending, is_repeatable, is_who
 from streamfrom.proxy.execution.session_state import SessionState, footprint_of
 from streamfrom.proxy.execution.session_tracking import bring_insert_id
 from streamfrom.proxy.execution.user_variable_sync import carry_variables
-from streamfrom.sqlparse_ext.session.described_schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.statements import Kind, Shape
 
 

@@ -25,7 +25,7 @@ from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.literal_values import Number
-from streamfrom.sqlparse_ext.session.described_schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Shape, Statement, Value
 
 

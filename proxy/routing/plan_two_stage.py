@@ -16,7 +16,7 @@ from streamfrom.proxy.routing.plan_joins import JoinPlanner
 from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Plan, Route
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.table_rows import read_table_rows
-from streamfrom.sqlparse_ext.session.described_schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, Uses
 
 

@@ -34,7 +34,7 @@ from streamfrom.sqlparse_ext.reading.utility_statements import STATEMENT_VERBS
 from streamfrom.sqlparse_ext.selects.derived import Counted, read_counted
 from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects, read_inner_selects
 from streamfrom.sqlparse_ext.selects.select_ast import Select
-from streamfrom.sqlparse_ext.session.described_schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Shape, Statement, TableRef, Uses
 from streamfrom.sqlparse_ext.text.in_lists import share_list
 from streamfrom.sqlparse_ext.writes.row_limit import limit_of, rows_max

@@ -13,17 +13,27 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from streamfrom.sqlparse_ext.reading.database_names import TablePlace, database_names
-from streamfrom.sqlparse_ext.session.described_schemas import (
-    SCHEMA_COLUMNS,
-    SYSTEM_SCHEMAS,
-    described,
+from streamfrom.sqlparse_ext.statements import (
+    Kind,
+    ListSlot,
+    Param,
+    Shape,
+    Slot,
+    Statement,
+    Uses,
 )
-from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Param, Shape, Slot, Statement
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, text_literal
 from streamfrom.sqlparse_ext.text.lexer import Edit
 from streamfrom.sqlparse_ext.text.tokens import Token, statement_tokens, unquote
 
 
+# Schemas that every server has and that describe only itself.
+SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
+# A row of information_schema describes what is in the schema that such a column names.
+_OWNERS: Final = frozenset(
+    {"table_schema", "schema_name", "constraint_schema", "routine_schema", "specific_schema"}
+    | {"trigger_schema", "event_schema", "view_schema", "event_object_schema"}
+)
 _ASKS_DATABASE: Final = re.compile(rb"SELECT (?:DATABASE|SCHEMA)\(\)", re.IGNORECASE)
 # Columns of databases' names; also those that end in _SCHEMA.
 _NAMES_SCHEMA: Final = frozenset(
@@ -90,11 +100,18 @@ def schemas_asked(statement: Statement, database: str | None) -> list[str]:
 
 
 def shows_only_others(statement: Statement, hidden: str) -> bool:
-    """True where the conditions of a query allow rows of some schemas alone, by literals or DATABASE(), and *hidden* is none."""
-    found = described(statement, SCHEMA_COLUMNS)
+    """True for a SELECT from one table of which a plain condition allows rows of some schemas alone, and *hidden* is none."""
+    shape = statement.shape
+    if shape.kind is not Kind.SELECT or shape.uses & Uses.SUBQUERY:
+        return False
     # Servers compare without case and trailing spaces.
-    return found is not None and not any(
-        each.lower().rstrip() in (b"?", hidden.encode()) for each in found
+    return any(
+        all(
+            isinstance(value, bytes) and value.lower().rstrip() != hidden.encode()
+            for value in statement.values(operands) or (None,)
+        )
+        for column, operands in shape.conditions.items()
+        if column in _OWNERS
     )
 
 
