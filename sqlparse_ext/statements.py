@@ -1,4 +1,4 @@
-"""What is known about a statement: frozen facts, shared by all texts of one shape.
+"""What is known about a statement: facts, shared by all texts of one shape.
 
 A *shape* is what remains of a text when its literals, comments and layout are taken out; parsing
 happens once per shape. A `Statement` is one concrete text: its shape and its own literals, which
@@ -11,8 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntFlag, StrEnum
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from streamfrom.sqlparse_ext.literal_values import Number, decode_literal, is_converted
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
@@ -146,13 +145,6 @@ class InsertSource(StrEnum):
     SET = "SET"
 
 
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-
-
-def _nothing() -> Mapping[str, Any]:
-    return _NOTHING
-
-
 @dataclass(frozen=True, slots=True)
 class InsertShape:
     """The form of an INSERT or REPLACE.
@@ -166,7 +158,7 @@ class InsertShape:
 
     columns: tuple[str, ...] | None
     source: InsertSource
-    set: Mapping[str, Operand] = field(default_factory=_nothing)
+    set: Mapping[str, Operand] = field(default_factory=dict)
     on_duplicate: bool = False
     ignore: bool = False
     row_alias: str | None = None
@@ -255,11 +247,12 @@ class StreamShape:
     key_values: tuple[Operand, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Shape:
     """The facts shared by all texts that differ only in literals, comments and blanks.
 
-    Compared by identity, so it is a cheap key for whatever a caller derives from it.
+    Filled field by field while its template is read, never changed then. Compared by identity, so it is a cheap key for
+    whatever a caller derives from it.
 
     template: the text from which the facts were read, see `lexer`.
     verb: the first keyword in upper case; "" for EMPTY.
@@ -285,16 +278,16 @@ class Shape:
     words: tuple[str, ...] = ()
     options: frozenset[str] = frozenset()
     tables: tuple[TableRef, ...] = ()
-    conditions: Mapping[str, tuple[Operand, ...]] = field(default_factory=_nothing)
+    conditions: Mapping[str, tuple[Operand, ...]] = field(default_factory=dict)
     condition_only: bool = False
     guards: frozenset[str] = frozenset()
-    assignments: Mapping[str, Operand] = field(default_factory=_nothing)
+    assignments: Mapping[str, Operand] = field(default_factory=dict)
     insert: InsertShape | None = None
     set: tuple[SetItem, ...] = ()
     variables: frozenset[str] = frozenset()
     target: str | None = None
     kill: KillTarget | None = None
-    directives: Mapping[str, str] = field(default_factory=_nothing)
+    directives: Mapping[str, str] = field(default_factory=dict)
     stream: StreamShape | None = None
 
 

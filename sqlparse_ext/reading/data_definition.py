@@ -9,7 +9,7 @@ from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
+    from streamfrom.sqlparse_ext.statements import Shape
     from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 OBJECTS: Final = frozenset(
@@ -24,16 +24,16 @@ STORED_PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT",
 _MAINTAINS: Final = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"})
 
 
-def read_ddl(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
+def read_ddl(shape: Shape, cursor: Cursor, verb: str) -> None:
     """Read CREATE, ALTER, DROP, RENAME and TRUNCATE as far as they name tables."""
     if verb in _OF_QUEUES and cursor.key == "QUEUE":
-        name_queue(builder, cursor)
+        name_queue(shape, cursor)
         return
-    builder.kind = Kind.DDL
+    shape.kind = Kind.DDL
     if verb == "TRUNCATE":
         cursor.accept("TABLE")
-        builder.uses |= Uses.IMPLICIT_COMMIT
-        builder.take_table(cursor)
+        shape.uses |= Uses.IMPLICIT_COMMIT
+        shape.tables = cursor.only_table()
         return
     before = cursor.tokens[cursor.at : (at := cursor.find(OBJECTS))]
     cursor.at = at
@@ -42,32 +42,32 @@ def read_ddl(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
         what = "INDEX"
     cursor.accept("BODY")  # of a package
     if any(token.key == "TEMPORARY" for token in before):
-        builder.uses |= Uses.TEMPORARY_TABLE
+        shape.uses |= Uses.TEMPORARY_TABLE
     else:
-        builder.uses |= Uses.IMPLICIT_COMMIT
+        shape.uses |= Uses.IMPLICIT_COMMIT
     options = set()
     if cursor.accept("IF", "EXISTS"):
         options.add("IF EXISTS")
     elif cursor.accept("IF", "NOT", "EXISTS"):
         options.add("IF NOT EXISTS")
-    builder.options = frozenset(options)
+    shape.options = frozenset(options)
     is_unqualified = cursor.peek(1).key != "."
     if what in _TABLE_LIKE:
-        _ddl_tables(builder, cursor, verb)
+        _ddl_tables(shape, cursor, verb)
     elif what in ("INDEX", "TRIGGER"):
         if verb != "DROP" or what == "INDEX":
             cursor.at = cursor.find({"ON"}) + 1
-            builder.take_table(cursor)
+            shape.tables = cursor.only_table()
     elif what in ("DATABASE", "SCHEMA"):
-        builder.target = cursor.name()
+        shape.target = cursor.name()
     if what in STORED_PROGRAMS:
         if is_unqualified:
-            builder.options |= {"UNQUALIFIED"}
+            shape.options |= {"UNQUALIFIED"}
         # What the body uses is used when it runs, not now.
-        builder.uses = Uses.IMPLICIT_COMMIT | builder.uses & Uses.MULTIPLE
+        shape.uses = Uses.IMPLICIT_COMMIT | shape.uses & Uses.MULTIPLE
 
 
-def _ddl_tables(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
+def _ddl_tables(shape: Shape, cursor: Cursor, verb: str) -> None:
     tables = []
     while (table := cursor.table()) is not None:
         tables.append(table)
@@ -84,7 +84,7 @@ def _ddl_tables(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
         ):
             tables.append(like)
     elif verb == "ALTER" and cursor.key in _MAINTAINS and cursor.peek(1).key == "PARTITION":
-        builder.kind = Kind.OTHER  # it answers with rows, like CHECK TABLE
+        shape.kind = Kind.OTHER  # it answers with rows, like CHECK TABLE
     elif verb == "ALTER":
         cursor.at = cursor.find({"RENAME"})
         while cursor.accept("RENAME"):
@@ -93,15 +93,15 @@ def _ddl_tables(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
             if not is_part and (renamed := cursor.table()):
                 tables.append(renamed)
             cursor.at = cursor.find({"RENAME"})
-    builder.tables = tuple(tables)
-    _ddl_query(builder, cursor)
+    shape.tables = tuple(tables)
+    _ddl_query(shape, cursor)
 
 
-def _ddl_query(builder: ShapeBuilder, cursor: Cursor) -> None:
+def _ddl_query(shape: Shape, cursor: Cursor) -> None:
     """Add the tables of CREATE … SELECT."""
     keys = [token.key for token in cursor.tokens]
     start = next((at for at, key in enumerate(keys) if key in ("SELECT", "WITH")), len(keys))
-    if builder.verb != "CREATE" or "SELECT" not in keys[start:]:
+    if shape.verb != "CREATE" or "SELECT" not in keys[start:]:
         return
     while keys[start - 1] == "(":
         start -= 1
@@ -110,8 +110,8 @@ def _ddl_query(builder: ShapeBuilder, cursor: Cursor) -> None:
         end = max(at for at, key in enumerate(keys) if key == "WITH")
     from streamfrom.sqlparse_ext.reading.structure import query_tables  # loads sqlglot
 
-    tables = query_tables(cursor.tokens[start:end], builder.template)
+    tables = query_tables(cursor.tokens[start:end], shape.template)
     if tables is None:
-        builder.uses |= Uses.UNPARSED
+        shape.uses |= Uses.UNPARSED
     else:
-        builder.tables = tuple(dict.fromkeys(builder.tables + tables))
+        shape.tables = tuple(dict.fromkeys(shape.tables + tables))

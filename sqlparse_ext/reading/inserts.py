@@ -24,8 +24,7 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, stand_in, 
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
-    from streamfrom.sqlparse_ext.statements import Operand
+    from streamfrom.sqlparse_ext.statements import Operand, Shape
 
 _OPTIONS: Final = frozenset({"LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "IGNORE"})
 _ROW_MARKS: Final = frozenset({ROWS.decode(), CALL_ROWS.decode()})
@@ -132,36 +131,36 @@ def _query_end(cursor: Cursor) -> int:
         behind.take()
 
 
-def read_insert(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
+def read_insert(shape: Shape, cursor: Cursor, verb: str) -> None:
     """Read an INSERT or REPLACE behind its verb."""
-    builder.kind = Kind(verb)
+    shape.kind = Kind(verb)
     parts = insert_parts(cursor)
     if parts is None:
-        builder.uses |= Uses.UNPARSED
-        builder.tables = guess_tables(cursor.tokens, builder.template)
+        shape.uses |= Uses.UNPARSED
+        shape.tables = guess_tables(cursor.tokens, shape.template)
         return
-    builder.tables = (parts.table,)
+    shape.tables = (parts.table,)
     given = (
-        _operands(builder, cursor, parts.source_at) if parts.source is InsertSource.SET else {}
+        _operands(shape, cursor, parts.source_at) if parts.source is InsertSource.SET else {}
     )
     if parts.duplicate_at is not None:
         # Of the rows before these the template keeps one of a kind, so `?`s are counted from
         # the end.
         count = sum(isinstance(token.slot, Param) for token in cursor.tokens)
-        builder.assignments = {
+        shape.assignments = {
             column: Param(operand - count) if isinstance(operand, Param) else operand
-            for column, operand in _operands(builder, cursor, parts.duplicate_at).items()
+            for column, operand in _operands(shape, cursor, parts.duplicate_at).items()
         }
     if not parts.complete:
-        builder.uses |= Uses.UNPARSED
+        shape.uses |= Uses.UNPARSED
     source = cursor.tokens[slice(*parts.source_at)]
     expressions = []
     read_beside: tuple[TableRef, ...] = ()
     if parts.source is InsertSource.SELECT:
-        add_subqueries(builder, source)
+        add_subqueries(shape, source)
     else:
         expressions.append(source)
-    if builder.uses & Uses.SUBQUERY:
+    if shape.uses & Uses.SUBQUERY:
         if parts.duplicate_at is not None:
             expressions.append(cursor.tokens[slice(*parts.duplicate_at)])
         if cursor.accept("RETURNING"):
@@ -170,11 +169,11 @@ def read_insert(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
         query = [stand_in("SELECT"), stand_in("1")]
         for each in expressions:
             query += [stand_in(","), *each]
-        tables, builder.tables = builder.tables, ()
-        add_subqueries(builder, query)
-        read_beside = builder.tables
-        builder.tables = tuple(dict.fromkeys(tables + read_beside))
-    builder.insert = InsertShape(
+        tables, shape.tables = shape.tables, ()
+        add_subqueries(shape, query)
+        read_beside = shape.tables
+        shape.tables = tuple(dict.fromkeys(tables + read_beside))
+    shape.insert = InsertShape(
         parts.columns,
         parts.source,
         given,
@@ -185,12 +184,10 @@ def read_insert(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
     )
 
 
-def _operands(
-    builder: ShapeBuilder, cursor: Cursor, span: tuple[int, int]
-) -> dict[str, Operand]:
+def _operands(shape: Shape, cursor: Cursor, span: tuple[int, int]) -> dict[str, Operand]:
     assignments = read_assignments(cursor, *span)
     if assignments is None:
-        builder.uses |= Uses.UNPARSED
+        shape.uses |= Uses.UNPARSED
         return {}
     return {
         each.column: read_operand(cursor.tokens, each.start, each.end) for each in assignments

@@ -15,7 +15,6 @@ from streamfrom.sqlparse_ext.reading.queries import (
     read_query,
     read_update,
 )
-from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
 from streamfrom.sqlparse_ext.reading.split import are_several
 from streamfrom.sqlparse_ext.reading.statement_features import sweep, user_variables
 from streamfrom.sqlparse_ext.reading.stream import read_stream
@@ -39,28 +38,28 @@ def parse(template: bytes) -> Shape:
     """
     lexed = tokenise(template)
     tokens = trim(lexed.tokens)
-    builder = ShapeBuilder(template, sweep(tokens))
+    shape = Shape(Kind.OTHER, sweep(tokens), template)
     if not tokens:
-        builder.kind = Kind.EMPTY
-        return builder.shape()
+        shape.kind = Kind.EMPTY
+        return shape
     cursor = Cursor(tokens, template)
-    builder.directives = _directives(lexed.hints)
-    builder.verb = next((token.key for token in tokens if token.key != "("), "")
-    builder.words = _words(tokens)
+    shape.directives = _directives(lexed.hints)
+    shape.verb = next((token.key for token in tokens if token.key != "("), "")
+    shape.words = _words(tokens)
     if BAD in template or not _is_balanced(tokens):
-        builder.uses |= Uses.UNPARSED
+        shape.uses |= Uses.UNPARSED
     if are_several(tokens, template):
-        builder.uses |= Uses.MULTIPLE | Uses.UNPARSED
-    if builder.uses & Uses.USER_VARIABLE:
-        builder.variables = user_variables(tokens, template)
-    _read(builder, cursor)
-    if builder.uses & Uses.UNPARSED:
-        builder.conditions = {}
-        builder.condition_only = False
-        builder.guards = frozenset()
-        builder.assignments = {}
-        builder.insert = None
-    return builder.shape()
+        shape.uses |= Uses.MULTIPLE | Uses.UNPARSED
+    if shape.uses & Uses.USER_VARIABLE:
+        shape.variables = user_variables(tokens, template)
+    _read(shape, cursor)
+    if shape.uses & Uses.UNPARSED:
+        shape.conditions = {}
+        shape.condition_only = False
+        shape.guards = frozenset()
+        shape.assignments = {}
+        shape.insert = None
+    return shape
 
 
 def _is_balanced(tokens: list[Token]) -> bool:
@@ -72,24 +71,24 @@ def _is_balanced(tokens: list[Token]) -> bool:
     return not depth
 
 
-def _read(builder: ShapeBuilder, cursor: Cursor) -> None:
+def _read(shape: Shape, cursor: Cursor) -> None:
     key = cursor.key
     if key in QUERY_STARTS:
-        read_query(builder, cursor)
+        read_query(shape, cursor)
         return
     cursor.take()
     match key:
         case "INSERT" | "REPLACE":
-            read_insert(builder, cursor, key)
+            read_insert(shape, cursor, key)
         case "UPDATE":
-            read_update(builder, cursor)
+            read_update(shape, cursor)
         case "DELETE":
-            read_delete(builder, cursor)
+            read_delete(shape, cursor)
         case "STREAM":
-            read_stream(builder, cursor)
+            read_stream(shape, cursor)
         case _:
             if reader := READERS.get(key):
-                reader(builder, cursor)
+                reader(shape, cursor)
 
 
 def _words(tokens: list[Token]) -> tuple[str, ...]:

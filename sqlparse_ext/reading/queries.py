@@ -20,7 +20,7 @@ from streamfrom.sqlparse_ext.text.tokens import (
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
+    from streamfrom.sqlparse_ext.statements import Shape
 
 QUERY_STARTS: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES", "("})
 _COMPOUND: Final = Uses.SUBQUERY | Uses.JOIN | Uses.SETOP | Uses.CTE
@@ -73,64 +73,64 @@ class UpdateParts(NamedTuple):
     where: tuple[int, int] | None
 
 
-def read_query(builder: ShapeBuilder, cursor: Cursor) -> None:
+def read_query(shape: Shape, cursor: Cursor) -> None:
     """Read a statement that starts with SELECT, WITH, TABLE, VALUES or a parenthesis."""
-    builder.kind = Kind.SELECT
+    shape.kind = Kind.SELECT
     if cursor.key == "WITH":
-        builder.uses |= Uses.CTE
+        shape.uses |= Uses.CTE
         # The statement proper is the first of these outside of the CTEs' parentheses.
         main = cursor.find(
             {"SELECT", "UPDATE", "DELETE", "INSERT", "REPLACE", "TABLE", "VALUES"}
         )
         verb = Cursor(cursor.tokens, cursor.template, main).key
         if verb in ("UPDATE", "DELETE"):
-            builder.kind = Kind(verb)
+            shape.kind = Kind(verb)
             rewritten = cursor.tokens[:main] + as_select(cursor.tokens, main + 1, verb)
-            _ask_structure(builder, rewritten)
+            _ask_structure(shape, rewritten)
         elif verb in ("INSERT", "REPLACE"):
-            builder.kind = Kind(verb)
-            builder.uses |= Uses.UNPARSED
+            shape.kind = Kind(verb)
+            shape.uses |= Uses.UNPARSED
         else:
-            _ask_structure(builder, cursor.tokens[cursor.at :])
+            _ask_structure(shape, cursor.tokens[cursor.at :])
         return
-    _read_select(builder, cursor)
+    _read_select(shape, cursor)
 
 
-def _read_select(builder: ShapeBuilder, cursor: Cursor) -> None:
+def _read_select(shape: Shape, cursor: Cursor) -> None:
     tokens = cursor.tokens
     start = cursor.at
     if any(token.key == "INTO" for token in tokens):
-        builder.uses |= Uses.INTO
+        shape.uses |= Uses.INTO
     if cursor.key == "SELECT":
         cursor.at = cursor.find({"FROM", "UNION", "EXCEPT", "INTERSECT"})
-        if cursor.at == len(tokens) and not builder.uses & _COMPOUND:
+        if cursor.at == len(tokens) and not shape.uses & _COMPOUND:
             return  # no FROM: no table
         if cursor.accept("FROM"):
             table = read_factor(cursor)
             if table is None or cursor.key == ",":
-                builder.uses |= Uses.JOIN if _has_comma(cursor) else Uses(0)
+                shape.uses |= Uses.JOIN if _has_comma(cursor) else Uses(0)
             elif not cursor.key or cursor.key in WHERE_ENDS | {"WHERE"}:
-                _read_single(builder, cursor, table)
+                _read_single(shape, cursor, table)
                 # The usual SELECT: nothing in it can name another table, so sqlglot is not
                 # asked.
-                if not builder.uses & _COMPOUND:
-                    builder.tables = () if _is_dual(table) else (table,)
+                if not shape.uses & _COMPOUND:
+                    shape.tables = () if _is_dual(table) else (table,)
                     return
-    if builder.uses & Uses.INTO:  # sqlglot takes SELECT … INTO for CREATE TABLE
-        builder.uses |= Uses.UNPARSED
-    _ask_structure(builder, tokens[start:])
+    if shape.uses & Uses.INTO:  # sqlglot takes SELECT … INTO for CREATE TABLE
+        shape.uses |= Uses.UNPARSED
+    _ask_structure(shape, tokens[start:])
 
 
-def _read_single(builder: ShapeBuilder, cursor: Cursor, table: TableRef) -> None:
+def _read_single(shape: Shape, cursor: Cursor, table: TableRef) -> None:
     """Read the WHERE of a statement on one table."""
-    is_part = builder.kind is Kind.SELECT and builder.uses & Uses.SETOP  # of a UNION, perhaps
+    is_part = shape.kind is Kind.SELECT and shape.uses & Uses.SETOP  # of a UNION, perhaps
     if is_part or not cursor.accept("WHERE"):
         return
     start = cursor.at
     end = cursor.find(WHERE_ENDS)
     names = frozenset({(table.alias or table.name).lower()})
     found = read_where(cursor.tokens, start, end, cursor.template, names)
-    builder.conditions, builder.guards, builder.condition_only = found
+    shape.conditions, shape.guards, shape.condition_only = found
 
 
 def _has_comma(cursor: Cursor) -> bool:
@@ -142,18 +142,18 @@ def _is_dual(table: TableRef) -> bool:
     return table.schema is None and table.name.upper() == "DUAL"
 
 
-def _ask_structure(builder: ShapeBuilder, tokens: list[Token]) -> None:
+def _ask_structure(shape: Shape, tokens: list[Token]) -> None:
     from streamfrom.sqlparse_ext.reading.structure import query_tables  # loads sqlglot
 
     tables = None
-    if not builder.uses & Uses.UNPARSED:
-        tables = query_tables(tokens, builder.template)
+    if not shape.uses & Uses.UNPARSED:
+        tables = query_tables(tokens, shape.template)
     if tables is None:
-        builder.uses |= Uses.UNPARSED
-        tables = guess_tables(tokens, builder.template)
-    elif len(tables) > 1 and not builder.uses & _COMPOUND:
-        builder.uses |= Uses.JOIN
-    builder.tables = tables
+        shape.uses |= Uses.UNPARSED
+        tables = guess_tables(tokens, shape.template)
+    elif len(tables) > 1 and not shape.uses & _COMPOUND:
+        shape.uses |= Uses.JOIN
+    shape.tables = tables
 
 
 def guess_tables(tokens: list[Token], template: bytes) -> tuple[TableRef, ...]:
@@ -196,26 +196,26 @@ def read_factor(cursor: Cursor) -> TableRef | None:
     return TableRef(table.schema, table.name, alias) if alias else table
 
 
-def read_update(builder: ShapeBuilder, cursor: Cursor) -> None:
+def read_update(shape: Shape, cursor: Cursor) -> None:
     """Read an UPDATE behind its verb."""
-    builder.kind = Kind.UPDATE
+    shape.kind = Kind.UPDATE
     start = cursor.at
     parts = update_parts(cursor)
     if parts is None:
         cursor.at = start
         has_set = cursor.find({"SET"}) < len(cursor.tokens)
-        builder.uses |= Uses.JOIN if has_set else Uses.UNPARSED
-        _ask_structure(builder, as_select(cursor.tokens, start, "UPDATE"))
+        shape.uses |= Uses.JOIN if has_set else Uses.UNPARSED
+        _ask_structure(shape, as_select(cursor.tokens, start, "UPDATE"))
         return
-    builder.tables = (parts.table,)
-    builder.assignments = {
+    shape.tables = (parts.table,)
+    shape.assignments = {
         each.column: read_operand(cursor.tokens, each.start, each.end)
         for each in parts.assignments
     }
     cursor.at = parts.set_end
-    _read_single(builder, cursor, parts.table)
-    if builder.uses & Uses.SUBQUERY:
-        add_subqueries(builder, as_select(cursor.tokens, start, "UPDATE"))
+    _read_single(shape, cursor, parts.table)
+    if shape.uses & Uses.SUBQUERY:
+        add_subqueries(shape, as_select(cursor.tokens, start, "UPDATE"))
 
 
 def update_parts(cursor: Cursor) -> UpdateParts | None:
@@ -258,28 +258,28 @@ def assigned_columns(template: bytes) -> frozenset[str] | None:
     return None if assignments is None else frozenset(each.column for each in assignments)
 
 
-def read_delete(builder: ShapeBuilder, cursor: Cursor) -> None:
+def read_delete(shape: Shape, cursor: Cursor) -> None:
     """Read a DELETE behind its verb."""
-    builder.kind = Kind.DELETE
+    shape.kind = Kind.DELETE
     start = cursor.at
     cursor.skip_all(_DELETE_OPTIONS)
     if cursor.accept("FROM"):
         table = read_factor(cursor)
         if table is not None and (not cursor.key or cursor.key in _DML_ENDS | {";"}):
-            builder.tables = (table,)
-            _read_single(builder, cursor, table)
-            if builder.uses & Uses.SUBQUERY:
-                add_subqueries(builder, as_select(cursor.tokens, start, "DELETE"))
+            shape.tables = (table,)
+            _read_single(shape, cursor, table)
+            if shape.uses & Uses.SUBQUERY:
+                add_subqueries(shape, as_select(cursor.tokens, start, "DELETE"))
             return
-    builder.uses |= Uses.JOIN
-    _ask_structure(builder, as_select(cursor.tokens, start, "DELETE"))
+    shape.uses |= Uses.JOIN
+    _ask_structure(shape, as_select(cursor.tokens, start, "DELETE"))
 
 
-def add_subqueries(builder: ShapeBuilder, tokens: list[Token]) -> None:
+def add_subqueries(shape: Shape, tokens: list[Token]) -> None:
     """Ask for the tables of the subqueries too; the target stays first."""
-    target = builder.tables
-    _ask_structure(builder, tokens)
-    builder.tables = tuple(dict.fromkeys(target + builder.tables))
+    target = shape.tables
+    _ask_structure(shape, tokens)
+    shape.tables = tuple(dict.fromkeys(target + shape.tables))
 
 
 def as_select(tokens: list[Token], start: int, verb: str) -> list[Token]:

@@ -22,7 +22,7 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, statement_
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 _NEAR_BYTES: Final = 80
@@ -83,13 +83,13 @@ class QueueStatement:
     requeue: Requeue | None = None
 
 
-def name_queue(builder: ShapeBuilder, cursor: Cursor) -> None:
+def name_queue(shape: Shape, cursor: Cursor) -> None:
     """Read CREATE, ALTER or DROP behind its verb, at QUEUE, as far as the queue's name."""
-    builder.kind = Kind.QUEUE
-    builder.uses |= Uses.IMPLICIT_COMMIT
+    shape.kind = Kind.QUEUE
+    shape.uses |= Uses.IMPLICIT_COMMIT
     cursor.take()
-    _accept_existence(cursor, builder.verb)
-    builder.take_table(cursor)
+    _accept_existence(cursor, shape.verb)
+    shape.tables = cursor.only_table()
 
 
 def _accept_existence(cursor: Cursor, verb: str) -> bool:

@@ -19,7 +19,6 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, statement_
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
     from streamfrom.sqlparse_ext.statements import Opaque, Shape, Statement
 
 _SCOPES: Final = {
@@ -38,20 +37,20 @@ _TRANSACTION_VARIABLES: Final = frozenset(
 _WHOLE: Final = frozenset({"PASSWORD", "ROLE", "DEFAULT", "RESOURCE", "STATEMENT"})
 
 
-def read_set(builder: ShapeBuilder, cursor: Cursor) -> None:
+def read_set(shape: Shape, cursor: Cursor) -> None:
     """Read SET behind its verb."""
-    builder.kind = Kind.SET
+    shape.kind = Kind.SET
     if (
         cursor.key in _WHOLE
         and cursor.peek(1).key not in (".", ":=")
         and (cursor.peek(1).key != "=" or cursor.key == "PASSWORD")
     ):
         name = cursor.take().key.lower()
-        builder.set = (SetItem(SetKind.OTHER, SetScope.SESSION, name, OPAQUE),)
+        shape.set = (SetItem(SetKind.OTHER, SetScope.SESSION, name, OPAQUE),)
         if name == "statement":  # SET STATEMENT x = y FOR <any statement>
-            builder.uses |= Uses.UNPARSED
+            shape.uses |= Uses.UNPARSED
         elif name == "password":
-            builder.uses |= Uses.IMPLICIT_COMMIT
+            shape.uses |= Uses.IMPLICIT_COMMIT
         return
     items: list[SetItem] = []
     scope: SetScope | None = None
@@ -65,14 +64,14 @@ def read_set(builder: ShapeBuilder, cursor: Cursor) -> None:
             items.append(_characteristic(item, scope or SetScope.NEXT))
         else:
             items.append(_item(item, scope or SetScope.SESSION))
-    builder.set = tuple(items)
+    shape.set = tuple(items)
     for each in items:
         if each.scope in _GLOBAL:
-            builder.uses |= Uses.GLOBAL_SCOPE
+            shape.uses |= Uses.GLOBAL_SCOPE
         if each.name.startswith("session_track_"):
-            builder.uses |= Uses.TRACKER_SETTING
+            shape.uses |= Uses.TRACKER_SETTING
         if each.kind is SetKind.OTHER:
-            builder.uses |= Uses.UNPARSED
+            shape.uses |= Uses.UNPARSED
 
 
 def split_set_statement(statement: Statement) -> tuple[bytes, bytes] | None:

@@ -12,7 +12,7 @@ from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Operand, StreamShap
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
+    from streamfrom.sqlparse_ext.statements import Shape
     from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 
@@ -54,13 +54,13 @@ class StreamSyntaxError(Exception):
         self.instead = instead
 
 
-def read_stream(builder: ShapeBuilder, cursor: Cursor) -> None:
+def read_stream(shape: Shape, cursor: Cursor) -> None:
     """Read STREAM behind its verb.
 
     Raises:
         StreamSyntaxError: anything that the grammar does not have.
     """
-    builder.kind = Kind.STREAM
+    shape.kind = Kind.STREAM
     columns = None if cursor.accept("*") else _columns(cursor)
     if not cursor.accept("FROM"):
         raise _error(cursor)
@@ -81,8 +81,8 @@ def read_stream(builder: ShapeBuilder, cursor: Cursor) -> None:
     if cursor.key:
         is_in_where = key is not None and limit is OPAQUE
         raise _error(cursor, _INSTEAD.get(cursor.key, _KEY if is_in_where else ""))
-    builder.stream = StreamShape(columns, table, limit, wait, key, key_values)
-    builder.tables = (table,)
+    shape.stream = StreamShape(columns, table, limit, wait, key, key_values)
+    shape.tables = (table,)
 
 
 def _columns(cursor: Cursor) -> tuple[str, ...]:

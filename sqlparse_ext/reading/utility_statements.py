@@ -26,8 +26,7 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens, unquot
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
-    from streamfrom.sqlparse_ext.statements import Opaque, Statement, TableRef
+    from streamfrom.sqlparse_ext.statements import Opaque, Shape, Statement, TableRef
 
 _EXPLAINABLE: Final = frozenset(
     {"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE"}
@@ -46,22 +45,22 @@ _SHOW_OF_TABLE: Final = frozenset(
 )
 
 
-def read_transaction(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
+def read_transaction(shape: Shape, cursor: Cursor, verb: str) -> None:
     """Read BEGIN, START TRANSACTION, COMMIT, ROLLBACK, SAVEPOINT and RELEASE SAVEPOINT."""
     if verb == "BEGIN" and cursor.key not in BEHIND_BEGIN:
-        builder.uses |= Uses.UNPARSED
+        shape.uses |= Uses.UNPARSED
         return
     if verb == "START" and not cursor.accept("TRANSACTION"):
-        builder.uses |= Uses.IMPLICIT_COMMIT  # START REPLICA
+        shape.uses |= Uses.IMPLICIT_COMMIT  # START REPLICA
         return
     cursor.accept("WORK")
     if verb in ("SAVEPOINT", "RELEASE") or (verb == "ROLLBACK" and cursor.accept("TO")):
-        builder.kind = Kind.SAVEPOINT
+        shape.kind = Kind.SAVEPOINT
         cursor.accept("SAVEPOINT")
-        builder.target = cursor.name()
+        shape.target = cursor.name()
     else:
-        builder.kind = Kind.BEGIN if verb in ("BEGIN", "START") else Kind(verb)
-        builder.options = _transaction_options(cursor)
+        shape.kind = Kind.BEGIN if verb in ("BEGIN", "START") else Kind(verb)
+        shape.options = _transaction_options(cursor)
 
 
 def _transaction_options(cursor: Cursor) -> frozenset[str]:
@@ -76,48 +75,48 @@ def _transaction_options(cursor: Cursor) -> frozenset[str]:
     return frozenset(options)
 
 
-def read_use(builder: ShapeBuilder, cursor: Cursor) -> None:
+def read_use(shape: Shape, cursor: Cursor) -> None:
     """Read USE name; there is no target where anything else stands behind it."""
-    builder.kind = Kind.USE
-    builder.target = cursor.name()
+    shape.kind = Kind.USE
+    shape.target = cursor.name()
     if cursor.key not in ("", ";"):
-        builder.target = None
+        shape.target = None
 
 
-def read_show(builder: ShapeBuilder, cursor: Cursor) -> None:
+def read_show(shape: Shape, cursor: Cursor) -> None:
     """Read SHOW as far as it names tables, a database or the diagnostics area."""
-    builder.kind = Kind.SHOW
-    words = builder.words
+    shape.kind = Kind.SHOW
+    words = shape.words
     if "WARNINGS" in words[:2] or "ERRORS" in words[:2]:
-        builder.uses |= Uses.DIAGNOSTICS
+        shape.uses |= Uses.DIAGNOSTICS
     if words[:1] == ("CREATE",):
         cursor.at += 2
         cursor.accept("IF", "NOT", "EXISTS")
         if words[1:2] in (("DATABASE",), ("SCHEMA",)):
-            builder.target = cursor.name()
+            shape.target = cursor.name()
         else:
-            builder.take_table(cursor)
+            shape.tables = cursor.only_table()
         return
     if words[:3] == _VINDEXES_ON:
         cursor.at += 3
-        builder.take_table(cursor)
+        shape.tables = cursor.only_table()
         return
     cursor.at = cursor.find({"FROM", "IN"}) + 1
     if _SHOW_OF_TABLE & set(words[:3]):
-        builder.take_table(cursor)
+        shape.tables = cursor.only_table()
         if cursor.accept_any({"FROM", "IN"}):
-            builder.target = cursor.name()
+            shape.target = cursor.name()
     else:
-        builder.target = cursor.name()
+        shape.target = cursor.name()
 
 
-def read_explain(builder: ShapeBuilder, cursor: Cursor) -> None:
+def read_explain(shape: Shape, cursor: Cursor) -> None:
     """Read EXPLAIN, DESCRIBE, VEXPLAIN, MariaDB's ANALYZE; a table when one is described."""
-    builder.kind = Kind.EXPLAIN
-    if explained_at(cursor) < len(cursor.tokens) or "FOR" in builder.words:
+    shape.kind = Kind.EXPLAIN
+    if explained_at(cursor) < len(cursor.tokens) or "FOR" in shape.words:
         return
     cursor.accept_any({"EXTENDED", "PARTITIONS"})
-    builder.take_table(cursor)
+    shape.tables = cursor.only_table()
 
 
 def explained_at(cursor: Cursor) -> int:
@@ -128,12 +127,12 @@ def explained_at(cursor: Cursor) -> int:
     return len(cursor.tokens)
 
 
-def read_lock(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
+def read_lock(shape: Shape, cursor: Cursor, verb: str) -> None:
     """Read LOCK TABLES, UNLOCK TABLES, LOCK INSTANCE."""
-    builder.kind = Kind.LOCK
-    builder.uses |= Uses.IMPLICIT_COMMIT
+    shape.kind = Kind.LOCK
+    shape.uses |= Uses.IMPLICIT_COMMIT
     if verb == "LOCK" and cursor.accept_any({"TABLE", "TABLES"}):
-        builder.tables = _listed_tables(cursor)
+        shape.tables = _listed_tables(cursor)
 
 
 def _listed_tables(cursor: Cursor) -> tuple[TableRef, ...]:
@@ -146,79 +145,79 @@ def _listed_tables(cursor: Cursor) -> tuple[TableRef, ...]:
     return tuple(tables)
 
 
-def _prepared(builder: ShapeBuilder, cursor: Cursor) -> None:
-    builder.kind = Kind.PREPARE
-    builder.target = cursor.name()
+def _prepared(shape: Shape, cursor: Cursor) -> None:
+    shape.kind = Kind.PREPARE
+    shape.target = cursor.name()
 
 
-def _prepare(builder: ShapeBuilder, cursor: Cursor) -> None:
+def _prepare(shape: Shape, cursor: Cursor) -> None:
     cursor.accept("PREPARE")  # DEALLOCATE PREPARE
     if cursor.accept("IMMEDIATE"):
-        builder.kind = Kind.PREPARE
+        shape.kind = Kind.PREPARE
         return
-    _prepared(builder, cursor)
+    _prepared(shape, cursor)
 
 
-def _drop(builder: ShapeBuilder, cursor: Cursor) -> None:
+def _drop(shape: Shape, cursor: Cursor) -> None:
     if cursor.accept("PREPARE"):
-        _prepared(builder, cursor)
+        _prepared(shape, cursor)
     else:
-        read_ddl(builder, cursor, "DROP")
+        read_ddl(shape, cursor, "DROP")
 
 
-def _load(builder: ShapeBuilder, cursor: Cursor) -> None:
+def _load(shape: Shape, cursor: Cursor) -> None:
     if cursor.key not in ("DATA", "XML"):
-        builder.uses |= Uses.IMPLICIT_COMMIT  # LOAD INDEX INTO CACHE
+        shape.uses |= Uses.IMPLICIT_COMMIT  # LOAD INDEX INTO CACHE
         return
-    builder.kind = Kind.LOAD
-    if "LOCAL" in builder.words:
-        builder.uses |= Uses.LOCAL_INFILE
+    shape.kind = Kind.LOAD
+    if "LOCAL" in shape.words:
+        shape.uses |= Uses.LOCAL_INFILE
     cursor.at = cursor.find({"INTO"}) + 1
     cursor.accept("TABLE")
-    builder.take_table(cursor)
+    shape.tables = cursor.only_table()
 
 
-def _call(builder: ShapeBuilder, cursor: Cursor) -> None:
-    builder.kind = Kind.CALL
+def _call(shape: Shape, cursor: Cursor) -> None:
+    shape.kind = Kind.CALL
     table = cursor.table()
     if table is not None:
-        builder.target = f"{table.schema}.{table.name}" if table.schema else table.name
+        shape.target = f"{table.schema}.{table.name}" if table.schema else table.name
 
 
-def _xa(builder: ShapeBuilder, _cursor: Cursor) -> None:
-    builder.kind = Kind.XA
+def _xa(shape: Shape, _cursor: Cursor) -> None:
+    shape.kind = Kind.XA
 
 
-def _handler(builder: ShapeBuilder, cursor: Cursor) -> None:
-    builder.uses |= Uses.HANDLER
-    builder.take_table(cursor)
+def _handler(shape: Shape, cursor: Cursor) -> None:
+    shape.uses |= Uses.HANDLER
+    shape.tables = cursor.only_table()
 
 
-def _analyze(builder: ShapeBuilder, cursor: Cursor) -> None:
-    if "TABLE" in builder.words[:2]:
-        _maintain(builder, cursor)
+def _analyze(shape: Shape, cursor: Cursor) -> None:
+    if "TABLE" in shape.words[:2]:
+        _maintain(shape, cursor)
     else:
-        read_explain(builder, cursor)
+        read_explain(shape, cursor)
 
 
-def _maintain(builder: ShapeBuilder, cursor: Cursor) -> None:
+def _maintain(shape: Shape, cursor: Cursor) -> None:
     """Read OPTIMIZE, REPAIR, CHECK, ANALYZE and FLUSH, which may name tables."""
-    builder.uses |= Uses.IMPLICIT_COMMIT
+    shape.uses |= Uses.IMPLICIT_COMMIT
     keys = [token.key for token in cursor.tokens]
-    if builder.verb == "FLUSH" and (keys[-3:] == ["WITH", "READ", "LOCK"] or "EXPORT" in keys):
-        builder.kind = Kind.LOCK
+    if shape.verb == "FLUSH" and (keys[-3:] == ["WITH", "READ", "LOCK"] or "EXPORT" in keys):
+        shape.kind = Kind.LOCK
     cursor.at = cursor.find({"TABLE", "TABLES"}) + 1
     if cursor.key != "WITH":
-        builder.tables = _listed_tables(cursor)
+        shape.tables = _listed_tables(cursor)
 
 
-def _note(builder: ShapeBuilder, _cursor: Cursor, uses: Uses) -> None:
-    builder.uses |= uses
+def _note(shape: Shape, _cursor: Cursor, uses: Uses) -> None:
+    shape.uses |= uses
 
 
-def read_kill(builder: ShapeBuilder, cursor: Cursor) -> None:
+def read_kill(shape: Shape, cursor: Cursor) -> None:
     """Read KILL, MariaDB's forms included: https://mariadb.com/kb/en/kill/."""
-    builder.kind = Kind.KILL
+    shape.kind = Kind.KILL
     hard = cursor.accept_any({"HARD", "SOFT"}) != "SOFT"
     scope = KillScope.CONNECTION
     if cursor.accept_any({"CONNECTION", "QUERY"}) == "QUERY":
@@ -238,7 +237,7 @@ def read_kill(builder: ShapeBuilder, cursor: Cursor) -> None:
         slot = cursor.take().slot
         if isinstance(slot, Slot) and not cursor.key:
             operand = slot
-    builder.kill = KillTarget(scope, by, operand, hard)
+    shape.kill = KillTarget(scope, by, operand, hard)
 
 
 def killed_expression(statement: Statement) -> bytes:
@@ -256,7 +255,7 @@ def killed_expression(statement: Statement) -> bytes:
 
 
 # What reads a statement behind its verb. Verbs that are not here are Kind.OTHER.
-READERS: Final[dict[str, Callable[[ShapeBuilder, Cursor], None]]] = {
+READERS: Final[dict[str, Callable[[Shape, Cursor], None]]] = {
     **{
         verb: partial(read_transaction, verb=verb)
         for verb in ("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")

@@ -258,6 +258,11 @@ class Cursor:
             return None if second is None else TableRef(first, second)
         return TableRef(None, first)
 
+    def only_table(self) -> tuple[TableRef, ...]:
+        """Move past the table name here, if there is one, and return it as all tables of a statement."""
+        table = self.table()
+        return () if table is None else (table,)
+
     def find(self, keys: Collection[str]) -> int:
         """Return the index of the next token of *keys* outside of parentheses, or the end."""
         depth = 0

@@ -20,8 +20,7 @@ from streamfrom.proxy.sql.compile.answerers import Answerer, answerer
 from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA
 from streamfrom.sqlparse_ext.errors import StreamfromError, Unsupported
 from streamfrom.sqlparse_ext.reading.database_names import Qualified, database_names, renamed
-from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
-from streamfrom.sqlparse_ext.session.information_schema import schemas_asked
+from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS, schemas_asked
 from streamfrom.sqlparse_ext.session.sequence_calls import asks_sequence
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, TableRef, Uses
