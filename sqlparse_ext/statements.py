@@ -145,24 +145,42 @@ class InsertSource(StrEnum):
     SET = "SET"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class InsertShape:
     """The form of an INSERT or REPLACE.
 
     columns: the column list in lower case; None where the statement has none.
-    set: the assignments of the SET form; those of ON DUPLICATE KEY UPDATE are in
-        `Shape.assignments`.
+    columns_at: where in the template the list takes more names, or would begin.
+    source_at: the tokens of the rows of VALUES, the assignments of SET, or the SELECT.
+    duplicate_at: the tokens of the assignments of ON DUPLICATE KEY UPDATE, which are in `Shape.assignments`.
+    is_whole: every token of the statement belongs to one of these parts.
+    set, set_at: the assignments of the SET form, and where in the template their values are.
     read_beside: the tables of subqueries elsewhere than in the SELECT that gives the rows: among the values,
         in ON DUPLICATE KEY UPDATE or RETURNING.
     """
 
+    table: TableRef
+    ignore: bool
     columns: tuple[str, ...] | None
+    columns_at: int
     source: InsertSource
-    set: Mapping[str, Operand] = field(default_factory=dict)
-    on_duplicate: bool = False
-    ignore: bool = False
-    row_alias: str | None = None
+    source_at: tuple[int, int]
+    row_alias: str | None
+    duplicate_at: tuple[int, int] | None
+    is_whole: bool
+    set: dict[str, Operand] = field(default_factory=dict)
+    set_at: dict[str, tuple[int, int]] = field(default_factory=dict)
     read_beside: tuple[TableRef, ...] = ()
+
+    @property
+    def on_duplicate(self) -> bool:
+        """It has ON DUPLICATE KEY UPDATE."""
+        return self.duplicate_at is not None
+
+    @property
+    def set_end(self) -> int:
+        """The place in the template behind the last assignment of the SET form."""
+        return max(end for _, end in self.set_at.values())
 
 
 class SetKind(StrEnum):
@@ -281,7 +299,7 @@ class Shape:
     conditions: Mapping[str, tuple[Operand, ...]] = field(default_factory=dict)
     condition_only: bool = False
     guards: frozenset[str] = frozenset()
-    assignments: Mapping[str, Operand] = field(default_factory=dict)
+    assignments: dict[str, Operand] = field(default_factory=dict)
     insert: InsertShape | None = None
     set: tuple[SetItem, ...] = ()
     variables: frozenset[str] = frozenset()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.conditions import read_operand
 from streamfrom.sqlparse_ext.reading.queries import (
@@ -11,47 +11,20 @@ from streamfrom.sqlparse_ext.reading.queries import (
     guess_tables,
     read_assignments,
 )
-from streamfrom.sqlparse_ext.statements import (
-    InsertShape,
-    InsertSource,
-    Kind,
-    Param,
-    TableRef,
-    Uses,
-)
+from streamfrom.sqlparse_ext.statements import InsertShape, InsertSource, Kind, Param, Uses
 from streamfrom.sqlparse_ext.text.lexer_patterns import CALL_ROWS, ROWS
 from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, stand_in, unquote
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Operand, Shape
+    from streamfrom.sqlparse_ext.reading.queries import Assignment
+    from streamfrom.sqlparse_ext.statements import Shape
 
 _OPTIONS: Final = frozenset({"LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "IGNORE"})
 _ROW_MARKS: Final = frozenset({ROWS.decode(), CALL_ROWS.decode()})
 
 
-class InsertParts(NamedTuple):
-    """Where the lists of an INSERT are, in indexes of tokens.
-
-    columns: the names of the column list, in lower case; None without a list.
-    columns_end: the parenthesis that closes the column list; without a list, the token before its place.
-    source_at: the rows of VALUES, the assignments of SET, or the SELECT.
-    duplicate_at: the assignments of ON DUPLICATE KEY UPDATE.
-    complete: every token of the statement belongs to one of these parts.
-    """
-
-    table: TableRef
-    ignore: bool
-    columns: tuple[str, ...] | None
-    columns_end: int
-    source: InsertSource
-    source_at: tuple[int, int]
-    row_alias: str | None
-    duplicate_at: tuple[int, int] | None
-    complete: bool
-
-
-def insert_parts(cursor: Cursor) -> InsertParts | None:
+def insert_parts(cursor: Cursor) -> InsertShape | None:
     """Find the lists of an INSERT or REPLACE, behind its verb; None when it is none."""
     seen = cursor.skip_all(_OPTIONS)
     cursor.accept("INTO")
@@ -59,7 +32,8 @@ def insert_parts(cursor: Cursor) -> InsertParts | None:
     if table is None or (cursor.accept("PARTITION") and not cursor.skip_parens()):
         return None
     columns = _column_list(cursor)
-    columns_end = cursor.at - 1
+    last = cursor.tokens[cursor.at - 1]
+    columns_at = last.end if columns is None else last.start
     if cursor.accept_any({"VALUES", "VALUE"}):
         source = InsertSource.VALUES
         start = cursor.at
@@ -83,11 +57,11 @@ def insert_parts(cursor: Cursor) -> InsertParts | None:
     if cursor.accept("ON", "DUPLICATE", "KEY", "UPDATE"):
         duplicate_at = cursor.at, cursor.find({"RETURNING"})
         cursor.at = duplicate_at[1]
-    return InsertParts(
+    return InsertShape(
         table,
         "IGNORE" in seen,
         columns,
-        columns_end,
+        columns_at,
         source,
         source_at,
         row_alias,
@@ -134,61 +108,51 @@ def _query_end(cursor: Cursor) -> int:
 def read_insert(shape: Shape, cursor: Cursor, verb: str) -> None:
     """Read an INSERT or REPLACE behind its verb."""
     shape.kind = Kind(verb)
-    parts = insert_parts(cursor)
-    if parts is None:
+    insert = shape.insert = insert_parts(cursor)
+    if insert is None:
         shape.uses |= Uses.UNPARSED
         shape.tables = guess_tables(cursor.tokens, shape.template)
         return
-    shape.tables = (parts.table,)
-    given = (
-        _operands(shape, cursor, parts.source_at) if parts.source is InsertSource.SET else {}
-    )
-    if parts.duplicate_at is not None:
+    shape.tables = (insert.table,)
+    tokens = cursor.tokens
+    if insert.source is InsertSource.SET:
+        for each in _assignments(shape, cursor, insert.source_at):
+            insert.set[each.column] = read_operand(tokens, each.start, each.end)
+            insert.set_at[each.column] = tokens[each.start].start, tokens[each.end - 1].end
+    if insert.duplicate_at is not None:
         # Of the rows before these the template keeps one of a kind, so `?`s are counted from
         # the end.
-        count = sum(isinstance(token.slot, Param) for token in cursor.tokens)
-        shape.assignments = {
-            column: Param(operand - count) if isinstance(operand, Param) else operand
-            for column, operand in _operands(shape, cursor, parts.duplicate_at).items()
-        }
-    if not parts.complete:
+        count = sum(isinstance(token.slot, Param) for token in tokens)
+        for each in _assignments(shape, cursor, insert.duplicate_at):
+            operand = read_operand(tokens, each.start, each.end)
+            shape.assignments[each.column] = (
+                Param(operand - count) if isinstance(operand, Param) else operand
+            )
+    if not insert.is_whole:
         shape.uses |= Uses.UNPARSED
-    source = cursor.tokens[slice(*parts.source_at)]
+    source = tokens[slice(*insert.source_at)]
     expressions = []
-    read_beside: tuple[TableRef, ...] = ()
-    if parts.source is InsertSource.SELECT:
+    if insert.source is InsertSource.SELECT:
         add_subqueries(shape, source)
     else:
         expressions.append(source)
     if shape.uses & Uses.SUBQUERY:
-        if parts.duplicate_at is not None:
-            expressions.append(cursor.tokens[slice(*parts.duplicate_at)])
+        if insert.duplicate_at is not None:
+            expressions.append(tokens[slice(*insert.duplicate_at)])
         if cursor.accept("RETURNING"):
-            expressions.append(cursor.tokens[cursor.at :])
+            expressions.append(tokens[cursor.at :])
         # Rows, assignments and what RETURNING gives read as a SELECT's list.
         query = [stand_in("SELECT"), stand_in("1")]
-        for each in expressions:
-            query += [stand_in(","), *each]
+        for expression in expressions:
+            query += [stand_in(","), *expression]
         tables, shape.tables = shape.tables, ()
         add_subqueries(shape, query)
-        read_beside = shape.tables
-        shape.tables = tuple(dict.fromkeys(tables + read_beside))
-    shape.insert = InsertShape(
-        parts.columns,
-        parts.source,
-        given,
-        parts.duplicate_at is not None,
-        parts.ignore,
-        parts.row_alias,
-        read_beside,
-    )
+        insert.read_beside = shape.tables
+        shape.tables = tuple(dict.fromkeys(tables + insert.read_beside))
 
 
-def _operands(shape: Shape, cursor: Cursor, span: tuple[int, int]) -> dict[str, Operand]:
-    assignments = read_assignments(cursor, *span)
-    if assignments is None:
+def _assignments(shape: Shape, cursor: Cursor, span: tuple[int, int]) -> tuple[Assignment, ...]:
+    found = read_assignments(cursor, *span)
+    if found is None:
         shape.uses |= Uses.UNPARSED
-        return {}
-    return {
-        each.column: read_operand(cursor.tokens, each.start, each.end) for each in assignments
-    }
+    return found or ()

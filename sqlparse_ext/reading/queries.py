@@ -218,6 +218,13 @@ def read_update(shape: Shape, cursor: Cursor) -> None:
         add_subqueries(shape, as_select(cursor.tokens, start, "UPDATE"))
 
 
+def parts_of_update(shape: Shape) -> tuple[Cursor, UpdateParts | None]:
+    """Return a cursor over the tokens of an UPDATE, and its parts as `update_parts` finds them."""
+    cursor = Cursor(statement_tokens(shape.template), shape.template)
+    cursor.at = cursor.find({"UPDATE"}) + 1
+    return cursor, update_parts(cursor)
+
+
 def update_parts(cursor: Cursor) -> UpdateParts | None:
     """Find the clauses of an UPDATE of one table, behind its verb; None for any other."""
     cursor.skip_all(_UPDATE_OPTIONS)

@@ -74,9 +74,9 @@ def _query_tokens(tokens: list[Token], template: bytes) -> list[Token] | None:
     if verb in ("UPDATE", "DELETE"):
         return as_select(tokens, 1, verb)
     if verb in ("INSERT", "REPLACE"):
-        parts = insert_parts(Cursor(tokens, template, 1))
-        if parts is not None and parts.source is InsertSource.SELECT and parts.complete:
-            return tokens[slice(*parts.source_at)]
+        insert = insert_parts(Cursor(tokens, template, 1))
+        if insert is not None and insert.source is InsertSource.SELECT and insert.is_whole:
+            return tokens[slice(*insert.source_at)]
     return None
 
 

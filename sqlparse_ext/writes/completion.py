@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, islice
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.sqlparse_ext.reading.inserts import insert_parts
-from streamfrom.sqlparse_ext.reading.queries import read_assignments, update_parts
+from streamfrom.sqlparse_ext.reading.queries import parts_of_update
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.stored_forms import StoredForm, stored_form
@@ -31,7 +29,7 @@ from streamfrom.sqlparse_ext.text.lexer import (
     splice,
 )
 from streamfrom.sqlparse_ext.text.lexer_patterns import NUMBER, ROWS, STRING
-from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens
+from streamfrom.sqlparse_ext.text.tokens import Cursor, Token
 from streamfrom.sqlparse_ext.writes.moments import (
     check_literals,
     check_moments,
@@ -52,6 +50,7 @@ from streamfrom.sqlparse_ext.writes.times import (
 
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.reading.queries import Assignment, UpdateParts
+    from streamfrom.sqlparse_ext.statements import InsertShape
 
 _TIME_COLUMNS: Final = frozenset({"time_acked", "time_next"})
 _FIRST_LAYOUT_TIME_COLUMNS: Final = _TIME_COLUMNS | {"time_scheduled", "time_created"}
@@ -225,9 +224,7 @@ class _UpdatePlan(NamedTuple):
 @lru_cache(maxsize=1024)
 def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
     """Return what to change in the UPDATEs of *shape*: once per shape, not per statement."""
-    cursor = Cursor(statement_tokens(shape.template), shape.template)
-    cursor.at = cursor.find({"UPDATE"}) + 1
-    parts = update_parts(cursor)
+    cursor, parts = parts_of_update(shape)
     # Not an UPDATE of one table that can be read to its end: it is sent as it is.
     if parts is None or shape.uses & Uses.CTE:
         return _UpdatePlan()
@@ -300,50 +297,15 @@ def _complete_insert(
     shape = statement.shape
     insert = shape.insert
     assert insert is not None
-    plan = insert_plan(shape)
     if insert.source is InsertSource.SET:
-        edits += _set_defaults(statement, plan, facts, now_ns)
+        edits += _set_defaults(statement, insert, facts, now_ns)
     elif insert.source is InsertSource.VALUES:
         in_text, added = _complete_rows(statement, facts, now_ns)
-        if added and plan.columns_end is not None:
+        if added:
             names = b"".join(b", " + name.encode() for name in added)
-            edits.append(Edit(plan.columns_end, plan.columns_end, names))
+            edits.append(Edit(insert.columns_at, insert.columns_at, names))
         return in_text
     return []
-
-
-class InsertPlan(NamedTuple):
-    """Where an INSERT's template takes additions.
-
-    columns_end: the place before the parenthesis that closes the column list.
-    set_end: the place behind the last assignment of INSERT … SET.
-    values: the ranges of the values of INSERT … SET, by column.
-    """
-
-    columns_end: int | None = None
-    set_end: int | None = None
-    values: Mapping[str, tuple[int, int]] = MappingProxyType({})
-
-
-@lru_cache(maxsize=1024)
-def insert_plan(shape: Shape) -> InsertPlan:
-    """Return where the INSERTs of *shape* take additions: once per shape."""
-    cursor = Cursor(statement_tokens(shape.template), shape.template)
-    cursor.at = cursor.find({"INSERT", "REPLACE"}) + 1
-    parts = insert_parts(cursor)
-    if parts is None:
-        return InsertPlan()
-    tokens = cursor.tokens
-    set_at = parts.source_at if parts.source is InsertSource.SET else None
-    values: dict[str, tuple[int, int]] = {}
-    if set_at is not None:
-        for each in read_assignments(cursor, *set_at) or ():
-            values[each.column] = tokens[each.start].start, tokens[each.end - 1].end
-    return InsertPlan(
-        tokens[parts.columns_end].start if parts.columns else None,
-        tokens[set_at[1] - 1].end if set_at is not None else None,
-        values,
-    )
 
 
 # In this order, after the client's own columns. time_next follows time_scheduled.
@@ -366,21 +328,21 @@ def _default(column: str, scheduled: bytes | None, now_ns: int) -> bytes:
 
 
 def _set_defaults(
-    statement: Statement, plan: InsertPlan, facts: TableFacts, now_ns: int
+    statement: Statement, insert: InsertShape, facts: TableFacts, now_ns: int
 ) -> list[Edit]:
     """Return what to add to INSERT … SET, as edits of the template."""
-    missing = _missing(facts, plan.values)
-    if not missing or plan.set_end is None:
+    missing = _missing(facts, insert.set)
+    if not missing:
         return []
     scheduled = None
-    if "time_scheduled" in plan.values:
-        places = locate(statement.sql, statement.mode, plan.values["time_scheduled"])
+    if "time_scheduled" in insert.set:
+        places = locate(statement.sql, statement.mode, insert.set_at["time_scheduled"])
         given = statement.sql[slice(*places)]
         scheduled = _value(statement, "time_scheduled", given, now_ns)
     added = [
         b", %s = %s" % (name.encode(), _default(name, scheduled, now_ns)) for name in missing
     ]
-    return [Edit(plan.set_end, plan.set_end, b"".join(added))]
+    return [Edit(insert.set_end, insert.set_end, b"".join(added))]
 
 
 def _value(statement: Statement, column: str, text: bytes, now_ns: int) -> bytes:

@@ -11,11 +11,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.errors import DelayRefused
-from streamfrom.sqlparse_ext.reading.queries import assigned_columns, update_parts
+from streamfrom.sqlparse_ext.reading.queries import assigned_columns, parts_of_update
 from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource, Kind, Opaque, Param, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
-from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
-from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts, insert_plan
+from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts
 
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def _check_insert(statement: Statement, facts: TableFacts, now_ns: int) -> None:
     if _COLUMN not in given:
         _check(facts.default_time_next_ns, facts, now_ns)
     elif insert.source is InsertSource.SET:
-        first, last = insert_plan(shape).values[_COLUMN]
+        first, last = insert.set_at[_COLUMN]
         is_default = shape.template[first:last].upper() == _DEFAULT
         operand = insert.set[_COLUMN]
         if is_default:
@@ -124,9 +123,7 @@ def _is_heartbeat(shape: Shape) -> bool:
     """Whether an UPDATE of one table makes time_next of itself, plus or minus numbers."""
     if shape.assignments.get(_COLUMN) is not OPAQUE:
         return False
-    cursor = Cursor(statement_tokens(shape.template), shape.template)
-    cursor.at = cursor.find({"UPDATE"}) + 1
-    parts = update_parts(cursor)
+    cursor, parts = parts_of_update(shape)
     given = [each for each in parts.assignments if each.column == _COLUMN] if parts else []
     if len(given) != 1:
         return False

@@ -13,18 +13,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.reading.inserts import insert_parts
 from streamfrom.sqlparse_ext.reading.queries import read_assignments
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate, relocate, replace, splice
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
-from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, insert_plan
+from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE
 
 
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import (
+        InsertShape,
         Opaque,
         Operand,
         Shape,
@@ -77,7 +77,7 @@ def gaps(
             f"this {shape.verb} could not be analysed, which a sequence or vt_auto_id needs; name the columns, and give the rows by VALUES"
         )
     if insert.source is InsertSource.SET:
-        return _gap_of_set(statement, column, zero_is_value=zero_is_value)
+        return _gap_of_set(statement, insert, column, zero_is_value=zero_is_value)
     names = insert.columns or columns
     if names is None:
         raise Unsupported(
@@ -113,8 +113,8 @@ def gaps(
         if elements and not places and at < len(elements[-1]):
             last = _integer(rows.value(*elements[-1][at]))
         return Gaps(tuple(places), last=last)
-    end = insert_plan(shape).columns_end
-    if end is None:
+    end = insert.columns_at
+    if not insert.columns:
         raise Unsupported(
             f"this form of {shape.verb} with a sequence or vt_auto_id; name the columns, and give the rows by VALUES"
         )
@@ -123,18 +123,16 @@ def gaps(
     return Gaps(tuple((last - 1, last - 1, b", ") for _, last in rows.spans), edit)
 
 
-def _gap_of_set(statement: Statement, column: str, *, zero_is_value: bool) -> Gaps:
-    plan = insert_plan(statement.shape)
-    assert plan.set_end is not None
-    span = plan.values.get(column)
+def _gap_of_set(
+    statement: Statement, insert: InsertShape, column: str, *, zero_is_value: bool
+) -> Gaps:
+    span = insert.set_at.get(column)
     if span is None:
-        (end,) = locate(statement.sql, statement.mode, (plan.set_end,))
+        (end,) = locate(statement.sql, statement.mode, (insert.set_end,))
         name = quote_identifier(column).encode("utf-8", "surrogateescape")
         return Gaps(((end, end, b", " + name + b" = "),))
     start, end = locate(statement.sql, statement.mode, span)
-    assert statement.shape.insert is not None
-    operand: Operand = statement.shape.insert.set[column]
-    values = statement.values((operand,))
+    values = statement.values((insert.set[column],))
     text = statement.sql[start:end]
     is_gap = (
         text.strip().upper() == b"DEFAULT"
@@ -179,11 +177,9 @@ def naming_updated(statement: Statement, column: str) -> bytes | None:
 def _first_assigned(shape: Shape) -> tuple[int, int] | None:
     """Return where in the template the first expression of ON DUPLICATE KEY UPDATE is; DEFAULT is none."""
     cursor = Cursor(statement_tokens(shape.template), shape.template)
-    cursor.at = cursor.find({"INSERT", "REPLACE"}) + 1
-    parts = insert_parts(cursor)
-    assert parts is not None
-    assert parts.duplicate_at is not None
-    for each in read_assignments(cursor, *parts.duplicate_at) or ():
+    assert shape.insert is not None
+    assert shape.insert.duplicate_at is not None
+    for each in read_assignments(cursor, *shape.insert.duplicate_at) or ():
         if cursor.tokens[each.start].key != "DEFAULT" or each.end > each.start + 1:
             return cursor.tokens[each.start].start, cursor.tokens[each.end - 1].end
     return None
@@ -192,12 +188,11 @@ def _first_assigned(shape: Shape) -> tuple[int, int] | None:
 @lru_cache(maxsize=1024)
 def keeps_shard(shape: Shape, column: str) -> bool:
     """Return whether ON DUPLICATE KEY UPDATE leaves *column* as it is, or as the row that was to be inserted has it."""
-    cursor = Cursor(statement_tokens(shape.template), shape.template)
-    cursor.at = cursor.find({"INSERT", "REPLACE"}) + 1
-    parts = insert_parts(cursor)
-    if parts is None or parts.duplicate_at is None:
+    insert = shape.insert
+    if insert is None or insert.duplicate_at is None:
         return False
-    for each in read_assignments(cursor, *parts.duplicate_at) or ():
+    cursor = Cursor(statement_tokens(shape.template), shape.template)
+    for each in read_assignments(cursor, *insert.duplicate_at) or ():
         if each.column != column:
             continue
         value = Cursor(cursor.tokens, cursor.template, each.start)
@@ -212,7 +207,7 @@ def keeps_shard(shape: Shape, column: str) -> bool:
         is_whole = value.accept(")") if is_call else True
         if (name or "").lower() != column or not is_whole or value.at != each.end:
             return False
-        if of is not None and of not in {parts.table.name, parts.row_alias}:
+        if of is not None and of not in {insert.table.name, insert.row_alias}:
             return False  # a column of the query that gives the rows
     return True
 
@@ -232,19 +227,10 @@ def leaves_out_columns(shape: Shape) -> bool:
 
 def with_columns(statement: Statement, names: Sequence[str]) -> bytes:
     """Return the text of a statement that `leaves_out_columns` with the list of *names*."""
-    place = _place(statement.shape)
+    assert statement.shape.insert is not None
+    place = statement.shape.insert.columns_at
     names_sql = ", ".join(map(quote_identifier, names)).encode("utf-8", "surrogateescape")
     return splice(statement.sql, statement.mode, [Edit(place, place, b" (%s)" % names_sql)])
-
-
-@lru_cache(maxsize=1024)
-def _place(shape: Shape) -> int:
-    """Return where in the template the list would begin: behind the table and its partitions."""
-    cursor = Cursor(statement_tokens(shape.template), shape.template)
-    cursor.at = cursor.find({"INSERT", "REPLACE"}) + 1
-    parts = insert_parts(cursor)
-    assert parts is not None
-    return cursor.tokens[parts.columns_end].end
 
 
 # --- SELECT NEXT … VALUES ----------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from streamfrom.sqlparse_ext.reading.inserts import insert_parts
 from streamfrom.sqlparse_ext.statements import InsertSource, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.lexer import locate
 from streamfrom.sqlparse_ext.text.tokens import Cursor, outside_parens, statement_tokens
@@ -38,13 +37,10 @@ def is_insert_select(shape: Shape) -> bool:
 
 def insert_select(statement: Statement) -> InsertSelect:
     """Take a statement that `is_insert_select` apart."""
-    template = statement.shape.template
+    template, insert = statement.shape.template, statement.shape.insert
+    assert insert is not None
     tokens = statement_tokens(template)
-    cursor = Cursor(tokens, template)
-    cursor.at = cursor.find({"INSERT", "REPLACE"}) + 1
-    parts = insert_parts(cursor)
-    assert parts is not None
-    first, last = source_at = parts.source_at
+    first, last = source_at = insert.source_at
     while tokens[first].key == "(":
         inside = Cursor(tokens, template, first, last)
         if not inside.skip_parens() or inside.at != last:

@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import Final
 
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.reading.queries import update_parts
+from streamfrom.sqlparse_ext.reading.queries import parts_of_update
 from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Param, Shape, Statement
 from streamfrom.sqlparse_ext.text.lexer import Edit, splice
-from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens, unquote
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 
 
 STATE: Final = "state"
@@ -37,9 +37,7 @@ def acknowledged(statement: Statement) -> bytes:
     """
     shape = statement.shape
     value = statement.known(shape.assignments[STATE])
-    cursor = Cursor(statement_tokens(shape.template), shape.template)
-    cursor.at = cursor.find({"UPDATE"}) + 1
-    parts = update_parts(cursor)
+    cursor, parts = parts_of_update(shape)
     given = [] if parts is None else [a for a in parts.assignments if a.column == STATE]
     if value is OPAQUE or value != _ACKED or len(given) != 1:
         raise Unsupported(
