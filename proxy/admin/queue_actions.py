@@ -15,7 +15,7 @@ import structlog
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.upkeep.peek import PeekState, in_state
 from streamfrom.proxy.errors import NoSuchThread
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, quoted
 
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class QueueActions:
         state: leave alone what is no longer in it, where that can be said.
         """
         guard = b" AND " + in_state(state, 0) if state in _GUARDED else b""
-        name, ident = _name(table.name), _name(table.id_column)
+        name, ident = quoted(table.name), quoted(table.id_column)
         count = 0
         try:
             for shard, some in ids.items():
@@ -140,7 +140,3 @@ class QueueActions:
             return (await client.run(sql)).affected_rows
         finally:
             client.close()
-
-
-def _name(name: str) -> bytes:
-    return quote_identifier(name).encode("utf-8", "surrogateescape")

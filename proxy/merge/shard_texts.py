@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.statement_features import VOLATILE
 from streamfrom.sqlparse_ext.selects.inner_selects import without_rows
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, quoted
 from streamfrom.sqlparse_ext.text.lexer import Edit, fingerprint, locate, replace
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
@@ -178,7 +178,7 @@ class Texts:
             return self._star_of_join()
         alias = self.select.table.alias
         if alias is not None:
-            return quote_identifier(alias).encode("utf-8", "surrogateescape") + b".*"
+            return quoted(alias) + b".*"
         return self.at(self.select.table_span) + b".*"
 
     def _star_of_join(self) -> bytes:

@@ -18,7 +18,7 @@ from streamfrom.proxy.merge.comparison import INTEGER_TYPES, STRING_TYPES, loses
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, CHARSETS, FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, quoted
 
 
 _INTEGERS: Final[dict[int, str]] = {
@@ -78,7 +78,7 @@ def json_table(
         charset.encode(),
         text.encode(),
         typed.encode("utf-8", "surrogateescape"),
-        quote_identifier(name).encode("utf-8", "surrogateescape"),
+        quoted(name),
     )
 
 

@@ -22,7 +22,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.upkeep.peek import shown_columns
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, quoted
 
 
 if TYPE_CHECKING:
@@ -82,14 +82,14 @@ class Right(NamedTuple):
 
     def statements(self) -> list[bytes]:
         """Return the statements that a server answers without an error if the account has the right."""
-        table = _name(self.table)
+        table = quoted(self.table)
         found = []
         if self.selected:
             found.append(
-                b"SELECT %b FROM %b LIMIT 0" % (b", ".join(map(_name, self.selected)), table)
+                b"SELECT %b FROM %b LIMIT 0" % (b", ".join(map(quoted, self.selected)), table)
             )
         if self.updated:
-            values = b", ".join(b"%b = NULL" % _name(column) for column in self.updated)
+            values = b", ".join(b"%b = NULL" % quoted(column) for column in self.updated)
             found.append(b"UPDATE %b SET %b WHERE FALSE" % (table, values))
         if self.act is Act.REMOVE:
             found.append(b"DELETE FROM %b WHERE FALSE" % table)
@@ -161,7 +161,3 @@ def _distinct(columns: Iterable[str]) -> tuple[str, ...]:
     for column in columns:
         found.setdefault(column.lower(), column)
     return tuple(found.values())
-
-
-def _name(name: str) -> bytes:
-    return quote_identifier(name).encode("utf-8", "surrogateescape")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.queries import read_factor
 from streamfrom.sqlparse_ext.selects.inner_selects import Excerpt, excerpt
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.identifiers import quoted
 from streamfrom.sqlparse_ext.text.lexer import locate
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens, unquote
 
@@ -49,7 +49,7 @@ class TableRows:
 
     def ask_columns(self) -> bytes:
         """Return the query whose rows begin with the names of the table's columns, invisible ones too."""
-        return b"SHOW COLUMNS FROM " + _quoted(self.table)
+        return b"SHOW COLUMNS FROM " + quoted(self.table)
 
     def statement(
         self, statement: Statement, columns: Iterable[str] | None = None
@@ -61,13 +61,13 @@ class TableRows:
         items = b"*"
         if self.wanted is not None and columns is not None:
             found = [name for name in columns if name.lower() in self.wanted]
-            items = b", ".join(map(_quoted, found)) or b"1"
+            items = b", ".join(map(quoted, found)) or b"1"
         return self.source.statement(statement, b"SELECT %b " % items)
 
     def with_parts(self, statement: Statement, texts: Mapping[int, bytes]) -> bytes:
         """Return *statement* as it reads the rows that the first of *texts* gives."""
         start, end = locate(statement.sql, statement.mode, (self.source.start, self.source.end))
-        source = b"FROM (%b) AS %b" % (texts[0], _quoted(self.name))
+        source = b"FROM (%b) AS %b" % (texts[0], quoted(self.name))
         return statement.sql[:start] + source + statement.sql[end:]
 
 
@@ -100,7 +100,3 @@ def read_table_rows(template: bytes) -> TableRows | None:
         table.alias or table.name,
         None if has_star else frozenset(names),
     )
-
-
-def _quoted(name: str) -> bytes:
-    return quote_identifier(name).encode("utf-8", "surrogateescape")

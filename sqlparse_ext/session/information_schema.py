@@ -22,7 +22,7 @@ from streamfrom.sqlparse_ext.statements import (
     Statement,
     Uses,
 )
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, text_literal
+from streamfrom.sqlparse_ext.text.identifiers import quoted, text_literal
 from streamfrom.sqlparse_ext.text.lexer import Edit
 from streamfrom.sqlparse_ext.text.tokens import Token, statement_tokens, unquote
 
@@ -141,7 +141,7 @@ def with_names(
             is_view = schema == "sys" or (schema == "information_schema" and not on_mariadb)
             spelled = {} if is_view else _spelled(shape)
             text = _derived(schema, table.name, columns, names, left_out, spelled)
-            alias = b"" if table.has_alias else b" AS " + _quoted(table.name)
+            alias = b"" if table.has_alias else b" AS " + quoted(table.name)
             edits.append(Edit(table.start, table.end, text + alias))
             replaced.add(schema)
     edits += [
@@ -178,16 +178,16 @@ def _derived(
 ) -> bytes:
     shown = []
     for column in columns:
-        read = _quoted(column)
+        read = quoted(column)
         value = _named(read, names) if _is_schema(column) else read
-        name = _quoted(spelled.get(column.upper(), column))
+        name = quoted(spelled.get(column.upper(), column))
         shown.append(value if value == name else value + b" AS " + name)
-    first = next(_quoted(column) for column in columns if _is_schema(column))
+    first = next(quoted(column) for column in columns if _is_schema(column))
     return b"(SELECT /*vt+ %b */ %b FROM %b.%b WHERE COALESCE(%b, '') NOT IN (%b))" % (
         _IS_NAMED.encode(),
         b", ".join(shown),
-        _quoted(schema),
-        _quoted(table),
+        quoted(schema),
+        quoted(table),
         first,
         b", ".join(text_literal(name) for name in sorted(hidden)),
     )
@@ -255,7 +255,3 @@ def _is_of_another_column(
         name = unquote(tokens[at], template).upper()
         return tokens[at].is_name and name.endswith(_OTHERS) and not _is_schema(name)
     return False
-
-
-def _quoted(name: str) -> bytes:
-    return quote_identifier(name).encode("utf-8", "surrogateescape")

@@ -20,6 +20,11 @@ def quote_identifier(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def quoted(name: str) -> bytes:
+    """Return *name* in backticks, as it stands in a text."""
+    return quote_identifier(name).encode("utf-8", "surrogateescape")
+
+
 def text_literal(text: str) -> bytes:
     """Return the SQL text of a string that is a value, such as a name that information_schema is asked for."""
     return literal(text.encode("utf-8", "surrogateescape"))

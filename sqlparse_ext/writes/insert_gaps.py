@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.queries import read_assignments
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Uses
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, quoted
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate, relocate, replace, splice
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
@@ -118,7 +118,7 @@ def gaps(
         raise Unsupported(
             f"this form of {shape.verb} with a sequence or vt_auto_id; name the columns, and give the rows by VALUES"
         )
-    name = quote_identifier(column).encode("utf-8", "surrogateescape")
+    name = quoted(column)
     (edit,) = relocate(statement.sql, statement.mode, [Edit(end, end, b", " + name)])
     return Gaps(tuple((last - 1, last - 1, b", ") for _, last in rows.spans), edit)
 
@@ -129,7 +129,7 @@ def _gap_of_set(
     span = insert.set_at.get(column)
     if span is None:
         (end,) = locate(statement.sql, statement.mode, (insert.set_end,))
-        name = quote_identifier(column).encode("utf-8", "surrogateescape")
+        name = quoted(column)
         return Gaps(((end, end, b", " + name + b" = "),))
     start, end = locate(statement.sql, statement.mode, span)
     values = statement.values((insert.set[column],))

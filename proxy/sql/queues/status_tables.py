@@ -26,7 +26,7 @@ from streamfrom.proxy.status.status_rows import (
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.database_names import database_names, renamed
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, Uses
-from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
+from streamfrom.sqlparse_ext.text.identifiers import literal, quoted
 from streamfrom.sqlparse_ext.text.lexer import locate, splice
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
@@ -124,7 +124,7 @@ class StatusTables:
         sight = await context.rights.sight(context.status.shards.values() if names else ())
         rows = await context.status.rows(set(names.values()), context.others.viewer(sight))
         expressions = [
-            b"%b AS (SELECT * FROM %b)" % (_quoted(name), _rows_of(table, rows[table]))
+            b"%b AS (SELECT * FROM %b)" % (quoted(name), _rows_of(table, rows[table]))
             for name, table in names.items()
         ]
         return b"WITH " + b", ".join(expressions) + b" " if expressions else b""
@@ -178,10 +178,6 @@ def _show_tables(statement: Statement) -> bytes:
 def _rows_of(table: str, rows: Sequence[StatusRow]) -> bytes:
     columns = [(column.name, column.type) for column in TABLES[table]]
     return json_table(columns, (json.dumps(row).encode() for row in rows), table)
-
-
-def _quoted(name: str) -> bytes:
-    return quote_identifier(name).encode("utf-8", "surrogateescape")
 
 
 def _syntax(why: str) -> SqlError:
