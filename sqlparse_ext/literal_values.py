@@ -38,6 +38,13 @@ class HexString(Bits):
         return b"x'" + self.hex().encode() + b"'"
 
 
+def integer_of(value: object) -> int | None:
+    """Return the integer that a value is, or that a string of digits writes; None for any other."""
+    if isinstance(value, bytes) and not isinstance(value, Bits):
+        return int(value) if value.isdigit() and len(value) < _INT_DIGITS_MAX else None
+    return value if isinstance(value, int) else None
+
+
 _INT_MIN: Final = -(1 << 63)
 _UINT_MAX: Final = (1 << 64) - 1
 _INT_DIGITS_MAX: Final = 20  # of 2**64; a longer literal is a DECIMAL to the server

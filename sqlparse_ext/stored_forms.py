@@ -8,11 +8,10 @@ known from its text has none here: a lookup then asks all shards, and a row is r
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Decimal
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Final, cast
 from uuid import UUID
@@ -40,8 +39,8 @@ class ColumnType:
         return found[1] if found else self.text
 
 
-class StoredForm(ABC):
-    """The stored forms of the values of one column.
+class StoredForm:
+    """The stored forms of the values of one column; of this class itself none is known.
 
     fault: why no value of the column can be placed; "" if values can.
     hint: the spelling of which the stored form is known.
@@ -50,13 +49,13 @@ class StoredForm(ABC):
     fault = ""
     hint = "write the value as the server stores it"
 
-    @abstractmethod
     def stored(self, value: Value) -> Stored | None:
         """Return what the server stores for *value*, the nearest it can where its mode allows; None if unknown."""
+        return None
 
-    @abstractmethod
     def equal(self, value: Value) -> Stored | None:
         """Return the stored form of every row that the server finds equal to *value*; None if unknown."""
+        return self.stored(value)
 
 
 # Among printable ASCII these find two texts equal only if they differ in case, or in blanks at the end. Others have
@@ -247,9 +246,6 @@ class _EnumForm(StoredForm):
             text = found
         return text.encode() if text.isascii() else None
 
-    def equal(self, value: Value) -> bytes | None:
-        return self.stored(value)
-
 
 class _SpelledForm(StoredForm):
     """Values with several spellings, of which *read* knows some: it returns the stored form, or None."""
@@ -261,9 +257,6 @@ class _SpelledForm(StoredForm):
     def stored(self, value: Value) -> bytes | None:
         is_text = isinstance(value, bytes) and not isinstance(value, Bits)
         return self._read(cast("bytes", value)) if is_text else None
-
-    def equal(self, value: Value) -> bytes | None:
-        return self.stored(value)
 
 
 class _MomentForm(StoredForm):
@@ -288,9 +281,6 @@ class _MomentForm(StoredForm):
         # 2024-1-5 is read as well, and is written 2024-01-05.
         return value if f"{moment:{self._layout}}".rjust(len(whole), "0") == whole else None
 
-    def equal(self, value: Value) -> bytes | None:
-        return self.stored(value)
-
 
 class _UnplacedForm(StoredForm):
     """A type whose stored forms are not known: FLOAT and DOUBLE round, and TIMESTAMP depends on the session."""
@@ -298,12 +288,6 @@ class _UnplacedForm(StoredForm):
     def __init__(self, text: str) -> None:
         self.fault = f"values of type {text.upper()} cannot be placed; use an integer, DECIMAL, CHAR, VARCHAR, BINARY or VARBINARY"
         self.hint = self.fault
-
-    def stored(self, value: Value) -> None:
-        return None
-
-    def equal(self, value: Value) -> None:
-        return None
 
 
 class _UnknownForm(StoredForm):
@@ -345,27 +329,23 @@ def _whole(value: Value) -> int | None:
         # x'39' is 57 to MySQL and '9' to MariaDB.
         is_known = not isinstance(value, HexString) and len(value) <= _BIGINT_BYTES
         return int.from_bytes(value, "big") if is_known else None
-    text = (
-        value.text.encode() if isinstance(value, Number) else (value or b"").strip(b" \t\n\r")
-    )
+    text = _written(value)
     return int(text.partition(b".")[0]) if _DIGITS.fullmatch(text) else None
 
 
 def _exact(value: Value) -> Decimal | None:
-    if isinstance(value, Bits):
+    if isinstance(value, Bits | int):
         number = _whole(value)
         return None if number is None else Decimal(number)
-    if isinstance(value, int):
-        return Decimal(value)
-    text = (
-        value.text.encode() if isinstance(value, Number) else (value or b"").strip(b" \t\n\r")
-    )
-    if not _DECIMAL_TEXT.fullmatch(text):
-        return None  # 1e3 is a DOUBLE
-    try:
-        return Decimal(text.decode())
-    except InvalidOperation:
-        return None
+    text = _written(value)
+    # 1e3 is a DOUBLE.
+    return Decimal(text.decode()) if _DECIMAL_TEXT.fullmatch(text) else None
+
+
+def _written(value: bytes | Number | None) -> bytes:
+    if isinstance(value, Number):
+        return value.text.encode()
+    return (value or b"").strip(b" \t\n\r")
 
 
 def _uuid(value: bytes) -> bytes | None:

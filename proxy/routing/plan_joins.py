@@ -108,7 +108,7 @@ class JoinPlanner:
 
     def _with_target(
         self, equalities: JoinEqualities, column_place: int | None
-    ) -> tuple[Source, ...]:
+    ) -> list[Source]:
         """Return the sources, behind them the target of an INSERT as one more of them."""
         if column_place is None:
             return equalities.sources
@@ -122,10 +122,10 @@ class JoinPlanner:
         target = self._shape.tables[0]
         column = self._tables.column(target.name)
         equal = items[column_place]
-        found = (
-            {} if equal is None or self._may_be_null(equalities, equal) else {column: (equal,)}
-        )
-        return (*equalities.sources, Source(target, found, 0, is_main=False, is_certain=False))
+        source = Source(target, 0)
+        if equal is not None and not self._may_be_null(equalities, equal):
+            source.equalities[column] = [equal]
+        return [*equalities.sources, source]
 
     def _may_be_null(self, equalities: JoinEqualities, equal: Equality) -> bool:
         """Whether an item is NULL in some row; the server may make a value of another shard of it."""

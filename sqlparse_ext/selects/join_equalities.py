@@ -12,7 +12,6 @@ and a subquery's condition is one of the subquery's table, never of the outer on
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -88,51 +87,23 @@ class _EqualityReader:
     def __init__(self, tokens: list[Token], tree: exp.Query) -> None:
         self.tokens = tokens
         self.tree = tree
-        self.tables: list[TableRef] = []
-        self.equalities: list[dict[str, list[Equality]]] = []
-        self.places: list[int | None] = []  # the block of each table
+        self.found = JoinEqualities()
         self.block: int | None = None
-        self.blocks: list[QueryBlock] = []
-        self.operators: list[str] = []
-        self.main: set[int] = set()
         self.present: set[int] = set()  # in every row, unless an outer join has NULLs for it
-        self.factors: list[TableRef] = []
-        self.groupings: list[frozenset[Reference]] = []
-        self.apart: list[tuple[frozenset[int], frozenset[Reference]]] = []
-        self.limited: list[frozenset[int]] = []
         self.extended: set[int] = set()  # by NULLs, in some row
-        self.limits_inside = False
 
     def read(self) -> JoinEqualities | None:
-        tree = self.tree
+        tree, found = self.tree, self.found
         try:
             self.outermost(tree)
         except _DoubtError:
             return None
         # A table that was not seen may have rows on any shard. Then nothing at all is said.
-        if len(self.tables) != sum(1 for _ in tables_of(tree)):
+        if len(found.sources) != sum(1 for _ in tables_of(tree)):
             return None  # one stands where this module does not look
-        return JoinEqualities(
-            tuple(
-                Source(
-                    table,
-                    {column: tuple(found) for column, found in equalities.items()},
-                    block,
-                    number in self.main,
-                    number in self.present and number not in self.extended,
-                )
-                for number, (table, equalities, block) in enumerate(
-                    zip(self.tables, self.equalities, self.places, strict=True)
-                )
-            ),
-            tuple(self.blocks),
-            tuple(self.operators),
-            self.limits_inside,
-            tuple(self.groupings),
-            tuple(self.limited),
-            tuple(self.factors),
-            tuple(self.apart),
-        )
+        for number in self.present - self.extended:
+            found.sources[number].is_certain = True
+        return found
 
     # --- queries ----------------------------------------------------------------------------
 
@@ -144,14 +115,14 @@ class _EqualityReader:
         if isinstance(node, exp.SetOperation):
             self.check_limit(node)
             self.with_(node)
-            self.operators.append(
+            self.found.operators.append(
                 type(node).__name__.upper() + ("" if node.args.get("distinct") else " ALL")
             )
             self.outermost(node.this)
             self.outermost(node.expression)
             self.block = None
             return
-        self.block = len(self.blocks)
+        self.block = len(self.found.blocks)
         scope = self.query(node, None, is_main=True, is_present=True)
         assert scope is not None, "no UNION, so a SELECT"
         items: list[Equality | None] = []
@@ -163,7 +134,7 @@ class _EqualityReader:
         is_distinct, is_grouped = (
             node.args.get(key) is not None for key in ("distinct", "group")
         )
-        self.blocks.append(QueryBlock(tuple(items), is_distinct, is_grouped))
+        self.found.blocks.append(QueryBlock(tuple(items), is_distinct, is_grouped))
 
     def with_(self, node: exp.Expr) -> None:
         """Read the CTEs in front of a query."""
@@ -212,7 +183,7 @@ class _EqualityReader:
         if is_present:
             self.present |= scope.numbers
         if is_value and is_limited(node):
-            self.limited.append(frozenset(scope.numbers))
+            self.found.limited.append(frozenset(scope.numbers))
         for clause, value in node.args.items():
             # Only the WHERE of a SELECT holds for every row. HAVING is about groups.
             if clause == "where" and value is not None:
@@ -225,7 +196,7 @@ class _EqualityReader:
 
     def check_limit(self, node: exp.Expr) -> None:
         if node is not self.tree and is_limited(node):
-            self.limits_inside = True
+            self.found.limits_inside = True
 
     def inside(self, node: exp.Expr, scope: Scope) -> None:
         """Read the subqueries of a clause."""
@@ -238,7 +209,7 @@ class _EqualityReader:
             self.membership(node, scope)
             return
         if isinstance(node, exp.Limit) and node.this is not None:
-            self.limits_inside = True  # EXISTS ((SELECT …) LIMIT 1)
+            self.found.limits_inside = True  # EXISTS ((SELECT …) LIMIT 1)
         for child in node.iter_expressions():
             self.inside(child, scope)
 
@@ -281,7 +252,7 @@ class _EqualityReader:
         found = self.query(node, None, is_present=True)
         scope.add(node.alias_or_name.lower(), None)
         assert found is not None, "a SELECT"
-        self.groupings += self.together(inner, found)
+        self.found.groupings += self.together(inner, found)
         return True
 
     def together(self, select: exp.Select, scope: Scope) -> list[frozenset[Reference]]:
@@ -325,7 +296,7 @@ class _EqualityReader:
         together = self.together(inner, found)
         # Rows that agree in these columns become one. On one shard that is right only if they
         # all are on it.
-        self.apart += ((frozenset(found.numbers), columns) for columns in together)
+        self.found.apart += ((frozenset(found.numbers), columns) for columns in together)
         equalities = {}
         for item in inner.expressions:
             side = self.side(item.unalias(), found)
@@ -356,20 +327,20 @@ class _EqualityReader:
                 raise _DoubtError  # parentheses around joins
             self.beside(node, scope)
             if is_main:
-                self.factors.append(TableRef(None, node.alias_or_name, node.alias_or_name))
+                self.found.factors.append(
+                    TableRef(None, node.alias_or_name, node.alias_or_name)
+                )
             return None
         if not isinstance(node, exp.Table):
             raise _DoubtError
         if not is_table(node):
             scope.add(alias, None)
             return None
-        number = len(self.tables)
-        self.tables.append(TableRef(node.db or None, node.name, node.alias or None))
-        self.equalities.append(defaultdict(list))
-        self.places.append(self.block)
+        number = len(self.found.sources)
+        table = TableRef(node.db or None, node.name, node.alias or None)
+        self.found.sources.append(Source(table, self.block, is_main))
         if is_main:
-            self.main.add(number)
-            self.factors.append(self.tables[number])
+            self.found.factors.append(table)
         scope.add(alias, number)
         return number
 
@@ -467,4 +438,4 @@ class _EqualityReader:
         return (slot,) if isinstance(slot, Slot | ListSlot | Param) else None
 
     def equate(self, mine: Reference, other: Equality) -> None:
-        self.equalities[mine.source][mine.column].append(other)
+        self.found.sources[mine.source].equalities.setdefault(mine.column, []).append(other)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 
@@ -28,23 +28,23 @@ class Reference(NamedTuple):
 Equality = Reference | tuple["Operand", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Source:
     """One table, at one place of the query.
 
-    equalities: what each column (in lower case) equals: another column, or one of some literals.
     block: the number of the outermost SELECT around the table, at any depth; None in a CTE that
         several outermost SELECTs share.
     is_main: the table stands in the FROM of that SELECT itself.
     is_certain: every row of that SELECT has a row of the table, never NULLs instead of one. Such a
         table stands in its FROM, or in the derived table that is all of its FROM.
+    equalities: what each column (in lower case) equals: another column, or one of some literals.
     """
 
     table: TableRef
-    equalities: Mapping[str, tuple[Equality, ...]]
     block: int | None
-    is_main: bool
-    is_certain: bool
+    is_main: bool = False
+    is_certain: bool = False
+    equalities: dict[str, list[Equality]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class QueryBlock:
     is_grouped: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JoinEqualities:
-    """The tables of a query, and what their columns equal.
+    """The tables of a query, and what their columns equal: filled while it is read, never changed then.
 
     blocks: the outermost SELECTs.
     operators: the operators between the blocks, such as "UNION ALL", the one that is applied last first.
@@ -77,14 +77,14 @@ class JoinEqualities:
     apart: the sources and the GROUP BY or DISTINCT columns of each such joined derived table.
     """
 
-    sources: tuple[Source, ...]
-    blocks: tuple[QueryBlock, ...]
-    operators: tuple[str, ...]
-    limits_inside: bool
-    groupings: tuple[frozenset[Reference], ...] = ()
-    limited: tuple[frozenset[int], ...] = ()
-    factors: tuple[TableRef, ...] = ()
-    apart: tuple[tuple[frozenset[int], frozenset[Reference]], ...] = ()
+    sources: list[Source] = field(default_factory=list)
+    blocks: list[QueryBlock] = field(default_factory=list)
+    operators: list[str] = field(default_factory=list)
+    limits_inside: bool = False
+    groupings: list[frozenset[Reference]] = field(default_factory=list)
+    limited: list[frozenset[int]] = field(default_factory=list)
+    factors: list[TableRef] = field(default_factory=list)
+    apart: list[tuple[frozenset[int], frozenset[Reference]]] = field(default_factory=list)
 
 
 class Scope:

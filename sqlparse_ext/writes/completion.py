@@ -86,7 +86,6 @@ class TableFacts:
 
     name: str
     id_column: str
-    has_priority: bool
     default_priority: int
     default_time_next_ns: int | None
     columns: frozenset[str]

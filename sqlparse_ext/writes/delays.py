@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.errors import DelayRefused
+from streamfrom.sqlparse_ext.literal_values import integer_of
 from streamfrom.sqlparse_ext.reading.queries import assigned_columns, parts_of_update
 from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource, Kind, Opaque, Param, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
@@ -108,14 +109,11 @@ def _check_operand(
 
 
 def _check(value: Value | Opaque, facts: TableFacts, now_ns: int) -> None:
-    # A time_next is a BIGINT, which has 19 digits at most.
-    if isinstance(value, bytes) and value.isdigit() and len(value) < 20:
-        value = int(value)
-    if value is None or (isinstance(value, int) and value <= now_ns):
-        return
-    if isinstance(value, int):
-        raise DelayRefused(facts.name, f"time_next {value} is later than now, {now_ns}")
-    raise DelayRefused(facts.name, _EXPRESSION)
+    time_ns = 0 if value is None else integer_of(value)
+    if time_ns is None:
+        raise DelayRefused(facts.name, _EXPRESSION)
+    if time_ns > now_ns:
+        raise DelayRefused(facts.name, f"time_next {time_ns} is later than now, {now_ns}")
 
 
 @lru_cache(maxsize=1024)

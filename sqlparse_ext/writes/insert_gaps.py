@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.literal_values import integer_of
 from streamfrom.sqlparse_ext.reading.queries import read_assignments
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, quoted
@@ -111,7 +112,7 @@ def gaps(
         ]
         last = None
         if elements and not places and at < len(elements[-1]):
-            last = _integer(rows.value(*elements[-1][at]))
+            last = integer_of(rows.value(*elements[-1][at]))
         return Gaps(tuple(places), last=last)
     end = insert.columns_at
     if not insert.columns:
@@ -141,13 +142,7 @@ def _gap_of_set(
     )
     if is_gap:
         return Gaps(((start, end, b""),))
-    return Gaps((), last=None if values is None else _integer(values[0]))
-
-
-def _integer(value: Value | Opaque) -> int | None:
-    if isinstance(value, bytes) and value.isdigit():
-        return int(value)
-    return value if isinstance(value, int) else None
+    return Gaps((), last=None if values is None else integer_of(values[0]))
 
 
 def _is_gap(text: bytes, value: Value | Opaque, *, zero_is_value: bool) -> bool:

@@ -1,8 +1,7 @@
-"""What statements mean for a message table: which messages they touch, what completes them.
+"""What statements mean for a message table: which messages they touch.
 
-`complete` (from `completion`) comes before a statement is sent, `effect` says what the cache of
-the engine must hear at commit. Both are pure: they look at one statement and at the facts of one
-table.
+`complete` (of `completion`) comes before a statement is sent, `effect` says what the cache of
+the engine must hear at commit. Both look at one statement and at the facts of one table.
 """
 
 from __future__ import annotations
@@ -12,28 +11,15 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.sqlparse_ext.literal_values import Bits
+from streamfrom.sqlparse_ext.literal_values import integer_of
 from streamfrom.sqlparse_ext.records import record
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Opaque, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
-from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts, complete, is_ack
+from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts, is_ack
 
 
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape, Statement, Value
-
-__all__ = [
-    "ANY_TABLE",
-    "STANDS_ALONE",
-    "UNKNOWN",
-    "Effect",
-    "EffectKind",
-    "Key",
-    "TableFacts",
-    "complete",
-    "effect",
-    "together",
-]
 
 # Stands for the message tables of a shard where it is not known which of them a statement wrote.
 ANY_TABLE: Final = ""
@@ -45,8 +31,6 @@ _IDS_MAX: Final = 10_000
 _RELATIVE: Final = re.compile(
     rb"\btime_next`?\s*=(?:(?!\bWHERE\b)[^,])*?\btime_next\b", re.IGNORECASE
 )
-# More digits than any priority or time has.
-_DIGITS_MAX: Final = 20
 _NO_SINGLE_TABLE: Final = Uses.JOIN | Uses.CTE | NO_STRUCTURE
 
 
@@ -278,8 +262,4 @@ def _keys(
 
 def _number(value: Value | Opaque) -> int | None:
     """Return the integer that the server stores, NULL being 0; None when the text hides it."""
-    if value is None:
-        return 0
-    if isinstance(value, bytes) and not isinstance(value, Bits):
-        return int(value) if value.isdigit() and len(value) < _DIGITS_MAX else None
-    return value if isinstance(value, int) else None
+    return 0 if value is None else integer_of(value)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.literal_values import Bits, Number
 from streamfrom.sqlparse_ext.statements import Opaque, Shape, Slot, Statement, Value
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
@@ -21,6 +20,7 @@ from streamfrom.sqlparse_ext.writes.times import (
     MomentPlan,
     TimeColumns,
     names_function,
+    number_of,
 )
 
 
@@ -128,7 +128,7 @@ def check_value(value: Value | Opaque, column: str, *, is_given: bool) -> None:
     """
     if value is None or isinstance(value, Opaque):
         return
-    number = _number(value)
+    number = number_of(value)
     if number is None:
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
         raise Unsupported(
@@ -147,19 +147,6 @@ def check_value(value: Value | Opaque, column: str, *, is_given: bool) -> None:
         )
 
 
-def _number(value: int | bytes | Number) -> Decimal | int | None:
-    if isinstance(value, int):
-        return value
-    if isinstance(value, Bits):
-        return None
-    text = value.text if isinstance(value, Number) else value.decode("latin-1")
-    try:
-        number = Decimal(text.strip())
-    except InvalidOperation:
-        return None
-    return number if number.is_finite() else None
-
-
 def _ratio(
     up: tuple[Slot, ...], down: tuple[Slot, ...], statement: Statement
 ) -> Fraction | None:
@@ -168,7 +155,7 @@ def _ratio(
     for slots, is_up in ((up, True), (down, False)):
         for slot in slots:
             value = statement.value(slot)
-            number = None if value is None else _number(value)
+            number = number_of(value)
             # No more digits than a product of use has: Fraction would write out 1e999999.
             if number is None or abs(Decimal(number).adjusted()) > _EXPONENT_MAX:
                 return None

@@ -11,7 +11,7 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.sqlparse_ext.literal_values import Number
+from streamfrom.sqlparse_ext.literal_values import Bits, Number
 from streamfrom.sqlparse_ext.statements import ListSlot, Opaque, Param, Slot, Statement, Value
 
 
@@ -54,6 +54,7 @@ LITERAL_WORDS: Final = frozenset({"TIMESTAMP", "DATE", "TIME", "TS", "D", "T"})
 _LOWER: Final = frozenset(word.lower() for word in TIME_FUNCTIONS | TIME_WORDS)
 WORD: Final = re.compile(rb"[a-z_]+")
 _DEPTH_MAX: Final = 20
+_INTERVAL_DIGITS_MAX: Final = 20
 
 
 def names_function(template: bytes) -> str:
@@ -76,25 +77,28 @@ class Moment(NamedTuple):
             value = (
                 statement.argument(slot) if isinstance(slot, Param) else statement.value(slot)
             )
-            amount = _amount(value)
-            if amount is None or (amount % 1 and abs(unit_ns) != SECOND_NS):
+            amount = number_of(value)
+            # No interval of use is longer than this; it also keeps out 1e999999.
+            if amount is None or Decimal(amount).adjusted() >= _INTERVAL_DIGITS_MAX:
+                return None
+            if amount % 1 and abs(unit_ns) != SECOND_NS:
                 return None  # the server rounds 1.5 MINUTE in its own way
             now_ns += int(amount * unit_ns)
         return now_ns
 
 
-def _amount(value: Value | Opaque) -> Decimal | None:
-    if isinstance(value, Opaque):
+def number_of(value: Value | Opaque) -> Decimal | int | None:
+    """Return the number that a value is, or that a string writes; None for any other."""
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, Bits | Opaque):
         return None
-    if isinstance(value, int):
-        return Decimal(value)
-    text = value.text if isinstance(value, Number) else (value or b"").decode("latin-1")
+    text = value.text if isinstance(value, Number) else value.decode("latin-1")
     try:
-        amount = Decimal(text)
+        number = Decimal(text.strip())
     except InvalidOperation:
         return None
-    # No interval of use is longer than this; it also keeps out NaN and 1e999999.
-    return amount if amount.is_finite() and amount.adjusted() < 20 else None
+    return number if number.is_finite() else None
 
 
 def read_moment(cursor: Cursor, end: int) -> Moment | None:

@@ -26,7 +26,7 @@ from streamfrom.engine.messaging.table.table_settings import (
 )
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, stored_form
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
-from streamfrom.sqlparse_ext.writes.message_effects import TableFacts
+from streamfrom.sqlparse_ext.writes.completion import TableFacts
 from streamfrom.sqlparse_ext.writes.state_ack import STATE
 
 
@@ -180,7 +180,6 @@ class MessageTable:
         facts = TableFacts(
             name=self.name,
             id_column=self.id_column.lower(),
-            has_priority=self.has_priority,
             default_priority=self.default_priority,
             default_time_next_ns=self.default_time_next_ns,
             columns=frozenset(column.lower() for column in self.columns),

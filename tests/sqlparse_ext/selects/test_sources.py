@@ -1,21 +1,6 @@
 from sqlglot import exp
 
-from streamfrom.sqlparse_ext.selects.sources import (
-    JoinEqualities,
-    QueryBlock,
-    Reference,
-    Scope,
-    Source,
-)
-from streamfrom.sqlparse_ext.statements import Slot, TableRef
-
-
-def test_a_query_without_a_derived_table_has_no_groupings():
-    source = Source(
-        TableRef(None, "t"), {"id": ((Slot(0),),)}, 0, is_main=True, is_certain=True
-    )
-    block = QueryBlock((Reference(0, "id"),), is_distinct=False, is_grouped=False)
-    assert JoinEqualities((source,), (block,), (), limits_inside=False).groupings == ()
+from streamfrom.sqlparse_ext.selects.sources import Reference, Scope
 
 
 def column(name, table=""):

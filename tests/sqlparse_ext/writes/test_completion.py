@@ -20,7 +20,6 @@ NOW = b"1700000000000000000"
 CURRENT = TableFacts(
     name="m",
     id_column="id",
-    has_priority=True,
     default_priority=50,
     default_time_next_ns=0,
     columns=frozenset({"id", "priority", "epoch", "time_next", "time_acked", "body"}),
@@ -33,7 +32,6 @@ BY_PRIMARY = replace(CURRENT, by_primary=True)
 FIRST = TableFacts(
     name="m",
     id_column="id",
-    has_priority=False,
     default_priority=0,
     default_time_next_ns=None,
     columns=frozenset(

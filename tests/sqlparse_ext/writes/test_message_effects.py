@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from streamfrom.sqlparse_ext.writes.completion import complete
 from streamfrom.sqlparse_ext.writes.message_effects import (
     Effect,
     EffectKind,
     Key,
-    complete,
     effect,
     together,
 )

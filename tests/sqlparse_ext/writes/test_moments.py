@@ -17,7 +17,7 @@ from tests.loop_calls import calls_counted
 NOW_NS = 1_700_000_000_000_000_000
 NOW = b"1700000000000000000"
 COLUMNS = ("id", "priority", "epoch", "time_next", "time_acked", "body")
-FACTS = TableFacts("m", "id", True, 50, 0, frozenset(COLUMNS), False, False, False, COLUMNS)
+FACTS = TableFacts("m", "id", 50, 0, frozenset(COLUMNS), False, False, False, COLUMNS)
 CACHE = StatementCache()
 
 

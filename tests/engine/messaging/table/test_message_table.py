@@ -147,11 +147,7 @@ def test_the_facts_say_what_statements_are_read_with():
     auto = replace(raw.columns[0], name="Id", extra="auto_increment")
     facts = loaded(replace(raw, columns=(auto, *raw.columns[1:]))).facts
     assert (facts.name, facts.id_column, facts.id_auto_increment) == ("t", "id", True)
-    assert (facts.has_priority, facts.default_priority, facts.default_time_next_ns) == (
-        True,
-        50,
-        0,
-    )
+    assert (facts.default_priority, facts.default_time_next_ns) == (50, 0)
     assert "message" in facts.columns
 
 
