@@ -115,7 +115,7 @@ def test_a_table_belongs_to_the_select_of_a_union_that_it_stands_in():
     assert [block.items for block in found.blocks] == [(Reference(0, "id"),), ((Slot(0),),), ()]
     assert [block.is_distinct for block in found.blocks] == [False, True, False]
     assert not any(block.is_grouped for block in found.blocks)
-    assert found.operators == ("EXCEPT", "UNION ALL")
+    assert found.operators == ["EXCEPT", "UNION ALL"]
 
 
 def test_a_cte_of_several_selects_is_of_none_of_them():
