@@ -55,8 +55,9 @@ class TablePlace(NamedTuple):
     has_alias: bool
 
 
-class Names(NamedTuple):
-    """The databases that a statement names.
+@dataclass(slots=True)
+class Names:
+    """The databases that a statement names: filled while it is read, never changed then.
 
     places: in the order of the text.
     read: the tables in the FROM clauses of queries.
@@ -64,10 +65,10 @@ class Names(NamedTuple):
     has_unqualified_tables: a table is named without its database; common table expressions are no tables.
     """
 
-    places: tuple[DatabaseName, ...]
-    read: tuple[TablePlace, ...]
-    columns: tuple[DatabaseName, ...]
-    has_unqualified_tables: bool
+    places: list[DatabaseName] = field(default_factory=list)
+    read: list[TablePlace] = field(default_factory=list)
+    columns: list[DatabaseName] = field(default_factory=list)
+    has_unqualified_tables: bool = False
 
 
 # Behind these a table stands, wherever they are.
@@ -78,18 +79,8 @@ _BEFORE_NO_VERB: Final = frozenset(
     {"KEY", "FOR", "ON", "BEFORE", "AFTER", "OR", "CHARACTER", "UPDATE", "DELETE"}
 )
 _ENDS_TABLES: Final = frozenset(
-    {
-        "WHERE",
-        "GROUP",
-        "HAVING",
-        "ORDER",
-        "LIMIT",
-        "UNION",
-        "EXCEPT",
-        "INTERSECT",
-        "SET",
-        "SELECT",
-    }
+    {"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT"}
+    | {"SET", "SELECT"}
     | {"VALUES", "VALUE", "WINDOW", "RETURNING", ";", "DO", "THEN", "BEGIN"}
 )
 # With these the code of a statement begins, in which `a.b` is a column.
@@ -102,46 +93,15 @@ _CODE: Final = frozenset(
 _GRANTS: Final = frozenset({"GRANT", "REVOKE"})
 # May stand between one of _BEFORE_TABLE or _WRITES and the table.
 _TABLE_OPTIONS: Final = frozenset(
-    {
-        "LOW_PRIORITY",
-        "DELAYED",
-        "HIGH_PRIORITY",
-        "IGNORE",
-        "QUICK",
-        "IF",
-        "NOT",
-        "EXISTS",
-        "LATERAL",
-    }
-    | {"ONLY", "FROM", "INTO", "TABLE"}
+    {"LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "IGNORE", "QUICK", "IF", "NOT", "EXISTS"}
+    | {"LATERAL", "ONLY", "FROM", "INTO", "TABLE"}
 )
 # What may follow a table and is no alias of it.
 _NO_ALIAS: Final = frozenset(
-    {
-        "ON",
-        "USING",
-        "JOIN",
-        "LEFT",
-        "RIGHT",
-        "INNER",
-        "OUTER",
-        "CROSS",
-        "NATURAL",
-        "STRAIGHT_JOIN",
-    }
-    | {
-        "FULL",
-        "USE",
-        "FORCE",
-        "IGNORE",
-        "FOR",
-        "LOCK",
-        "PARTITION",
-        "TABLESAMPLE",
-        "INTO",
-        "OFFSET",
-    }
-    | {"FETCH", "END", "ELSE", "AND", "OR", "READ", "WRITE", "PROCEDURE", "LOOP", *_ENDS_TABLES}
+    {"ON", "USING", "JOIN", "LEFT", "RIGHT", "INNER", "OUTER", "CROSS", "NATURAL", "FULL"}
+    | {"STRAIGHT_JOIN", "USE", "FORCE", "IGNORE", "FOR", "LOCK", "PARTITION", "TABLESAMPLE"}
+    | {"INTO", "OFFSET", "FETCH", "END", "ELSE", "AND", "OR", "READ", "WRITE", "PROCEDURE"}
+    | {"LOOP", *_ENDS_TABLES}
 )
 _SEQUENCE_FUNCTIONS: Final = frozenset({"NEXTVAL", "LASTVAL", "SETVAL"})
 _DATABASE: Final = frozenset({"DATABASE", "SCHEMA"})
@@ -182,14 +142,6 @@ class _Nesting:
     is_read: bool = False
 
 
-@dataclass(slots=True)
-class _Found:
-    places: list[DatabaseName] = field(default_factory=list)
-    read: list[TablePlace] = field(default_factory=list)
-    columns: list[DatabaseName] = field(default_factory=list)
-    unqualified: set[str] = field(default_factory=set)
-
-
 class _Finder:
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -200,20 +152,16 @@ class _Finder:
             name.lower() for table in shape.tables if (name := table.alias or table.name)
         }
         self.common: set[str] = set()
+        self.unqualified: set[str] = set()
         self.frames = [_Nesting(_EXPRESSION)]
-        self.found = _Found()
+        self.found = Names()
 
     def names(self) -> Names:
         place = 0
         while place < len(self.tokens):
             place = self._step(place)
-        found = self.found
-        return Names(
-            tuple(found.places),
-            tuple(found.read),
-            tuple(found.columns),
-            bool(found.unqualified - self.common - {"dual"}),
-        )
+        self.found.has_unqualified_tables = bool(self.unqualified - self.common - {"dual"})
+        return self.found
 
     def _token(self, place: int) -> Token:
         return self.tokens[place] if 0 <= place < len(self.tokens) else END
@@ -242,7 +190,7 @@ class _Finder:
         elif not self._is_keyword(place) and frame.state == _TABLE and token.is_name:
             frame.state = self._behind_table(place)
             if not (frame.is_read and self._key(place + 1) == "("):  # JSON_TABLE(…)
-                self.found.unqualified.add(self._name(place).lower())
+                self.unqualified.add(self._name(place).lower())
                 self._reads(place, place, None)
         return place + 1
 

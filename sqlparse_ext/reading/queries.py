@@ -34,19 +34,8 @@ _FACTOR_ENDS: Final = (
     WHERE_ENDS
     | _DML_ENDS
     | _INDEX_HINTS
-    | {
-        "SET",
-        "JOIN",
-        "INNER",
-        "CROSS",
-        "LEFT",
-        "RIGHT",
-        "NATURAL",
-        "STRAIGHT_JOIN",
-        "ON",
-        "USING",
-    }
-    | {"PARTITION", "TABLESAMPLE", "SELECT", "VALUES", "VALUE"}
+    | {"SET", "JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "NATURAL", "STRAIGHT_JOIN", "ON"}
+    | {"USING", "PARTITION", "TABLESAMPLE", "SELECT", "VALUES", "VALUE"}
 )
 
 

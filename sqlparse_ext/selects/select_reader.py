@@ -43,16 +43,11 @@ if TYPE_CHECKING:
 
 
 _DISTINCT: Final = frozenset({"DISTINCT", "DISTINCTROW"})
-_OPTIONS: Final = _DISTINCT | {
-    "ALL",
-    "HIGH_PRIORITY",
-    "STRAIGHT_JOIN",
-    "SQL_SMALL_RESULT",
-    "SQL_BIG_RESULT",
-    "SQL_BUFFER_RESULT",
-    "SQL_CACHE",
-    "SQL_NO_CACHE",
-}
+_OPTIONS: Final = (
+    _DISTINCT
+    | {"ALL", "HIGH_PRIORITY", "STRAIGHT_JOIN", "SQL_SMALL_RESULT", "SQL_BIG_RESULT"}
+    | {"SQL_BUFFER_RESULT", "SQL_CACHE", "SQL_NO_CACHE"}
+)
 _CLAUSES: Final = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "FOR", "LOCK"})
 # Their meaning for a part of the rows is not that for all of them, or they are read elsewhere.
 FOREIGN: Final = frozenset(

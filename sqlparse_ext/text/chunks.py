@@ -47,7 +47,7 @@ _LITERAL, _NOISE, _BAD = 1, 2, 3
 Piece = tuple[bytes, bytes, bytes, bytes]
 
 _BLANKS = re.compile(rb"[ \t\n\r\f\v]++")
-_DASHES = re.compile(rb"--(?=[\x00-\x20]|\Z)")
+_DASHES = re.compile(rb"--(?=[\x00-\x20\x7f]|\Z)")
 _HEX = re.compile(rb"[0-9a-fA-F]++")
 _HEX_START = re.compile(rb"-?0x(?=[0-9a-fA-F])")
 _WORD = re.compile(rb"[\w$\x80-\xff]")
@@ -57,7 +57,7 @@ _QUOTED_START = re.compile(
 # Comments that end, and blanks.
 _NOISE_RUN = re.compile(
     rb"(?:[ \t\n\r\f\v]++|/\*(?!(?:vt)?\+)[^*]*+(?:\*(?!/)[^*]*+)*\*/"
-    rb"|(?:#|--(?=[\x00-\x20]))[^\n]*+\n)+"
+    rb"|(?:#|--(?=[\x00-\x20\x7f]))[^\n]*+\n)+"
 )
 # What is inside of a string, by its quote, and by whether a backslash escapes; in x'…' and b'…'.
 _BODIES: Final = {

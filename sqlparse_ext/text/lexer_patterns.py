@@ -35,9 +35,10 @@ _BLANKS = _BLANK + rb"*+"
 _WORD = rb"[\w$\x80-\xff]"
 _OPERATORS = rb"[,=()<>*+;:!%&|^~?\[\]{}\\]{0,8}+"
 _HINT = rb"/\*(?:vt)?\+[^*" + _MARKS + rb"]*+(?:\*(?!/)[^*" + _MARKS + rb"]*+)*\*/"
+_BEHIND_DASHES = rb"[\x00-\x20\x7f]|\Z"  # with this two dashes begin a comment
 _COMMENT = (
     rb"/\*(?!(?:vt)?\+)[^*]*+(?:\*(?!/)[^*]*+)*(?:\*/|\Z)"
-    rb"|#[^\n]*+|--(?=[\x00-\x20]|\Z)[^\n]*+"
+    rb"|#[^\n]*+|--(?=" + _BEHIND_DASHES + rb")[^\n]*+"
 )
 _NO_WORD = rb"(?!" + _WORD + rb")"
 _EXPONENT = rb"[eE][-+]?+[0-9]++"
@@ -111,7 +112,7 @@ class Lexis:
         code = (
             rb"(?:" + letter + rest
             + rb"| (?:" + letter + rest + rb"|[xXbBnN](?!')" + rest + rb"|" + name
-            + rb"|(?![ \t\n\r\f\v]|/\*(?!(?:vt)?\+)|#|--(?:[\x00-\x20]|\Z)))"
+            + rb"|(?![ \t\n\r\f\v]|/\*(?!(?:vt)?\+)|#|--(?:" + _BEHIND_DASHES + rb")))"
             rb"|[,=()<>*+;:!%&|^~?\[\]{}\\]" + _OPERATORS
             # Behind a name a number is a name, too.
             + rb"|\.(?:" + name + rb"|(?<=" + (rb'[`"]' if ansi_quotes else b"`") + rb"\.)" + _WORD + rest
@@ -120,7 +121,7 @@ class Lexis:
             + rb"|" + name + (rb"|" + name.replace(b"`", b'"') if ansi_quotes else b"")
             + rb"|_(?!" + introducer + rb")" + rest
             + rb"|" + variable
-            + rb"|-(?!-(?:[\x00-\x20]|\Z))(?!(?:(?<=[=(,<>]-)|(?<=[=(,<>] -))[0-9.])"
+            + rb"|-(?!-(?:" + _BEHIND_DASHES + rb"))(?!(?:(?<=[=(,<>]-)|(?<=[=(,<>] -))[0-9.])"
             rb"|/(?!\*)|" + _HINT
             + rb"|(?!" + _NUMBER + rb")[0-9]" + rest + rb")"
         )  # fmt: skip
@@ -176,12 +177,41 @@ class Lexis:
     @cached_property
     def skeleton(self) -> re.Pattern[bytes]:
         """The way to the next parenthesis or comma outside of literals, names and comments (group 1); see `chunks.marks`."""
-        return _marks(rb"(),", self.ansi_quotes, self.backslash_escapes)
+        return self._marks(rb"[(),]", rb"(),")
 
     @cached_property
     def parameter(self) -> re.Pattern[bytes]:
         """The way to the next `?` outside of literals, names and comments (group 1); see `chunks.marks`."""
-        return _marks(rb"?", self.ansi_quotes, self.backslash_escapes)
+        return self._marks(rb"\?", rb"?")
+
+    @cached_property
+    def version_comment(self) -> re.Pattern[bytes]:
+        """The way to the next beginning of a version comment, or end of one (group 1); see `version_comments`."""
+        return self._marks(rb"/\*M?!|\*/", rb"*")
+
+    def _marks(self, mark: bytes, first: bytes) -> re.Pattern[bytes]:
+        """Find the next *mark*, which begins with a byte of *first*; stop before a literal, name or comment that is open or long.
+
+        One literal of 15 MB took 35 ms in one call, 75 ms with an escape in every other byte, while no other
+        thread ran. With these bounds a call looks at 256 KB of a literal at most: 1 ms.
+        """
+        few = rb"{0,4096}+(?:%s%s{0,4096}+){0,64}"
+        escaped = rb"\\.|" if self.backslash_escapes else b""
+        inside = rb"[^'\\]" if self.backslash_escapes else rb"[^']"
+        # The end is no first half of a doubled quote.
+        single = rb"'" + inside + few % (rb"(?:%s'')" % escaped, inside) + rb"'(?!')"
+        name = rb"`[^`" + _MARKS + rb"]" + few % (rb"``", rb"[^`" + _MARKS + rb"]") + rb"`(?!`)"
+        double = name.replace(b"`", b'"') if self.ansi_quotes else single.replace(b"'", b'"')
+        comment = rb"/\*(?!M?!)[^*]" + few % (rb"\*(?!/)", rb"[^*]") + rb"\*/"
+        line = rb"(?:#|--(?=" + _BEHIND_DASHES + rb"))[^\n]{0,4096}+(?=\n|\Z)"
+        code = (
+            rb"[^%b'\"`/#-]{1,4096}+|(?!%b)[%b]|/(?!\*)|-(?!-(?:" + _BEHIND_DASHES + rb"))"
+        ) % (first, mark, first)
+        return re.compile(
+            rb"(?:%b){0,256}(%b)?"
+            % (b"|".join((single, double, name, comment, line, code)), mark),
+            re.DOTALL,
+        )
 
     @cache  # noqa: B019 - a Lexis lives as long as the program
     def row_with(self, index: int) -> re.Pattern[bytes]:
@@ -207,33 +237,6 @@ def _insert_head(name: bytes) -> bytes:
         + rb"(?:\(" + _BLANKS + name + rb"(?:" + _BLANKS + rb"," + _BLANKS + name + rb")*"
         + _BLANKS + rb"\)" + gap + rb"|)(?i:VALUES?)" + gap + rb")"
     )  # fmt: skip
-
-
-def _marks(
-    marks: bytes,
-    ansi_quotes: bool,  # noqa: FBT001 - named as in Lexis
-    backslash_escapes: bool,  # noqa: FBT001
-) -> re.Pattern[bytes]:
-    """Find the next of *marks*; stop before a literal, name or comment that is open or long.
-
-    One literal of 15 MB took 35 ms in one call, 75 ms with an escape in every other byte, while no other
-    thread ran. With these bounds a call looks at 256 KB of a literal at most: 1 ms.
-    """
-    few = rb"{0,4096}+(?:%s%s{0,4096}+){0,64}"
-    escaped = rb"\\.|" if backslash_escapes else b""
-    inside = rb"[^'\\]" if backslash_escapes else rb"[^']"
-    # The end is no first half of a doubled quote.
-    single = rb"'" + inside + few % (rb"(?:%s'')" % escaped, inside) + rb"'(?!')"
-    name = rb"`[^`" + _MARKS + rb"]" + few % (rb"``", rb"[^`" + _MARKS + rb"]") + rb"`(?!`)"
-    double = (name if ansi_quotes else single).replace(b"`" if ansi_quotes else b"'", b'"')
-    comment = rb"/\*[^*]" + few % (rb"\*(?!/)", rb"[^*]") + rb"\*/"
-    line = rb"(?:#|--(?=[\x00-\x20]|\Z))[^\n]{0,4096}+(?=\n|\Z)"
-    code = rb"[^%s'\"`/#-]{1,4096}+|/(?!\*)|-(?!-(?:[\x00-\x20]|\Z))" % re.escape(marks)
-    return re.compile(
-        rb"(?:%s){0,256}([%s])?"
-        % (b"|".join((single, double, name, comment, line, code)), re.escape(marks)),
-        re.DOTALL,
-    )
 
 
 def _row(element: bytes) -> bytes:

@@ -109,7 +109,7 @@ def reader(
     dollars = _OPENING if mode & SqlMode.DOLLAR_QUOTES else b"(?!)"
     opening = re.compile(
         rb"(?P<quote>['\"`])|(?P<dollars>%s)"
-        rb"|/\*(?!M?!|(?:vt)?\+).*?(?:\*/|\Z)|#[^\n]*+|--(?=[\x00-\x20]|\Z)[^\n]*+|%s"
+        rb"|/\*(?!M?!|(?:vt)?\+).*?(?:\*/|\Z)|#[^\n]*+|--(?=[\x00-\x20\x7f]|\Z)[^\n]*+|%s"
         % (dollars, character),
         re.DOTALL,
     )

@@ -20,13 +20,18 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.errors import TooManyTokens
-from streamfrom.sqlparse_ext.sql_mode import SqlMode
-from streamfrom.sqlparse_ext.text.chunks import pause
+from streamfrom.sqlparse_ext.text.chunks import literal_end, pause
 from streamfrom.sqlparse_ext.text.lexer import Edit, replace
+from streamfrom.sqlparse_ext.text.lexer_patterns import lexis
 from streamfrom.sqlparse_ext.text.multibyte_text import readable
+
+
+if TYPE_CHECKING:
+    from streamfrom.sqlparse_ext.sql_mode import SqlMode
+    from streamfrom.sqlparse_ext.text.lexer_patterns import Lexis
 
 
 class ServerVersion(NamedTuple):
@@ -63,39 +68,7 @@ _BLANKS: Final = (b" ", b"\t", b"\n", b"\r", b"\f", b"\v")
 _SKIPPED: Final = re.compile(
     rb"(?:[^*/]{1,4096}+|/(?!\*)|\*(?!/)){0,64}(?:(\*/)|(/\*)|)", re.DOTALL
 )
-# A part of a literal with escapes, by what opened it.
-_INSIDE: Final = {
-    quote: re.compile(rb"(?:[^%s\\]{1,256}+|\\.){0,1024}" % quote, re.DOTALL)
-    for quote in (b"'", b'"')
-}
-
-
-def _marks(*, ansi_quotes: bool, backslash_escapes: bool) -> re.Pattern[bytes]:
-    """Find the next thing that matters outside of literals, names and comments to a line's end.
-
-    Groups: what opens a version comment, its M, its version; what opens an ordinary comment; an
-    end; what opens a literal, a name or a comment to a line's end, if that is long. None of them
-    where there is nothing yet: one call looks at 256 KB of a large text at most, in a millisecond.
-    A literal of 15 MB with escapes took 104 ms in one call, while no other thread ran.
-    """
-    single = rb"(?:[^'\\]|\\.)" if backslash_escapes else rb"[^']"
-    double = rb'(?:[^"\\]|\\.)' if backslash_escapes and not ansi_quotes else rb'[^"]'
-    return re.compile(
-        rb"(?:[^'\"`#/*-]{1,1024}+|'" + single + rb"{0,1024}'|\"" + double + rb"{0,1024}\""
-        rb"|`[^`]{0,1024}+`|-(?!-[\x00-\x20\x7f]|-\Z)|/(?!\*)|\*(?!/)){0,256}"
-        rb"(?:(/\*(M?)!([0-9]{5}[0-9]?)?)|(/\*)|(\*/)|(['\"`#]|--(?=[\x00-\x20\x7f]|\Z))|)",
-        re.DOTALL,
-    )  # fmt: skip
-
-
-_MARKS: Final = tuple(
-    _marks(
-        ansi_quotes=bool(bits & SqlMode.ANSI_QUOTES),
-        backslash_escapes=not bits & SqlMode.NO_BACKSLASH_ESCAPES,
-    )
-    for bits in range(4)
-)
-_OPEN, _M, _DIGITS, _COMMENT, _CLOSE, _LONG = range(1, 7)
+_DIGITS: Final = re.compile(rb"[0-9]{5}[0-9]?")
 
 
 @lru_cache
@@ -114,51 +87,51 @@ def resolved(sql: bytes, mode: SqlMode, server: ServerVersion) -> bytes:
 
 def resolution(sql: bytes, mode: SqlMode, server: ServerVersion) -> list[Edit]:
     """Return what is to be put in place of the version comments of *sql*; nothing without one."""
-    marks = _MARKS[int(mode) & 3]
+    lex = lexis(mode)
     sql = readable(sql, mode)
     edits: list[Edit] = []
     is_open = False
     at = 0
-    while (found := marks.match(sql, at)) and found.end() > at:
+    while at < len(sql):
         pause()
-        at = found.end()
-        if found.lastindex is None:
-            continue
-        is_mariadbs, digits = bool(found[_M]), found[_DIGITS]
-        if found[_COMMENT]:
-            at = _ordinary_end(sql, found.start(_COMMENT))
-            continue
-        if found[_LONG]:
-            at = _long_end(sql, found.start(_LONG), mode)
-            continue
-        if (
-            digits
-            and len(digits) > _SHORT
-            and not server.is_mariadb
-            and sql[at : at + 1] not in _BLANKS
-        ):
-            at -= 1
-            digits = digits[:_SHORT]
-        if found[_CLOSE]:
-            if is_open:
-                edits.append(_gap(sql, found.start(_CLOSE), at))
-                is_open = False
+        found = lex.version_comment.match(sql, at)
+        assert found is not None, "it matches nothing at all, too"
+        start, at = found.start(1), found.end()
+        if found[1] is None:
+            if at == found.start():
+                at = _long_end(sql, at, lex)
+        elif found[1] != b"*/":
+            is_mariadbs = found[1] == b"/*M!"
+            version, at = _version(sql, at, server)
+            if is_mariadbs and not server.is_mariadb:
+                at = _ordinary_end(sql, start)
+            elif version is None or server.executes(version, is_mariadbs=is_mariadbs):
+                edits.append(_gap(sql, start, at))
+                is_open = True
             else:
-                at -= 1  # an asterisk, and a slash that may begin a comment
-        elif is_mariadbs and not server.is_mariadb:
-            at = _ordinary_end(sql, found.start(_OPEN))
-        elif digits is None or server.executes(int(digits), is_mariadbs=is_mariadbs):
-            edits.append(_gap(sql, found.start(_OPEN), at))
-            is_open = True
+                at, has_end = _skipped_end(sql, at)
+                edits.append(_gap(sql, start, at) if has_end else Edit(start, at, b"/*"))
+        elif is_open:
+            edits.append(_gap(sql, start, at))
+            is_open = False
         else:
-            start = found.start(_OPEN)
-            at, has_end = _skipped_end(sql, at)
-            edits.append(_gap(sql, start, at) if has_end else Edit(start, at, b"/*"))
+            at -= 1  # an asterisk, and a slash that may begin a comment
         if len(edits) > _COMMENTS_MAX:
             raise TooManyTokens(_COMMENTS_MAX)
     if is_open:
         edits.append(Edit(len(sql), len(sql), b"\n/*"))
     return edits
+
+
+def _version(sql: bytes, at: int, server: ServerVersion) -> tuple[int | None, int]:
+    """Return the version that a comment names at *at*, and where it ends."""
+    found = _DIGITS.match(sql, at)
+    if found is None:
+        return None, at
+    digits, end = found[0], found.end()
+    if len(digits) > _SHORT and not server.is_mariadb and sql[end : end + 1] not in _BLANKS:
+        digits, end = digits[:_SHORT], end - 1
+    return int(digits), end
 
 
 def _skipped_end(sql: bytes, at: int) -> tuple[int, bool]:
@@ -177,19 +150,14 @@ def _ordinary_end(sql: bytes, start: int) -> int:
     return _behind(sql, b"*/", start + 2)
 
 
-def _long_end(sql: bytes, start: int, mode: SqlMode) -> int:
-    """Return where a literal, a name or a comment to a line's end is over that begins at *start*."""
-    quote = sql[start : start + 1]
-    if quote in b"#-":
+def _long_end(sql: bytes, start: int, lex: Lexis) -> int:
+    """Return where a literal or a comment is over that begins at *start*; one without an end takes all that is left."""
+    if sql.startswith(b"/*", start):
+        return _ordinary_end(sql, start)
+    if sql.startswith((b"#", b"-"), start):
         return _behind(sql, b"\n", start)
-    is_name = quote == b"`" or (quote == b'"' and mode & SqlMode.ANSI_QUOTES)
-    if is_name or mode & SqlMode.NO_BACKSLASH_ESCAPES:
-        return _behind(sql, quote, start + 1)
-    at = start + 1
-    while (found := _INSIDE[quote].match(sql, at)) and found.end() > at:
-        pause()
-        at = found.end()
-    return at + 1 if sql[at : at + 1] == quote else len(sql)
+    end = literal_end(sql, start, len(sql), lex)
+    return len(sql) if end is None else end
 
 
 def _behind(sql: bytes, end: bytes, start: int) -> int:
