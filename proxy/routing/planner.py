@@ -225,9 +225,8 @@ class Planner:
             case Merge(counted=None):
                 return replace(route, counted=counted, otherwise=None)
             case Merge(shards) | Combine(shards):
-                parts = InnerSelects(
-                    (counted.inner,), (), frozenset(), inner.shape, counted.end
-                )
+                inside = counted.inner
+                parts = InnerSelects((inside,), (), frozenset(), inner.shape, inside.end)
                 return Combine(shards, parts, ((0, inner, route),))
             case _:
                 return route

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _STARTS: Final = frozenset({"SELECT", "("})
 _ENDS: Final = frozenset({"ORDER", "LIMIT"})
-_NOT_IN_UNION: Final = frozenset({"INTO", "PROCEDURE", "FETCH", "FOR", "LOCK", ":="})
+_NOT_IN_UNION: Final = frozenset({"INTO", "PROCEDURE", "FETCH", "FOR", "LOCK", ":=", ";"})
 # No blank at the end: a template has one blank only where a text has several.
 _CLOSING: Final = b") AS `streamfrom`"
 
@@ -37,22 +37,15 @@ class Counted:
     """`SELECT COUNT(*) FROM (inner) alias` and nothing else.
 
     inner: the derived table whose rows are counted, without its parentheses.
-    end: the place behind the last token of the template.
     select: the parts of the whole statement.
     """
 
     inner: Excerpt
-    end: int
     select: Select
 
     def statement(self, statement: Statement) -> Statement:
         """Return the derived table as a statement of its own."""
         return self.inner.statement(statement)
-
-    def described(self, statement: Statement) -> bytes:
-        """Return *statement* with LIMIT 0, which has the same columns and no row."""
-        (end,) = locate(statement.sql, statement.mode, (self.end,))
-        return statement.sql[:end] + b" LIMIT 0"
 
 
 def read_derived(template: bytes) -> Select | None:
@@ -80,7 +73,7 @@ def read_counted(template: bytes) -> Counted | None:
     is_bare = select.source[1] == tokens[-1].end and select.distinct is None
     if not (is_count and is_bare):
         return None
-    return Counted(excerpt(tokens, start + 1, end - 1), tokens[-1].end, select)
+    return Counted(excerpt(tokens, start + 1, end - 1), select)
 
 
 def _find(tokens: list[Token], template: bytes) -> tuple[int, int] | None:
@@ -99,7 +92,7 @@ def _select(tokens: list[Token], template: bytes, start: int, end: int) -> Selec
     # One token for the derived table, which is not looked into.
     table = Token("`", tokens[start].start, tokens[end - 1].end)
     seen = [*tokens[:start], table, *tokens[end:]]
-    if any(token.key in FOREIGN or token.key == ";" for token in seen):
+    if any(token.key in FOREIGN for token in seen):
         return None
     if any(token.key in VOLATILE or token.is_variable for token in tokens[start:end]):
         return None  # its columns may be other ones each time that they are looked at
@@ -141,7 +134,7 @@ def read_union(template: bytes, *, is_distinct: bool) -> Union | None:
     operators = [place for place in outer if tokens[place].key in OPERATORS]
     if not operators or tokens[0].key not in ("SELECT", "("):
         return None
-    if any(token.key in _NOT_IN_UNION or token.key == ";" for token in tokens):
+    if any(token.key in _NOT_IN_UNION for token in tokens):
         return None
     last = operators[-1]
     end = next(

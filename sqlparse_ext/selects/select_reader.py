@@ -52,7 +52,7 @@ _CLAUSES: Final = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "FOR"
 # Their meaning for a part of the rows is not that for all of them, or they are read elsewhere.
 FOREIGN: Final = frozenset(
     {"INTO", "PROCEDURE", "WINDOW", "OVER", "FETCH", "ROLLUP", "CUBE", "SQL_CALC_FOUND_ROWS"}
-    | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", ":="}
+    | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", ":=", ";"}
 )
 _FOREIGN: Final = FOREIGN - {"OVER"}
 _CALL_CLAUSES: Final = frozenset({"ORDER", "LIMIT", "SEPARATOR"})
@@ -77,7 +77,7 @@ def read_select(template: bytes, tables: tuple[TableRef, ...] = ()) -> Select | 
     if not tokens or tokens[0].key != "SELECT":
         return None
     # One look over all tokens in place of a case in each reader below.
-    if any(token.key in _FOREIGN or token.key == ";" for token in tokens):
+    if any(token.key in _FOREIGN for token in tokens):
         return None
     return _SelectReader(tokens, template, tables if len(tables) > 1 else ()).read()
 

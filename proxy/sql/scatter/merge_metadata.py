@@ -14,6 +14,7 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.selects.inner_selects import without_rows
 
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ async def _ask_columns(
 ) -> list[bytes]:
     questions = [texts.described()]
     if counted is not None:
-        questions.append(counted.described(statement))
+        questions.append(without_rows(statement))
     if plan.asks_columns:
         questions.append(texts.ask_columns())
     answers = await _ask(backend, questions)

@@ -38,15 +38,6 @@ def test_values_that_are_bound_belong_to_what_is_counted():
     assert inner.values(inner.shape.conditions["id"]) == [7]
 
 
-def test_the_question_for_its_definition_has_no_rows():
-    sql = "SELECT COUNT(*) FROM (SELECT a FROM t LIMIT 5) d /* x */ ;"
-    found = counted(sql)
-    assert found is not None
-    assert found.described(statement(sql)) == (
-        b"SELECT COUNT(*) FROM (SELECT a FROM t LIMIT 5) d LIMIT 0"
-    )
-
-
 @cases(sql=str)
 def test_any_other_form_is_no_such_count(sql):
     assert counted(sql) is None
