@@ -4,11 +4,11 @@ The one place of the pipeline that opens connections. Everything here asks one s
 its target (`keyspace:shard`), so that no answer depends on how the proxy merges shards.
 """
 
-import re
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
@@ -20,15 +20,6 @@ import pymysql.converters
 from streamfrom.spark.errors import JobError, RequestError
 
 
-# Types that Spark has exactly, by MySQL's name. All others travel as the text or bytes that the
-# server sends, which loses nothing: dates may be zero, times may pass a day, JSON has no type.
-_INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
-_BYTES: Final = frozenset(
-    {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "bit", "vector"}
-    | {"geometry", "point", "linestring", "polygon", "geometrycollection"}
-    | {"multipoint", "multilinestring", "multipolygon", "geomcollection"}
-)
-_DIGITS_MAX: Final = 38
 # What a client of today says, and the driver does not: no packet stands between definitions and rows.
 DEPRECATE_EOF: Final = 1 << 24
 # A setting for sessions that read or write times: those of type TIMESTAMP are shown in the session's zone, which in summer and winter
@@ -39,6 +30,8 @@ IN_UTC: Final = "SET time_zone = '+00:00'"
 NOW_US: Final = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 # What names the address and the password on the command line; other places have other names for them.
 _OPTIONS: Final = ("--proxy", "--password-env")
+_LOCK_TRIES: Final = 5
+_LOST_LOCKS: Final = frozenset({1205, 1213})  # lock wait timeout, deadlock
 _UNREACHABLE: Final = 2003  # the client library's own error: no server listens there
 
 
@@ -46,6 +39,7 @@ _UNREACHABLE: Final = 2003  # the client library's own error: no server listens 
 class Endpoint:
     """A keyspace behind a proxy, and the user that logs in.
 
+    ssl_ca: the file that vouches for the proxy's certificate; without one TLS is not asked for.
     options: the names under which the user gave address and password, for error texts.
     """
 
@@ -54,10 +48,13 @@ class Endpoint:
     user: str
     keyspace: str
     password: str = field(default="", repr=False)
-    ssl_ca: str = (
-        ""  # the file that vouches for the proxy's certificate; empty: TLS is not asked for
-    )
+    ssl_ca: str = ""
     options: tuple[str, str] = field(default=_OPTIONS, repr=False, compare=False)
+
+    def ask(self, sql: str, values: "Sequence[Any]" = (), shard: str = "") -> list[Any]:
+        """Return the rows of one statement, undecoded, by a connection of its own."""
+        with self.connect(shard) as connection:
+            return ask(connection, sql, values)
 
     def connect(
         self, shard: str = "", setting: str | None = None, *, streams: bool = False
@@ -159,44 +156,13 @@ def url_of(endpoint: Endpoint) -> str:
     return f"mysql://{user}@{host}:{endpoint.port}/{keyspace}{more}"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of the table: its name, and the Spark type that holds each of its values."""
-
-    name: str
-    spark_type: str
-
-
 def quoted(name: str) -> str:
     """Return *name* as an SQL identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def spark_type(column_type: str) -> str:
-    """Return the Spark type for a MySQL column type as `SHOW COLUMNS` writes it.
-
-    Raises:
-        RequestError: Spark would not hold each of its values exactly.
-    """
-    name = re.split(r"[ (]", column_type.lower(), maxsplit=1)[0]
-    if name in _INTEGERS:
-        wide = name == "bigint" and "unsigned" in column_type.lower()
-        return "decimal(20,0)" if wide else "bigint"
-    if name == "float":
-        raise RequestError("a server sends six digits of a FLOAT: make the column DOUBLE first")
-    if name == "double":
-        return "double"
-    if name == "decimal":
-        digits, fraction = re.findall(r"\d+", column_type)
-        if int(digits) > _DIGITS_MAX:
-            raise RequestError(
-                f"{column_type} has more than {_DIGITS_MAX} digits, which Spark cannot hold"
-            )
-        return f"decimal({digits},{fraction})"
-    return "binary" if name in _BYTES else "string"
-
-
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """Return a value that a server sent as text, which some servers call binary."""
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
@@ -207,13 +173,21 @@ def ask(connection: Any, sql: str, values: "Sequence[Any]" = ()) -> list[tuple[A
         return list(cursor.fetchall())
 
 
+def changed(connection: Any, sql: str, values: "Sequence[Any]") -> int:
+    """Return how many rows a statement changed that may be run again after losing a lock."""
+    for tried in count(1):
+        try:
+            with connection.cursor() as cursor:
+                return int(cursor.execute(sql, values))
+        except pymysql.err.OperationalError as error:
+            if error.args[0] not in _LOST_LOCKS or tried == _LOCK_TRIES:
+                raise
+    raise AssertionError("the last try ends it")
+
+
 def shards_of(endpoint: Endpoint) -> list[str]:
     """Return the names of the keyspace's shards, in order."""
-    connection = endpoint.connect()
-    try:
-        told = [_text(row[0]).rpartition("/") for row in ask(connection, "SHOW VITESS_SHARDS")]
-    finally:
-        connection.close()
+    told = [text_of(row[0]).rpartition("/") for row in endpoint.ask("SHOW VITESS_SHARDS")]
     return [shard for keyspace, _, shard in told if keyspace == endpoint.keyspace]
 
 
@@ -240,57 +214,21 @@ def declared(endpoint: Endpoint, shard: str, table: str) -> list[tuple[str, str]
     Raises:
         RequestError: it is missing on that shard, or is no message table.
     """
-    connection = endpoint.connect(shard)
     where = f"{endpoint.keyspace}.{table} on shard {shard}"
     try:
-        columns = ask(connection, f"SHOW COLUMNS FROM {quoted(table)}")
-        ((*_, comment),) = ask(
-            connection,
+        columns = endpoint.ask(f"SHOW COLUMNS FROM {quoted(table)}", shard=shard)
+        comment = (
             "SELECT TABLE_COMMENT FROM information_schema.TABLES"
-            " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s",
-            (table,),
+            " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s"
         )
+        ((told,),) = endpoint.ask(comment, (table,), shard)
     except pymysql.err.MySQLError as error:
         raise RequestError(f"cannot read {where}: {error}; check the table's name") from error
-    finally:
-        connection.close()
-    if "vitess_message" not in _text(comment):
+    if "vitess_message" not in text_of(told):
         raise RequestError(f"{where} is no message table: its comment lacks vitess_message")
-    return [(_text(row[0]), _text(row[1])) for row in columns]
-
-
-def describe(endpoint: Endpoint, shard: str, table: str) -> tuple[Column, ...]:
-    """Return the columns of a message table on one shard.
-
-    Raises:
-        RequestError: it is missing there, is no message table, or has columns Spark cannot hold.
-    """
-    return tuple(
-        Column(name, spark_type(kind)) for name, kind in declared(endpoint, shard, table)
-    )
-
-
-def describe_alike(
-    endpoint: Endpoint, shards: "Sequence[str]", table: str
-) -> tuple[Column, ...]:
-    """Return the columns of a message table that has the same on all *shards*.
-
-    Raises:
-        RequestError: as for `describe`, or a shard has others than the first.
-    """
-    columns = describe(endpoint, shards[0], table)
-    for shard in shards[1:]:
-        if describe(endpoint, shard, table) != columns:
-            raise RequestError(
-                f"{table} has other columns on {shard} than on {shards[0]}: alter it"
-            )
-    return columns
+    return [(text_of(row[0]), text_of(row[1])) for row in columns]
 
 
 def clock_of(endpoint: Endpoint, shard: str) -> int:
     """Return what a shard's server takes for now, in nanoseconds since the epoch, to the microsecond."""
-    connection = endpoint.connect(shard)
-    try:
-        return int(ask(connection, f"SELECT {NOW_US}")[0][0]) * 1000
-    finally:
-        connection.close()
+    return int(endpoint.ask(f"SELECT {NOW_US}", shard=shard)[0][0]) * 1000

@@ -15,11 +15,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pymysql
 
-from streamfrom.spark.endpoint import Endpoint, ask, chosen_shards, quoted
+from streamfrom.spark.endpoint import Endpoint, chosen_shards, quoted, text_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
@@ -206,16 +206,13 @@ def _explained(error: Exception, driver: Driver) -> Exception:
 
 def _columns(endpoint: Endpoint, shard: str, table: str) -> list[tuple[str, str]]:
     """Return names and types of the columns."""
-    connection = endpoint.connect(shard)
     try:
-        told = ask(connection, f"SHOW COLUMNS FROM {quoted(table)}")
+        told = endpoint.ask(f"SHOW COLUMNS FROM {quoted(table)}", shard=shard)
     except pymysql.err.MySQLError as error:
         raise RequestError(
             f"cannot read {endpoint.keyspace}.{table}: {error}; check the table's name"
         ) from error
-    finally:
-        connection.close()
-    return [(_text(name), _text(kind).lower()) for name, kind, *_ in told]
+    return [(text_of(name), text_of(kind).lower()) for name, kind, *_ in told]
 
 
 def _plan(
@@ -228,13 +225,9 @@ def _plan(
         return result
     if column not in dict(columns):
         raise RequestError(f"{table} has no column {column!r} to cut it by")
-    connection = endpoint.connect(shard)
     name = quoted(column)
-    try:
-        bounds = f"SELECT MIN({name}), MAX({name}) FROM {quoted(table)}"  # noqa: S608  quoted
-        ((low, high),) = ask(connection, bounds)
-    finally:
-        connection.close()
+    bounds = f"SELECT MIN({name}), MAX({name}) FROM {quoted(table)}"  # noqa: S608  quoted
+    ((low, high),) = endpoint.ask(bounds, shard=shard)
     if low is None:
         return result
     try:
@@ -261,7 +254,3 @@ def _read_as(name: str, kind: str) -> str:
     if kind.startswith("year"):
         return f"CAST({name} AS SIGNED) AS {name}"
     return name
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

@@ -16,10 +16,7 @@ import pymysql
 
 from streamfrom.spark.endpoint import (
     IN_UTC,
-    Column,
     Endpoint,
-    ask,
-    describe_alike,
     quoted,
     shards_of,
 )
@@ -48,6 +45,7 @@ from streamfrom.spark.jobs.reading import (
     slices,
 )
 from streamfrom.spark.session import SPARK_ERRORS
+from streamfrom.spark.table_schema import Field, fields_of, kept_type
 
 
 if TYPE_CHECKING:
@@ -102,7 +100,7 @@ def run(
         raise RequestError("--from must lie before --to")
     endpoint, table = config.endpoint, config.table
     shards = shards_of(endpoint)
-    columns = describe_alike(endpoint, shards, table)
+    columns = fields_of(endpoint, shards, table, kept_type)
     check_closed(endpoint, shards, config.high_ns, "--to")
     window = ArchiveWindow(
         config.out.resolve() / endpoint.keyspace / table, config.low_ns, config.high_ns
@@ -157,7 +155,7 @@ def _is_in_table(
     rows: "DataFrame",
     staged: Checksum,
     config: ArchiveConfig,
-    columns: "Sequence[Column]",
+    columns: "Sequence[Field]",
     parts: "Sequence[tuple[str, int, int]]",
 ) -> bool:
     """Say whether the table's rows have the checksum of those that are staged."""
@@ -173,7 +171,7 @@ def _is_in_table(
 
 
 def _is_whole(
-    folder: Path, manifest: Manifest, like: "DataFrame", columns: "Sequence[Column]"
+    folder: Path, manifest: Manifest, like: "DataFrame", columns: "Sequence[Field]"
 ) -> bool:
     if not folder.is_dir():
         return False
@@ -205,37 +203,31 @@ def _purge(config: ArchiveConfig, folder: Path, total: int, progress: Progress) 
     """Delete the archived rows of *folder* and return how many were still there."""
     purged = done = 0
     for path in _files(folder):
-        connection = config.endpoint.connect(path.parent.name.partition("=")[2], IN_UTC)
+        shard = path.parent.name.partition("=")[2]
+        batches = ds.dataset(str(path), format="parquet").to_batches(
+            columns=["id"], batch_size=PURGE_ROWS
+        )
         try:
-            batches = ds.dataset(str(path), format="parquet").to_batches(
-                columns=["id"], batch_size=PURGE_ROWS
-            )
-            for batch in batches:
-                if not batch.num_rows:
-                    continue
-                ids = batch.column(0).to_pylist()
-                marks = ", ".join(["%s"] * len(ids))
-                statement = (
-                    f"DELETE FROM {quoted(config.table)} WHERE id IN ({marks})"  # noqa: S608  quoted
-                    " AND time_acked >= %s AND time_acked < %s"
-                )
-                with connection.cursor() as cursor:
-                    purged += cursor.execute(statement, (*ids, config.low_ns, config.high_ns))
-                done += len(ids)
-                progress.rows(done, total)
+            with config.endpoint.connect(shard, IN_UTC) as connection:
+                for ids in (batch.column(0).to_pylist() for batch in batches if batch.num_rows):
+                    marks = ", ".join(["%s"] * len(ids))
+                    statement = (
+                        f"DELETE FROM {quoted(config.table)} WHERE id IN ({marks})"  # noqa: S608  quoted
+                        " AND time_acked >= %s AND time_acked < %s"
+                    )
+                    with connection.cursor() as cursor:
+                        purged += cursor.execute(
+                            statement, (*ids, config.low_ns, config.high_ns)
+                        )
+                    done += len(ids)
+                    progress.rows(done, total)
         except pymysql.err.MySQLError as error:
             raise JobError(
                 f"the purge broke off: {error}; run again, it goes on there"
             ) from error
-        finally:
-            connection.close()
     return purged
 
 
 def _acked(config: ArchiveConfig, shard: str) -> int:
-    connection = config.endpoint.connect(shard)
-    try:
-        statement = f"SELECT COUNT(*) FROM {quoted(config.table)} WHERE time_acked >= %s AND time_acked < %s"  # noqa: S608  quoted
-        return int(ask(connection, statement, (config.low_ns, config.high_ns))[0][0])
-    finally:
-        connection.close()
+    counted = f"SELECT COUNT(*) FROM {quoted(config.table)} WHERE time_acked >= %s AND time_acked < %s"  # noqa: S608  quoted
+    return int(config.endpoint.ask(counted, (config.low_ns, config.high_ns), shard)[0][0])

@@ -13,13 +13,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamfrom.spark.endpoint import Column, ask, quoted
+from streamfrom.spark.endpoint import ask, quoted
+
+
+if TYPE_CHECKING:
+    from streamfrom.spark.table_schema import Field
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +43,12 @@ def total(parts: Iterable[Checksum]) -> Checksum:
     return sum(parts, Checksum())
 
 
-def is_exact(columns: Sequence[Column]) -> bool:
+def is_exact(columns: Sequence[Field]) -> bool:
     """Say whether a server writes all *columns* as Arrow does; `DOUBLE` it does not."""
     return all(column.spark_type != "double" for column in columns)
 
 
-def statement(table: str, columns: Sequence[Column], condition: str) -> str:
+def statement(table: str, columns: Sequence[Field], condition: str) -> str:
     """Return the SELECT by which a server computes the checksum of the rows of *condition*."""
     parts = ", ".join(_netstring(column) for column in columns)
     hashed = f"CONV(LEFT(SHA2(CONCAT({parts}), 256), 16), 16, 10)"
@@ -55,7 +59,7 @@ def statement(table: str, columns: Sequence[Column], condition: str) -> str:
 
 
 def of_server(
-    connection: Any, table: str, columns: Sequence[Column], condition: str
+    connection: Any, table: str, columns: Sequence[Field], condition: str
 ) -> Checksum:
     """Return the checksum of a table's rows, computed by the server that *connection* reaches.
 
@@ -66,7 +70,7 @@ def of_server(
     return Checksum(int(rows), int(bits))
 
 
-def of_batch(batch: pa.RecordBatch, columns: Sequence[Column]) -> Checksum:
+def of_batch(batch: pa.RecordBatch, columns: Sequence[Field]) -> Checksum:
     """Return the checksum of the rows of an Arrow batch that has *columns*."""
     if not batch.num_rows:
         return Checksum()
@@ -77,7 +81,7 @@ def of_batch(batch: pa.RecordBatch, columns: Sequence[Column]) -> Checksum:
     return Checksum(batch.num_rows, bits)
 
 
-def _netstring(column: Column) -> str:
+def _netstring(column: Field) -> str:
     name = quoted(column.name)
     text = name
     if column.spark_type == "string":

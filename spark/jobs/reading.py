@@ -9,13 +9,12 @@ are read as they are at the moment, a shard at a time.
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import pyarrow as pa
 
-from streamfrom.spark.endpoint import IN_UTC, Column, Endpoint, quoted
-from streamfrom.spark.fetching import fetch_columns
+from streamfrom.spark.endpoint import IN_UTC, Endpoint
 from streamfrom.spark.jobs.checksum import Checksum, of_batch, of_server, total
 from streamfrom.spark.jobs.frames import mapped
+from streamfrom.spark.table_schema import Field, ddl_of, fetch_rows
 from streamfrom.spark.worker_memory import keep_loaded
 
 
@@ -33,68 +32,29 @@ def slices(low_ns: int, high_ns: int, count: int) -> list[tuple[int, int]]:
     return [(start, min(start + width, high_ns)) for start in range(low_ns, high_ns, width)]
 
 
-def arrow_type(spark_type: str) -> pa.DataType:
-    """Return the Arrow type of a column's Spark type."""
-    if spark_type.startswith("decimal"):
-        digits, fraction = spark_type[8:-1].split(",")
-        return pa.decimal128(int(digits), int(fraction))
-    kinds = {
-        "bigint": pa.int64(),
-        "double": pa.float64(),
-        "binary": pa.binary(),
-        "string": pa.string(),
-    }
-    return kinds[spark_type]
-
-
-def read_as(column: Column) -> pa.DataType | None:
-    """Return the numbers that a column's text is to be read as, or None if it is to come as it is."""
-    kind = arrow_type(column.spark_type)
-    return None if pa.types.is_binary(kind) or pa.types.is_string(kind) else kind
-
-
-def arrow_batch(
-    columns: "Sequence[Column]", shard: str, sent: "Sequence[pa.Array]"
-) -> pa.RecordBatch:
-    """Return one batch with what the server sent, each column read as `read_as` says, with the shard's name in front."""
-    arrays = [pa.array([shard], pa.string()).take(pa.array(np.zeros(len(sent[0]), np.int32)))]
-    for column, values in zip(columns, sent, strict=True):
-        arrays.append(values.cast(arrow_type(column.spark_type)))
-    return pa.RecordBatch.from_arrays(arrays, names=[SHARD, *(c.name for c in columns)])
-
-
 def read_rows(
     spark: "SparkSession",
     endpoint: Endpoint,
     table: str,
-    columns: "Sequence[Column]",
+    columns: "Sequence[Field]",
     parts: "Sequence[tuple[str, str]]",
 ) -> "DataFrame":
     """Return the rows of *parts*, each (shard, condition), with `streamfrom_shard` in front.
 
     A task reads one part; a condition is SQL that holds no value from outside.
     """
-    names = ", ".join(quoted(column.name) for column in columns)
-    statement = f"SELECT {names} FROM {quoted(table)} WHERE "  # noqa: S608  quoted
-    kinds = [read_as(column) for column in columns]
 
     def read(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         keep_loaded()
         for batch in batches:
             for part in batch.to_pylist():
-                connection = endpoint.connect(part["shard"], IN_UTC, streams=True)
-                try:
-                    for sent in fetch_columns(
-                        connection, statement + part["condition"], kinds=kinds
-                    ):
-                        yield arrow_batch(columns, part["shard"], sent)
-                finally:
-                    # A reader that wants no more must not fetch the rest first.
-                    connection._force_close()
+                shard = pa.scalar(part["shard"])
+                for rows in fetch_rows(
+                    endpoint, part["shard"], table, columns, part["condition"]
+                ):
+                    yield rows.add_column(0, SHARD, pa.repeat(shard, rows.num_rows))
 
-    schema = ", ".join(
-        [f"{SHARD} string", *(f"{quoted(c.name)} {c.spark_type}" for c in columns)]
-    )
+    schema = f"{SHARD} string, {ddl_of(columns)}"
     return _work(spark, parts).mapInArrow(read, schema)
 
 
@@ -102,7 +62,7 @@ def checksums_of_servers(
     spark: "SparkSession",
     endpoint: Endpoint,
     table: str,
-    columns: "Sequence[Column]",
+    columns: "Sequence[Field]",
     parts: "Sequence[tuple[str, str]]",
 ) -> list[tuple[tuple[str, str], Checksum]]:
     """Return the checksum of the rows of each of *parts*, (shard, condition), computed by the servers."""
@@ -110,11 +70,8 @@ def checksums_of_servers(
     def compute(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         for batch in batches:
             for part in batch.to_pylist():
-                connection = endpoint.connect(part["shard"], IN_UTC)
-                try:
+                with endpoint.connect(part["shard"], IN_UTC) as connection:
                     found = of_server(connection, table, columns, part["condition"])
-                finally:
-                    connection.close()
                 yield _as_batch(found, part["shard"], part["condition"])
 
     told = _work(spark, parts).mapInArrow(compute, _CHECKSUM_SCHEMA).collect()
@@ -124,7 +81,7 @@ def checksums_of_servers(
     ]
 
 
-def checksum_of_frame(frame: "DataFrame", columns: "Sequence[Column]") -> Checksum:
+def checksum_of_frame(frame: "DataFrame", columns: "Sequence[Field]") -> Checksum:
     """Return the checksum of the rows of *frame*, which has *columns*."""
 
     def compute(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
@@ -156,20 +113,8 @@ def read_acked(
     spark: "SparkSession",
     endpoint: Endpoint,
     table: str,
-    columns: "Sequence[Column]",
+    columns: "Sequence[Field]",
     parts: "Sequence[tuple[str, int, int]]",
 ) -> "DataFrame":
     """Return the rows acknowledged in *parts* (shard, low, high), with `streamfrom_shard` in front."""
     return read_rows(spark, endpoint, table, columns, [acked_between(*part) for part in parts])
-
-
-def read_waiting(
-    spark: "SparkSession",
-    endpoint: Endpoint,
-    table: str,
-    columns: "Sequence[Column]",
-    shards: "Sequence[str]",
-) -> "DataFrame":
-    """Return the rows of *shards* that are not acknowledged, with `streamfrom_shard` in front."""
-    parts = [(shard, "time_acked IS NULL") for shard in shards]
-    return read_rows(spark, endpoint, table, columns, parts)

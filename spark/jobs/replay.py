@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pyspark.sql import DataFrame, SparkSession, Window as Over, functions as F
 
-from streamfrom.spark.endpoint import Endpoint, describe_alike, shards_of
+from streamfrom.spark.endpoint import Endpoint, shards_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.enqueue.fitting import fitted, matched, misfits
 from streamfrom.spark.jobs.enqueue.identity import derived_id, with_due
@@ -37,6 +37,7 @@ from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import SHARD
 from streamfrom.spark.jobs.writing import TargetColumn, insert_frame, targets_of
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
+from streamfrom.spark.table_schema import fields_of, kept_type
 
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def run(
     progress = begun(spark, progress)
     endpoint, table = config.endpoint, config.table
     shards = shards_of(endpoint)
-    describe_alike(endpoint, shards, table)
+    fields_of(endpoint, shards, table, kept_type)
     targets = targets_of(endpoint, shards[0], table)
     home = config.archive.resolve() / endpoint.keyspace / (config.archived or table)
     found = chosen(manifests(home), config.low_ns, config.high_ns)

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from streamfrom.spark.endpoint import (
-    Column,
     Endpoint,
-    ask,
-    describe_alike,
     parse_endpoint,
     quoted,
     shards_of,
+    text_of,
 )
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.checksum import Checksum, is_exact, of_batch, total
@@ -38,6 +36,7 @@ from streamfrom.spark.jobs.reading import (
 from streamfrom.spark.jobs.writing import insert_frame, targets_of
 from streamfrom.spark.keyspace_ids import KeyspaceIdError, Shards, keyspace_ids
 from streamfrom.spark.passwords import password
+from streamfrom.spark.table_schema import Field, fields_of, kept_type
 
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ class TableMove:
 
     source_shards: tuple[str, ...]
     target_shards: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[Field, ...]
     vindex_column: str
     vindex: str
 
@@ -158,8 +157,8 @@ def _checked(config: ReshardConfig) -> TableMove:
         target_shards = shards_of(target)
     except JobError as error:
         raise RequestError(str(error)) from error
-    columns = describe_alike(source, source_shards, table)
-    there = describe_alike(target, target_shards, table)
+    columns = fields_of(source, source_shards, table, kept_type)
+    there = fields_of(target, target_shards, table, kept_type)
     if columns != there:
         raise RequestError(f"{table} has other columns at --to-proxy: make it alike there")
     if config.until_ns is not None:
@@ -175,14 +174,10 @@ def _checked(config: ReshardConfig) -> TableMove:
 
 def _vindex_of(endpoint: Endpoint, table: str) -> tuple[str, str]:
     """Return the column of the primary vindex and the vindex's type."""
-    connection = endpoint.connect()
-    try:
-        told = ask(connection, f"SHOW VSCHEMA VINDEXES ON {quoted(table)}")
-    finally:
-        connection.close()
+    told = endpoint.ask(f"SHOW VSCHEMA VINDEXES ON {quoted(table)}")
     if not told:
         raise RequestError(f"{table} at --to-proxy has no vindex: add it to the vschema there")
-    column, _, kind, *_ = (v.decode() if isinstance(v, bytes) else str(v) for v in told[0])
+    column, _, kind, *_ = map(text_of, told[0])
     if "," in column:
         raise RequestError(f"{table} at --to-proxy has a vindex of several columns: {column}")
     return column, kind
@@ -199,13 +194,9 @@ def _conditions(config: ReshardConfig, move: TableMove) -> list[str]:
     """Cut the rows that move into slices: of time, and what waits."""
     low_ns = high_ns = None
     rows = 0
+    extent = f"SELECT COUNT(*), MIN(time_acked), MAX(time_acked) FROM {quoted(config.table)} WHERE time_acked IS NOT NULL"  # noqa: S608  quoted
     for shard in move.source_shards:
-        connection = config.endpoint.connect(shard)
-        try:
-            extent = f"SELECT COUNT(*), MIN(time_acked), MAX(time_acked) FROM {quoted(config.table)} WHERE time_acked IS NOT NULL"  # noqa: S608  quoted
-            ((counted, least, most),) = ask(connection, extent)
-        finally:
-            connection.close()
+        ((counted, least, most),) = config.endpoint.ask(extent, shard=shard)
         if least is not None:
             rows += int(counted)
             low_ns = min(int(least), low_ns if low_ns is not None else int(least))

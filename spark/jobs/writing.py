@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pymysql
 from pymysql.constants import FIELD_TYPE
 from pyspark.sql import DataFrame, functions as F
 
-from streamfrom.spark.endpoint import IN_UTC, Endpoint, ask, quoted
+from streamfrom.spark.endpoint import IN_UTC, Endpoint, ask, changed, quoted, text_of
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.frames import mapped
 
@@ -28,8 +27,6 @@ INSERT_BYTES: Final = 4 << 20
 # In one task, so that a failed one repeats little and progress is seen.
 TASK_ROWS: Final = 20_000
 _PARTS_MIN: Final = 2
-LOCK_TRIES: Final = 5
-_LOST_LOCKS: Final = frozenset({1205, 1213})  # lock wait timeout, deadlock
 _TEXTS: Final = frozenset({FIELD_TYPE.VARCHAR, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING})
 # The task's counts; a plain text, so that the schema and the batches cannot differ.
 _COUNTS: Final = "rows bigint, inserted bigint"
@@ -52,19 +49,11 @@ class TargetColumn:
 
 
 def targets_of(endpoint: Endpoint, shard: str, table: str) -> tuple[TargetColumn, ...]:
-    """Return the columns of *table*, which `spark.endpoint.describe` has found to be a message table."""
-    connection = endpoint.connect(shard)
-    try:
-        columns = ask(connection, f"SHOW COLUMNS FROM {quoted(table)}")
-        created = _text(ask(connection, f"SHOW CREATE TABLE {quoted(table)}")[0][1])
-    finally:
-        connection.close()
+    """Return the columns of *table*, which is known to be a message table."""
+    columns = endpoint.ask(f"SHOW COLUMNS FROM {quoted(table)}", shard=shard)
+    created = text_of(endpoint.ask(f"SHOW CREATE TABLE {quoted(table)}", shard=shard)[0][1])
     checked = set(re.findall(r"json_valid\(`([^`]+)`\)", created))
-    return tuple(_target([_text(part) for part in column], checked) for column in columns)
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+    return tuple(_target(list(map(text_of, column)), checked) for column in columns)
 
 
 def _target(told: "Sequence[str]", checked: set[str]) -> TargetColumn:
@@ -109,7 +98,7 @@ def insert(
         # Changes nothing, so that it counts nothing; a vindex column must not even be named here.
         + " ON DUPLICATE KEY UPDATE epoch = epoch"
     )
-    inserted = _retried(connection, statement, [value for row in rows for value in row])
+    inserted = changed(connection, statement, [value for row in rows for value in row])
     if inserted < len(rows):
         place = list(names).index("id")
         _check_all_there(connection, table, {row[place]: None for row in rows})
@@ -142,19 +131,6 @@ def _check_all_there(connection: Any, table: str, ids: "Collection[Any]") -> Non
         )
 
 
-def _retried(connection: Any, statement: str, values: "Sequence[Any]") -> int:
-    """Return how many rows a statement changed that may be run again after losing a lock."""
-    for _ in range(LOCK_TRIES - 1):
-        try:
-            with connection.cursor() as cursor:
-                return int(cursor.execute(statement, values))
-        except pymysql.err.OperationalError as error:
-            if error.args[0] not in _LOST_LOCKS:
-                raise
-    with connection.cursor() as cursor:
-        return int(cursor.execute(statement, values))
-
-
 def insert_frame(
     frame: "DataFrame", endpoint: Endpoint, table: str, total: int, progress: "Progress"
 ) -> tuple[int, int]:
@@ -168,8 +144,7 @@ def insert_frame(
     passed = frame.sparkSession.sparkContext.accumulator(0)
 
     def write(arrow: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        connection = endpoint.connect(setting=IN_UTC)
-        try:
+        with endpoint.connect(setting=IN_UTC) as connection:
             for batch in arrow:
                 rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
                 for some in batches(rows):
@@ -178,8 +153,6 @@ def insert_frame(
                     yield pa.RecordBatch.from_pydict(
                         {"rows": [len(some)], "inserted": [inserted]}
                     )
-        finally:
-            connection.close()
 
     parts = frame.repartition(max(_PARTS_MIN, total // TASK_ROWS))
     with progress.watching(frame.sparkSession, total, lambda: passed.value):

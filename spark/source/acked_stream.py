@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from streamfrom.spark.endpoint import ask, clock_of, quoted
+from streamfrom.spark.endpoint import clock_of, quoted
 from streamfrom.spark.source.batch import TablePartition, read_part, told_apart
 from streamfrom.spark.source.offsets import FeedOffset, feed_offset
 from streamfrom.spark.source.refused_stream import told_plainly
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from streamfrom.spark.source.options import Options
-    from streamfrom.spark.source.table_schema import Field
+    from streamfrom.spark.table_schema import Field
 
 
 class AckedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -109,9 +109,5 @@ class AckedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             " WHERE time_acked > %s AND time_acked <= %s ORDER BY time_acked LIMIT %s) AS soonest"
         )
         with told_apart(self.options.endpoint, shard):
-            connection = self.options.endpoint.connect(shard)
-            try:
-                found = ask(connection, newest, [after_ns, until_ns, rows])[0][0]
-            finally:
-                connection.close()
+            ((found,),) = self.options.endpoint.ask(newest, (after_ns, until_ns, rows), shard)
         return after_ns if found is None else max(after_ns, int(found))

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pymysql
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from streamfrom.spark.endpoint import IN_UTC, Endpoint, ask, quoted
+from streamfrom.spark.endpoint import Endpoint, quoted
 from streamfrom.spark.errors import JobError, RequestError
-from streamfrom.spark.fetching import fetch_columns
 from streamfrom.spark.source.refused_stream import told_plainly
-from streamfrom.spark.source.table_schema import Field, arrow_batch, read_as
+from streamfrom.spark.table_schema import Field, fetch_rows
 from streamfrom.spark.worker_memory import keep_loaded
 
 
@@ -90,19 +89,8 @@ def read_part(
         JobError: the proxy or the shard broke off.
     """
     keep_loaded()
-    columns = ", ".join(field.sql for field in fields) or "1"
-    statement = f"SELECT {columns} FROM {quoted(table)}"  # noqa: S608  quoted
-    if part.condition:
-        statement += f" WHERE {part.condition}"
     with told_plainly(), told_apart(endpoint, part.shard):
-        connection = endpoint.connect(part.shard, IN_UTC, streams=True)
-        try:
-            kinds = [read_as(field) for field in fields]
-            for sent in fetch_columns(connection, statement, part.values, kinds):
-                yield arrow_batch(fields, sent)
-        finally:
-            # A reader that wants no more must not fetch the rest first.
-            connection._force_close()
+        yield from fetch_rows(endpoint, part.shard, table, fields, part.condition, part.values)
 
 
 class BatchReader(DataSourceReader):
@@ -136,29 +124,22 @@ class BatchReader(DataSourceReader):
         table, where = quoted(self.options.table), self.options.where
         sql = f"SELECT 1 FROM {table} WHERE {where}\nAND {_enclosed(where)} LIMIT 0"  # noqa: S608  the user's own
         with told_apart(self.options.endpoint, shard):
-            connection = self.options.endpoint.connect(shard)
             try:
-                ask(connection, sql)
+                self.options.endpoint.ask(sql, shard=shard)
             except pymysql.err.MySQLError as error:
                 if error.args[0] in _CLIENTS_OWN:
                     raise
                 raise RequestError(
                     f"option where: {error}; it takes a condition in SQL"
                 ) from error
-            finally:
-                connection.close()
 
     def _ranges(self, shard: str) -> list[str]:
         count = self.options.partitions_per_shard
         if count == 1:
             return [""]
+        sql = f"SELECT MIN(id), MAX(id) FROM {quoted(self.options.table)}"  # noqa: S608  quoted
         with told_apart(self.options.endpoint, shard):
-            connection = self.options.endpoint.connect(shard)
-            try:
-                sql = f"SELECT MIN(id), MAX(id) FROM {quoted(self.options.table)}"  # noqa: S608  quoted
-                low, high = ask(connection, sql)[0]
-            finally:
-                connection.close()
+            ((low, high),) = self.options.endpoint.ask(sql, shard=shard)
         return id_ranges(low, high, count)
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pymysql
 
-from streamfrom.spark.endpoint import NOW_US, Endpoint, ask, quoted
+from streamfrom.spark.endpoint import NOW_US, Endpoint, ask, changed, quoted, text_of
 from streamfrom.spark.fetching import fetch_columns
 from streamfrom.spark.source.batch import told_apart
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 CHUNK_IDS: Final = 10_000
 # The first of them must not be due again, where vt_ack_wait is a second, before the last is there.
 TAKEN_AT_ONCE: Final = 5_000
-_LOCK_TRIES: Final = 5
-_LOST_LOCKS: Final = frozenset({1205, 1213})
 _SESSION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 _DUE: Final = "time_acked IS NULL AND (time_next IS NULL OR time_next <= %s)"
 
@@ -121,7 +118,7 @@ class ClaimShard:
         if self._is_whole:
             # A driver takes longer to put thousands of numbers in than a server to find them.
             return f"id IN ({', '.join(map(str, map(int, ids)))})", ()
-        return f"id IN ({_marks(ids)})", tuple(map(self._sent, ids))
+        return f"id IN ({', '.join(['%s'] * len(ids))})", tuple(map(self._sent, ids))
 
     def close(self) -> None:
         """Let the connection go."""
@@ -184,14 +181,7 @@ class ClaimShard:
 
     def _change(self, sql: str, values: "Sequence[Any]") -> int:
         """Change rows and return how many."""
-        for tried in range(1, _LOCK_TRIES + 1):
-            try:
-                with self._connection.cursor() as cursor:
-                    return int(cursor.execute(sql, values))
-            except pymysql.err.OperationalError as error:
-                if error.args[0] not in _LOST_LOCKS or tried == _LOCK_TRIES:
-                    raise
-        raise AssertionError("the last try ends it")
+        return changed(self._connection, sql, values)
 
     def _columns(self, sql: str, values: "Sequence[Any]") -> "tuple[pa.Array, pa.Array]":
         """Return both columns of a SELECT, as the server sends them."""
@@ -213,7 +203,7 @@ class ClaimShard:
             return int(raw)
         if "binary" in self._id_type or "blob" in self._id_type:
             return bytes(raw).hex()
-        return _text(raw)
+        return text_of(raw)
 
     def _sent(self, ident: "Id") -> Any:
         if "binary" in self._id_type or "blob" in self._id_type:
@@ -224,14 +214,6 @@ class ClaimShard:
 def whole_numbers(told: "pa.Array") -> "pa.Array":
     """Return what a server wrote as whole numbers of 64 bits."""
     return told.cast(pa.string()).cast(pa.int64())
-
-
-def _text(raw: Any) -> str:
-    return raw.decode() if isinstance(raw, bytes) else str(raw)
-
-
-def _marks(ids: "Sequence[Id]") -> str:
-    return ", ".join(["%s"] * len(ids))
 
 
 def _chunks(ids: "Sequence[Id]") -> "Iterator[Sequence[Id]]":

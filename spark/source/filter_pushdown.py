@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
     from streamfrom.spark.source.options import Options
-    from streamfrom.spark.source.table_schema import Field
+    from streamfrom.spark.table_schema import Field
 
 
 class FilteringReader(BatchReader):

@@ -29,7 +29,7 @@ from streamfrom.spark.endpoint import quoted
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
-    from streamfrom.spark.source.table_schema import Field
+    from streamfrom.spark.table_schema import Field
 
 _ROUNDED_DIGITS: Final = 28  # the precision of Python's default context
 _COMPARISONS: Final = {

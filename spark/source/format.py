@@ -14,8 +14,8 @@ from streamfrom.spark.source.filter_pushdown import FilteringReader
 from streamfrom.spark.source.options import parse_options
 from streamfrom.spark.source.queue import QueueReader
 from streamfrom.spark.source.refused_stream import RefusedStream, told_plainly
-from streamfrom.spark.source.table_schema import Field, asked_for, ddl_of, fields_of
 from streamfrom.spark.source.writer import BatchWriter, StreamWriter, plan_of
+from streamfrom.spark.table_schema import Field, asked_for, ddl_of, fields_of
 from streamfrom.spark.worker_memory import keep_loaded
 
 
@@ -59,7 +59,7 @@ class MessageSource(DataSource):
         messages = spark.read.format("streamfrom").option("proxy", "mysql://root@127.0.0.1:15306/commerce")
         messages.option("table", "my_message").option("where", "id > 100").load().show()
 
-    * Types are exact (`spark.source.table_schema`); `.schema("id bigint, message string")` reads these columns only, which
+    * Types are exact (`spark.table_schema`); `.schema("id bigint, message string")` reads these columns only, which
       a `select` cannot say.
     * `.option("where", "time_acked IS NULL AND tenant_id = 7")` is what the shards leave rows out by. Filters of a query are Spark's,
       after it has read the rows, unless `spark.sql.python.filterPushdown.enabled` was true when the source was registered.

@@ -28,7 +28,7 @@ from streamfrom.spark.source.refused_stream import told_plainly
 
 if TYPE_CHECKING:
     from streamfrom.spark.source.options import Options
-    from streamfrom.spark.source.table_schema import Field
+    from streamfrom.spark.table_schema import Field
 
 PART_ROWS: Final = 5000
 # How long after an empty look at the queue comes the next.

@@ -21,8 +21,8 @@ from streamfrom.spark.jobs.enqueue.fitting import matched
 from streamfrom.spark.jobs.writing import batches, insert, targets_of
 from streamfrom.spark.source.batch import told_apart
 from streamfrom.spark.source.refused_stream import told_plainly
-from streamfrom.spark.source.table_schema import fields_of
 from streamfrom.spark.source.type_conversion import converter
+from streamfrom.spark.table_schema import fields_of
 
 
 if TYPE_CHECKING:
@@ -59,24 +59,20 @@ class WritePlan:
             JobError: the proxy or a shard broke off or refused a value.
         """
         rows = inserted = 0
-        with told_apart(self.endpoint, "of the keyspace"):
-            connection = self.endpoint.connect(setting=STRICT)
-            try:
-                for batch in arrow:
-                    columns = [
-                        [
-                            None if value is None else convert(value)
-                            for value in column.to_pylist()
-                        ]
-                        for convert, column in zip(
-                            self.converters.values(), batch.columns, strict=True
-                        )
-                    ]
-                    for some in batches(list(zip(*columns, strict=True))):
-                        inserted += insert(connection, self.table, list(self.converters), some)
-                        rows += len(some)
-            finally:
-                connection.close()
+        with (
+            told_apart(self.endpoint, "of the keyspace"),
+            self.endpoint.connect(setting=STRICT) as connection,
+        ):
+            for batch in arrow:
+                columns = [
+                    [None if value is None else convert(value) for value in column.to_pylist()]
+                    for convert, column in zip(
+                        self.converters.values(), batch.columns, strict=True
+                    )
+                ]
+                for some in batches(list(zip(*columns, strict=True))):
+                    inserted += insert(connection, self.table, list(self.converters), some)
+                    rows += len(some)
         return Written(rows, inserted)
 
 

@@ -10,7 +10,6 @@ from streamfrom.spark.endpoint import (
     Endpoint,
     chosen_shards,
     parse_endpoint,
-    spark_type,
     url_of,
 )
 from streamfrom.spark.errors import JobError, RequestError
@@ -33,17 +32,6 @@ def test_an_address_is_written_as_it_is_read(tmp_path):
     ):
         assert parse_endpoint(url_of(endpoint)) == endpoint
     assert "secret" not in url_of(Endpoint("db", 1, "u", "ks", "secret"))
-
-
-@cases(column=str, kind=str)
-def test_every_type_has_one_that_holds_it_exactly(column, kind):
-    assert spark_type(column) == kind
-
-
-def test_a_type_that_would_lose_digits_is_refused():
-    for column in ("float", "decimal(65,2)"):
-        with pytest.raises(JobError):
-            spark_type(column)
 
 
 @cases(url=str, told=str)

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from streamfrom.spark.endpoint import (
     NOW_US,
     Endpoint,
-    ask,
     clock_of,
-    describe_alike,
     quoted,
     shards_of,
 )
@@ -33,7 +31,8 @@ from streamfrom.spark.jobs.analytics.provenance import basis, warnings
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import begun
 from streamfrom.spark.jobs.progress import Progress, Report
-from streamfrom.spark.jobs.reading import read_acked, read_waiting, slices
+from streamfrom.spark.jobs.reading import read_acked, read_rows, slices
+from streamfrom.spark.table_schema import fields_of, kept_type
 
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def run(
     endpoint, table = config.endpoint, config.table
     name = f"{endpoint.keyspace}.{table}"
     shards = shards_of(endpoint)
-    columns = describe_alike(endpoint, shards, table)
+    columns = fields_of(endpoint, shards, table, kept_type)
     told = resolved(config.told, columns, table)
     chosen = needed(told, columns)
     now_ns = min(clock_of(endpoint, shard) for shard in shards)
@@ -82,7 +81,8 @@ def run(
     with progress.watching(spark, _rows_where(endpoint, shards, table, inside)):
         acked.count()
     progress.enter("read waiting")
-    rows = read_waiting(spark, endpoint, table, chosen, shards).persist()
+    not_acked = [(shard, "time_acked IS NULL") for shard in shards]
+    rows = read_rows(spark, endpoint, table, chosen, not_acked).persist()
     with progress.watching(spark, _rows_where(endpoint, shards, table, "time_acked IS NULL")):
         rows.count()
     # Asked once the rows are here, so that none was written later than its now.
@@ -183,18 +183,10 @@ def _rows(frame: "DataFrame") -> list[dict[str, Any]]:
 
 def _oldest_ack(endpoint: Endpoint, shard: str, table: str) -> int | None:
     oldest = f"SELECT MIN(time_acked) FROM {quoted(table)} WHERE time_acked > 0"  # noqa: S608  quoted
-    told = _asked(endpoint, shard, oldest)
+    ((told,),) = endpoint.ask(oldest, shard=shard)
     return None if told is None else int(told)
 
 
 def _rows_where(endpoint: Endpoint, shards: "Sequence[str]", table: str, condition: str) -> int:
     counted = f"SELECT COUNT(*) FROM {quoted(table)} WHERE {condition}"  # noqa: S608  quoted, numbers
-    return sum(int(_asked(endpoint, shard, counted)) for shard in shards)
-
-
-def _asked(endpoint: Endpoint, shard: str, sql: str) -> Any:
-    connection = endpoint.connect(shard)
-    try:
-        return ask(connection, sql)[0][0]
-    finally:
-        connection.close()
+    return sum(int(endpoint.ask(counted, shard=shard)[0][0]) for shard in shards)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from streamfrom.spark.endpoint import Column, Endpoint
+from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.analytics.message_facts import UNITS_NS, Told
 from streamfrom.spark.jobs.job import FROM, TO, Option, adding, given, window_of
+from streamfrom.spark.table_schema import Field
 
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def configured(options: "argparse.Namespace", endpoint: Endpoint) -> AnalyticsCo
     return AnalyticsConfig(endpoint, options.table, **values, told=told)
 
 
-def resolved(told: Told, columns: "Sequence[Column]", table: str) -> Told:
+def resolved(told: Told, columns: "Sequence[Field]", table: str) -> Told:
     """Return *told* with what the table itself names added.
 
     Raises:
@@ -114,7 +115,7 @@ def resolved(told: Told, columns: "Sequence[Column]", table: str) -> Told:
     )
 
 
-def needed(told: Told, columns: "Sequence[Column]") -> list[Column]:
+def needed(told: Told, columns: "Sequence[Field]") -> list[Field]:
     """Return those of the table's columns that are read."""
     wanted = {*_USED, *told.columns}
     return [column for column in columns if column.name in wanted]

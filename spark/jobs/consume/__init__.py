@@ -34,8 +34,8 @@ from streamfrom.spark.session import SPARK_ERRORS
 from streamfrom.spark.source import register
 from streamfrom.spark.source.claims import ClaimShard
 from streamfrom.spark.source.options import Options, parse_options
-from streamfrom.spark.source.table_schema import ddl_of, fields_of
 from streamfrom.spark.source.writer import WritePlan, plan_of
+from streamfrom.spark.table_schema import ddl_of, fields_of
 
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from streamfrom.spark.endpoint import Endpoint, describe_alike, quoted, shards_of
+from streamfrom.spark.endpoint import Endpoint, quoted, shards_of
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.enqueue.fitting import fitted, matched, misfits
 from streamfrom.spark.jobs.enqueue.identity import (
@@ -26,6 +26,7 @@ from streamfrom.spark.jobs.job import RATE, START, Option, adding, begun, check_
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.writing import TargetColumn, insert_frame, targets_of
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
+from streamfrom.spark.table_schema import fields_of, kept_type
 
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def run(
     progress = begun(spark, progress)
     endpoint, table = config.endpoint, config.table
     shards = shards_of(endpoint)
-    describe_alike(endpoint, shards, table)
+    fields_of(endpoint, shards, table, kept_type)
     targets = {target.name: target for target in targets_of(endpoint, shards[0], table)}
     progress.enter("check")
     try:

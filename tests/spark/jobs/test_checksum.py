@@ -6,8 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from streamfrom.spark.endpoint import Column, Endpoint, describe_alike, quoted
-from streamfrom.spark.fetching import fetch_columns
+from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.jobs.checksum import (
     Checksum,
     is_exact,
@@ -16,11 +15,15 @@ from streamfrom.spark.jobs.checksum import (
     statement,
     total,
 )
-from streamfrom.spark.jobs.reading import arrow_batch
+from streamfrom.spark.table_schema import Field, fetch_rows, fields_of, kept_type
 from tests.fixtures.streams import message_table, run
 
 
-TWO = (Column("a", "string"), Column("b", "string"))
+def column(name, kind):
+    return Field(name, name, "", kind)
+
+
+TWO = (column("a", "string"), column("b", "string"))
 
 
 def of(*rows):
@@ -39,16 +42,16 @@ def test_what_looks_alike_side_by_side_differs():
 
 
 def test_a_small_decimal_is_written_as_a_server_does():
-    columns = (Column("n", "decimal(20,10)"),)
+    columns = (column("n", "decimal(20,10)"),)
     kind = pa.decimal128(20, 10)
     small = pa.RecordBatch.from_arrays([pa.array([Decimal("1E-7")], kind)], names=["n"])
     text = pa.RecordBatch.from_arrays([pa.array(["0.0000001000"])], names=["n"])
-    assert of_batch(small, columns) == of_batch(text, (Column("n", "string"),))
+    assert of_batch(small, columns) == of_batch(text, (column("n", "string"),))
 
 
 def test_doubles_are_left_to_a_comparison_of_the_rows():
     assert is_exact(TWO)
-    assert not is_exact((*TWO, Column("c", "double")))
+    assert not is_exact((*TWO, column("c", "double")))
 
 
 def test_the_statement_quotes_what_it_names():
@@ -118,19 +121,12 @@ def test_a_server_and_arrow_compute_the_same_for_every_type(sharded_proxy):
     lines = ", ".join(f"({place}, {', '.join(row)})" for place, row in enumerate(rows))
     run(connection, f"INSERT INTO my_message (id, {', '.join(COLUMNS)}) VALUES {lines}")
     endpoint = Endpoint("127.0.0.1", sharded_proxy.port, "root", "commerce")
-    columns = describe_alike(endpoint, ["-80", "80-"], "my_message")
-    names = ", ".join(quoted(column.name) for column in columns)
+    columns = fields_of(endpoint, ["-80", "80-"], "my_message", kept_type)
     counted = 0
     for shard in ("-80", "80-"):
-        connection = endpoint.connect(shard)
-        stream = endpoint.connect(shard, streams=True)
-        try:
+        with endpoint.connect(shard) as connection:
             told = of_server(connection, "my_message", columns, "id < 290")
-            statement = f"SELECT {names} FROM my_message WHERE id < 290"
-            (sent,) = fetch_columns(stream, statement)
-        finally:
-            connection.close()
-            stream.close()
-        assert told == of_batch(arrow_batch(columns, shard, sent), columns)
+        (sent,) = fetch_rows(endpoint, shard, "my_message", columns, "id < 290")
+        assert told == of_batch(sent, columns)
         counted += told.rows
     assert counted == 290

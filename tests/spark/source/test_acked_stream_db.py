@@ -8,7 +8,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.source.acked_stream import AckedStreamReader
 from streamfrom.spark.source.options import Options
-from streamfrom.spark.source.table_schema import fields_of
+from streamfrom.spark.table_schema import fields_of
 from tests.fixtures.streams import message_table, run as execute
 
 

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import (
 )
 
 from streamfrom.spark.source.filters import Condition, condition_of
-from streamfrom.spark.source.table_schema import Field, exact_type
+from streamfrom.spark.table_schema import Field, exact_type
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from streamfrom.spark.endpoint import Column, Endpoint
+from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.analytics.config import (
     AnalyticsConfig,
@@ -13,12 +13,13 @@ from streamfrom.spark.jobs.analytics.config import (
     span,
 )
 from streamfrom.spark.jobs.analytics.message_facts import Told
+from streamfrom.spark.table_schema import Field
 
 
 S = 10**9
 HERE = Endpoint("db", 1, "u", "ks")
 FIRST_LAYOUT = [
-    Column(name, "bigint")
+    Field(name, name, "bigint", "bigint")
     for name in ("time_scheduled", "id", "time_next", "epoch", "time_created", "time_acked")
 ]
 
@@ -27,7 +28,9 @@ def test_the_first_layouts_columns_are_found_unless_others_are_named():
     found = resolved(Told(), FIRST_LAYOUT, "t")
     assert (found.created, found.due, found.tenant) == ("time_created", "time_scheduled", None)
     assert resolved(Told(created="id"), FIRST_LAYOUT, "t").due is None
-    assert len(needed(found, [*FIRST_LAYOUT, Column("message", "string")])) == 6
+    assert (
+        len(needed(found, [*FIRST_LAYOUT, Field("message", "message", "text", "string")])) == 6
+    )
 
 
 def test_a_column_that_is_not_there_is_named():

@@ -7,12 +7,13 @@ import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from streamfrom.spark.errors import RequestError
-from streamfrom.spark.source.table_schema import (
+from streamfrom.spark.table_schema import (
     Field,
     arrow_batch,
     asked_for,
     ddl_of,
     exact_type,
+    kept_type,
 )
 from tests.cases import cases
 
@@ -20,6 +21,15 @@ from tests.cases import cases
 @cases(mysql_type=str, spark_type=str)
 def test_each_type_has_one_that_holds_all_its_values(mysql_type, spark_type):
     assert exact_type(mysql_type) == spark_type
+
+
+@cases(mysql_type=str, told=str)
+def test_a_job_keeps_what_the_server_sends(mysql_type, told):
+    try:
+        kind = kept_type(mysql_type)
+    except RequestError as refusal:
+        kind = str(refusal)
+    assert told in kind
 
 
 def test_a_date_that_no_calendar_has_is_null_beside_others_that_are_not():
@@ -45,6 +55,21 @@ def test_bits_are_numbers():
     assert batch.to_pylist() == [
         {"one": True, "all": Decimal(2**64 - 1)},
         {"one": None, "all": None},
+    ]
+
+
+def test_text_numbers_and_bytes_stay_what_they_are():
+    kinds = {"id": "bigint unsigned", "n": "int", "body": "bit(16)", "text": "date"}
+    fields = [Field(name, name, kind, kept_type(kind)) for name, kind in kinds.items()]
+    sent = [
+        pa.array([2**64 - 1, 1], pa.uint64()).cast(pa.decimal128(20, 0)),
+        pa.array([-1, None]),
+        pa.array([b"\x00\xff", None]),
+        pa.array([b"2024-02-00", None]),
+    ]
+    assert [list(row.values()) for row in arrow_batch(fields, sent).to_pylist()] == [
+        [Decimal(2**64 - 1), -1, b"\x00\xff", "2024-02-00"],
+        [Decimal(1), None, None, None],
     ]
 
 

@@ -1,4 +1,6 @@
-"""A message table as Spark sees it: the exact type of each column, and its values as Arrow.
+"""A message table as Spark sees it: the type of each column, and its values as Arrow.
+
+The data source has exact types:
 
 | MySQL | Spark |
 |---|---|
@@ -13,24 +15,36 @@
 A date that no calendar has (0000-00-00, 2024-02-00) is NULL. A schema that the user gives reads these columns only, which is
 the column pruning that there is; any column but binary ones may be read as string, and a whole
 number as bigint, which fails where a value does not fit.
+
+Jobs keep what they move: dates, times and bits are for them what the server sends, and a FLOAT is refused.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from streamfrom.spark.endpoint import Endpoint, declared, quoted, spark_type
+from streamfrom.spark.endpoint import IN_UTC, Endpoint, declared, quoted
 from streamfrom.spark.errors import RequestError
+from streamfrom.spark.fetching import fetch_columns
 
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+# Types that Spark has exactly, by MySQL's name. All others travel as the text or bytes that the
+# server sends, which loses nothing: dates may be zero, times may pass a day, JSON has no type.
+_INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
+_BYTES: Final = frozenset(
+    {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "bit", "vector"}
+    | {"geometry", "point", "linestring", "polygon", "geometrycollection"}
+    | {"multipoint", "multilinestring", "multipolygon", "geomcollection"}
+)
+_DIGITS_MAX: Final = 38
 _UNSIGNED: Final = "decimal(20,0)"
 _DATES: Final = {"date": "date", "datetime": "timestamp_ntz", "timestamp": "timestamp"}
 _TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
@@ -47,13 +61,13 @@ class Field:
 
     name: str
     column: str
-    mysql_type: str
+    mysql_type: str = field(compare=False)  # servers write one type in several ways
     spark_type: str
 
     @property
     def base(self) -> str:
         """The MySQL type without length and sign."""
-        return re.split(r"[ (]", self.mysql_type.lower(), maxsplit=1)[0]
+        return base_of(self.mysql_type)
 
     @property
     def is_text(self) -> bool:
@@ -66,36 +80,72 @@ class Field:
         return f"{quoted(self.column)} + 0e0" if self.base == "float" else quoted(self.column)
 
 
+def base_of(mysql_type: str) -> str:
+    """Return a MySQL type without length and sign."""
+    return re.split(r"[ (]", mysql_type.lower(), maxsplit=1)[0]
+
+
+def kept_type(mysql_type: str) -> str:
+    """Return the Spark type in which a job keeps each value of a MySQL type, as `SHOW COLUMNS` writes it.
+
+    Raises:
+        RequestError: Spark would not hold each of them exactly.
+    """
+    name = base_of(mysql_type)
+    if name == "float":
+        raise RequestError("a server sends six digits of a FLOAT: make the column DOUBLE first")
+    if name in _INTEGERS:
+        wide = name == "bigint" and "unsigned" in mysql_type.lower()
+        return _UNSIGNED if wide else "bigint"
+    if name == "decimal":
+        digits, fraction = re.findall(r"\d+", mysql_type)
+        if int(digits) > _DIGITS_MAX:
+            raise RequestError(
+                f"{mysql_type} has more than {_DIGITS_MAX} digits, which Spark cannot hold"
+            )
+        return f"decimal({digits},{fraction})"
+    if name == "double":
+        return name
+    return "binary" if name in _BYTES else "string"
+
+
 def exact_type(mysql_type: str) -> str:
-    """Return the Spark type for a MySQL type as `SHOW COLUMNS` writes it.
+    """Return the Spark type with the meaning of a MySQL type as `SHOW COLUMNS` writes it.
 
     Raises:
         RequestError: it is a DECIMAL with more digits than Spark holds.
     """
-    name = re.split(r"[ (]", mysql_type.lower(), maxsplit=1)[0]
+    name = base_of(mysql_type)
     if name in _DATES:
         return _DATES[name]
     if name == "float":
-        return "float"
+        return name
     if name == "bit":
         bits = int(re.sub(r"\D", "", mysql_type) or 1)
         return "boolean" if bits == 1 else _UNSIGNED if bits == _LONG_BITS else "bigint"
-    return spark_type(mysql_type)
+    return kept_type(mysql_type)
 
 
-def fields_of(endpoint: "Endpoint", shards: "Sequence[str]", table: str) -> tuple[Field, ...]:
-    """Return the columns of a message table that has the same on all *shards*.
+def fields_of(
+    endpoint: "Endpoint",
+    shards: "Sequence[str]",
+    table: str,
+    type_of: "Callable[[str], str]" = exact_type,
+) -> tuple[Field, ...]:
+    """Return the columns of a message table that has the same on all *shards*, with types by `exact_type` or `kept_type`.
 
     Raises:
-        RequestError: it is missing somewhere, is no message table, or differs between shards.
+        RequestError: it is missing somewhere, is no message table, differs between shards, or has a column that Spark cannot hold.
     """
-    columns = declared(endpoint, shards[0], table)
-    for shard in shards[1:]:
-        if declared(endpoint, shard, table) != columns:
+    found: dict[str, tuple[Field, ...]] = {}
+    for shard in shards:
+        columns = declared(endpoint, shard, table)
+        found[shard] = tuple(Field(name, name, kind, type_of(kind)) for name, kind in columns)
+        if found[shard] != found[shards[0]]:
             raise RequestError(
                 f"{table} has other columns on {shard} than on {shards[0]}: alter it"
             )
-    return tuple(Field(name, name, kind, exact_type(kind)) for name, kind in columns)
+    return found[shards[0]]
 
 
 def ddl_of(fields: "Sequence[Field]") -> str:
@@ -159,15 +209,40 @@ def read_as(field: Field) -> pa.DataType | None:
     return kind if is_number and field.base != "bit" else None
 
 
+def fetch_rows(
+    endpoint: Endpoint,
+    shard: str,
+    table: str,
+    fields: "Sequence[Field]",
+    condition: str = "",
+    values: "Sequence[Any]" = (),
+) -> "Iterator[pa.RecordBatch]":
+    """Yield the rows of *shard* that fulfil *condition*, in batches.
+
+    Raises:
+        MySQLError: the proxy or the shard broke off.
+    """
+    columns = ", ".join(one.sql for one in fields) or "1"
+    where = f" WHERE {condition}" if condition else ""
+    statement = f"SELECT {columns} FROM {quoted(table)}{where}"  # noqa: S608  quoted
+    connection = endpoint.connect(shard, IN_UTC, streams=True)
+    try:
+        for sent in fetch_columns(connection, statement, values, list(map(read_as, fields))):
+            yield arrow_batch(fields, sent)
+    finally:
+        # A reader that wants no more must not fetch the rest first.
+        connection._force_close()
+
+
 def arrow_batch(fields: "Sequence[Field]", columns: "Sequence[pa.Array]") -> pa.RecordBatch:
     """Return one batch with what the server sent for *fields*, each read as `read_as` says."""
-    arrays = [_array(field, sent) for field, sent in zip(fields, columns, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, names=[field.name for field in fields])
+    arrays = [_array(one, sent) for one, sent in zip(fields, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=[one.name for one in fields])
 
 
 def _array(field: Field, sent: pa.Array) -> pa.Array:
     kind = arrow_type(field.spark_type)
-    if field.base == "bit":
+    if field.base == "bit" and field.spark_type != "binary":
         return _bits(sent, kind)
     if field.spark_type in {"date", "timestamp", "timestamp_ntz"}:
         return _moments(sent.cast(pa.string()), kind)
