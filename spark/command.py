@@ -12,7 +12,7 @@ from streamfrom.spark import package
 from streamfrom.spark.endpoint import declared, parse_endpoint, shards_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs import JOBS
-from streamfrom.spark.jobs.job import Job, broken_off, load_job
+from streamfrom.spark.jobs.job import Job, add_options, broken_off, load_job
 from streamfrom.spark.jobs.progress import Progress
 from streamfrom.spark.passwords import password
 from streamfrom.spark.session import start_session
@@ -40,7 +40,7 @@ def parser(jobs: "dict[str, Job]") -> argparse.ArgumentParser:
         job = names.add_parser(name, help=about, description=about, allow_abbrev=False)
         _add_common(job)
         if name in jobs:
-            jobs[name].add_options(job)
+            add_options(job, jobs[name].CONFIG)
     _add_package(names)
     for place in (result, *names.choices.values()):
         place.add_argument("--version", action="version", version=f"streamfrom {__version__}")
@@ -66,7 +66,9 @@ def _add_common(job: argparse.ArgumentParser) -> None:
         help="mysql://user@host:port/keyspace, without the password",
     )
     job.add_argument("--table", required=True, metavar="T", help="the message table")
-    job.add_argument("--password-env", metavar="V", help="the variable that holds the password")
+    job.add_argument(
+        "--password-env", default="", metavar="V", help="the variable that holds the password"
+    )
     job.add_argument(
         "--master", metavar="M", help="default local[*], or what spark-submit says"
     )
@@ -97,13 +99,13 @@ def run_command(argv: "Sequence[str]") -> int:
         return _package(options)
     job = jobs[options.job]
     try:
-        endpoint = parse_endpoint(
+        options.endpoint = parse_endpoint(
             options.proxy, password("--password-env", options.password_env)
         )
-        config = job.configured(options, endpoint)
+        config = job.CONFIG.asked(options)
         # What would fail at the end or after a JVM's seconds had better fail now.
         _check_places(options)
-        declared(endpoint, shards_of(endpoint)[0], options.table)
+        declared(options.endpoint, shards_of(options.endpoint)[0], options.table)
     except JobError as error:
         return _ended(2, str(error))
     try:

@@ -16,23 +16,21 @@ import pymysql
 
 from streamfrom.spark.endpoint import (
     IN_UTC,
-    Endpoint,
     quoted,
     shards_of,
 )
-from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.checksum import Checksum, is_exact, total
 from streamfrom.spark.jobs.clocks import check_closed
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import (
     FROM,
     TO,
+    JobConfig,
     Option,
-    adding,
     begun,
     broken_off,
-    given,
-    window_of,
+    check_window,
 )
 from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest
 from streamfrom.spark.jobs.progress import Progress, Report
@@ -49,36 +47,26 @@ from streamfrom.spark.table_schema import Field, fields_of, kept_type
 
 
 if TYPE_CHECKING:
-    import argparse
-
     from pyspark.sql import DataFrame, SparkSession
 
 PURGE_ROWS: Final = 1000
 SLICES: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveConfig:
-    """Which window [low, high) of `time_acked`, in nanoseconds, of which table goes where."""
+@dataclass(frozen=True)
+class ArchiveConfig(JobConfig):
+    """Which window [low, high) of `time_acked`, in nanoseconds, of the table goes where."""
 
-    endpoint: Endpoint
-    table: str
     out: Annotated[Path, Option("--out", "DIR", "a folder all executors share")]
     low_ns: Annotated[int, FROM]
     high_ns: Annotated[int, TO]
 
+    def __post_init__(self) -> None:
+        """Raise RequestError if the window is empty."""
+        check_window(self.low_ns, self.high_ns)
 
-add_options = adding(ArchiveConfig)
 
-
-def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ArchiveConfig:
-    """Return what the command line asks for.
-
-    Raises:
-        RequestError: the window is empty.
-    """
-    window_of(options)
-    return ArchiveConfig(endpoint, options.table, **given(options, ArchiveConfig))
+CONFIG: Final = ArchiveConfig
 
 
 def run(
@@ -96,8 +84,6 @@ def run(
             not archived.
     """
     progress = begun(spark, progress)
-    if config.low_ns >= config.high_ns:
-        raise RequestError("--from must lie before --to")
     endpoint, table = config.endpoint, config.table
     shards = shards_of(endpoint)
     columns = fields_of(endpoint, shards, table, kept_type)
@@ -147,8 +133,7 @@ def run(
         "gone_before": manifest.rows - purged,
         "left": left,
     }
-    name = f"{endpoint.keyspace}.{table}"
-    return Report("archive", name, counts, progress.steps_s, (str(window.data),))
+    return Report("archive", config.name, counts, progress.steps_s, (str(window.data),))
 
 
 def _is_in_table(

@@ -2,10 +2,9 @@
 
 import argparse
 import importlib
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from typing import (
     TYPE_CHECKING,
@@ -14,6 +13,7 @@ from typing import (
     Final,
     NamedTuple,
     Protocol,
+    Self,
     cast,
     get_args,
     get_origin,
@@ -32,18 +32,42 @@ if TYPE_CHECKING:
     from streamfrom.spark.endpoint import Endpoint
 
 
-class Job(Protocol):
-    """A module that brings its options, its configuration and its work."""
+@dataclass(frozen=True)
+class JobConfig:
+    """The table that a job is about; fields of subclasses that an `Option` annotates are the job's options."""
 
-    def add_options(self, parser: "argparse.ArgumentParser") -> None:
-        """Add the job's own options; those of every job are there already (`spark.cli`)."""
+    endpoint: "Endpoint"
+    table: str
 
-    def configured(self, options: "argparse.Namespace", endpoint: "Endpoint") -> Any:
-        """Return the job's configuration, a frozen dataclass, without asking any server.
+    @property
+    def name(self) -> str:
+        """The table with its keyspace."""
+        return f"{self.endpoint.keyspace}.{self.table}"
+
+    @classmethod
+    def asked(cls, options: "argparse.Namespace") -> Self:
+        """Return what the command line asks for, without asking any server.
 
         Raises:
             RequestError: the options do not fit together.
         """
+        return cast("Self", _made(cls, vars(options)))
+
+
+def _made(config: Any, given: dict[str, Any]) -> Any:
+    values = {field.name: given[field.name] for field in fields(config) if field.name in given}
+    parts = {
+        field.name: _made(field.type, given)
+        for field in fields(config)
+        if is_dataclass(field.type) and field.name not in given
+    }
+    return config(**values, **parts)
+
+
+class Job(Protocol):
+    """A module with the class of its configuration and its work."""
+
+    CONFIG: type[JobConfig]
 
     def run(
         self, spark: "SparkSession", config: Any, progress: Progress | None = None
@@ -112,8 +136,11 @@ def nanoseconds(text: str) -> int:
 class Option(NamedTuple):
     """How the command line gives the field of a job's configuration that is annotated with it.
 
+    flag: an argument by its place if it does not begin with a hyphen.
+    metavar: nothing for an option without a value: it says true for a bool, else None.
     parse: makes a value of the text; by default the field's own type does.
-    group: options of one group exclude one another.
+    group: options of one group exclude one another; one of them is required if their field has no default.
+    repeats: the option may be given again, and the field has all values.
     """
 
     flag: str
@@ -121,6 +148,8 @@ class Option(NamedTuple):
     about: str
     parse: "Callable[[str], Any] | None" = None
     group: str = ""
+    choices: "Collection[str]" = ()
+    repeats: bool = False
 
 
 # The window of `time_acked`.
@@ -136,37 +165,37 @@ START: Final = Option("--start", "T", "when the first is due", nanoseconds)
 RATE: Final = Option("--rate", "N", "how many become due each second, from T on", float)
 
 
-def adding(config: type) -> "Callable[[argparse.ArgumentParser], None]":
-    """Return what adds the options of a configuration's fields to a parser: of one without a default it is required."""
-
-    def add_options(parser: "argparse.ArgumentParser") -> None:
-        groups: defaultdict[str, Any] = defaultdict(parser.add_mutually_exclusive_group)
-        for field, kind, option in _options(config):
-            place = groups[option.group] if option.group else parser
-            read = {"metavar": option.metavar, "type": option.parse or _parser_of(kind)}
-            is_required = field.default is MISSING
-            place.add_argument(
-                option.flag,
-                dest=field.name,
-                help=option.about,
-                required=is_required,
-                default=None if is_required else field.default,
-                **({"action": "store_true"} if kind is bool else read),
-            )
-
-    return add_options
-
-
-def given(options: "argparse.Namespace", config: type) -> dict[str, Any]:
-    """Return the values of the fields that `adding` made options of."""
-    return {field.name: getattr(options, field.name) for field, *_ in _options(config)}
+def add_options(parser: "argparse.ArgumentParser", config: Any) -> None:
+    """Add the options of a configuration's fields: of one without a default it is required."""
+    groups: dict[str, Any] = {}
+    for field, kind, option in _options(config):
+        is_required = field.default is MISSING
+        if option.group and option.group not in groups:
+            groups[option.group] = parser.add_mutually_exclusive_group(required=is_required)
+        place = groups.get(option.group, parser)
+        more: dict[str, Any] = {"metavar": option.metavar or None}
+        if option.choices:
+            more["choices"] = option.choices
+        elif not option.metavar:
+            more = {"action": "store_const", "const": True if kind is bool else None}
+        elif option.repeats:
+            more["action"] = "append"
+        else:
+            more["type"] = option.parse or _parser_of(kind)
+        if option.flag.startswith("-"):
+            more |= {"dest": field.name, "required": is_required and not option.group}
+            more["default"] = None if is_required else field.default
+        place.add_argument(option.flag, help=option.about, **more)
 
 
-def _options(config: type) -> "Iterator[tuple[Field[Any], Any, Option]]":
+def _options(config: Any) -> "Iterator[tuple[Field[Any], Any, Option]]":
     for field in fields(config):
         if get_origin(field.type) is Annotated:
-            kind, option = get_args(field.type)
-            yield field, kind, option
+            kind, *options = get_args(field.type)
+            for option in options:
+                yield field, kind, option
+        elif is_dataclass(field.type):
+            yield from _options(field.type)
 
 
 def _parser_of(kind: Any) -> "Callable[[str], Any]":
@@ -182,13 +211,7 @@ def check_rate(per_s: float | None) -> None:
         raise RequestError("--rate takes a number of messages above 0")
 
 
-def window_of(options: "argparse.Namespace") -> tuple[int | None, int | None]:
-    """Return what `FROM` and `TO` read, each end None where it was left out.
-
-    Raises:
-        RequestError: it is empty.
-    """
-    low_ns, high_ns = options.low_ns, options.high_ns
+def check_window(low_ns: int | None, high_ns: int | None) -> None:
+    """Raise RequestError if the window of `FROM` and `TO`, each None where it was left out, is empty."""
     if low_ns is not None and high_ns is not None and low_ns >= high_ns:
         raise RequestError("--from must lie before --to")
-    return low_ns, high_ns

@@ -6,16 +6,15 @@ unless the table has it; under a new one, made of the old id and a label, there 
 each label. Either way a run may be killed and run again.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 from pyspark.sql import DataFrame, SparkSession, Window as Over, functions as F
 
-from streamfrom.spark.endpoint import Endpoint, shards_of
+from streamfrom.spark.endpoint import shards_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.enqueue.fitting import fitted, matched, misfits
 from streamfrom.spark.jobs.enqueue.identity import derived_id, with_due
@@ -25,12 +24,11 @@ from streamfrom.spark.jobs.job import (
     RATE,
     START,
     TO,
+    JobConfig,
     Option,
-    adding,
     begun,
     check_rate,
-    given,
-    window_of,
+    check_window,
 )
 from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest, manifests
 from streamfrom.spark.jobs.progress import Progress, Report
@@ -40,20 +38,14 @@ from streamfrom.spark.session import SPARK_ERRORS, reason_of
 from streamfrom.spark.table_schema import fields_of, kept_type
 
 
-if TYPE_CHECKING:
-    import argparse
-
-
 # What an archived message has that a new one has not.
 _PAST: Final = frozenset({"epoch", "time_next", "time_acked"})
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayConfig:
+@dataclass(frozen=True)
+class ReplayConfig(JobConfig):
     """Which archived messages come back, and how: all of the window [low, high) of `time_acked`, and under their old ids, unless it says otherwise."""
 
-    endpoint: Endpoint
-    table: str
     archive: Annotated[Path, Option("--archive", "DIR", "the --out of the archive job")]
     archived: Annotated[
         str | None, Option("--archived-table", "T", "the table they were in, if not --table")
@@ -72,19 +64,13 @@ class ReplayConfig:
     start_ns: Annotated[int | None, START] = None
     rate_per_s: Annotated[float | None, RATE] = None
 
+    def __post_init__(self) -> None:
+        """Raise RequestError if the rate is none, or the window is empty."""
+        check_rate(self.rate_per_s)
+        check_window(self.low_ns, self.high_ns)
 
-add_options = adding(ReplayConfig)
 
-
-def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ReplayConfig:
-    """Return what the command line asks for.
-
-    Raises:
-        RequestError: a rate that is none, or a window that is empty.
-    """
-    check_rate(options.rate_per_s)
-    window_of(options)
-    return ReplayConfig(endpoint, options.table, **given(options, ReplayConfig))
+CONFIG: Final = ReplayConfig
 
 
 def run(
@@ -120,9 +106,7 @@ def run(
             raise RequestError(
                 f"cannot read the archive so: {reason_of(error)}; nothing was written"
             ) from error
-        if config.start_ns is not None or config.rate_per_s is not None:
-            start_ns = time.time_ns() if config.start_ns is None else config.start_ns
-            rows = with_due(rows, start_ns, config.rate_per_s)
+        rows = with_due(rows, config.start_ns, config.rate_per_s)
         progress.enter("write")
         written, inserted = insert_frame(rows, endpoint, table, read, progress)
     progress.leave()
@@ -133,7 +117,7 @@ def run(
         "inserted": inserted,
         "already_there": written - inserted,
     }
-    return Report("replay", f"{endpoint.keyspace}.{table}", counts, progress.steps_s)
+    return Report("replay", config.name, counts, progress.steps_s)
 
 
 def chosen(

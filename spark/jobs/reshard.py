@@ -9,7 +9,7 @@ there. Nothing is ever changed or deleted on the source.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, Self
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.checksum import Checksum, is_exact, of_batch, total
 from streamfrom.spark.jobs.clocks import check_closed
 from streamfrom.spark.jobs.frames import mapped
-from streamfrom.spark.jobs.job import begun, broken_off, nanoseconds
+from streamfrom.spark.jobs.job import JobConfig, Option, begun, broken_off, nanoseconds
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import (
     acked_between,
@@ -52,61 +52,63 @@ _WAITING: Final = "time_acked IS NULL"
 _SHARD_SUMS: Final = "shard string, rows bigint, bits string"
 
 
-@dataclass(frozen=True, slots=True)
-class ReshardConfig:
+@dataclass(frozen=True)
+class ReshardConfig(JobConfig):
     """The keyspace to copy from, the one to copy to, and the part of the table.
 
     until_ns: the time before which the copied rows were acknowledged; None for all rows, once writes have stopped.
     """
 
-    step: str
-    endpoint: Endpoint
-    table: str
-    target: Endpoint
-    until_ns: int | None
+    step: Annotated[str, Option("step", "", "plan only counts and checks", choices=STEPS)]
+    target: Annotated[
+        Endpoint,
+        Option(
+            "--to-proxy",
+            "URL",
+            "the keyspace with the new shards, mysql://user@host:port/keyspace",
+            str,
+        ),
+    ]
+    until_ns: Annotated[
+        int | None,
+        Option(
+            "--until",
+            "T",
+            "what was acknowledged before, while both sides work; ISO date or time, UTC",
+            nanoseconds,
+            "part",
+        ),
+        Option(
+            "--stopped",
+            "",
+            "all rows: no client writes to the source any more",
+            group="part",
+        ),
+    ]
+    to_password_env: Annotated[
+        str, Option("--to-password-env", "V", "the variable that holds the password there")
+    ] = ""
+
+    def __post_init__(self) -> None:
+        """Raise RequestError if the target is the source."""
+        if _place(self.target) == _place(self.endpoint):
+            raise RequestError(
+                "--to-proxy is the keyspace of --proxy: name one with the new shards"
+            )
+
+    @classmethod
+    def asked(cls, options: "argparse.Namespace") -> Self:
+        """Return what the command line asks for.
+
+        Raises:
+            RequestError: the target's address is none, or that of the source.
+        """
+        secret = password(_TARGET[1], options.to_password_env)
+        options.target = parse_endpoint(options.target, secret, _TARGET)
+        return super().asked(options)
 
 
-def add_options(parser: "argparse.ArgumentParser") -> None:
-    """Add the step, the target and how much is moved."""
-    parser.add_argument("step", choices=STEPS, help="plan only counts and checks")
-    parser.add_argument(
-        "--to-proxy",
-        required=True,
-        metavar="URL",
-        help="the keyspace with the new shards, mysql://user@host:port/keyspace",
-    )
-    parser.add_argument(
-        "--to-password-env", metavar="V", help="the variable that holds the password there"
-    )
-    how_much = parser.add_mutually_exclusive_group(required=True)
-    how_much.add_argument(
-        "--until",
-        dest="until_ns",
-        type=nanoseconds,
-        metavar="T",
-        help="what was acknowledged before, while both sides work; ISO date or time, UTC",
-    )
-    how_much.add_argument(
-        "--stopped",
-        action="store_true",
-        help="all rows: no client writes to the source any more",
-    )
-
-
-def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ReshardConfig:
-    """Return what the command line asks for.
-
-    Raises:
-        RequestError: the target's address is none, or that of the source.
-    """
-    target = parse_endpoint(
-        options.to_proxy, password("--to-password-env", options.to_password_env), _TARGET
-    )
-    if _place(target) == _place(endpoint):
-        raise RequestError(
-            "--to-proxy is the keyspace of --proxy: name one with the new shards"
-        )
-    return ReshardConfig(options.step, endpoint, options.table, target, options.until_ns)
+CONFIG: Final = ReshardConfig
 
 
 def _place(endpoint: Endpoint) -> tuple[str, int, str]:
@@ -143,8 +145,7 @@ def run(
         step = {"plan": _plan, "copy": _copy, "verify": _verify}[config.step]
         counts = step(spark, config, move, progress)
     progress.leave()
-    name = f"{config.endpoint.keyspace}.{config.table}"
-    return Report(f"reshard {config.step}", name, counts, progress.steps_s)
+    return Report(f"reshard {config.step}", config.name, counts, progress.steps_s)
 
 
 # --- what must be true ---------------------------------------------------------------------------

@@ -19,8 +19,6 @@ from streamfrom.spark.endpoint import (
 from streamfrom.spark.jobs.analytics import measures, number_format
 from streamfrom.spark.jobs.analytics.config import (
     AnalyticsConfig,
-    add_options,
-    configured,
     needed,
     resolved,
     span,
@@ -40,7 +38,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["AnalyticsConfig", "add_options", "configured", "run"]
+__all__ = ["AnalyticsConfig", "run"]
+
+CONFIG: Final = AnalyticsConfig
 
 SLICES: Final = 4
 # By the server's own clock as it looks, and by two seconds, which clocks may differ: consumers go on acknowledging meanwhile.
@@ -61,7 +61,7 @@ def run(
     """
     progress = begun(spark, progress)
     endpoint, table = config.endpoint, config.table
-    name = f"{endpoint.keyspace}.{table}"
+    name = config.name
     shards = shards_of(endpoint)
     columns = fields_of(endpoint, shards, table, kept_type)
     told = resolved(config.told, columns, table)

@@ -4,17 +4,13 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
-from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import RequestError
-from streamfrom.spark.jobs.analytics.message_facts import UNITS_NS, Told
-from streamfrom.spark.jobs.job import FROM, TO, Option, adding, given, window_of
+from streamfrom.spark.jobs.analytics.message_facts import Told
+from streamfrom.spark.jobs.job import FROM, TO, JobConfig, Option, check_window
 from streamfrom.spark.table_schema import Field
 
-
-if TYPE_CHECKING:
-    import argparse
 
 _NEEDED: Final = ("id", "epoch", "time_next", "time_acked")
 _USED: Final = (*_NEEDED, "priority")
@@ -27,8 +23,8 @@ def _whole_seconds(text: str) -> int:
     return int(text) * 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class AnalyticsConfig:
+@dataclass(frozen=True)
+class AnalyticsConfig(JobConfig):
     """The table, the time and the columns to measure, and the place of the results.
 
     low_ns, high_ns: by default the last day, or the part of it that the table has.
@@ -39,8 +35,6 @@ class AnalyticsConfig:
     poison_rows: how many listed messages are kept at most; the page shows the first of them.
     """
 
-    endpoint: Endpoint
-    table: str
     out: Annotated[Path, Option("--out", "DIR", "a folder all executors share")]
     low_ns: Annotated[int | None, FROM] = None
     high_ns: Annotated[int | None, TO] = None
@@ -51,47 +45,15 @@ class AnalyticsConfig:
     poison_sends: Annotated[int, Option("--poison-sends", "N", "list from N sends on (5)")] = 5
     poison_rows: int = 1000
 
-
-def add_options(parser: "argparse.ArgumentParser") -> None:
-    """Add the window, the application's columns and the limits."""
-    adding(AnalyticsConfig)(parser)
-    for name, about in (
-        ("tenant", "whose a message is (tenant_id, if there is one)"),
-        ("created", "when it was written (time_created, if there is one)"),
-        ("due", "when it was to be delivered first (time_scheduled, if there is one)"),
-        ("delivered", "when its consumer got it"),
-    ):
-        parser.add_argument(f"--{name}-column", metavar="C", help=about)
-    parser.add_argument(
-        "--time-unit",
-        choices=UNITS_NS,
-        default="ns",
-        help="what numbers in these columns of times count since 1970 (ns)",
-    )
-
-
-def configured(options: "argparse.Namespace", endpoint: Endpoint) -> AnalyticsConfig:
-    """Return what the command line asks for.
-
-    Raises:
-        RequestError: a number is not above zero, or the window is empty.
-    """
-    window_of(options)
-    for name, value in (
-        ("--bucket", options.bucket_ns),
-        ("--poison-sends", options.poison_sends),
-    ):
-        if value is not None and value < 1:
-            raise RequestError(f"{name} takes a number above 0")
-    told = Told(
-        options.tenant_column,
-        options.created_column,
-        options.due_column,
-        options.delivered_column,
-        UNITS_NS[options.time_unit],
-    )
-    values = given(options, AnalyticsConfig)
-    return AnalyticsConfig(endpoint, options.table, **values, told=told)
+    def __post_init__(self) -> None:
+        """Raise RequestError if a number is not above zero, or the window is empty."""
+        check_window(self.low_ns, self.high_ns)
+        for name, value in (
+            ("--bucket", self.bucket_ns),
+            ("--poison-sends", self.poison_sends),
+        ):
+            if value is not None and value < 1:
+                raise RequestError(f"{name} takes a number above 0")
 
 
 def resolved(told: Told, columns: "Sequence[Field]", table: str) -> Told:

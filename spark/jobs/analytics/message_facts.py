@@ -11,11 +11,12 @@ for that. What is not known is NULL here, and so is a difference that would over
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from pyspark.sql import Column, DataFrame, functions as F
 
 from streamfrom.spark.endpoint import quoted
+from streamfrom.spark.jobs.job import Option
 from streamfrom.spark.jobs.reading import SHARD
 
 
@@ -50,14 +51,37 @@ class Told:
     created: the column with the time at which the message was written; of `id` the time that an id of the proxy contains.
     due: the column with the time of the first delivery; without one *created* counts.
     delivered: the column with the time at which the consumer got the message.
-    unit_ns: the unit of numbers in the three columns of times; text in them is a DATETIME in UTC.
+    unit: the unit of numbers in the three columns of times; text in them is a DATETIME in UTC.
     """
 
-    tenant: str | None = None
-    created: str | None = None
-    due: str | None = None
-    delivered: str | None = None
-    unit_ns: int = 1
+    tenant: Annotated[
+        str | None,
+        Option("--tenant-column", "C", "whose a message is (tenant_id, if there is one)"),
+    ] = None
+    created: Annotated[
+        str | None,
+        Option("--created-column", "C", "when it was written (time_created, if there is one)"),
+    ] = None
+    due: Annotated[
+        str | None,
+        Option(
+            "--due-column",
+            "C",
+            "when it was to be delivered first (time_scheduled, if there is one)",
+        ),
+    ] = None
+    delivered: Annotated[
+        str | None, Option("--delivered-column", "C", "when its consumer got it")
+    ] = None
+    unit: Annotated[
+        str,
+        Option(
+            "--time-unit",
+            "",
+            "what numbers in these columns of times count since 1970 (ns)",
+            choices=UNITS_NS,
+        ),
+    ] = "ns"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -181,7 +205,7 @@ def _time(rows: "DataFrame", name: str | None, told: Told) -> "Column":
         # As the proxy makes them, with 53 bits: others are those of an application, and no times.
         steps = F.when(column.between(_FIRST_ID, _LAST_ID), F.shiftright(column, ID_COUNT_BITS))
         return steps * ID_STEP_NS + ID_EPOCH_NS
-    counted = F.try_multiply(column, F.lit(told.unit_ns)).try_cast("bigint")
+    counted = F.try_multiply(column, F.lit(UNITS_NS[told.unit])).try_cast("bigint")
     return F.when(counted > 0, counted)
 
 

@@ -9,11 +9,11 @@ Spark's own.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Self
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from streamfrom.spark.endpoint import Endpoint, url_of
+from streamfrom.spark.endpoint import url_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.consume.checkpoint import Checkpoint
 from streamfrom.spark.jobs.consume.dead_letters import (
@@ -26,7 +26,7 @@ from streamfrom.spark.jobs.consume.function import Function, checked, load_funct
 from streamfrom.spark.jobs.consume.sinks import ConsoleSink, FolderSink, ResultSink, TableSink
 from streamfrom.spark.jobs.consume.worker import Worker
 from streamfrom.spark.jobs.files import spark_path
-from streamfrom.spark.jobs.job import Option, adding, begun, given
+from streamfrom.spark.jobs.job import JobConfig, Option, begun
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import SHARD
 from streamfrom.spark.jobs.writing import targets_of
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 _LOOK_S: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumeConfig:
+@dataclass(frozen=True)
+class ConsumeConfig(JobConfig):
     """The messages to consume, the function for them, and the place of the results.
 
     password_env: the environment variable with the endpoint's password, which a stream must not show.
@@ -60,8 +60,6 @@ class ConsumeConfig:
     available_now: the job ends when everything that was due at its beginning is taken.
     """
 
-    endpoint: Endpoint
-    table: str
     function: Annotated[
         Function | str,
         Option("--function", "F", "module:name or path.py:name, DataFrame -> DataFrame", str),
@@ -133,40 +131,29 @@ class ConsumeConfig:
     ] = False
     password_env: str = ""
 
+    def __post_init__(self) -> None:
+        """Raise RequestError if a number is none that can be, or the table is its own sink."""
+        for name, fits, wanted in (
+            ("--max-attempts", self.max_attempts >= 1, "a whole number from 1 on"),
+            ("--rows", self.rows >= 1, "a whole number from 1 on"),
+            ("--retry-after", 0 <= self.retry_s < 10**9, "seconds from 0 on"),
+            ("--lease", 1 <= self.lease_s < 10**9, "seconds from 1 on"),
+        ):
+            if not fits:
+                raise RequestError(f"{name} takes {wanted}")
+        if self.table in {self.into_table, self.dead_table}:
+            raise RequestError(
+                "--into-table and --dead-letter-table take another table than --table"
+            )
 
-add_options = adding(ConsumeConfig)
+    @classmethod
+    def asked(cls, options: "argparse.Namespace") -> Self:
+        """Return what the command line asks for, once the function is found."""
+        load_function(options.function)
+        return super().asked(options)
 
 
-def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ConsumeConfig:
-    """Return what the command line asks for.
-
-    Raises:
-        RequestError: there is no such function, or a number is none that can be.
-    """
-    load_function(options.function)
-    config = ConsumeConfig(
-        endpoint,
-        options.table,
-        **given(options, ConsumeConfig),
-        password_env=options.password_env or "",
-    )
-    _check_numbers(config)
-    return config
-
-
-def _check_numbers(config: ConsumeConfig) -> None:
-    for name, fits, wanted in (
-        ("--max-attempts", config.max_attempts >= 1, "a whole number from 1 on"),
-        ("--rows", config.rows >= 1, "a whole number from 1 on"),
-        ("--retry-after", 0 <= config.retry_s < 10**9, "seconds from 0 on"),
-        ("--lease", 1 <= config.lease_s < 10**9, "seconds from 1 on"),
-    ):
-        if not fits:
-            raise RequestError(f"{name} takes {wanted}")
-    if {config.into_table, config.dead_table} & {config.table}:
-        raise RequestError(
-            "--into-table and --dead-letter-table take another table than --table"
-        )
+CONFIG: Final = ConsumeConfig
 
 
 def run(
@@ -183,7 +170,6 @@ def run(
         JobError: it broke off; running it again goes on where it was.
     """
     progress = begun(spark, progress)
-    _check_numbers(config)
     given = _source_options(config)
     options = parse_options(given)
     shards = options.chosen_shards()
@@ -199,9 +185,7 @@ def run(
     dead_table = _dead_table(config, options, empty) if config.dead_table else None
     checkpoint = Checkpoint(config.checkpoint.resolve())
     with checkpoint.locked():
-        name = checkpoint.name_for(
-            f"{config.endpoint.keyspace}.{config.table}", _sink_name(config)
-        )
+        name = checkpoint.name_for(config.name, _sink_name(config))
         sink: ResultSink = ConsoleSink(checkpoint)
         if config.out is not None:
             sink = FolderSink(config.out.resolve(), name)
@@ -234,9 +218,7 @@ def run(
         for name in ("read", "done", "dead_lettered", "left", "rows_out")
     }
     wrote = tuple(str(place) for place in (config.out, config.dead_folder) if place)
-    return Report(
-        "consume", f"{config.endpoint.keyspace}.{config.table}", counts, progress.steps_s, wrote
-    )
+    return Report("consume", config.name, counts, progress.steps_s, wrote)
 
 
 def _started(

@@ -5,14 +5,13 @@ drawn, and what is in the table already stays as it is there, so a run may be ki
 `identity` makes ids and times, `fitting` says what a table takes, both pure; `spark.jobs.writing` writes.
 """
 
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from streamfrom.spark.endpoint import Endpoint, quoted, shards_of
+from streamfrom.spark.endpoint import quoted, shards_of
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.enqueue.fitting import fitted, matched, misfits
 from streamfrom.spark.jobs.enqueue.identity import (
@@ -22,15 +21,11 @@ from streamfrom.spark.jobs.enqueue.identity import (
     with_content,
     with_due,
 )
-from streamfrom.spark.jobs.job import RATE, START, Option, adding, begun, check_rate, given
+from streamfrom.spark.jobs.job import RATE, START, JobConfig, Option, begun, check_rate
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.writing import TargetColumn, insert_frame, targets_of
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
 from streamfrom.spark.table_schema import fields_of, kept_type
-
-
-if TYPE_CHECKING:
-    import argparse
 
 
 FORMATS: Final = {
@@ -45,25 +40,24 @@ _EXAMPLES: Final = 3
 _INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint")
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
-    """Files or folders that all executors see, and what they hold: one of `FORMATS`."""
-
-    paths: tuple[str, ...]
-    format: str
-
-
-@dataclass(frozen=True, slots=True)
-class EnqueueConfig:
+@dataclass(frozen=True)
+class EnqueueConfig(JobConfig):
     """The rows to insert, their table, their ids, and when they are due.
 
-    source: the rows; their columns are the table's, by name.
+    source: a DataFrame, or files and folders; columns are the table's, by name.
     id_column: which of them is the id; `id`, if there is one. None makes an id of `key`, or of all columns.
+    format: what the files hold; by default what their names end with.
     """
 
-    endpoint: Endpoint
-    table: str
-    source: Files | DataFrame
+    source: Annotated[
+        DataFrame | Sequence[str],
+        Option(
+            "--input",
+            "PATH",
+            "a file or folder that all executors see; may be given again",
+            repeats=True,
+        ),
+    ]
     id_column: Annotated[
         str | None,
         Option("--id-column", "C", "the column that is the id (id, if there is one)"),
@@ -74,39 +68,35 @@ class EnqueueConfig:
     ] = ()
     start_ns: Annotated[int | None, START] = None
     rate_per_s: Annotated[float | None, RATE] = None
+    format: Annotated[
+        str | None,
+        Option(
+            "--format",
+            "",
+            "what they hold; by default what their names end with",
+            choices=FORMATS,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Raise RequestError if the format of the files is not given, or options contradict each other."""
+        if not isinstance(self.source, DataFrame):
+            self.format_of(self.source)
+        if self.key and self.id_column:
+            raise RequestError("--id-column names an id and --key makes one: choose")
+        check_rate(self.rate_per_s)
+
+    def format_of(self, paths: "Sequence[str]") -> str:
+        """Return what files hold, one of `FORMATS`."""
+        endings = {path.rstrip("/*").rpartition(".")[2].lower() for path in paths}
+        kinds = {self.format} if self.format else {_SUFFIXES.get(end) for end in endings}
+        kind = kinds.pop()
+        if kinds or kind is None:
+            raise RequestError(f"--format says what the files hold: {', '.join(FORMATS)}")
+        return kind
 
 
-def add_options(parser: "argparse.ArgumentParser") -> None:
-    """Add the files, and what becomes id and time."""
-    parser.add_argument(
-        "--input",
-        required=True,
-        action="append",
-        metavar="PATH",
-        help="a file or folder that all executors see; may be given again",
-    )
-    parser.add_argument(
-        "--format", choices=FORMATS, help="what they hold; by default what their names end with"
-    )
-    adding(EnqueueConfig)(parser)
-
-
-def configured(options: "argparse.Namespace", endpoint: Endpoint) -> EnqueueConfig:
-    """Return what the command line asks for.
-
-    Raises:
-        RequestError: the format of the files is not given, or options contradict each other.
-    """
-    endings = {path.rstrip("/*").rpartition(".")[2].lower() for path in options.input}
-    kinds = {options.format} if options.format else {_SUFFIXES.get(end) for end in endings}
-    kind = kinds.pop()
-    if kinds or kind is None:
-        raise RequestError(f"--format says what the files hold: {', '.join(FORMATS)}")
-    if options.key and options.id_column:
-        raise RequestError("--id-column names an id and --key makes one: choose")
-    check_rate(options.rate_per_s)
-    source = Files(tuple(options.input), kind)
-    return EnqueueConfig(endpoint, options.table, source, **given(options, EnqueueConfig))
+CONFIG: Final = EnqueueConfig
 
 
 def run(
@@ -127,7 +117,7 @@ def run(
     targets = {target.name: target for target in targets_of(endpoint, shards[0], table)}
     progress.enter("check")
     try:
-        rows = with_content(_checked(_read(spark, config.source), config, targets)).persist()
+        rows = with_content(_checked(_read(spark, config), config, targets)).persist()
         read = rows.count()
     except SPARK_ERRORS as error:
         raise RequestError(
@@ -139,10 +129,7 @@ def run(
             f"rows that differ have the same id, such as {', '.join(differing)}: give each its own"
             " (--id-column), or name columns that distinguish them (--key); nothing was written"
         )
-    messages = one_each(rows)
-    if config.start_ns is not None or config.rate_per_s is not None:
-        start_ns = time.time_ns() if config.start_ns is None else config.start_ns
-        messages = with_due(messages, start_ns, config.rate_per_s)
+    messages = with_due(one_each(rows), config.start_ns, config.rate_per_s)
     progress.enter("write")
     written, inserted = insert_frame(messages, endpoint, table, read, progress)
     rows.unpersist()
@@ -153,17 +140,14 @@ def run(
         "inserted": inserted,
         "already_there": written - inserted,
     }
-    return Report("enqueue", f"{endpoint.keyspace}.{table}", counts, progress.steps_s)
+    return Report("enqueue", config.name, counts, progress.steps_s)
 
 
-def _read(spark: "SparkSession", source: Files | DataFrame) -> DataFrame:
-    if isinstance(source, DataFrame):
-        return source
-    return (
-        spark.read.options(**FORMATS[source.format])
-        .format(source.format)
-        .load(list(source.paths))
-    )
+def _read(spark: "SparkSession", config: EnqueueConfig) -> DataFrame:
+    if isinstance(config.source, DataFrame):
+        return config.source
+    kind = config.format_of(config.source)
+    return spark.read.options(**FORMATS[kind]).format(kind).load(list(config.source))
 
 
 def _checked(

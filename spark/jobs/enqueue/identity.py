@@ -1,9 +1,10 @@
-"""Ids that a retry gives again, and when each message is due: pure.
+"""Ids that a retry gives again, and when each message is due.
 
 Nothing here depends on how Spark divides the rows, so the same input has the same ids and, from
 the same start, the same times.
 """
 
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -51,12 +52,15 @@ def one_each(frame: "DataFrame") -> "DataFrame":
     return frame.dropDuplicates(["id"]).drop(_CONTENT)
 
 
-def with_due(frame: "DataFrame", start_ns: int, rate_per_s: float | None) -> "DataFrame":
-    """Set `time_next` so that messages become due from *start_ns* on, *rate_per_s* of them each second.
+def with_due(frame: "DataFrame", start_ns: int | None, rate_per_s: float | None) -> "DataFrame":
+    """Set `time_next` so that messages become due from *start_ns* on (by default now), *rate_per_s* of them each second.
 
     They are evenly spaced, in an order that follows from a hash of their ids. Without a rate all are
-    due at the start.
+    due at the start, without either when the table says.
     """
+    if start_ns is None and rate_per_s is None:
+        return frame
+    start_ns = time.time_ns() if start_ns is None else start_ns
     if rate_per_s is None:
         return frame.withColumn("time_next", F.lit(start_ns).cast("bigint"))
     hashed = frame.withColumn("streamfrom_hash", F.xxhash64("id")).withColumn(

@@ -7,7 +7,7 @@ import pytest
 
 from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import RequestError
-from streamfrom.spark.jobs.enqueue import EnqueueConfig, Files, run
+from streamfrom.spark.jobs.enqueue import EnqueueConfig, run
 from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 
 
@@ -37,9 +37,7 @@ def test_each_message_is_there_once_however_often_it_is_fed(sharded_proxy, spark
         {"tenant_id": n, "message": {"n": n, "é": None}, "amount": n / 4} for n in range(99)
     ]
     lines.write_text("\n".join(map(json.dumps, [*told, told[5]])))
-    config = EnqueueConfig(
-        endpoint, "my_message", Files((str(lines),), "json"), start_ns=START, rate_per_s=2
-    )
+    config = EnqueueConfig(endpoint, "my_message", [str(lines)], start_ns=START, rate_per_s=2)
     assert run(spark, config).counts == {
         "read": 100, "repeated": 1, "inserted": 99, "already_there": 0,
     }  # fmt: skip
@@ -64,10 +62,10 @@ def test_each_message_is_there_once_however_often_it_is_fed(sharded_proxy, spark
     csv.write_text('id,amount,message\n900,1.00,"{""a"": ""1,5""}"\n901,1.005,{oops\n')
     for source, told_then in (
         (
-            Files((str(csv),), "csv"),
+            [str(csv)],
             r"'amount' do not fit decimal\(6,2\), such as '1.005'; .*'message'",
         ),
-        (Files((str(tmp_path / "absent.csv"),), "csv"), "cannot read the input"),
+        ([str(tmp_path / "absent.csv")], "cannot read the input"),
         (
             spark.createDataFrame([(1, 1), (1, 2)], "id int, tenant_id int"),
             "same id, such as 1",

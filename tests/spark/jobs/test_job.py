@@ -13,16 +13,21 @@ import pytest
 from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs import JOBS
-from streamfrom.spark.jobs.job import Job, load_job, nanoseconds, window_of
+from streamfrom.spark.jobs.job import (
+    JobConfig,
+    add_options,
+    check_window,
+    load_job,
+    nanoseconds,
+)
 from tests.cases import cases
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_a_registered_job_has_all_that_a_job_needs(name):
     job = load_job(name)
-    for function in ("add_options", "configured", "run"):
-        wanted = list(inspect.signature(getattr(Job, function)).parameters)[1:]
-        assert list(inspect.signature(getattr(job, function)).parameters) == wanted
+    assert issubclass(job.CONFIG, JobConfig)
+    assert list(inspect.signature(job.run).parameters) == ["spark", "config", "progress"]
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -34,11 +39,13 @@ def test_a_job_refuses_a_session_of_spark_connect_before_it_asks_any_server(name
 
 
 def asked(name, argv):
-    job = load_job(name)
+    config = load_job(name).CONFIG
     parser = argparse.ArgumentParser()
-    job.add_options(parser)
-    common = argparse.Namespace(table="t", password_env=None)
-    return job.configured(parser.parse_args(argv, common), Endpoint("db", 1, "u", "ks"))
+    add_options(parser, config)
+    common = argparse.Namespace(
+        table="t", password_env="", endpoint=Endpoint("db", 1, "u", "ks")
+    )
+    return config.asked(parser.parse_args(argv, common))
 
 
 @cases(job=str, argv=shlex.split, values=ast.literal_eval)
@@ -68,26 +75,21 @@ def test_times_are_utc_to_the_microsecond():
     assert nanoseconds("1970-01-01T01:00:00+01:00") == 0
 
 
-def test_a_window_may_be_left_out_where_a_job_says_so(capsys):
-    free, strict = argparse.ArgumentParser(), argparse.ArgumentParser()
-    load_job("replay").add_options(free)
-    load_job("archive").add_options(strict)
-    nothing = free.parse_args(["--archive", "/a"])
-    assert (nothing.low_ns, nothing.high_ns) == (None, None)
-    options = ["--out", "/a", "--to", "1970-01-02", "--from"]
-    assert strict.parse_args([*options, "1970-01-01"]).low_ns == 0
-    for wrong, fix in (
+@pytest.mark.parametrize(
+    ("wrong", "fix"),
+    [
         ("yesterday", "argument --from: an ISO date or time, such as"),
         ("9999-12-31", "argument --from: a time between 1678 and 2262"),
-    ):
-        with pytest.raises(SystemExit):
-            strict.parse_args([*options, wrong])
-        assert fix in capsys.readouterr().err
+    ],
+)
+def test_what_is_no_time_is_wrong_usage(wrong, fix, capsys):
+    with pytest.raises(SystemExit):
+        asked("replay", ["--archive", "a", "--from", wrong])
+    assert fix in capsys.readouterr().err
 
 
 def test_an_empty_window_is_refused():
     for low_ns, high_ns in ((None, None), (None, 5), (5, None), (4, 5)):
-        given = argparse.Namespace(low_ns=low_ns, high_ns=high_ns)
-        assert window_of(given) == (low_ns, high_ns)
+        check_window(low_ns, high_ns)
     with pytest.raises(RequestError, match="--from must lie before --to"):
-        window_of(argparse.Namespace(low_ns=5, high_ns=5))
+        check_window(5, 5)

@@ -68,9 +68,9 @@ def test_it_is_copied_live_killed_run_again_and_cut_over(proxy, spark, tmp_path,
     values = ", ".join(f"({n}, 'waits')" for n in range(ACKED + 1, ACKED + 1 + WAITING))
     execute(source, f"INSERT INTO my_message (id, body) VALUES {values}")
     live = reshard.ReshardConfig(
-        "copy",
         Endpoint("127.0.0.1", proxy.port, "root", "commerce"),
         "my_message",
+        "copy",
         Endpoint("127.0.0.1", proxy.port, "root", "wide"),
         LOW + 10**6,
     )

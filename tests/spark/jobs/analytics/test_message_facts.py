@@ -60,7 +60,7 @@ def test_datetimes_and_other_units_are_read_and_nonsense_is_unknown(spark):
     extra = "made string, got bigint"
     texts = acked(spark, rows, Told(created="made"), extra)
     assert [row.to_ack_ns for row in texts] == [int(1.5 * S), None, None]
-    seconds = acked(spark, rows, Told(created="got", unit_ns=S), extra)
+    seconds = acked(spark, rows, Told(created="got", unit="s"), extra)
     assert [row.to_ack_ns for row in seconds] == [4 * S, None, None]
 
 
