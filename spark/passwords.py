@@ -5,14 +5,14 @@ import os
 from streamfrom.spark.errors import RequestError
 
 
-def password(option: str, variable: str | None) -> str:
+def password(
+    option: str, variable: str, wrong: str = "is not set: export it with the password"
+) -> str:
     """Return what is in *variable*, which *option* named; empty if it named none.
 
     Raises:
-        RequestError: there is no such variable.
+        RequestError: there is no such variable; the text ends in *wrong*.
     """
-    if not variable:
-        return ""
-    if variable not in os.environ:
-        raise RequestError(f"{option}: {variable} is not set: export it with the password")
-    return os.environ[variable]
+    if variable and variable not in os.environ:
+        raise RequestError(f"{option}: {variable} {wrong}")
+    return os.environ[variable] if variable else ""

@@ -1,7 +1,7 @@
 """The data source "streamfrom": message tables for `spark.read`, `spark.readStream`, `df.write` and `df.writeStream`.
 
-`MessageSource` is the manual. `options` checks the user's options, and `table_schema` knows the types. `batch` reads;
-`filter_pushdown` and `filters` do so where Spark may push filters down. `type_conversion` and `writer` write. `queue`
+`options` checks the user's options, and `spark.table_schema` knows the types. `batch` reads;
+`filters` does so where Spark may push filters down. `type_conversion` and `writer` write. `queue`
 streams due messages, with `claims`, `lease` and `offsets`, and `acked_stream` acknowledged ones.
 """
 

@@ -1,6 +1,6 @@
 """The batch reader: one task for each shard, or for each range of ids on it.
 
-What the shards are to leave out is an option; why filters of a query are not, `spark.source.filter_pushdown` says.
+What the shards are to leave out is an option; why filters of a query are not, `spark.source.filters` says.
 
 A task is one streamed SELECT at `keyspace:shard`, so memory holds one Arrow batch. Tasks share no snapshot: what changes
 while it is read may be seen by one and not by the other; a retried task reads again.

@@ -1,4 +1,4 @@
-"""What Spark calls "streamfrom": the manual, and which module does what of it."""
+"""What Spark calls "streamfrom", and which module does what of it."""
 
 import threading
 from typing import TYPE_CHECKING, Final
@@ -10,7 +10,7 @@ from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.reading import SHARD
 from streamfrom.spark.source.acked_stream import AckedStreamReader
 from streamfrom.spark.source.batch import BatchReader
-from streamfrom.spark.source.filter_pushdown import FilteringReader
+from streamfrom.spark.source.filters import FilteringReader
 from streamfrom.spark.source.options import parse_options
 from streamfrom.spark.source.queue import QueueReader
 from streamfrom.spark.source.refused_stream import RefusedStream, told_plainly
@@ -30,74 +30,15 @@ _REGISTERING: Final = threading.Lock()
 
 
 class MessageSource(DataSource):
-    """Message tables behind streamfrom.
+    """Message tables behind streamfrom, read, written, and streamed; docs/spark/source.md has all options and promises.
 
     One line makes it known to a session::
 
         from streamfrom.spark.source import register
 
         register(spark)
-
-    Options, in any case:
-
-    ==================  =========  ==============================================================
-    proxy                          mysql://user@host:port/keyspace, without the password
-    table                          the message table
-    password_env                   the variable with the password, in the driver's environment
-    shards              all        names to read from, such as "-80,80-"
-    where               all        the rows that `spark.read` reads: a condition in SQL that the shards answer
-    partitionsPerShard  1          tasks for each shard of a batch read, by ranges of integer ids
-    feed                queue      what readStream reads: queue or acked
-    maxRowsPerBatch     10000      messages in a batch of a stream, over all shards
-    leaseSeconds        60         how long a batch's messages are kept from others; renewed while it runs
-    lagSeconds          60         how far feed=acked stays behind now
-    acknowledge         commit     never: the batch's own work acknowledges (`streamfrom-spark consume` does)
-    ==================  =========  ==============================================================
-
-    Reading a table::
-
         messages = spark.read.format("streamfrom").option("proxy", "mysql://root@127.0.0.1:15306/commerce")
         messages.option("table", "my_message").option("where", "id > 100").load().show()
-
-    * Types are exact (`spark.table_schema`); `.schema("id bigint, message string")` reads these columns only, which
-      a `select` cannot say.
-    * `.option("where", "time_acked IS NULL AND tenant_id = 7")` is what the shards leave rows out by. Filters of a query are Spark's,
-      after it has read the rows, unless `spark.sql.python.filterPushdown.enabled` was true when the source was registered.
-      Then the shards answer them too, and *each query must load a DataFrame of its own*: Spark mixes up what is pushed down by several.
-    * Each task reads what its shard has at that moment: there is no snapshot over tasks, and a task that is
-      retried reads again.
-
-    Writing::
-
-        frame.write.format("streamfrom").options(proxy=…, table="my_message").mode("append").save()
-
-    * Columns are the table's by name; `id` must be among them and be made of the data. A message whose id is in the table
-      stays as it is there, so any retry, by Spark or by hand, is harmless. It is not a transaction: what was written
-      when a job fails stays, and running it again writes the rest.
-    * The proxy puts each row on its shard and delivers at once what is due. A statement has at most 1,000 rows and, unless
-      one row has more, 4 MiB.
-    * Types that the table would round or cut are refused before the first row, values that do not fit when they come.
-
-    The queue as a stream::
-
-        orders = spark.readStream.format("streamfrom").options(proxy=…, table="my_message").load()
-        orders.writeStream.foreachBatch(work).option("checkpointLocation", …).start()
-
-    * At least once: a message is acknowledged after Spark has committed its batch, while the next is at work. A batch that failed holds the
-      same messages when it runs again, so a sink that knows the batch's number, or the ids, makes it exactly once.
-    * Consumers of a STREAM, other queries and other proxies share the queue: all claim by the same transaction.
-    * Leases are renewed three times in `leaseSeconds`. A driver that dies lets its messages go after that; those that another
-      took meanwhile are delivered twice when it is back. Now is the server's clock.
-    * `trigger(availableNow=True)` takes as many messages as were due when it began, and ends.
-    * `epoch` counts the sends; it and `time_next` may differ when a batch is read again. A message deleted meanwhile is missing then.
-    * A schema that names the column `streamfrom_shard string` gets the shard of each row.
-    * A checkpoint belongs to one table, and is refused for another. Spark's asynchronous progress tracking must be off.
-
-    What was acknowledged, with `feed="acked"`: append-only, by `time_acked`, `lagSeconds` behind the server's clock.
-    Nothing is claimed. An acknowledgement whose transaction commits later than the lag is missed, and so is what was purged
-    before it was read.
-
-    A `writeStream` writes as `write` does, and a batch that runs again adds nothing twice.
     """
 
     _READER: type[BatchReader] = BatchReader
@@ -165,7 +106,7 @@ class MessageSource(DataSource):
 
 
 class PushingSource(MessageSource):
-    """The same where queries push their filters down: each must load a DataFrame of its own (`spark.source.filter_pushdown`)."""
+    """The same where queries push their filters down: each must load a DataFrame of its own (`spark.source.filters`)."""
 
     _READER = FilteringReader
 

@@ -1,32 +1,17 @@
 """What a user gives the source: read once, checked once, frozen."""
 
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from streamfrom.spark.endpoint import Endpoint, chosen_shards, parse_endpoint
 from streamfrom.spark.errors import RequestError
+from streamfrom.spark.passwords import password
 
 
-FEEDS: Final = ("queue", "acked")
-ACKNOWLEDGING: Final = ("commit", "never")
-# Each option with its default; None where there is none. Spark takes names in any case.
-_DEFAULTS: Final = {
-    "proxy": None,
-    "table": None,
-    "password_env": "",
-    "shards": "",
-    "where": "",
-    "partitionsPerShard": "1",
-    "maxRowsPerBatch": "10000",
-    "leaseSeconds": "60",
-    "feed": "queue",
-    "lagSeconds": "60",
-    "acknowledge": "commit",
-}
 # What Spark adds by itself.
 _SPARKS_OWN: Final = frozenset({"path", "checkpointlocation", "queryname"})
+_ADDRESS: Final = ("option proxy", "option password_env")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,44 +45,44 @@ def parse_options(given: "Mapping[str, str]") -> Options:
         RequestError: one is missing, unknown or not what it should be; the text names it.
     """
     # Spark's own mapping knows any case, but lists its keys in lower case.
-    known = {name.lower(): name for name in _DEFAULTS}
+    known = {name.lower(): name for name in OPTIONS}
     unknown = sorted(key for key in given if key.lower() not in known.keys() | _SPARKS_OWN)
     if unknown:
-        raise RequestError(f"unknown option {unknown[0]!r}; there are {', '.join(_DEFAULTS)}")
+        raise RequestError(f"unknown option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
     told = {known[key.lower()]: text for key, text in given.items() if key.lower() in known}
-    for name, default in _DEFAULTS.items():
-        if default is None and not told.get(name):
+    for name in ("proxy", "table"):
+        if not told.get(name):
             raise RequestError(f"option {name} is missing: .option({name!r}, …)")
-    text = {name: told.get(name, default) or "" for name, default in _DEFAULTS.items()}
-    if text["shards"] and not text["shards"].replace(",", "").strip():
-        raise RequestError(f"option shards takes names of shards, not {text['shards']!r}")
-    for name, words in (("feed", FEEDS), ("acknowledge", ACKNOWLEDGING)):
-        if text[name] not in words:
-            raise RequestError(f"option {name} takes {' or '.join(words)}, not {text[name]!r}")
-    return Options(
-        endpoint=parse_endpoint(
-            text["proxy"],
-            _password(text["password_env"]),
-            ("option proxy", "option password_env"),
-        ),
-        table=text["table"],
-        shards=tuple(name for part in text["shards"].split(",") if (name := part.strip())),
-        where=text["where"].strip(),
-        partitions_per_shard=_whole("partitionsPerShard", text["partitionsPerShard"]),
-        max_rows_per_batch=_whole("maxRowsPerBatch", text["maxRowsPerBatch"]),
-        lease_s=_seconds("leaseSeconds", text["leaseSeconds"], at_least_s=1),
-        feed=text["feed"],
-        lag_s=_seconds("lagSeconds", text["lagSeconds"], at_least_s=0),
-        acknowledge=text["acknowledge"],
+    found = {}
+    for name, text in told.items():
+        field, read = OPTIONS[name]
+        found[field] = read(name, text)
+    secret = password(
+        _ADDRESS[1],
+        found.pop("password_env", ""),
+        "is not set where the driver runs: export it before Spark starts",
     )
+    return Options(parse_endpoint(found.pop("proxy"), secret, _ADDRESS), **found)
 
 
-def _password(name: str) -> str:
-    if name and name not in os.environ:
-        raise RequestError(
-            f"option password_env: {name} is not set where the driver runs: export it before Spark starts"
-        )
-    return os.environ[name] if name else ""
+def _text(_: str, text: str) -> str:
+    return text.strip()
+
+
+def _names(name: str, text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if text and not names:
+        raise RequestError(f"option {name} takes names of shards, not {text!r}")
+    return names
+
+
+def _one_of(*words: str) -> "Callable[[str, str], str]":
+    def read(name: str, text: str) -> str:
+        if text not in words:
+            raise RequestError(f"option {name} takes {' or '.join(words)}, not {text!r}")
+        return text
+
+    return read
 
 
 def _whole(name: str, text: str) -> int:
@@ -106,11 +91,32 @@ def _whole(name: str, text: str) -> int:
     return int(text)
 
 
-def _seconds(name: str, text: str, at_least_s: float) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = float("nan")
-    if not at_least_s <= seconds < 10**9:
-        raise RequestError(f"option {name} takes seconds from {at_least_s:g} on, not {text!r}")
-    return seconds
+def _seconds(at_least_s: float) -> "Callable[[str, str], float]":
+    def read(name: str, text: str) -> float:
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = float("nan")
+        if not at_least_s <= seconds < 10**9:
+            raise RequestError(
+                f"option {name} takes seconds from {at_least_s:g} on, not {text!r}"
+            )
+        return seconds
+
+    return read
+
+
+OPTIONS: "Final[dict[str, tuple[str, Callable[[str, str], Any]]]]" = {
+    "proxy": ("proxy", _text),
+    "table": ("table", _text),
+    "password_env": ("password_env", _text),
+    "shards": ("shards", _names),
+    "where": ("where", _text),
+    "partitionsPerShard": ("partitions_per_shard", _whole),
+    "maxRowsPerBatch": ("max_rows_per_batch", _whole),
+    "leaseSeconds": ("lease_s", _seconds(1)),
+    "feed": ("feed", _one_of("queue", "acked")),
+    "lagSeconds": ("lag_s", _seconds(0)),
+    "acknowledge": ("acknowledge", _one_of("commit", "never")),
+}
+"""Each option by the name that users write, with its field and what reads it. Spark takes names in any case."""

@@ -1,17 +1,14 @@
 """What the source refuses, printed in a line: Spark would put the trace of a Python process before it."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader
 
 from streamfrom.spark.errors import JobError
 
-
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.datasource import ReadLimit
 
 # Spark's own switch, which a worker looks at when it reports what ended it, and with that it ends.
 _HIDE_TRACE: Final = "SPARK_HIDE_TRACEBACK"
@@ -37,22 +34,7 @@ class RefusedStream(DataSourceStreamReader):
         self.refusal = refusal
 
     @told_plainly()
-    def initialOffset(self) -> dict[str, Any]:
-        """Refuse a query that begins."""
+    def _refuse(self, *_: Any, **_more: Any) -> Any:
         raise self.refusal
 
-    @told_plainly()
-    def latestOffset(self, start: dict[str, Any], limit: "ReadLimit") -> dict[str, Any]:
-        """Refuse a query that goes on."""
-        raise self.refusal
-
-    @told_plainly()
-    def partitions(
-        self, start: dict[str, Any], end: dict[str, Any]
-    ) -> "Sequence[InputPartition]":
-        """Refuse a batch that is to run again."""
-        raise self.refusal
-
-    def read(self, partition: InputPartition) -> "Iterator[tuple[Any, ...]]":
-        """Refuse to read."""
-        raise self.refusal
+    initialOffset = latestOffset = partitions = read = _refuse

@@ -23,11 +23,10 @@ ENVIRONMENT_READERS = {
     "proxy.embedded.program",
     "spark.passwords",
     "spark.session",
-    "spark.source.options",
     "spark.source.refused_stream",
 }
 """Who may touch os.environ: the package that sets how gRPC logs before it is imported, the command line, what starts
-programs of its own, a source that has no command line, and what sets a switch that workers of Spark have nowhere else."""
+programs of its own, and what sets a switch that workers of Spark have nowhere else."""
 
 SAME_FILE_NAME = {
     "cli.py": "each program has one",

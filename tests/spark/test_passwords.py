@@ -9,7 +9,7 @@ from streamfrom.spark.passwords import password
 def test_a_password_is_what_the_variable_holds(monkeypatch):
     monkeypatch.setenv("SECRET", "sesame")
     assert password("--password-env", "SECRET") == "sesame"
-    assert password("--password-env", None) == ""
+    assert password("--password-env", "") == ""
 
 
 def test_a_variable_that_is_not_set_is_named_with_its_option(monkeypatch):

@@ -1,5 +1,6 @@
 """A condition leaves out nothing that Spark would keep, and values are never part of the SQL."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -14,7 +15,8 @@ from pyspark.sql.datasource import (
     StringContains,
 )
 
-from streamfrom.spark.source.filters import Condition, condition_of
+from streamfrom.spark.source.batch import TablePartition
+from streamfrom.spark.source.filters import Condition, condition_of, narrowed
 from streamfrom.spark.table_schema import Field, exact_type
 
 
@@ -69,3 +71,12 @@ def test_what_is_unsure_is_left_to_spark(condition):
         EqualTo(("doc", "part"), 1),
     ]:
         assert condition(given) is None
+
+
+def test_a_part_is_narrowed_and_its_own_condition_kept():
+    part = TablePartition("-80", "(word LIKE '5%')")
+    conditions = [Condition("`id` > %s", (5,)), Condition("`big` IS NULL")]
+    assert narrowed(part, conditions) == replace(
+        part, condition="(word LIKE '5%%') AND `id` > %s AND `big` IS NULL", values=(5,)
+    )
+    assert narrowed(part, []) is part

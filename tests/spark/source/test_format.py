@@ -1,27 +1,22 @@
 """The name that users write; what is behind it is tested with real shards beside this."""
 
+import re
+from pathlib import Path
+
 import pytest
 from pyspark.sql.types import StructType
 
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.source import MessageSource
+from streamfrom.spark.source.options import OPTIONS
 
 
-def test_it_is_called_streamfrom_and_its_manual_names_the_options():
+def test_it_is_called_streamfrom_and_its_page_names_the_options():
     assert MessageSource.name() == "streamfrom"
-    for option in (
-        "proxy",
-        "table",
-        "password_env",
-        "shards",
-        "where",
-        "partitionsPerShard",
-        "feed",
-        "maxRowsPerBatch",
-        "leaseSeconds",
-        "lagSeconds",
-    ):
-        assert option in (MessageSource.__doc__ or ""), option
+    page = Path(__file__).parents[3] / "docs" / "spark" / "source.md"
+    assert re.findall(r"^\| `(\w+)` \|", page.read_text(), re.MULTILINE)[: len(OPTIONS)] == [
+        *OPTIONS
+    ]
 
 
 def test_a_stream_that_cannot_be_says_why_when_it_is_first_asked():
