@@ -31,7 +31,11 @@ def pack(folder: Path) -> Path:
     here = Path(__file__).parent
     target = folder / PACKAGE
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in (here.parent / "__init__.py", *sorted(here.rglob("*.py"))):
+        for path in (
+            here.parent / "__init__.py",
+            *sorted(here.rglob("*.py")),
+            *sorted(here.rglob("*.css")),
+        ):
             file.write(path, path.relative_to(here.parents[1]))
     return target
 

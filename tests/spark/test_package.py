@@ -19,7 +19,7 @@ def test_all_modules_are_in_the_package_and_nothing_else(tmp_path):
     with zipfile.ZipFile(package.pack(tmp_path)) as file:
         names = set(file.namelist())
     modules = {
-        f"streamfrom/{path.relative_to(ROOT)}" for path in (ROOT / "spark").rglob("*.py")
+        f"streamfrom/{path.relative_to(ROOT)}" for path in (ROOT / "spark").rglob("*.[cp][sy]*")
     }
     assert names == modules | {"streamfrom/__init__.py"}
 

@@ -7,6 +7,7 @@ replaces the files of an earlier run in its folder.
 
 import time
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.spark.endpoint import (
@@ -23,8 +24,8 @@ from streamfrom.spark.jobs.analytics.config import (
     resolved,
     span,
 )
-from streamfrom.spark.jobs.analytics.message_facts import STATES, acked_facts, waiting_facts
-from streamfrom.spark.jobs.analytics.page import Results, page
+from streamfrom.spark.jobs.analytics.message_facts import acked_facts, waiting_facts
+from streamfrom.spark.jobs.analytics.page import Results, by_state, page
 from streamfrom.spark.jobs.analytics.provenance import basis, warnings
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import begun
@@ -45,6 +46,11 @@ CONFIG: Final = AnalyticsConfig
 SLICES: Final = 4
 # By the server's own clock as it looks, and by two seconds, which clocks may differ: consumers go on acknowledging meanwhile.
 IN_THE_FUTURE: Final = f"time_acked > ({NOW_US} + 2000000) * 1000"
+SHOWN: Final = (
+    *("by_table", "by_window", "by_window_shard", "by_shard"),
+    *("attempts", "waits", "poison", "oldest"),
+)
+"""The results that the page shows whole."""
 _TENANTS_SHOWN: Final = 25
 _OLDEST_SHOWN: Final = 15
 
@@ -103,26 +109,20 @@ def run(
         new = _written(acked, waiting, low_ns, high_ns, bucket_ns)
         arrivals = _rows(_stored(spark, new, folder / "written"))
     progress.enter("report")
-    total = _rows(stored["by_table"])[0]
-    waits = _rows(stored["waits"])
     tenants = stored["by_tenant"] if told.tenant else stored["by_tenant"].limit(0)
+    busiest = tenants.orderBy("acked", ascending=False).limit(_TENANTS_SHOWN)
+    rows_of = {result: _rows(stored[result]) for result in SHOWN}
+    rows_of |= {"tenants": _rows(busiest), "written": arrivals}
+    rows_of["by_shard"].sort(key=itemgetter("shard"))
+    (total,), waits = rows_of["by_table"], rows_of["waits"]
     results = Results(
         table=name,
         low_ns=low_ns,
         high_ns=high_ns,
         bucket_ns=bucket_ns,
         made_ns=made_ns,
-        total=total,
-        windows=_rows(stored["by_window"]),
-        window_shards=_rows(stored["by_window_shard"]),
-        shards=_rows(stored["by_shard"].orderBy("shard")),
-        tenants=_rows(tenants.orderBy("acked", ascending=False).limit(_TENANTS_SHOWN)),
+        rows=rows_of,
         tenants_total=tenants.count(),
-        attempts=_rows(stored["attempts"]),
-        written=arrivals,
-        waits=waits,
-        poison=_rows(stored["poison"]),
-        oldest=_rows(stored["oldest"]),
         poison_sends=config.poison_sends,
         lag_is_bound=told.delivered is None,
         warnings=warnings(total, waits, clocks_ns, made_ns, acked_later, told),
@@ -135,13 +135,10 @@ def run(
     counts = {
         key: total[key] for key in ("acked", "sent_once", "retried", "never_sent", "skewed")
     }
-    states = {
-        state: sum(row["messages"] for row in waits if row["state"] == state)
-        for state in STATES
-    }
+    states = by_state(waits)
     counts |= {"waiting": sum(states.values())}
     counts |= {f"waiting_{state.replace(' ', '_')}": many for state, many in states.items()}
-    counts |= {"poison": sum(row["suspects"] for row in waits)}
+    counts |= {"poison": results.suspects}
     return Report("analytics", name, counts, progress.steps_s, (str(folder / "report.html"),))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from streamfrom.spark.jobs.analytics import number_format
+from streamfrom.spark.jobs.analytics import number_format as say
 
 
 # The room around what is drawn, in SVG units.
@@ -66,40 +66,38 @@ class PlotArea:
         return self.x(start_ns), self.x(start_ns + self.bucket_ns)
 
 
-def linear(values: "Sequence[float]", say: "Callable[[float], str]", *, times: bool) -> Axis:
+def linear(values: "Sequence[float]", told: "Callable[[float], str]", *, times: bool) -> Axis:
     """Return an axis from zero to above the highest of *values*."""
     highest = max(values, default=0.0)
-    ticks = (
-        number_format.duration_ticks(highest) if times else number_format.value_ticks(highest)
-    )
-    return Axis([(tick, say(tick)) for tick in ticks], lambda value: value / ticks[-1])
+    ticks = say.duration_ticks(highest) if times else say.value_ticks(highest)
+    return Axis([(tick, told(tick)) for tick in ticks], lambda value: value / ticks[-1])
 
 
-def logarithmic(values: "Sequence[float]", say: "Callable[[float], str]") -> Axis:
+def logarithmic(values: "Sequence[float]", told: "Callable[[float], str]") -> Axis:
     """Return an axis on which equal ratios are equally far apart, around *values*; what is zero lies on its bottom."""
-    ticks = number_format.decades(values)
+    ticks = say.decades(values)
 
     def height_of(value: float) -> float:
         if value <= ticks[0]:
             return 0.0
         return math.log10(value / ticks[0]) / math.log10(ticks[-1] / ticks[0])
 
-    return Axis([(tick, say(tick)) for tick in ticks], height_of)
+    return Axis([(tick, told(tick)) for tick in ticks], height_of)
 
 
 def duration_axis(series: "Sequence[Series]") -> Axis:
     """Return a linear axis, or a logarithmic one where the values lie far apart."""
     values = [value for line in series for value in line.values if value]
     if values and max(values) > _LINEAR_MAX * min(values):
-        return logarithmic(values, number_format.duration)
-    return linear(values, number_format.duration, times=True)
+        return logarithmic(values, say.duration)
+    return linear(values, say.duration, times=True)
 
 
 def bars(frame: PlotArea, layers: "Sequence[Series]", lines: "Sequence[Series]" = ()) -> str:
     """Return *layers* stacked as bars, with *lines* over them; all are rates a second."""
     totals = [sum(values) for values in zip(*(_filled(layer) for layer in layers), strict=True)]
     highest = [*totals, *(value for line in lines for value in _filled(line))]
-    axis = linear(highest, number_format.rate, times=False)
+    axis = linear(highest, say.rate, times=False)
     parts = [_grid(frame, axis)]
     floors = [0.0] * len(frame.starts_ns)
     for layer in layers:
@@ -115,7 +113,7 @@ def bars(frame: PlotArea, layers: "Sequence[Series]", lines: "Sequence[Series]" 
             path.append(f"M{left:.1f} {bottom:.1f}V{top:.1f}H{right - gap:.1f}V{bottom:.1f}Z")
         parts.append(f'<path class="bar {escape(layer.style)}" d="{"".join(path)}"/>')
     parts += [_line(frame, axis, line) for line in lines]
-    parts.append(_hover(frame, [*layers, *lines], number_format.rate))
+    parts.append(_hover(frame, [*layers, *lines], say.rate))
     return _svg(frame, "".join(parts), "Messages over time")
 
 
@@ -124,7 +122,7 @@ def lines(frame: PlotArea, series: "Sequence[Series]", about: str) -> str:
     axis = duration_axis(series)
     band = _band(frame, axis, series[0], series[-1])
     drawn = "".join(_line(frame, axis, line) for line in series)
-    parts = _grid(frame, axis) + band + drawn + _hover(frame, series, number_format.duration)
+    parts = _grid(frame, axis) + band + drawn + _hover(frame, series, say.duration)
     return _svg(frame, parts, about)
 
 
@@ -135,7 +133,7 @@ def shares(parts: "Sequence[tuple[str, str, float]]", about: str) -> str:
     for name, style, value in parts:
         width = value / total * 1000
         if value:
-            told = f"{name}: {number_format.count(value)} ({number_format.share(value, total)})"
+            told = f"{name}: {say.count(value)} ({say.share(value, total)})"
             drawn.append(
                 f'<rect class="bar {escape(style)}" x="{at:.2f}" y="0"'
                 f' width="{max(width - 2, 1.5):.2f}" height="20"><title>{escape(told)}</title></rect>'
@@ -166,7 +164,7 @@ def _grid(frame: PlotArea, axis: Axis) -> str:
         parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{right}"/>')
         parts.append(f'<text class="tick" x="{_LEFT - 8}" y="{y + 4:.1f}">{text}</text>')
     ticks_max = (frame.width - _LEFT - _RIGHT) // _TICK_WIDTH
-    for at_ns, text in number_format.time_ticks(frame.low_ns, frame.high_ns, ticks_max):
+    for at_ns, text in say.time_ticks(frame.low_ns, frame.high_ns, ticks_max):
         x = frame.x(at_ns)
         y = frame.height - 7
         parts.append(f'<text class="tick time" x="{x:.1f}" y="{y}">{text}</text>')
@@ -212,7 +210,7 @@ def _band(frame: PlotArea, axis: Axis, lower: Series, upper: Series) -> str:
 
 
 def _hover(
-    frame: PlotArea, series: "Sequence[Series]", say: "Callable[[float | None], str]"
+    frame: PlotArea, series: "Sequence[Series]", text_of: "Callable[[float | None], str]"
 ) -> str:
     """Return what shows a window's values under the pointer."""
     parts = []
@@ -221,10 +219,7 @@ def _hover(
         values = [(one.name, one.values[place]) for one in series]
         if all(value is None for _, value in values):
             continue
-        told = [
-            number_format.moment(start_ns),
-            *(f"{name}: {say(value)}" for name, value in values),
-        ]
+        told = [say.moment(start_ns), *(f"{name}: {text_of(value)}" for name, value in values)]
         parts.append(
             f'<rect class="hover" x="{left:.1f}" y="{_TOP}" width="{max(right - left, 1):.1f}"'
             f' height="{frame.height - _TOP - _BOTTOM}"><title>{escape(chr(10).join(told))}</title></rect>'

@@ -3,12 +3,13 @@
 Whatever came from a table is escaped where it is put in: names of tenants and ids are anybody's.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from streamfrom.spark.jobs.analytics import charts, html_parts, number_format
+from streamfrom.spark.jobs.analytics import charts, html_parts as html, number_format as say
 from streamfrom.spark.jobs.analytics.charts import PlotArea, Series
 from streamfrom.spark.jobs.analytics.measures import PERCENTS
 from streamfrom.spark.jobs.analytics.message_facts import (
@@ -20,7 +21,6 @@ from streamfrom.spark.jobs.analytics.message_facts import (
     SCHEDULED,
     STATES,
 )
-from streamfrom.spark.jobs.analytics.style import STYLE
 
 
 if TYPE_CHECKING:
@@ -31,6 +31,11 @@ _COLOURS: Final = 8
 _POISON_SHOWN: Final = 25
 # Width and height of a chart on a telephone, in SVG units: not the same one made smaller, whose text is too small to read.
 _NARROW: Final = (400, 240)
+_NONE: Final = "No message was acknowledged in this time."
+_NO_TIME: Final = (
+    "The table does not say when a message was written."
+    " <code>--created-column</code> names a column that does."
+)
 _STATES_TOLD: Final = {
     READY: "never delivered, and should be",
     READY_AGAIN: "delivered, and waited long enough",
@@ -43,8 +48,9 @@ _STATES_TOLD: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What the report shows. Its rows come from `spark.jobs.analytics.measures`.
+    """What the report shows.
 
+    rows: what `spark.jobs.analytics.measures` counted, by the name of the result; `tenants` are the busiest of *tenants_total*.
     lag_is_bound: the lag is the time to the acknowledgement after one send, no time to a delivery.
     basis: (figure, what it is derived from) for the end of the page.
     """
@@ -54,52 +60,68 @@ class Results:
     high_ns: int
     bucket_ns: int
     made_ns: int
-    total: "Row"
-    windows: "Sequence[Row]"
-    window_shards: "Sequence[Row]"
-    shards: "Sequence[Row]"
-    tenants: "Sequence[Row]"
+    rows: "Mapping[str, Sequence[Row]]"
     tenants_total: int
-    attempts: "Sequence[Row]"
-    written: "Sequence[Row]"
-    waits: "Sequence[Row]"
-    poison: "Sequence[Row]"
-    oldest: "Sequence[Row]"
     poison_sends: int
     lag_is_bound: bool
     warnings: "Sequence[str]"
     basis: "Sequence[tuple[str, str]]"
 
+    @property
+    def total(self) -> "Row":
+        """The measures of all acknowledged messages."""
+        return self.rows["by_table"][0]
+
+    @property
+    def suspects(self) -> int:
+        """How many messages belong on the poison list."""
+        return sum(row["suspects"] for row in self.rows["waits"])
+
+
+def by_state(waits: "Sequence[Row]") -> dict[str, int]:
+    """Return how many messages wait in each state."""
+    return {
+        state: sum(row["messages"] for row in waits if row["state"] == state)
+        for state in STATES
+    }
+
 
 def page(results: Results) -> str:
     """Return the report as an HTML document."""
+    style = files(__package__).joinpath("report.css").read_text(encoding="utf-8")
+    lag, about = "Delivery lag", "from being due to the delivery"
+    if results.lag_is_bound:
+        lag, about = (
+            f"{lag}, at most",
+            "from being due to the ack, of messages that were sent once",
+        )
+    shown = sorted(results.rows["poison"], key=lambda row: -row["sends"])[:_POISON_SHOWN]
     sections = [
         _header(results),
-        "".join(_warnings(results)),
+        *(_warned(results.warnings) if results.warnings else ()),
         _figures(results),
         _throughput(results),
         '<div class="two">',
         _latency(results, "to_ack", "Time to acknowledge", "from being written to the ack"),
-        _latency(results, "lag", _lag_title(results), _lag_about(results)),
-        "</div>",
-        '<div class="two">',
+        _latency(results, "lag", lag, about),
+        '</div><div class="two">',
         _attempts(results),
         _waiting(results),
         "</div>",
-        _groups("Shards", "shard", results.shards, len(results.shards)),
-        _groups("Tenants", "tenant", results.tenants, results.tenants_total),
+        _groups("Shards", "shard", results.rows["by_shard"], 0),
+        _groups("Tenants", "tenant", results.rows["tenants"], results.tenants_total),
         _messages(
             "Poison list",
             f"Not acknowledged after {results.poison_sends} sends or more, the most often sent first:"
-            f" {min(len(results.poison), _POISON_SHOWN)} of {number_format.count(_suspects(results))}.",
-            sorted(results.poison, key=lambda row: -row["sends"])[:_POISON_SHOWN],
+            f" {len(shown)} of {say.count(results.suspects)}.",
+            shown,
             f"No message was sent {results.poison_sends} times without an acknowledgement.",
-            "hot",
+            "!sends",
         ),
         _messages(
             "Ready for longest",
             "Messages that are due and with no consumer, the longest due first.",
-            sorted(results.oldest, key=lambda row: -row["overdue_ms"]),
+            sorted(results.rows["oldest"], key=lambda row: -row["overdue_ms"]),
             "No message is known to be due.",
         ),
         _basis(results),
@@ -110,58 +132,48 @@ def page(results: Results) -> str:
         # A second lock behind the escaping: a page that may run and fetch nothing.
         '<meta http-equiv="Content-Security-Policy"'
         " content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{escape(results.table)} · queue report</title><style>{STYLE}</style></head>"
+        f"<title>{escape(results.table)} · queue report</title><style>{style}</style></head>"
         f"<body><main>{''.join(sections)}"
-        f"<footer>Made by streamfrom-spark analytics at {number_format.moment(results.made_ns)} UTC."
+        f"<footer>Made by streamfrom-spark analytics at {say.moment(results.made_ns)} UTC."
         " All times are UTC.</footer></main></body></html>\n"
     )
 
 
 def _header(results: Results) -> str:
-    span = number_format.duration((results.high_ns - results.low_ns) / 1e6)
+    span = say.duration((results.high_ns - results.low_ns) / 1e6)
     return (
-        f"<header><h1><small>Queue report</small>{html_parts.breakable(results.table)}</h1>"
-        f"<p><b>{number_format.moment(results.low_ns)} to {number_format.moment(results.high_ns)}</b> UTC<br>"
-        f"{span}, in windows of {number_format.duration(results.bucket_ns / 1e6)}</p></header>"
+        f"<header><h1><small>Queue report</small>{html.breakable(results.table)}</h1>"
+        f"<p><b>{say.moment(results.low_ns)} to {say.moment(results.high_ns)}</b> UTC<br>"
+        f"{span}, in windows of {say.duration(results.bucket_ns / 1e6)}</p></header>"
     )
 
 
-def _warnings(results: Results) -> "Iterable[str]":
-    if results.warnings:
-        told = "".join(f"<p>{escape(text)}</p>" for text in results.warnings)
-        yield f'<div class="warn" role="note">{told}</div>'
+def _warned(warnings: "Sequence[str]") -> "Sequence[str]":
+    told = [f"<p>{escape(text)}</p>" for text in warnings]
+    return ['<div class="warn" role="note">', *told, "</div>"]
 
 
 def _figures(results: Results) -> str:
-    total = results.total
+    total, waits = results.total, results.rows["waits"]
     span_s = (results.high_ns - results.low_ns) / 1e9
-    by_state = _by_state(results)
-    waiting = sum(by_state.values())
-    longest = max((row["overdue_max_ms"] or 0 for row in results.waits), default=0)
-    bound = "≤ " if results.lag_is_bound else ""
-    ready = by_state[READY] + by_state[READY_AGAIN]
+    waiting = by_state(waits)
+    ready = waiting[READY] + waiting[READY_AGAIN]
+    longest = max((row["overdue_max_ms"] or 0 for row in waits), default=0)
+    retried = say.share(total["retried"], total["acked"])
     told = [
-        (
-            "Acknowledged",
-            number_format.count(total["acked"]),
-            number_format.rate(total["acked"] / span_s),
-        ),
+        ("Acknowledged", say.count(total["acked"]), say.rate(total["acked"] / span_s)),
         ("Time to ack, median", *_pair(total, "to_ack", "")),
-        ("Delivery lag, median", *_pair(total, "lag", bound)),
-        (
-            "Sent more than once",
-            number_format.share(total["retried"], total["acked"]),
-            f"{number_format.count(total['retries'])} retries",
-        ),
+        ("Delivery lag, median", *_pair(total, "lag", "≤ " if results.lag_is_bound else "")),
+        ("Sent more than once", retried, f"{say.count(total['retries'])} retries"),
         (
             "Waiting now",
-            number_format.count(waiting),
-            f"{number_format.count(ready)} of them ready",
+            say.count(sum(waiting.values())),
+            f"{say.count(ready)} of them ready",
         ),
         (
             "Ready for longest",
-            number_format.duration(longest) if longest else number_format.UNKNOWN,
-            f"{number_format.count(_suspects(results))} on the poison list",
+            say.duration(longest or None),
+            f"{say.count(results.suspects)} on the poison list",
         ),
     ]
     cards = "".join(
@@ -173,11 +185,9 @@ def _figures(results: Results) -> str:
 
 def _pair(total: "Row", name: str, bound: str) -> tuple[str, str]:
     if not total[f"{name}_known"]:
-        return number_format.UNKNOWN, "not known" if total["acked"] else "none acknowledged"
-    return (
-        f"{bound}{number_format.duration(total[f'{name}_p50_ms'])}",
-        f"p99 {bound}{number_format.duration(total[f'{name}_p99_ms'])}",
-    )
+        return say.UNKNOWN, "not known" if total["acked"] else "none acknowledged"
+    median, p99 = (say.duration(total[f"{name}_p{percent}_ms"]) for percent in (50, 99))
+    return f"{bound}{median}", f"p99 {bound}{p99}"
 
 
 def _frame(results: Results, size: tuple[int, int]) -> PlotArea:
@@ -203,14 +213,13 @@ def _seconds(frame: PlotArea, start_ns: int) -> float:
 def _throughput(results: Results) -> str:
     size = (1160, 270)
     frame = _frame(results, size)
-    shards = [row["shard"] for row in results.shards]
+    if not results.rows["by_window"]:
+        return html.card("Throughput", html.none(_NONE))
+    shards = [row["shard"] for row in results.rows["by_shard"]]
+    counts = results.rows["by_window_shard"]
     if len(shards) > _COLOURS:
-        counted = {(row["window_ns"], ""): row["acked"] for row in results.windows}
-        shards = [""]
-    else:
-        counted = {
-            (row["window_ns"], row["shard"]): row["acked"] for row in results.window_shards
-        }
+        shards, counts = [""], results.rows["by_window"]
+    counted = {(row["window_ns"], row.get("shard", "")): row["acked"] for row in counts}
     layers = [
         Series(
             f"acknowledged on {shard}" if shard else "acknowledged",
@@ -219,193 +228,132 @@ def _throughput(results: Results) -> str:
         )
         for place, shard in enumerate(shards)
     ]
+    written = {row["window_ns"]: row["written"] for row in results.rows["written"]}
     # Of a window that is hardly there a rate would be chance.
-    whole_ns = [at for at in frame.starts_ns if _seconds(frame, at) > frame.bucket_ns / 2e9]
-    new = dict.fromkeys(whole_ns, 0) | {
-        row["window_ns"]: row["written"] for row in results.written
-    }
     rates = [
-        new[at] / _seconds(frame, at) if at in whole_ns else None for at in frame.starts_ns
+        written.get(at, 0) / seconds
+        if (seconds := _seconds(frame, at)) > frame.bucket_ns / 2e9
+        else None
+        for at in frame.starts_ns
     ]
-    lines = [Series("written", "ink", rates)] if results.written else []
+    lines = [Series("written", "ink", rates)] if written else []
     keys = [(one.name, one.style, "fill") for one in layers]
     keys += [(one.name, one.style, "fill stroke") for one in lines]
-    if not results.windows:
-        return html_parts.card("Throughput", "", html_parts.none("acknowledged"))
     drawn = _drawn(results, size, lambda of: charts.bars(of, layers, lines))
-    return html_parts.card("Throughput", html_parts.legend(keys), drawn)
+    return html.card("Throughput", drawn, html.legend(keys))
 
 
 def _latency(results: Results, name: str, title: str, about: str) -> str:
     if not results.total["acked"]:
-        return html_parts.card(title, "", html_parts.none("acknowledged"))
+        return html.card(title, html.none(_NONE))
     if not results.total[f"{name}_known"]:
-        told = (
-            '<p class="none">The table does not say when a message was written.'
-            " <code>--created-column</code> names a column that does.</p>"
-        )
-        return html_parts.card(title, "", told)
+        return html.card(title, html.none(_NO_TIME))
     size = (570, 250)
-    frame = _frame(results, size)
-    rows = {row["window_ns"]: row for row in results.windows}
+    starts_ns = _frame(results, size).starts_ns
+    rows = {row["window_ns"]: row for row in results.rows["by_window"]}
     series = [
         Series(
-            f"p{percent}",
-            f"p{percent}",
-            [
-                rows[at][f"{name}_p{percent}_ms"] if at in rows else None
-                for at in frame.starts_ns
-            ],
+            percent, percent, [rows.get(at, {}).get(f"{name}_{percent}_ms") for at in starts_ns]
         )
-        for percent in PERCENTS
+        for percent in (f"p{percent}" for percent in PERCENTS)
     ]
     keys = [(one.name, one.style, "fill stroke") for one in reversed(series)]
     drawn = _drawn(results, size, lambda of: charts.lines(of, series, title))
-    return html_parts.card(title, html_parts.legend(keys), f'<p class="sub">{about}</p>{drawn}')
-
-
-def _lag_title(results: Results) -> str:
-    return "Delivery lag, at most" if results.lag_is_bound else "Delivery lag"
-
-
-def _lag_about(results: Results) -> str:
-    return (
-        "from being due to the ack, of messages that were sent once"
-        if results.lag_is_bound
-        else "from being due to the delivery"
-    )
+    return html.card(title, f'<p class="sub">{about}</p>{drawn}', html.legend(keys))
 
 
 def _attempts(results: Results) -> str:
-    rows = sorted(results.attempts, key=lambda row: row["sends"])
+    title = "Sends until the ack"
+    rows = sorted(results.rows["attempts"], key=lambda row: row["sends"])
     if not rows:
-        return html_parts.card("Sends until the ack", "", html_parts.none("acknowledged"))
-    shown, rest = rows[:_COLOURS], rows[_COLOURS:]
-    total = results.total["acked"]
-    cells = [(number_format.count(row["sends"]), row["acked"]) for row in shown]
+        return html.card(title, html.none(_NONE))
+    total, rest = results.total["acked"], rows[_COLOURS:]
+    counted = [(say.count(row["sends"]), row["acked"]) for row in rows[:_COLOURS]]
     if rest:
-        cells.append((f"{rest[0]['sends']} and more", sum(row["acked"] for row in rest)))
-    body = "".join(
-        f'<tr><td class="name">{name}</td><td>{number_format.count(acked)}</td>'
-        f"<td>{number_format.share(acked, total)}{html_parts.meter(acked, total)}</td></tr>"
-        for name, acked in cells
-    )
-    return html_parts.card(
-        "Sends until the ack", "", html_parts.table(("sends", "messages", "share"), body)
-    )
-
-
-def _by_state(results: Results) -> dict[str, int]:
-    return {
-        state: sum(row["messages"] for row in results.waits if row["state"] == state)
-        for state in STATES
-    }
+        counted.append((f"{rest[0]['sends']} and more", sum(row["acked"] for row in rest)))
+    cells = [
+        (sends, say.count(acked), say.share(acked, total) + html.meter(acked, total))
+        for sends, acked in counted
+    ]
+    return html.card(title, html.table(("sends", "messages", "share"), cells))
 
 
 def _waiting(results: Results) -> str:
-    by_state = _by_state(results)
-    if not any(by_state.values()):
-        return html_parts.card(
-            "What waits",
-            "",
-            '<p class="none">Nothing: no message is without an acknowledgement.</p>',
-        )
-    shares = [(state, _style(state), float(many)) for state, many in by_state.items()]
-    body = []
-    for state, many in by_state.items():
-        rows = [row for row in results.waits if row["state"] == state]
-        since = _longest(rows, "overdue_max_ms"), _longest(rows, "until_max_ms")
-        when = f"for {since[0]}" if state in {READY, READY_AGAIN} else f"in {since[1]}"
-        known = many and state not in {PARKED, BLOCKED}
-        body.append(
-            f'<tr><td class="name" title="{_STATES_TOLD[state]}"><i class="dot fill {_style(state)}"></i>{state}</td>'
-            f"<td>{number_format.count(many)}</td><td>{when if known else number_format.UNKNOWN}</td>"
-            f"<td>{_longest(rows, 'age_max_ms')}</td></tr>"
-        )
-    table = html_parts.table(
-        ("state", "messages", "due, at most", "age, at most"), "".join(body)
-    )
-    return html_parts.card(
-        "What waits", "", charts.shares(shares, "What waits, by state") + table
-    )
-
-
-def _suspects(results: Results) -> int:
-    return sum(row["suspects"] for row in results.waits)
+    title = "What waits"
+    counted = by_state(results.rows["waits"])
+    if not any(counted.values()):
+        return html.card(title, html.none("Nothing: no message is without an acknowledgement."))
+    cells = []
+    for state, many in counted.items():
+        rows = [row for row in results.rows["waits"] if row["state"] == state]
+        when = say.UNKNOWN
+        if many and state in {READY, READY_AGAIN}:
+            when = f"for {_longest(rows, 'overdue_max_ms')}"
+        elif many and state in {IN_FLIGHT, SCHEDULED}:
+            when = f"in {_longest(rows, 'until_max_ms')}"
+        name = f'<span title="{_STATES_TOLD[state]}">{_state(state)}</span>'
+        cells.append((name, say.count(many), when, _longest(rows, "age_max_ms")))
+    shares = [(state, _style(state), float(many)) for state, many in counted.items()]
+    table = html.table(("state", "messages", "due, at most", "age, at most"), cells)
+    return html.card(title, charts.shares(shares, "What waits, by state") + table)
 
 
 def _style(state: str) -> str:
     return state.replace(" ", "-")
 
 
+def _state(state: str) -> str:
+    return f'<i class="dot fill {_style(state)}"></i>{state}'
+
+
 def _longest(rows: "Sequence[Row]", name: str) -> str:
-    return number_format.duration(
-        max((row[name] for row in rows if row[name] is not None), default=None)
-    )
+    return say.duration(max((row[name] for row in rows if row[name] is not None), default=None))
 
 
 def _groups(title: str, name: str, rows: "Sequence[Row]", total: int) -> str:
     if not rows:
         return ""  # nothing was acknowledged, which is said above, or its sender is unknown
     most = max(row["acked"] for row in rows)
-    body = "".join(
-        f'<tr><td class="name">{html_parts.name(row[name])}</td>'
-        f"<td>{number_format.count(row['acked'])}{html_parts.meter(row['acked'], most)}</td>"
-        f"<td>{number_format.share(row['retried'], row['acked'])}</td>"
-        f"<td>{number_format.count(row['retries_p99'])}</td>"
-        + "".join(
-            f"<td>{number_format.duration(row[f'{kind}_p{percent}_ms'])}</td>"
-            for kind in ("to_ack", "lag")
-            for percent in PERCENTS
+    delays = [(kind, f"p{percent}") for kind in ("to_ack", "lag") for percent in PERCENTS]
+    cells = [
+        (
+            html.name(row[name]),
+            say.count(row["acked"]) + html.meter(row["acked"], most),
+            say.share(row["retried"], row["acked"]),
+            say.count(row["retries_p99"]),
+            *(say.duration(row[f"{kind}_{percent}_ms"]) for kind, percent in delays),
         )
-        + "</tr>"
         for row in rows
-    )
-    heads = (
-        name,
-        "acknowledged",
-        "retried",
-        "retries p99",
-        *(f"{kind} p{percent}" for kind in ("to ack", "lag") for percent in PERCENTS),
-    )
-    more = (
-        f"the {len(rows)} busiest of {number_format.count(total)}" if total > len(rows) else ""
-    )
-    return html_parts.card(
-        title, f'<span class="sub">{more}</span>' if more else "", html_parts.table(heads, body)
-    )
+    ]
+    told = [f"{kind.replace('_', ' ')} {percent}" for kind, percent in delays]
+    heads = (name, "acknowledged", "retried", "retries p99", *told)
+    more = f"the {len(rows)} busiest of {say.count(total)}" if total > len(rows) else ""
+    beside = f'<span class="sub">{more}</span>' if more else ""
+    return html.card(title, html.table(heads, cells), beside)
 
 
-def _messages(title: str, about: str, rows: "Sequence[Row]", none: str, sends: str = "") -> str:
+def _messages(
+    title: str, about: str, rows: "Sequence[Row]", none: str, sends: str = "sends"
+) -> str:
     if not rows:
-        return html_parts.card(title, "", f'<p class="none">{none}</p>')
-    body = "".join(
-        f'<tr><td class="name">{html_parts.name(row["id"])}</td><td class="text">{html_parts.name(row["shard"])}</td>'
-        f'<td class="text">{html_parts.name(row["tenant"])}</td>'
-        f'<td class="text"><i class="dot fill {_style(row["state"])}"></i>{row["state"]}</td>'
-        f'<td class="{sends}">{number_format.count(row["sends"])}</td><td>{number_format.count(row["priority"])}</td>'
-        f"<td>{number_format.duration(row['overdue_ms'])}</td><td>{number_format.duration(row['age_ms'])}</td>"
-        f"<td>{number_format.moment(row['next_ns'] or None)}</td></tr>"
+        return html.card(title, html.none(none))
+    cells = [
+        (
+            *(html.name(row[name]) for name in ("id", "shard", "tenant")),
+            _state(row["state"]),
+            *(say.count(row[name]) for name in ("sends", "priority")),
+            *(say.duration(row[name]) for name in ("overdue_ms", "age_ms")),
+            say.moment(row["next_ns"] or None),
+        )
         for row in rows
-    )
-    heads = (
-        "id",
-        "|shard",
-        "|tenant",
-        "|state",
-        "sends",
-        "priority",
-        "ready for",
-        "age",
-        "time_next",
-    )
-    return html_parts.card(
-        title, "", f'<p class="sub">{about}</p>{html_parts.table(heads, body)}'
-    )
+    ]
+    heads = ("id", "|shard", "|tenant", "|state", sends)
+    table = html.table((*heads, "priority", "ready for", "age", "time_next"), cells)
+    return html.card(title, f'<p class="sub">{about}</p>{table}')
 
 
 def _basis(results: Results) -> str:
     told = "".join(
         f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in results.basis
     )
-    return html_parts.card("What each figure is derived from", "", f"<dl>{told}</dl>")
+    return html.card("What each figure is derived from", f"<dl>{told}</dl>")

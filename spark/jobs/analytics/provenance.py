@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from streamfrom.spark.jobs.analytics import number_format
+from streamfrom.spark.jobs.analytics import number_format as say
 
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def warnings(
         if abs(ahead_ns) > _SKEW_NS:
             side = "ahead of" if ahead_ns > 0 else "behind"
             found.append(
-                f"The clock of shard {shard} is {number_format.duration(abs(ahead_ns) / 1e6)} {side} this"
+                f"The clock of shard {shard} is {say.duration(abs(ahead_ns) / 1e6)} {side} this"
                 " machine's."
             )
     unknown = total["acked"] - total["to_ack_known"] - total["skewed"]
@@ -121,4 +121,4 @@ def warnings(
 
 
 def _messages(many: int) -> str:
-    return "1 message was" if many == 1 else f"{number_format.count(many)} messages were"
+    return "1 message was" if many == 1 else f"{say.count(many)} messages were"

@@ -20,7 +20,9 @@ def test_a_meter_is_filled_by_a_share():
 
 
 def test_heads_stand_over_text_or_numbers():
-    assert html_parts.table(("|id", "sends"), "").count('class="text"') == 1
+    table = html_parts.table(("id", "|shard", "!sends"), [("7", "-80", "9")])
+    assert '<td class="name">7</td><td class="text">-80</td><td class="hot">9</td>' in table
+    assert '<th>id</th><th class="text">shard</th><th>sends</th>' in table
 
 
 def test_legends_are_escaped():

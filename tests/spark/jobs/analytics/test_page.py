@@ -1,6 +1,7 @@
 """The page: its numbers, and that nobody's name is more than a name on it."""
 
 import dataclasses
+import re
 from html.parser import HTMLParser
 from typing import Any
 
@@ -70,17 +71,19 @@ def results():
         high_ns=LOW + 600 * S,
         bucket_ns=60 * S,
         made_ns=LOW + 601 * S,
-        total=group(),
-        windows=[group(window_ns=LOW + 60 * S)],
-        window_shards=[group(window_ns=LOW + 60 * S, shard="-80")],
-        shards=[group(shard="-80")],
-        tenants=[group(tenant=HOSTILE), group(tenant=None)],
+        rows={
+            "by_table": [group()],
+            "by_window": [group(window_ns=LOW + 60 * S)],
+            "by_window_shard": [group(window_ns=LOW + 60 * S, shard="-80")],
+            "by_shard": [group(shard="-80")],
+            "tenants": [group(tenant=HOSTILE), group(tenant=None)],
+            "attempts": [{"sends": sends, "acked": 10} for sends in range(1, 11)],
+            "written": [{"window_ns": LOW + 60 * S, "written": 60}],
+            "waits": waits,
+            "poison": [message()],
+            "oldest": [message()],
+        },
         tenants_total=7,
-        attempts=[{"sends": sends, "acked": 10} for sends in range(1, 11)],
-        written=[{"window_ns": LOW + 60 * S, "written": 60}],
-        waits=waits,
-        poison=[message()],
-        oldest=[message()],
         poison_sends=5,
         lag_is_bound=True,
         warnings=[HOSTILE],
@@ -88,8 +91,8 @@ def results():
     )
 
 
-def read(results):
-    html = page(results)
+def read(results, **rows):
+    html = page(dataclasses.replace(results, rows={**results.rows, **rows}))
     reader = Reader()
     reader.feed(html)
     return html, reader
@@ -121,16 +124,16 @@ def test_no_value_becomes_markup_and_nothing_is_fetched(results):
 
 
 def test_long_values_end_in_an_ellipsis(results):
-    _, reader = read(dataclasses.replace(results, poison=[message(id="x" * 500)]))
+    _, reader = read(results, poison=[message(id="x" * 500)])
     assert "x" * 60 + "…" in reader.text
 
 
 def test_an_empty_queue_has_a_page_too(results):
     nothing = dict.fromkeys(group()) | {"acked": 0, "retried": 0, "retries": 0}
     nothing |= {"to_ack_known": 0, "lag_known": 0}
-    lists = "windows window_shards shards tenants attempts written waits poison oldest warnings"
-    empty: dict[str, Any] = {name: [] for name in lists.split()}
-    _, reader = read(dataclasses.replace(results, total=nothing, **empty))
+    empty: dict[str, Any] = {name: [] for name in results.rows}
+    results = dataclasses.replace(results, warnings=[])
+    _, reader = read(results, **empty | {"by_table": [nothing]})
     text = "|".join(reader.text)
     assert "No message was acknowledged in this time." in text
     assert text.count("No message was acknowledged in this time.") == 4
@@ -141,7 +144,7 @@ def test_an_empty_queue_has_a_page_too(results):
 
 def test_what_the_table_does_not_tell_is_not_drawn_as_nothing(results):
     unknown = group(to_ack_known=0, lag_known=0)
-    _, reader = read(dataclasses.replace(results, total=unknown, tenants=[], tenants_total=0))
+    _, reader = read(results, by_table=[unknown], tenants=[])
     text = "|".join(reader.text)
     assert text.count("--created-column") == 2
     assert "Tenants" not in text
@@ -157,10 +160,20 @@ def test_each_chart_is_there_for_a_desk_and_for_a_telephone(results):
 
 def test_sends_stand_out_where_they_are_what_is_wrong(results):
     _, reader = read(results)
-    assert reader.attributes.count(("class", "hot")) == len(results.poison)
+    assert reader.attributes.count(("class", "hot")) == len(results.rows["poison"])
 
 
 def test_many_shards_share_one_colour(results):
-    shards = [group(shard=f"s{n}") for n in range(20)]
-    _, reader = read(dataclasses.replace(results, shards=shards))
+    _, reader = read(results, by_shard=[group(shard=f"s{n}") for n in range(20)])
     assert "acknowledged on" not in "|".join(reader.text)
+
+
+def test_its_style_fetches_nothing_and_has_the_same_colours_by_day_and_by_night(results):
+    html, _ = read(results)
+    style = html[html.index("<style>") : html.index("</style>")]
+    assert not re.search(r"url\(|@import|@font-face|//", style)
+    day, night = (
+        set(re.findall(r"(--[a-z0-9-]+):", part))
+        for part in re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    )
+    assert day == night
