@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 
 from streamfrom.spark.endpoint import clock_of, quoted
 from streamfrom.spark.source.batch import TablePartition, read_part, told_apart
-from streamfrom.spark.source.offsets import FeedOffset, feed_offset
+from streamfrom.spark.source.offsets import feed_offset, feed_upto_ns
 from streamfrom.spark.source.refused_stream import told_plainly
 
 
@@ -38,7 +38,7 @@ class AckedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset before every acknowledgement."""
-        return FeedOffset(self.table, dict.fromkeys(self.shards, 0)).json()
+        return feed_offset(self.table, dict.fromkeys(self.shards, 0))
 
     def getDefaultReadLimit(self) -> "ReadLimit":
         """Return how much a batch takes, but for messages acknowledged at the same moment."""
@@ -57,7 +57,7 @@ class AckedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             RequestError: the checkpoint is of another query.
             JobError: a shard cannot be reached.
         """
-        before = feed_offset(start, self.table, self.shards)
+        before = feed_upto_ns(start, self.table, self.shards)
         rows = (
             limit.max_rows
             if isinstance(limit, ReadMaxRows)
@@ -65,18 +65,17 @@ class AckedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         share = -(-rows // len(self.shards))
         upto_ns = {
-            shard: self._next_ns(shard, before.upto_ns.get(shard, 0), share)
-            for shard in self.shards
+            shard: self._next_ns(shard, before.get(shard, 0), share) for shard in self.shards
         }
-        return FeedOffset(self.table, upto_ns).json()
+        return feed_offset(self.table, upto_ns)
 
     @told_plainly()
     def partitions(
         self, start: "dict[str, Any]", end: "dict[str, Any]"
     ) -> "Sequence[TablePartition]":
         """Return what each shard acknowledged after *start*, up to and with *end*."""
-        low = feed_offset(start, self.table, self.shards).upto_ns
-        high = feed_offset(end, self.table, self.shards).upto_ns
+        low = feed_upto_ns(start, self.table, self.shards)
+        high = feed_upto_ns(end, self.table, self.shards)
         return [
             TablePartition(
                 shard, "time_acked > %s AND time_acked <= %s", (low.get(shard, 0), upto)

@@ -41,18 +41,6 @@ class QueueOffset:
         }
 
 
-@dataclass(frozen=True)
-class FeedOffset:
-    """Each shard was read up to and with *upto_ns*."""
-
-    table: str
-    upto_ns: dict[str, int]
-
-    def json(self) -> dict[str, Any]:
-        """Return what Spark keeps."""
-        return {"feed": "acked", "table": self.table, "upto_ns": self.upto_ns}
-
-
 def queue_offset(told: "Any", table: str, shards: "tuple[str, ...]") -> QueueOffset:
     """Read an offset of the queue of *table*.
 
@@ -60,23 +48,33 @@ def queue_offset(told: "Any", table: str, shards: "tuple[str, ...]") -> QueueOff
         RequestError: it is of another table, of a feed, of another source, or of a shard not read here.
     """
     _check(told, "queue", table)
-    claims = {
-        shard: {int(epoch): ids for epoch, ids in by_epoch.items()}
-        for shard, by_epoch in told["claims"].items()
-    }
+    claims = claims_of(told["claims"])
     _check_shards(claims, shards)
     return QueueOffset(table, told["sequence"], claims)
 
 
-def feed_offset(told: "Any", table: str, shards: "tuple[str, ...]") -> FeedOffset:
-    """Read an offset of the feed of *table*.
+def claims_of(told: "Any") -> Claims:
+    """Return claims that JSON held, in which epochs are texts."""
+    return {
+        shard: {int(epoch): ids for epoch, ids in by_epoch.items()}
+        for shard, by_epoch in told.items()
+    }
+
+
+def feed_offset(table: str, upto_ns: "Mapping[str, int]") -> dict[str, Any]:
+    """Return what Spark keeps of a feed whose shards were read up to and with *upto_ns*."""
+    return {"feed": "acked", "table": table, "upto_ns": dict(upto_ns)}
+
+
+def feed_upto_ns(told: "Any", table: str, shards: "tuple[str, ...]") -> dict[str, int]:
+    """Return how far each shard of the feed of *table* was read.
 
     Raises:
         RequestError: as for `queue_offset`.
     """
     _check(told, "acked", table)
     _check_shards(told["upto_ns"], shards)
-    return FeedOffset(table, dict(told["upto_ns"]))
+    return dict(told["upto_ns"])
 
 
 def _check(told: "Any", feed: str, table: str) -> None:

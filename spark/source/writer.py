@@ -106,8 +106,8 @@ def plan_of(options: "Options", schema: "StructType", *, overwrite: bool) -> Wri
     return WritePlan(endpoint, table, converters)
 
 
-class BatchWriter(DataSourceArrowWriter):
-    """`df.write`: each task inserts its rows; nothing is left to do at the end."""
+class TaskWriter:
+    """Each task inserts its rows; nothing is left to do at the end."""
 
     def __init__(self, plan: WritePlan) -> None:
         self.plan = plan
@@ -117,12 +117,9 @@ class BatchWriter(DataSourceArrowWriter):
         return self.plan.write(iterator)
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class BatchWriter(TaskWriter, DataSourceArrowWriter):
+    """`df.write`."""
+
+
+class StreamWriter(TaskWriter, DataSourceStreamArrowWriter):
     """`df.writeStream`: a batch that Spark runs again inserts what its first run did not."""
-
-    def __init__(self, plan: WritePlan) -> None:
-        self.plan = plan
-
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
-        """Insert the rows of one task."""
-        return self.plan.write(iterator)

@@ -16,12 +16,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 from streamfrom.spark.endpoint import url_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.consume.checkpoint import Checkpoint
-from streamfrom.spark.jobs.consume.dead_letters import (
-    ERROR,
-    DeadFolder,
-    DeadTable,
-    dead_columns,
-)
+from streamfrom.spark.jobs.consume.dead_letters import ERROR, DeadTable, dead_columns
 from streamfrom.spark.jobs.consume.function import Function, checked, load_function, told
 from streamfrom.spark.jobs.consume.sinks import ConsoleSink, FolderSink, ResultSink, TableSink
 from streamfrom.spark.jobs.consume.worker import Worker
@@ -43,8 +38,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
-
-    from streamfrom.spark.jobs.consume.dead_letters import DeadLetters
 
 _LOOK_S: Final = 1
 
@@ -191,9 +184,9 @@ def run(
             sink = FolderSink(config.out.resolve(), name)
         elif into is not None:
             sink = TableSink(into, checkpoint)
-        dead_letters: DeadLetters | None = dead_table
+        dead_letters: FolderSink | DeadTable | None = dead_table
         if config.dead_folder is not None:
-            dead_letters = DeadFolder(FolderSink(config.dead_folder.resolve(), name))
+            dead_letters = FolderSink(config.dead_folder.resolve(), name)
         worker = Worker(
             function,
             sink,

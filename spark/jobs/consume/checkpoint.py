@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.files import locked, written_whole
+from streamfrom.spark.source.offsets import Claims, claims_of
 
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
-
-    from streamfrom.spark.source.offsets import Claims
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +37,7 @@ class BatchOutcome:
 def outcome_of(text: str) -> BatchOutcome:
     """Return what `BatchOutcome.json` wrote."""
     told = json.loads(text)
-    left = {
-        shard: {int(epoch): ids for epoch, ids in by_epoch.items()}
-        for shard, by_epoch in told["left"].items()
-    }
-    return BatchOutcome(told["read"], told["rows"], told["dead"], left)
+    return BatchOutcome(told["read"], told["rows"], told["dead"], claims_of(told["left"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,13 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame, functions as F
 
 from streamfrom.spark.endpoint import quoted
 from streamfrom.spark.errors import RequestError
-from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome
-from streamfrom.spark.jobs.consume.sinks import FolderSink, written
+from streamfrom.spark.jobs.consume.sinks import written
 
 
 if TYPE_CHECKING:
@@ -21,28 +20,6 @@ ERROR: Final = "streamfrom_error"
 """The column with the reason, next to the message's own columns."""
 # A message that is put into another queue starts over there.
 _PAST: Final = frozenset({"epoch", "time_next", "time_acked"})
-
-
-class DeadLetters(Protocol):
-    """A place that keeps messages which failed, each once, however often its batch is tried."""
-
-    def put(self, number: int, frame: "DataFrame | None") -> None:
-        """Keep the messages of *frame*, which has `ERROR`, for good; these are all of batch *number*."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeadFolder:
-    """A folder of Parquet: a later try of a batch replaces the files of an earlier one."""
-
-    folder: FolderSink
-
-    def put(self, number: int, frame: "DataFrame | None") -> None:
-        """Write the messages with all their columns."""
-        if frame is None:
-            self.folder.withdraw(number)
-        else:
-            count = self.folder.write(number, frame)
-            self.folder.publish(number, BatchOutcome(count, count))
 
 
 @dataclass(frozen=True, slots=True)

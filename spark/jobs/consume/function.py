@@ -39,7 +39,8 @@ def load_function(text: str) -> Function:
     if place.endswith(".py") and not Path(place).is_file():
         raise RequestError(f"{_WANTED}: there is no file {place}")
     try:
-        module: Any = _of_file(Path(place)) if place.endswith(".py") else _installed(place)
+        is_file = place.endswith(".py")
+        module: Any = _of_file(Path(place)) if is_file else importlib.import_module(place)
     except Exception as error:
         raise RequestError(f"{_WANTED}: {place} cannot be imported: {told(error)}") from error
     function = getattr(module, name, None)
@@ -58,10 +59,6 @@ def _of_file(path: Path) -> "ModuleType":
     spec.loader.exec_module(module)
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     return module
-
-
-def _installed(name: str) -> "ModuleType":
-    return importlib.import_module(name)
 
 
 def applied(function: Function, messages: DataFrame) -> DataFrame:

@@ -4,7 +4,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, functions as F
@@ -25,19 +25,6 @@ if TYPE_CHECKING:
 BATCH: Final = "streamfrom_batch"
 _COUNTS: Final = "rows bigint, inserted bigint"
 _OUTCOME: Final = "_outcome.json"
-
-
-class ResultSink(Protocol):
-    """What takes the results of batches, by their numbers."""
-
-    def outcome(self, number: int) -> BatchOutcome | None:
-        """Return how batch *number* ended, if it is in the sink already."""
-
-    def write(self, number: int, frame: "DataFrame") -> int:
-        """Take the results and return how many rows they are; again, if an earlier try broke off."""
-
-    def publish(self, number: int, outcome: BatchOutcome) -> None:
-        """Make what was written the sink's for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +59,12 @@ class FolderSink:
         staging.rename(data)
         flush(self.home)
 
-    def withdraw(self, number: int) -> None:
-        """Take back what a run published whose batch did not end."""
-        if self._data(number).exists():
+    def put(self, number: int, frame: "DataFrame | None") -> None:
+        """Publish the rows of *frame* as all of batch *number*, in place of what an earlier try published."""
+        if frame is not None:
+            count = self.write(number, frame)
+            self.publish(number, BatchOutcome(count, count))
+        elif self._data(number).exists():
             shutil.rmtree(self._data(number))
 
     def _data(self, number: int) -> "Path":
@@ -84,24 +74,31 @@ class FolderSink:
         return self.home / "_staging" / f"{self.name}-{number:08d}"
 
 
-@dataclass(frozen=True, slots=True)
-class TableSink:
-    """Another message table: what its ids say is there already is not written again."""
+class CheckpointSink:
+    """A sink that cannot say itself what it has: the checkpoint knows it of the last batch."""
 
-    plan: "WritePlan"
-    checkpoint: "Checkpoint"
+    def __init__(self, checkpoint: "Checkpoint") -> None:
+        self._checkpoint = checkpoint
 
     def outcome(self, number: int) -> BatchOutcome | None:
         """Return how batch *number* ended, if it is the last one that did."""
-        return self.checkpoint.outcome(number)
-
-    def write(self, number: int, frame: "DataFrame") -> int:
-        """Insert the rows whose ids are new, and return how many there are, new or not."""
-        return written(frame, self.plan)
+        return self._checkpoint.outcome(number)
 
     def publish(self, number: int, outcome: BatchOutcome) -> None:
         """Write down that the batch is there."""
-        self.checkpoint.keep(number, outcome)
+        self._checkpoint.keep(number, outcome)
+
+
+class TableSink(CheckpointSink):
+    """Another message table: what its ids say is there already is not written again."""
+
+    def __init__(self, plan: "WritePlan", checkpoint: "Checkpoint") -> None:
+        super().__init__(checkpoint)
+        self._plan = plan
+
+    def write(self, number: int, frame: "DataFrame") -> int:
+        """Insert the rows whose ids are new, and return how many there are, new or not."""
+        return written(frame, self._plan)
 
 
 def written(frame: "DataFrame", plan: "WritePlan") -> int:
@@ -116,20 +113,18 @@ def written(frame: "DataFrame", plan: "WritePlan") -> int:
     return int(mapped(frame, write, _COUNTS).agg(F.sum("rows")).collect()[0][0] or 0)
 
 
-class ConsoleSink:
+class ConsoleSink(CheckpointSink):
     """Standard output, a JSON object for each row."""
 
     def __init__(self, checkpoint: "Checkpoint") -> None:
-        self._checkpoint = checkpoint
+        super().__init__(checkpoint)
         self._lines: list[str] = []
-
-    def outcome(self, number: int) -> BatchOutcome | None:
-        """Return how batch *number* ended, if it is the last one that did."""
-        return self._checkpoint.outcome(number)
 
     def write(self, number: int, frame: "DataFrame") -> int:
         """Hold the lines until they are published."""
-        self._lines = [row[0] for row in _as_json(frame).collect()]
+        # A NULL is a value like others.
+        lines = frame.select(F.to_json(F.struct("*"), {"ignoreNullFields": "false"}))
+        self._lines = [row[0] for row in lines.collect()]
         return len(self._lines)
 
     def publish(self, number: int, outcome: BatchOutcome) -> None:
@@ -139,9 +134,8 @@ class ConsoleSink:
             sys.stdout.flush()
         except BrokenPipeError as error:
             raise JobError("standard output is closed; run it again") from error
-        self._checkpoint.keep(number, outcome)
+        super().publish(number, outcome)
 
 
-def _as_json(frame: "DataFrame") -> "DataFrame":
-    # A NULL is a value like others.
-    return frame.select(F.to_json(F.struct("*"), {"ignoreNullFields": "false"}))
+ResultSink = FolderSink | TableSink | ConsoleSink
+"""What takes the results of batches, by their numbers: a batch that is written again replaces an earlier try."""

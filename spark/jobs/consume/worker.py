@@ -16,14 +16,15 @@ from pyspark.sql import DataFrame, functions as F
 
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome
-from streamfrom.spark.jobs.consume.dead_letters import ERROR, DeadLetters
+from streamfrom.spark.jobs.consume.dead_letters import ERROR
 from streamfrom.spark.jobs.consume.function import Function, applied, run_through, told
 from streamfrom.spark.jobs.consume.isolation import IsolatedFailures, isolated
 from streamfrom.spark.jobs.reading import SHARD
 
 
 if TYPE_CHECKING:
-    from streamfrom.spark.jobs.consume.sinks import ResultSink
+    from streamfrom.spark.jobs.consume.dead_letters import DeadTable
+    from streamfrom.spark.jobs.consume.sinks import FolderSink, ResultSink
     from streamfrom.spark.jobs.progress import Progress
     from streamfrom.spark.source.claims import ClaimShard
     from streamfrom.spark.source.offsets import Claims
@@ -39,7 +40,7 @@ class Worker:
         self,
         function: "Function",
         sink: "ResultSink",
-        dead_letters: "DeadLetters | None",
+        dead_letters: "FolderSink | DeadTable | None",
         shards: "dict[str, ClaimShard]",
         progress: "Progress",
         *,

@@ -5,7 +5,7 @@ import pytest
 from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.source.acked_stream import AckedStreamReader
-from streamfrom.spark.source.offsets import FeedOffset, QueueOffset
+from streamfrom.spark.source.offsets import QueueOffset, feed_offset
 from streamfrom.spark.source.options import Options
 
 
@@ -16,7 +16,7 @@ def reader():
 
 def test_a_batch_is_what_lies_between_two_offsets(reader):
     start = reader.initialOffset()
-    end = FeedOffset("ks.t", {"a": 5, "b": 0}).json()
+    end = feed_offset("ks.t", {"a": 5, "b": 0})
     (part,) = reader.partitions(start, end)
     assert (part.shard, part.values) == ("a", (0, 5))
     assert reader.partitions(end, end) == []

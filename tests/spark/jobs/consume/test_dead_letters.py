@@ -3,7 +3,7 @@
 import pytest
 
 from streamfrom.spark.errors import RequestError
-from streamfrom.spark.jobs.consume.dead_letters import DeadFolder, dead_columns
+from streamfrom.spark.jobs.consume.dead_letters import dead_columns
 from streamfrom.spark.jobs.consume.sinks import FolderSink
 from streamfrom.spark.jobs.writing import TargetColumn
 
@@ -37,7 +37,7 @@ def test_a_table_that_would_lose_a_column_is_refused(spark):
 
 
 def test_a_folder_has_what_the_last_try_of_a_batch_put_there(spark, tmp_path):
-    dead = DeadFolder(FolderSink(tmp_path, "abc"))
+    dead = FolderSink(tmp_path, "abc")
     dead.put(0, None)
     dead.put(1, frame_of(spark))
     dead.put(1, frame_of(spark))

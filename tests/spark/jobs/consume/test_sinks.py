@@ -30,8 +30,8 @@ def test_a_folder_appears_whole_with_how_the_batch_ended(spark, tmp_path):
     assert spark.read.parquet(str(tmp_path)).count() == 5
     assert folder.write(4, seven.limit(0)) == 0
     folder.publish(4, BatchOutcome(0, 0))
-    folder.withdraw(3)
-    folder.withdraw(3)
+    folder.put(3, None)
+    folder.put(3, None)
     assert folder.outcome(3) is None
 
 
