@@ -6,6 +6,7 @@ the same rows, because rows acknowledged in a window that has closed no longer c
 are read as they are at the moment, a shard at a time.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 # Not _shard: pyarrow does not look into folders that begin so.
 SHARD: Final = "streamfrom_shard"
-_CHECKSUM_SCHEMA: Final = "shard string, condition string, rows bigint, bits string"
+CHECKSUMS: Final = "shard string, condition string, rows bigint, bits string"
 
 
 def slices(low_ns: int, high_ns: int, count: int) -> list[tuple[int, int]]:
@@ -64,7 +65,7 @@ def checksums_of_servers(
     table: str,
     columns: "Sequence[Field]",
     parts: "Sequence[tuple[str, str]]",
-) -> list[tuple[tuple[str, str], Checksum]]:
+) -> dict[tuple[str, str], Checksum]:
     """Return the checksum of the rows of each of *parts*, (shard, condition), computed by the servers."""
 
     def compute(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
@@ -72,13 +73,9 @@ def checksums_of_servers(
             for part in batch.to_pylist():
                 with endpoint.connect(part["shard"], IN_UTC) as connection:
                     found = of_server(connection, table, columns, part["condition"])
-                yield _as_batch(found, part["shard"], part["condition"])
+                yield as_batch(found, part["shard"], part["condition"])
 
-    told = _work(spark, parts).mapInArrow(compute, _CHECKSUM_SCHEMA).collect()
-    return [
-        ((row["shard"], row["condition"]), Checksum(row["rows"], int(row["bits"])))
-        for row in told
-    ]
+    return checksums(_work(spark, parts).mapInArrow(compute, CHECKSUMS))
 
 
 def checksum_of_frame(frame: "DataFrame", columns: "Sequence[Field]") -> Checksum:
@@ -86,16 +83,24 @@ def checksum_of_frame(frame: "DataFrame", columns: "Sequence[Field]") -> Checksu
 
     def compute(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         for batch in batches:
-            yield _as_batch(of_batch(batch, columns))
+            yield as_batch(of_batch(batch, columns))
 
-    told = mapped(frame, compute, _CHECKSUM_SCHEMA).collect()
-    return total(Checksum(row["rows"], int(row["bits"])) for row in told)
+    return total(checksums(mapped(frame, compute, CHECKSUMS)).values())
 
 
-def _as_batch(found: Checksum, shard: str = "", condition: str = "") -> pa.RecordBatch:
+def as_batch(found: Checksum, shard: str = "", condition: str = "") -> pa.RecordBatch:
+    """Return a checksum as a row that `checksums` reads."""
     # As text: Spark has no integer of 64 bits without a sign.
     row = {"shard": shard, "condition": condition, "rows": found.rows, "bits": str(found.bits)}
     return pa.RecordBatch.from_pylist([row])
+
+
+def checksums(frame: "DataFrame") -> dict[tuple[str, str], Checksum]:
+    """Return the checksum of each (shard, condition) of *frame*, which has `CHECKSUMS`; that of no rows for all others."""
+    found: defaultdict[tuple[str, str], Checksum] = defaultdict(Checksum)
+    for row in frame.collect():
+        found[row["shard"], row["condition"]] += Checksum(row["rows"], int(row["bits"]))
+    return found
 
 
 def _work(spark: "SparkSession", parts: "Sequence[tuple[str, str]]") -> "DataFrame":

@@ -27,8 +27,11 @@ from streamfrom.spark.jobs.frames import mapped
 from streamfrom.spark.jobs.job import JobConfig, Option, begun, broken_off, nanoseconds
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import (
+    CHECKSUMS,
     acked_between,
+    as_batch,
     checksum_of_frame,
+    checksums,
     checksums_of_servers,
     read_rows,
     slices,
@@ -49,7 +52,6 @@ SLICE_ROWS: Final = 50_000
 SLICES_MAX: Final = 500
 _TARGET: Final = ("--to-proxy", "--to-password-env")
 _WAITING: Final = "time_acked IS NULL"
-_SHARD_SUMS: Final = "shard string, rows bigint, bits string"
 
 
 @dataclass(frozen=True)
@@ -117,13 +119,52 @@ def _place(endpoint: Endpoint) -> tuple[str, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class TableMove:
-    """What the servers said: shards on both sides, the columns, and what routes a row."""
+    """What was asked for, and what the servers said: shards on both sides, the columns, and what routes a row."""
 
+    spark: "SparkSession"
+    config: ReshardConfig
+    progress: Progress
     source_shards: tuple[str, ...]
     target_shards: tuple[str, ...]
     columns: tuple[Field, ...]
     vindex_column: str
     vindex: str
+
+    @property
+    def condition(self) -> str:
+        """The rows that move."""
+        until_ns = self.config.until_ns
+        return "1 = 1" if until_ns is None else f"time_acked < {until_ns:d}"
+
+    def source(self, conditions: "Sequence[str]") -> "DataFrame":
+        """Return the rows of the source that fulfil one of *conditions*."""
+        parts = [(shard, condition) for condition in conditions for shard in self.source_shards]
+        endpoint, table = self.config.endpoint, self.config.table
+        return read_rows(self.spark, endpoint, table, self.columns, parts)
+
+    def sums_at(
+        self, endpoint: Endpoint, shards: "Sequence[str]", conditions: "Sequence[str]"
+    ) -> dict[tuple[str, str], Checksum]:
+        """Return what the servers compute for each (shard, condition)."""
+        parts = [(shard, condition) for shard in shards for condition in conditions]
+        return checksums_of_servers(
+            self.spark, endpoint, self.config.table, self.columns, parts
+        )
+
+    def expected(self) -> dict[str, Checksum]:
+        """Return what each shard of the target ought to have, computed from the source's rows."""
+        columns, column, vindex = self.columns, self.vindex_column, self.vindex
+        owners = Shards.named(self.target_shards)
+
+        def sums(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+            for batch in batches:
+                names = owners.owning(keyspace_ids(batch.column(column), vindex))
+                for shard in owners.names:
+                    rows = batch.filter(pa.compute.equal(names, shard))
+                    yield as_batch(of_batch(rows, columns), shard)
+
+        found = checksums(mapped(self.source([self.condition]), sums, CHECKSUMS))
+        return {shard: found[shard, ""] for shard in self.target_shards}
 
 
 def run(
@@ -140,10 +181,9 @@ def run(
         JobError: it broke off, or the target does not have what the source has.
     """
     progress = begun(spark, progress)
-    move = _checked(config)
+    move = _checked(spark, config, progress)
     with broken_off():
-        step = {"plan": _plan, "copy": _copy, "verify": _verify}[config.step]
-        counts = step(spark, config, move, progress)
+        counts = {"plan": _plan, "copy": _copy, "verify": _verify}[config.step](move)
     progress.leave()
     return Report(f"reshard {config.step}", config.name, counts, progress.steps_s)
 
@@ -151,7 +191,7 @@ def run(
 # --- what must be true ---------------------------------------------------------------------------
 
 
-def _checked(config: ReshardConfig) -> TableMove:
+def _checked(spark: "SparkSession", config: ReshardConfig, progress: Progress) -> TableMove:
     source, target, table = config.endpoint, config.target, config.table
     source_shards = shards_of(source)
     try:
@@ -170,7 +210,8 @@ def _checked(config: ReshardConfig) -> TableMove:
         keyspace_ids(pa.array([], pa.int64()), vindex)
     except KeyspaceIdError as error:
         raise RequestError(f"{table} at --to-proxy cannot be verified: {error}") from error
-    return TableMove(tuple(source_shards), tuple(target_shards), columns, column, vindex)
+    sides = tuple(source_shards), tuple(target_shards)
+    return TableMove(spark, config, progress, *sides, columns, column, vindex)
 
 
 def _vindex_of(endpoint: Endpoint, table: str) -> tuple[str, str]:
@@ -187,131 +228,76 @@ def _vindex_of(endpoint: Endpoint, table: str) -> tuple[str, str]:
 # --- the rows --------------------------------------------------------------------------------
 
 
-def _condition(config: ReshardConfig) -> str:
-    return "1 = 1" if config.until_ns is None else f"time_acked < {config.until_ns:d}"
-
-
-def _conditions(config: ReshardConfig, move: TableMove) -> list[str]:
-    """Cut the rows that move into slices: of time, and what waits."""
-    low_ns = high_ns = None
-    rows = 0
+def _slices(move: TableMove) -> list[str]:
+    """Cut the rows that move into conditions: slices of time, and what waits."""
+    config = move.config
     extent = f"SELECT COUNT(*), MIN(time_acked), MAX(time_acked) FROM {quoted(config.table)} WHERE time_acked IS NOT NULL"  # noqa: S608  quoted
-    for shard in move.source_shards:
-        ((counted, least, most),) = config.endpoint.ask(extent, shard=shard)
-        if least is not None:
-            rows += int(counted)
-            low_ns = min(int(least), low_ns if low_ns is not None else int(least))
-            high_ns = max(int(most) + 1, high_ns or 0)
+    told = [config.endpoint.ask(extent, shard=shard)[0] for shard in move.source_shards]
+    found = [tuple(map(int, row)) for row in told if row[1] is not None]
     result = [] if config.until_ns is not None else [_WAITING]
-    if low_ns is not None and high_ns is not None:
+    if found:
+        counts, lows_ns, highs_ns = zip(*found, strict=True)
+        low_ns, high_ns = min(lows_ns), max(highs_ns) + 1
         high_ns = min(high_ns, config.until_ns or high_ns)
-        count = max(1, min(SLICES_MAX, -(-rows // SLICE_ROWS)))
+        count = max(1, min(SLICES_MAX, -(-sum(counts) // SLICE_ROWS)))
         cuts = slices(low_ns, high_ns, count) if low_ns < high_ns else []
         result += [acked_between("", low, high)[1] for low, high in cuts]
     return result
 
 
-def _by_condition(
-    spark: "SparkSession",
-    endpoint: Endpoint,
-    config: ReshardConfig,
-    move: TableMove,
-    shards: "Sequence[str]",
-    conditions: "Sequence[str]",
-) -> dict[str, Checksum]:
-    parts = [(shard, condition) for shard in shards for condition in conditions]
-    found = dict.fromkeys(conditions, Checksum())
-    for (_, condition), checksum in checksums_of_servers(
-        spark, endpoint, config.table, move.columns, parts
-    ):
-        found[condition] += checksum
-    return found
-
-
-def _plan(
-    spark: "SparkSession", config: ReshardConfig, move: TableMove, progress: Progress
-) -> dict[str, int]:
-    progress.enter("plan")
-    sums = _expected(spark, config, move)
-    return {"rows": sum(s.rows for s in sums.values())} | {
-        f"to {shard}": sums[shard].rows for shard in move.target_shards
+def _plan(move: TableMove) -> dict[str, int]:
+    move.progress.enter("plan")
+    sums = move.expected()
+    return {"rows": total(sums.values()).rows} | {
+        f"to {shard}": found.rows for shard, found in sums.items()
     }
 
 
-def _copy(
-    spark: "SparkSession", config: ReshardConfig, move: TableMove, progress: Progress
-) -> dict[str, int]:
+def _copy(move: TableMove) -> dict[str, int]:
+    config, progress = move.config, move.progress
     progress.enter("compare")
-    conditions = _conditions(config, move)
-    ours = _by_condition(spark, config.endpoint, config, move, move.source_shards, conditions)
-    theirs = _by_condition(spark, config.target, config, move, move.target_shards, conditions)
+    conditions = _slices(move)
+    ours, theirs = (
+        {
+            c: total(found for (_, which), found in sums.items() if which == c)
+            for c in conditions
+        }
+        for sums in (
+            move.sums_at(config.endpoint, move.source_shards, conditions),
+            move.sums_at(config.target, move.target_shards, conditions),
+        )
+    )
     missing = [c for c in conditions if ours[c].rows and ours[c] != theirs[c]]
-    rows = sum(found.rows for found in ours.values())
+    rows = total(ours.values()).rows
     progress.enter("copy")
     copied = 0
     if missing:
-        parts = [(shard, condition) for condition in missing for shard in move.source_shards]
-        frame = read_rows(spark, config.endpoint, config.table, move.columns, parts)
         kept = targets_of(config.target, move.target_shards[0], config.table)
-        names = [column.name for column in kept if not column.is_generated]
+        names = [quoted(column.name) for column in kept if not column.is_generated]
         wanted = sum(ours[condition].rows for condition in missing)
         sent, copied = insert_frame(
-            frame.select(*map(quoted, names)), config.target, config.table, wanted, progress
+            move.source(missing).select(*names), config.target, config.table, wanted, progress
         )
         rows += sent - wanted  # rows that came or went since they were counted
     return {"rows": rows, "copied": copied, "there before": rows - copied}
 
 
-def _expected(
-    spark: "SparkSession", config: ReshardConfig, move: TableMove
-) -> dict[str, Checksum]:
-    """Return what each shard of the target ought to have, computed from the source's rows."""
-    parts = [(shard, _condition(config)) for shard in move.source_shards]
-    frame = read_rows(spark, config.endpoint, config.table, move.columns, parts)
-    columns, column, vindex = move.columns, move.vindex_column, move.vindex
-    owners = Shards.named(move.target_shards)
-
-    def sums(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        for batch in batches:
-            ids = batch.column(column)
-            names = owners.owning(keyspace_ids(ids, vindex))
-            for shard in owners.names:
-                found = of_batch(batch.filter(pa.compute.equal(names, shard)), columns)
-                yield pa.RecordBatch.from_pylist(
-                    [{"shard": shard, "rows": found.rows, "bits": str(found.bits)}]
-                )
-
-    return _by_shard(mapped(frame, sums, _SHARD_SUMS), move)
-
-
-def _by_shard(frame: "DataFrame", move: TableMove) -> dict[str, Checksum]:
-    found = dict.fromkeys(move.target_shards, Checksum())
-    for row in frame.collect():
-        found[row["shard"]] += Checksum(row["rows"], int(row["bits"]))
-    return found
-
-
-def _verify(
-    spark: "SparkSession", config: ReshardConfig, move: TableMove, progress: Progress
-) -> dict[str, int]:
-    progress.enter("source")
-    expected = _expected(spark, config, move)
-    progress.enter("target")
-    condition, table = _condition(config), config.table
-    parts = [(shard, condition) for shard in move.target_shards]
+def _verify(move: TableMove) -> dict[str, int]:
+    config, condition = move.config, move.condition
+    move.progress.enter("source")
+    expected = move.expected()
+    move.progress.enter("target")
+    exact = is_exact(move.columns)
+    told = move.sums_at(config.target, move.target_shards, [condition]) if exact else {}
     found = {}
-    if is_exact(move.columns):
-        found = {
-            shard: checksum
-            for (shard, _), checksum in checksums_of_servers(
-                spark, config.target, table, move.columns, parts
-            )
-        }
     for shard in move.target_shards:
-        if found.get(shard) != expected[shard]:
+        one = told.get((shard, condition))
+        if one is None or one != expected[shard]:
             # A server may write a rare type in another way: what it sends decides.
-            rows = read_rows(spark, config.target, table, move.columns, [(shard, condition)])
-            found[shard] = checksum_of_frame(rows, move.columns)
+            part = [(shard, condition)]
+            rows = read_rows(move.spark, config.target, config.table, move.columns, part)
+            one = checksum_of_frame(rows, move.columns)
+        found[shard] = one
     wrong = [
         f"{shard} has {found[shard].rows} rows of {expected[shard].rows}"
         + (", others" if found[shard].rows == expected[shard].rows else "")
@@ -324,5 +310,5 @@ def _verify(
             " to the source meanwhile, or purged: delete what differs on the target, never switch over"
         )
     return {"rows": total(expected.values()).rows} | {
-        f"on {shard}": found[shard].rows for shard in move.target_shards
+        f"on {shard}": one.rows for shard, one in found.items()
     }
