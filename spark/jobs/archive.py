@@ -9,7 +9,7 @@ not archived. A row whose acknowledgement was committed after it was looked for 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.dataset as ds
 import pymysql
@@ -24,10 +24,8 @@ from streamfrom.spark.jobs.checksum import Checksum, is_exact, total
 from streamfrom.spark.jobs.clocks import check_closed
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import (
-    FROM,
-    TO,
+    WINDOW,
     JobConfig,
-    Option,
     begun,
     broken_off,
     check_window,
@@ -57,9 +55,13 @@ SLICES: Final = 4
 class ArchiveConfig(JobConfig):
     """Which window [low, high) of `time_acked`, in nanoseconds, of the table goes where."""
 
-    out: Annotated[Path, Option("--out", "DIR", "a folder all executors share")]
-    low_ns: Annotated[int, FROM]
-    high_ns: Annotated[int, TO]
+    OPTIONS = f"""
+  out  --out DIR  a folder all executors share
+{WINDOW}"""
+
+    out: Path
+    low_ns: int
+    high_ns: int
 
     def __post_init__(self) -> None:
         """Raise RequestError if the window is empty."""

@@ -2,16 +2,18 @@
 
 import argparse
 import importlib
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
+from itertools import zip_longest
+from pathlib import Path
 from typing import (
     TYPE_CHECKING,
-    Annotated,
     Any,
+    ClassVar,
     Final,
-    NamedTuple,
     Protocol,
     Self,
     cast,
@@ -34,8 +36,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobConfig:
-    """The table that a job is about; fields of subclasses that an `Option` annotates are the job's options."""
+    """The table that a job is about.
 
+    OPTIONS: a line for each option: the field, the flag, the metavar, the help. A line that begins with | excludes the one
+        above; an option without a metavar says true for a bool, else None; one with … may be given again; fields
+        that end in _ns take a date or time. An option is required if its field has no default.
+    """
+
+    OPTIONS: ClassVar[str] = ""
     endpoint: "Endpoint"
     table: str
 
@@ -62,6 +70,9 @@ def _made(config: Any, given: dict[str, Any]) -> Any:
         if is_dataclass(field.type) and field.name not in given
     }
     return config(**values, **parts)
+
+
+_KINDS: Final = frozenset({int, float, Path})
 
 
 class Job(Protocol):
@@ -133,76 +144,63 @@ def nanoseconds(text: str) -> int:
     return found
 
 
-class Option(NamedTuple):
-    """How the command line gives the field of a job's configuration that is annotated with it.
-
-    flag: an argument by its place if it does not begin with a hyphen.
-    metavar: nothing for an option without a value: it says true for a bool, else None.
-    parse: makes a value of the text; by default the field's own type does.
-    group: options of one group exclude one another; one of them is required if their field has no default.
-    repeats: the option may be given again, and the field has all values.
-    """
-
-    flag: str
-    metavar: str
-    about: str
-    parse: "Callable[[str], Any] | None" = None
-    group: str = ""
-    choices: "Collection[str]" = ()
-    repeats: bool = False
-
-
-# The window of `time_acked`.
-FROM: Final = Option(
-    "--from",
-    "T0",
-    "acknowledged since T0, an ISO date or time, in UTC if it has no zone",
-    nanoseconds,
-)
-TO: Final = Option("--to", "T1", "and before T1", nanoseconds)
-# When new messages are due.
-START: Final = Option("--start", "T", "when the first is due", nanoseconds)
-RATE: Final = Option("--rate", "N", "how many become due each second, from T on", float)
+# The window of `time_acked`, and when new messages are due.
+WINDOW: Final = """
+  low_ns      --from T0  acknowledged since T0, an ISO date or time, in UTC if it has no zone
+  high_ns     --to T1    and before T1
+"""
+DUE: Final = """
+  start_ns    --start T  when the first is due
+  rate_per_s  --rate N   how many become due each second, from T on
+"""
+_OPTION: Final = re.compile(r"([ |]) (\w+) +(\S+)(?: (\S+))? {2,}(.+)")
 
 
 def add_options(parser: "argparse.ArgumentParser", config: Any) -> None:
-    """Add the options of a configuration's fields: of one without a default it is required."""
-    groups: dict[str, Any] = {}
-    for field, kind, option in _options(config):
+    """Add the options of the table of *config* and of its parts, which `JobConfig.OPTIONS` describes."""
+    group: Any = None
+    known = {field.name: field for field in fields(config)}
+    rows = [_OPTION.fullmatch(line) for line in config.OPTIONS.splitlines() if line]
+    for row, following in zip_longest(rows, rows[1:]):
+        assert row is not None
+        bar, name, flag, metavar, about = row.groups()
+        field = known[name]
         is_required = field.default is MISSING
-        if option.group and option.group not in groups:
-            groups[option.group] = parser.add_mutually_exclusive_group(required=is_required)
-        place = groups.get(option.group, parser)
-        more: dict[str, Any] = {"metavar": option.metavar or None}
-        if option.choices:
-            more["choices"] = option.choices
-        elif not option.metavar:
-            more = {"action": "store_const", "const": True if kind is bool else None}
-        elif option.repeats:
-            more["action"] = "append"
-        else:
-            more["type"] = option.parse or _parser_of(kind)
-        if option.flag.startswith("-"):
-            more |= {"dest": field.name, "required": is_required and not option.group}
+        if bar == " ":
+            starts_group = following is not None and following[1] == "|"
+            group = (
+                parser.add_mutually_exclusive_group(required=is_required)
+                if starts_group
+                else None
+            )
+        more = _taken(field, metavar)
+        if flag.startswith("-"):
+            more |= {"dest": name, "required": is_required and group is None}
             more["default"] = None if is_required else field.default
-        place.add_argument(option.flag, help=option.about, **more)
+        (group or parser).add_argument(flag, help=about, **more)
+    for field in known.values():
+        if hasattr(field.type, "OPTIONS"):
+            add_options(parser, field.type)
 
 
-def _options(config: Any) -> "Iterator[tuple[Field[Any], Any, Option]]":
-    for field in fields(config):
-        if get_origin(field.type) is Annotated:
-            kind, *options = get_args(field.type)
-            for option in options:
-                yield field, kind, option
-        elif is_dataclass(field.type):
-            yield from _options(field.type)
+def _taken(field: "Field[Any]", metavar: str | None) -> dict[str, Any]:
+    """Return what argparse is to take for a field: the metavar and the field's type say it."""
+    kinds = get_args(field.type) or (field.type,)
+    if metavar is None:
+        return {"action": "store_const", "const": True if bool in kinds else None}
+    if metavar.startswith("{"):
+        return {"choices": metavar.strip("{}").split(",")}
+    if metavar.endswith("…"):
+        return {"metavar": metavar.rstrip("…"), "action": "append"}
+    if get_origin(field.type) is tuple:
+        return {"metavar": metavar, "type": _names}
+    if field.name.endswith("_ns"):
+        return {"metavar": metavar, "type": nanoseconds}
+    return {"metavar": metavar, "type": next((k for k in kinds if k in _KINDS), str)}
 
 
-def _parser_of(kind: Any) -> "Callable[[str], Any]":
-    if get_origin(kind) is tuple:
-        return lambda text: tuple(name for part in text.split(",") if (name := part.strip()))
-    found: Callable[[str], Any] = next(iter(get_args(kind)), kind)  # of `int | None` int
-    return found
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
 def check_rate(per_s: float | None) -> None:
@@ -212,6 +210,6 @@ def check_rate(per_s: float | None) -> None:
 
 
 def check_window(low_ns: int | None, high_ns: int | None) -> None:
-    """Raise RequestError if the window of `FROM` and `TO`, each None where it was left out, is empty."""
+    """Raise RequestError if the window of `WINDOW`, each None where it was left out, is empty."""
     if low_ns is not None and high_ns is not None and low_ns >= high_ns:
         raise RequestError("--from must lie before --to")

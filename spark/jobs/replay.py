@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession, Window as Over, functions as F
 
@@ -20,12 +20,9 @@ from streamfrom.spark.jobs.enqueue.fitting import fitted, matched, misfits
 from streamfrom.spark.jobs.enqueue.identity import derived_id, with_due
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import (
-    FROM,
-    RATE,
-    START,
-    TO,
+    DUE,
+    WINDOW,
     JobConfig,
-    Option,
     begun,
     check_rate,
     check_window,
@@ -46,23 +43,24 @@ _PAST: Final = frozenset({"epoch", "time_next", "time_acked"})
 class ReplayConfig(JobConfig):
     """Which archived messages come back, and how: all of the window [low, high) of `time_acked`, and under their old ids, unless it says otherwise."""
 
-    archive: Annotated[Path, Option("--archive", "DIR", "the --out of the archive job")]
-    archived: Annotated[
-        str | None, Option("--archived-table", "T", "the table they were in, if not --table")
-    ] = None
-    low_ns: Annotated[int | None, FROM] = None
-    high_ns: Annotated[int | None, TO] = None
-    where: Annotated[
-        str | None, Option("--where", "SQL", "a condition on the archived columns")
-    ] = None
-    without: Annotated[
-        tuple[str, ...], Option("--without", "C,C", "archived columns to leave out")
-    ] = ()
-    label: Annotated[
-        str | None, Option("--new-ids", "LABEL", "copies under ids made of the old and LABEL")
-    ] = None
-    start_ns: Annotated[int | None, START] = None
-    rate_per_s: Annotated[float | None, RATE] = None
+    OPTIONS = f"""
+  archive   --archive DIR       the --out of the archive job
+  archived  --archived-table T  the table they were in, if not --table
+{WINDOW}
+  where     --where SQL         a condition on the archived columns
+  without   --without C,C       archived columns to leave out
+  label     --new-ids LABEL     copies under ids made of the old and LABEL
+{DUE}"""
+
+    archive: Path
+    archived: str | None = None
+    low_ns: int | None = None
+    high_ns: int | None = None
+    where: str | None = None
+    without: tuple[str, ...] = ()
+    label: str | None = None
+    start_ns: int | None = None
+    rate_per_s: float | None = None
 
     def __post_init__(self) -> None:
         """Raise RequestError if the rate is none, or the window is empty."""

@@ -9,7 +9,7 @@ there. Nothing is ever changed or deleted on the source.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.checksum import Checksum, is_exact, of_batch, total
 from streamfrom.spark.jobs.clocks import check_closed
 from streamfrom.spark.jobs.frames import mapped
-from streamfrom.spark.jobs.job import JobConfig, Option, begun, broken_off, nanoseconds
+from streamfrom.spark.jobs.job import JobConfig, begun, broken_off
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import (
     CHECKSUMS,
@@ -61,35 +61,18 @@ class ReshardConfig(JobConfig):
     until_ns: the time before which the copied rows were acknowledged; None for all rows, once writes have stopped.
     """
 
-    step: Annotated[str, Option("step", "", "plan only counts and checks", choices=STEPS)]
-    target: Annotated[
-        Endpoint,
-        Option(
-            "--to-proxy",
-            "URL",
-            "the keyspace with the new shards, mysql://user@host:port/keyspace",
-            str,
-        ),
-    ]
-    until_ns: Annotated[
-        int | None,
-        Option(
-            "--until",
-            "T",
-            "what was acknowledged before, while both sides work; ISO date or time, UTC",
-            nanoseconds,
-            "part",
-        ),
-        Option(
-            "--stopped",
-            "",
-            "all rows: no client writes to the source any more",
-            group="part",
-        ),
-    ]
-    to_password_env: Annotated[
-        str, Option("--to-password-env", "V", "the variable that holds the password there")
-    ] = ""
+    OPTIONS = f"""
+  step             step {{{",".join(STEPS)}}}  plan only counts and checks
+  target           --to-proxy URL           the keyspace with the new shards, mysql://user@host:port/keyspace
+  to_password_env  --to-password-env V      the variable that holds the password there
+  until_ns         --until T                what was acknowledged before, while both sides work; ISO date or time, UTC
+| until_ns         --stopped                all rows: no client writes to the source any more
+"""
+
+    step: str
+    target: Endpoint
+    until_ns: int | None
+    to_password_env: str = ""
 
     def __post_init__(self) -> None:
         """Raise RequestError if the target is the source."""

@@ -75,7 +75,7 @@ def run(
     now_ns = min(clock_of(endpoint, shard) for shard in shards)
     acks_ns = [ack for shard in shards if (ack := _oldest_ack(endpoint, shard, table))]
     low_ns, high_ns = span(config, now_ns, min(acks_ns, default=None))
-    bucket_ns = config.bucket_ns or number_format.bucket_ns(low_ns, high_ns)
+    bucket_ns = (config.bucket_s or 0) * 10**9 or number_format.bucket_ns(low_ns, high_ns)
 
     progress.enter("read acknowledged")
     parts = [

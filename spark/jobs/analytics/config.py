@@ -4,11 +4,11 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.analytics.message_facts import Told
-from streamfrom.spark.jobs.job import FROM, TO, JobConfig, Option, check_window
+from streamfrom.spark.jobs.job import WINDOW, JobConfig, check_window
 from streamfrom.spark.table_schema import Field
 
 
@@ -19,10 +19,6 @@ _USUAL: Final = {"tenant": "tenant_id", "created": "time_created", "due": "time_
 _NO_COLUMNS: Final = Told()
 
 
-def _whole_seconds(text: str) -> int:
-    return int(text) * 10**9
-
-
 @dataclass(frozen=True)
 class AnalyticsConfig(JobConfig):
     """The table, the time and the columns to measure, and the place of the results.
@@ -30,26 +26,31 @@ class AnalyticsConfig(JobConfig):
     low_ns, high_ns: by default the last day, or the part of it that the table has.
     told: for a column that is None the table's with Vitess's name, if there is one (`tenant_id`, `time_created`,
         `time_scheduled`).
-    bucket_ns: by default about a hundredth of the time.
+    bucket_s: by default about a hundredth of the time.
     poison_sends: the number of sends without an acknowledgement from which on a message is listed.
     poison_rows: how many listed messages are kept at most; the page shows the first of them.
     """
 
-    out: Annotated[Path, Option("--out", "DIR", "a folder all executors share")]
-    low_ns: Annotated[int | None, FROM] = None
-    high_ns: Annotated[int | None, TO] = None
+    OPTIONS = f"""
+  out           --out DIR         a folder all executors share
+{WINDOW}
+  bucket_s      --bucket S        seconds in a window of the charts
+  poison_sends  --poison-sends N  list from N sends on (5)
+"""
+
+    out: Path
+    low_ns: int | None = None
+    high_ns: int | None = None
     told: Told = _NO_COLUMNS
-    bucket_ns: Annotated[
-        int | None, Option("--bucket", "S", "seconds in a window of the charts", _whole_seconds)
-    ] = None
-    poison_sends: Annotated[int, Option("--poison-sends", "N", "list from N sends on (5)")] = 5
+    bucket_s: int | None = None
+    poison_sends: int = 5
     poison_rows: int = 1000
 
     def __post_init__(self) -> None:
         """Raise RequestError if a number is not above zero, or the window is empty."""
         check_window(self.low_ns, self.high_ns)
         for name, value in (
-            ("--bucket", self.bucket_ns),
+            ("--bucket", self.bucket_s),
             ("--poison-sends", self.poison_sends),
         ):
             if value is not None and value < 1:

@@ -11,12 +11,11 @@ for that. What is not known is NULL here, and so is a difference that would over
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import ClassVar, Final
 
 from pyspark.sql import Column, DataFrame, functions as F
 
 from streamfrom.spark.endpoint import quoted
-from streamfrom.spark.jobs.job import Option
 from streamfrom.spark.jobs.reading import SHARD
 
 
@@ -54,34 +53,19 @@ class Told:
     unit: the unit of numbers in the three columns of times; text in them is a DATETIME in UTC.
     """
 
-    tenant: Annotated[
-        str | None,
-        Option("--tenant-column", "C", "whose a message is (tenant_id, if there is one)"),
-    ] = None
-    created: Annotated[
-        str | None,
-        Option("--created-column", "C", "when it was written (time_created, if there is one)"),
-    ] = None
-    due: Annotated[
-        str | None,
-        Option(
-            "--due-column",
-            "C",
-            "when it was to be delivered first (time_scheduled, if there is one)",
-        ),
-    ] = None
-    delivered: Annotated[
-        str | None, Option("--delivered-column", "C", "when its consumer got it")
-    ] = None
-    unit: Annotated[
-        str,
-        Option(
-            "--time-unit",
-            "",
-            "what numbers in these columns of times count since 1970 (ns)",
-            choices=UNITS_NS,
-        ),
-    ] = "ns"
+    OPTIONS: ClassVar = f"""
+  tenant     --tenant-column C          whose a message is (tenant_id, if there is one)
+  created    --created-column C         when it was written (time_created, if there is one)
+  due        --due-column C             when it was to be delivered first (time_scheduled, if there is one)
+  delivered  --delivered-column C       when its consumer got it
+  unit       --time-unit {{{",".join(UNITS_NS)}}}  what numbers in these columns of times count since 1970 (ns)
+"""
+
+    tenant: str | None = None
+    created: str | None = None
+    due: str | None = None
+    delivered: str | None = None
+    unit: str = "ns"
 
     @property
     def columns(self) -> tuple[str, ...]:

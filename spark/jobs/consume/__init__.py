@@ -9,7 +9,7 @@ Spark's own.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
@@ -21,7 +21,7 @@ from streamfrom.spark.jobs.consume.function import Function, checked, load_funct
 from streamfrom.spark.jobs.consume.sinks import ConsoleSink, FolderSink, ResultSink, TableSink
 from streamfrom.spark.jobs.consume.worker import Worker
 from streamfrom.spark.jobs.files import spark_path
-from streamfrom.spark.jobs.job import JobConfig, Option, begun
+from streamfrom.spark.jobs.job import JobConfig, begun
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import SHARD
 from streamfrom.spark.jobs.writing import targets_of
@@ -53,75 +53,33 @@ class ConsumeConfig(JobConfig):
     available_now: the job ends when everything that was due at its beginning is taken.
     """
 
-    function: Annotated[
-        Function | str,
-        Option("--function", "F", "module:name or path.py:name, DataFrame -> DataFrame", str),
-    ]
-    checkpoint: Annotated[
-        Path, Option("--checkpoint", "DIR", "a folder of this consumer's own, to go on from")
-    ]
-    out: Annotated[
-        Path | None,
-        Option(
-            "--out", "DIR", "results as Parquet, in a folder all executors share", group="sink"
-        ),
-    ] = None
-    into_table: Annotated[
-        str | None,
-        Option(
-            "--into-table",
-            "T",
-            "results into another message table (else: standard output)",
-            group="sink",
-        ),
-    ] = None
-    dead_folder: Annotated[
-        Path | None,
-        Option(
-            "--dead-letter",
-            "DIR",
-            "messages that keep failing, as Parquet, in a folder all executors share",
-            group="dead",
-        ),
-    ] = None
-    dead_table: Annotated[
-        str | None,
-        Option(
-            "--dead-letter-table",
-            "T",
-            "messages that keep failing, into another message table",
-            group="dead",
-        ),
-    ] = None
-    max_attempts: Annotated[int, Option("--max-attempts", "N", "sends before that (3)")] = 3
-    retry_s: Annotated[
-        float,
-        Option(
-            "--retry-after",
-            "S",
-            "seconds that a message waits that failed, twice as long each time (30)",
-        ),
-    ] = 30.0
-    rows: Annotated[int, Option("--rows", "N", "messages in a batch (10000)")] = 10_000
-    lease_s: Annotated[
-        float,
-        Option(
-            "--lease",
-            "S",
-            "seconds that a batch is kept from others, renewed while it runs (60)",
-        ),
-    ] = 60.0
-    shards: Annotated[
-        tuple[str, ...], Option("--shards", "S,S", "as in --shards=-80; by default all")
-    ] = ()
-    available_now: Annotated[
-        bool,
-        Option(
-            "--available-now",
-            "",
-            "end when all is taken that was due at the beginning; else Ctrl-C ends it",
-        ),
-    ] = False
+    OPTIONS = """
+  function       --function F           module:name or path.py:name, DataFrame -> DataFrame
+  checkpoint     --checkpoint DIR       a folder of this consumer's own, to go on from
+  out            --out DIR              results as Parquet, in a folder all executors share
+| into_table     --into-table T         results into another message table (else: standard output)
+  dead_folder    --dead-letter DIR      messages that keep failing, as Parquet, in a folder all executors share
+| dead_table     --dead-letter-table T  messages that keep failing, into another message table
+  max_attempts   --max-attempts N       sends before that (3)
+  retry_s        --retry-after S        seconds that a message waits that failed, twice as long each time (30)
+  rows           --rows N               messages in a batch (10000)
+  lease_s        --lease S              seconds that a batch is kept from others, renewed while it runs (60)
+  shards         --shards S,S           as in --shards=-80; by default all
+  available_now  --available-now        end when all is taken that was due at the beginning; else Ctrl-C ends it
+"""
+
+    function: Function | str
+    checkpoint: Path
+    out: Path | None = None
+    into_table: str | None = None
+    dead_folder: Path | None = None
+    dead_table: str | None = None
+    max_attempts: int = 3
+    retry_s: float = 30.0
+    rows: int = 10_000
+    lease_s: float = 60.0
+    shards: tuple[str, ...] = ()
+    available_now: bool = False
     password_env: str = ""
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ drawn, and what is in the table already stays as it is there, so a run may be ki
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
@@ -21,7 +21,7 @@ from streamfrom.spark.jobs.enqueue.identity import (
     with_content,
     with_due,
 )
-from streamfrom.spark.jobs.job import RATE, START, JobConfig, Option, begun, check_rate
+from streamfrom.spark.jobs.job import DUE, JobConfig, begun, check_rate
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.writing import TargetColumn, insert_frame, targets_of
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
@@ -49,34 +49,19 @@ class EnqueueConfig(JobConfig):
     format: what the files hold; by default what their names end with.
     """
 
-    source: Annotated[
-        DataFrame | Sequence[str],
-        Option(
-            "--input",
-            "PATH",
-            "a file or folder that all executors see; may be given again",
-            repeats=True,
-        ),
-    ]
-    id_column: Annotated[
-        str | None,
-        Option("--id-column", "C", "the column that is the id (id, if there is one)"),
-    ] = None
-    key: Annotated[
-        tuple[str, ...],
-        Option("--key", "C,C", "columns to make an id of, where none is given (all of them)"),
-    ] = ()
-    start_ns: Annotated[int | None, START] = None
-    rate_per_s: Annotated[float | None, RATE] = None
-    format: Annotated[
-        str | None,
-        Option(
-            "--format",
-            "",
-            "what they hold; by default what their names end with",
-            choices=FORMATS,
-        ),
-    ] = None
+    OPTIONS = f"""
+  source     --input PATH…                a file or folder that all executors see; may be given again
+  format     --format {{{",".join(FORMATS)}}}  what they hold; by default what their names end with
+  id_column  --id-column C                the column that is the id (id, if there is one)
+  key        --key C,C                    columns to make an id of, where none is given (all of them)
+{DUE}"""
+
+    source: DataFrame | Sequence[str]
+    id_column: str | None = None
+    key: tuple[str, ...] = ()
+    start_ns: int | None = None
+    rate_per_s: float | None = None
+    format: str | None = None
 
     def __post_init__(self) -> None:
         """Raise RequestError if the format of the files is not given, or options contradict each other."""
