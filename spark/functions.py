@@ -31,11 +31,10 @@ def keyspace_id(column: Column | str, vindex: str = "hash") -> Column:
     A vindex or a type that is not supported fails the query with a KeyspaceIdError.
     """
 
-    def ids(values: pa.Array) -> pa.Array:
+    def keyspace_id(values: pa.Array) -> pa.Array:  # Spark names the column after it
         return keyspace_ids(values, vindex)
 
-    ids.__name__ = keyspace_id.__name__  # which Spark names the column after
-    result: Column = arrow_udf(ids, "binary")(column)
+    result: Column = arrow_udf(keyspace_id, "binary")(column)
     return result
 
 
@@ -50,9 +49,8 @@ def shard_of(column: Column | str, shards: Sequence[str], vindex: str = "hash") 
     """
     owners = Shards.named(shards)
 
-    def names(values: pa.Array) -> pa.Array:
+    def shard_of(values: pa.Array) -> pa.Array:
         return owners.owning(keyspace_ids(values, vindex))
 
-    names.__name__ = shard_of.__name__
-    result: Column = arrow_udf(names, "string")(column)
+    result: Column = arrow_udf(shard_of, "string")(column)
     return result

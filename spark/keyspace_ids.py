@@ -160,7 +160,7 @@ def _numbers(values: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     kind = values.type
     nulls = _null_mask(values)
     if pa.types.is_decimal(kind) and kind.scale == 0:
-        values = values.cast(pa.decimal128(min(kind.precision, 38), 0))
+        values = values.cast(pa.decimal128(38, 0))
         if not pc.all(_fits(values), min_count=0).as_py():
             raise KeyspaceIdError(f"a value of {kind} is not within 64 bits")
         filled = pc.fill_null(values, pa.scalar(0, values.type))
@@ -176,13 +176,8 @@ def _numbers(values: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
 
 
 def _fits(values: pa.Array) -> pa.Array:
-    least, most = (pa.scalar(bound, values.type) for bound in _decimal_bounds(values.type))
+    least, most = (pa.scalar(Decimal(bound), values.type) for bound in (-(2**63), 2**64 - 1))
     return pc.and_(pc.greater_equal(values, least), pc.less_equal(values, most))
-
-
-def _decimal_bounds(kind: pa.DataType) -> tuple[Any, Any]:
-    largest = 10**kind.precision - 1
-    return Decimal(max(-(2**63), -largest)), Decimal(min(2**64 - 1, largest))
 
 
 def _negative(values: pa.Array) -> NDArray[np.bool_]:

@@ -72,10 +72,8 @@ class Progress:
 
     def rows(self, done: int, total: int) -> None:
         """Note that *done* rows of *total* have passed through the step; shown once a second and at its end."""
-        now_s = time.monotonic()
-        if done < total and now_s - self._said_s < 1:
+        if not self._is_time() and done < total:
             return
-        self._said_s = now_s
         rate = done / max(time.monotonic() - self._started_s, 1e-3)
         left_s = (total - done) / rate if rate else 0.0
         self._say(
@@ -86,17 +84,22 @@ class Progress:
 
     def passed(self, rows: int, notes: dict[str, int]) -> None:
         """Note that *rows* have passed through a job that has no end; shown once a second, with *notes*."""
-        now_s = time.monotonic()
-        if now_s - self._said_s < 1:
+        if not self._is_time():
             return
-        self._said_s = now_s
-        rate = rows / max(now_s - self._began_s, 1e-3)
+        rate = rows / max(time.monotonic() - self._began_s, 1e-3)
         more = "".join(f", {count:,} {name}" for name, count in notes.items())
         self._say(
             {"rows": rows, "rows_per_s": round(rate), **notes},
             f"{rows:,} rows, {rate:,.0f}/s{more}",
             counts=True,
         )
+
+    def _is_time(self) -> bool:
+        now_s = time.monotonic()
+        is_time = now_s - self._said_s >= 1
+        if is_time:
+            self._said_s = now_s
+        return is_time
 
     @contextmanager
     def watching(

@@ -5,44 +5,34 @@ shard's own clock, so it is the same however often it runs, until it is purged. 
 transaction commits after the moment that they bear; one that takes longer than the lag is missed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
-
 from streamfrom.spark.endpoint import clock_of, quoted
-from streamfrom.spark.source.batch import TablePartition, read_part, told_apart
+from streamfrom.spark.source.batch import StreamReader, TablePartition, told_apart
 from streamfrom.spark.source.offsets import feed_offset, feed_upto_ns
 from streamfrom.spark.source.refused_stream import told_plainly
 
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from pyspark.sql.streaming.datasource import ReadLimit
 
     from streamfrom.spark.source.options import Options
     from streamfrom.spark.table_schema import Field
 
 
-class AckedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads each shard up to a moment that only moves on."""
+class AckedStreamReader(StreamReader):
+    """Reads each shard up to a moment that only moves on; messages of the same moment are never torn apart."""
 
     def __init__(
         self, options: "Options", shards: "tuple[str, ...]", fields: "Sequence[Field]"
     ) -> None:
-        self.options = options
-        self.shards = shards
-        self.fields = fields
-        self.table = f"{options.endpoint.keyspace}.{options.table}"
+        super().__init__(options, shards, fields)
         self.until_ns: dict[str, int] = {}
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset before every acknowledgement."""
         return feed_offset(self.table, dict.fromkeys(self.shards, 0))
-
-    def getDefaultReadLimit(self) -> "ReadLimit":
-        """Return how much a batch takes, but for messages acknowledged at the same moment."""
-        return ReadMaxRows(self.options.max_rows_per_batch)
 
     @told_plainly()
     def prepareForTriggerAvailableNow(self) -> None:
@@ -58,12 +48,7 @@ class AckedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             JobError: a shard cannot be reached.
         """
         before = feed_upto_ns(start, self.table, self.shards)
-        rows = (
-            limit.max_rows
-            if isinstance(limit, ReadMaxRows)
-            else self.options.max_rows_per_batch
-        )
-        share = -(-rows // len(self.shards))
+        share = -(-self.rows_of(limit) // len(self.shards))
         upto_ns = {
             shard: self._next_ns(shard, before.get(shard, 0), share) for shard in self.shards
         }
@@ -83,17 +68,6 @@ class AckedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for shard, upto in high.items()
             if upto > low.get(shard, 0)
         ]
-
-    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """Yield a part's rows, on an executor."""
-        assert isinstance(partition, TablePartition)
-        yield from read_part(self.options.endpoint, self.options.table, self.fields, partition)
-
-    def commit(self, end: "dict[str, Any]") -> None:
-        """Keep nothing: a feed holds nothing on the servers."""
-
-    def stop(self) -> None:
-        """Let nothing go: a feed holds no connection."""
 
     def _safe_ns(self, shard: str) -> int:
         with told_apart(self.options.endpoint, shard):

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pymysql
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from streamfrom.spark.endpoint import Endpoint, quoted
 from streamfrom.spark.errors import JobError, RequestError
@@ -93,12 +94,42 @@ def read_part(
         yield from fetch_rows(endpoint, part.shard, table, fields, part.condition, part.values)
 
 
-class BatchReader(DataSourceReader):
-    """Reads a message table as it is now."""
+class PartReader:
+    """What readers have in common: the parts that they plan are read on executors."""
 
     def __init__(self, options: "Options", fields: "Sequence[Field]") -> None:
         self.options = options
         self.fields = fields
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        """Yield a part's rows."""
+        assert isinstance(partition, TablePartition)
+        yield from read_part(self.options.endpoint, self.options.table, self.fields, partition)
+
+
+class StreamReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What streams have in common: a checkpoint that belongs to one table, and how much a batch takes."""
+
+    def __init__(
+        self, options: "Options", shards: "tuple[str, ...]", fields: "Sequence[Field]"
+    ) -> None:
+        super().__init__(options, fields)
+        self.shards = shards
+        self.table = f"{options.endpoint.keyspace}.{options.table}"
+
+    def getDefaultReadLimit(self) -> "ReadLimit":
+        """Return how much a batch takes."""
+        return ReadMaxRows(self.options.max_rows_per_batch)
+
+    def rows_of(self, limit: "ReadLimit") -> int:
+        """Return how many rows *limit* allows."""
+        if isinstance(limit, ReadMaxRows):
+            return int(limit.max_rows)
+        return self.options.max_rows_per_batch
+
+
+class BatchReader(PartReader, DataSourceReader):
+    """Reads a message table as it is now."""
 
     @told_plainly()
     def partitions(self) -> "Sequence[TablePartition]":
@@ -141,11 +172,6 @@ class BatchReader(DataSourceReader):
         with told_apart(self.options.endpoint, shard):
             ((low, high),) = self.options.endpoint.ask(sql, shard=shard)
         return id_ranges(low, high, count)
-
-    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """Yield a part's rows."""
-        assert isinstance(partition, TablePartition)
-        yield from read_part(self.options.endpoint, self.options.table, self.fields, partition)
 
 
 def _enclosed(condition: str) -> str:

@@ -14,12 +14,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.datasource import InputPartition
 
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.reading import SHARD
-from streamfrom.spark.source.batch import TablePartition, read_part
+from streamfrom.spark.source.batch import StreamReader, TablePartition
 from streamfrom.spark.source.claims import ClaimShard
 from streamfrom.spark.source.lease import LeaseRenewer
 from streamfrom.spark.source.offsets import Claims, Id, QueueOffset, queue_offset
@@ -27,6 +26,8 @@ from streamfrom.spark.source.refused_stream import told_plainly
 
 
 if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit
+
     from streamfrom.spark.source.options import Options
     from streamfrom.spark.table_schema import Field
 
@@ -36,7 +37,7 @@ IDLE_S: Final = 0.1
 Found = TypeVar("Found")
 
 
-class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class QueueReader(StreamReader):
     """Takes messages on the driver, reads them by id on the executors."""
 
     def __init__(
@@ -51,12 +52,9 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         shard_place: the place of the column `SHARD` among the fields; None without it.
         """
-        self.options = options
-        self.shards = shards
-        self.fields = fields
+        super().__init__(options, shards, fields)
         self.columns = columns
         self.shard_place = shard_place
-        self.table = f"{options.endpoint.keyspace}.{options.table}"
         # Connections and a thread are made by the process that needs them: Spark pickles a reader.
         self.opened: dict[str, ClaimShard] = {}
         self.renewer: LeaseRenewer | None = None
@@ -70,10 +68,6 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset before the first batch."""
         return QueueOffset(self.table).json()
-
-    def getDefaultReadLimit(self) -> "ReadLimit":
-        """Return how much a batch takes."""
-        return ReadMaxRows(self.options.max_rows_per_batch)
 
     @told_plainly()
     def prepareForTriggerAvailableNow(self) -> None:
@@ -91,14 +85,9 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         before = self._offset(start)
         self._settle()
-        room = (
-            limit.max_rows
-            if isinstance(limit, ReadMaxRows)
-            else self.options.max_rows_per_batch
-        )
         claims: Claims = {}
         try:
-            claims = self._claim(before.sequence, room)
+            claims = self._claim(before.sequence, self.rows_of(limit))
         finally:
             # Not before the claim: servers would do both at once, and this can wait.
             self._ack(before)
@@ -174,14 +163,12 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """Yield a part's rows, on an executor."""
-        assert isinstance(partition, TablePartition)
-        for batch in read_part(
-            self.options.endpoint, self.options.table, self.fields, partition
-        ):
+        """Yield a part's rows, with their shard where it is asked for."""
+        for batch in super().read(partition):
             if self.shard_place is None:
                 yield batch
             else:
+                assert isinstance(partition, TablePartition)
                 shards = pa.repeat(pa.scalar(partition.shard), batch.num_rows)
                 yield batch.add_column(self.shard_place, SHARD, shards)
 

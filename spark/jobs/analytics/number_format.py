@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Final
 
 
@@ -11,6 +12,10 @@ _SECOND_MS: Final = 1000.0
 _MINUTE_MS: Final = 60 * _SECOND_MS
 _HOUR_MS: Final = 60 * _MINUTE_MS
 _DAY_MS: Final = 24 * _HOUR_MS
+_UNITS_MS: Final = (
+    *((_DAY_MS, "d"), (_HOUR_MS, "h")),
+    *((_MINUTE_MS, "min"), (_SECOND_MS, "s")),
+)
 _SECOND_NS: Final = 10**9
 _DAY_S: Final = 86400
 _LONG_DAYS: Final = 100
@@ -54,20 +59,13 @@ def duration(milliseconds: float | None) -> str:
     """Return a duration in the one or two units that a person would say."""
     if not milliseconds:
         return UNKNOWN if milliseconds is None else "0"
-    if milliseconds < _SECOND_MS:
-        return f"{milliseconds:.3g} ms" if milliseconds < 999.5 else "1 s"
+    if milliseconds < 999.5:
+        return f"{milliseconds:.3g} ms"
     if milliseconds < _MINUTE_MS:
-        return f"{milliseconds / _SECOND_MS:.3g} s"
-    if milliseconds < _HOUR_MS:
-        return _two(milliseconds, (_MINUTE_MS, "min"), (_SECOND_MS, "s"))
-    if milliseconds < _DAY_MS:
-        return _two(milliseconds, (_HOUR_MS, "h"), (_MINUTE_MS, "min"))
-    if milliseconds < _LONG_DAYS * _DAY_MS:
-        return _two(milliseconds, (_DAY_MS, "d"), (_HOUR_MS, "h"))
-    return f"{milliseconds / _DAY_MS:,.0f} d"
-
-
-def _two(milliseconds: float, large: tuple[float, str], small: tuple[float, str]) -> str:
+        return f"{max(milliseconds, _SECOND_MS) / _SECOND_MS:.3g} s"
+    if milliseconds >= _LONG_DAYS * _DAY_MS:
+        return f"{milliseconds / _DAY_MS:,.0f} d"
+    large, small = next(pair for pair in pairwise(_UNITS_MS) if milliseconds >= pair[0][0])
     many, rest = divmod(milliseconds, large[0])
     more = int(rest // small[0])
     return f"{int(many):,} {large[1]}" + (f" {more} {small[1]}" if more else "")
