@@ -54,7 +54,7 @@ def _add_package(names: Any) -> None:
     one.add_argument(
         "--without-environment",
         action="store_true",
-        help="where the executors have numpy, pandas, pyarrow, PyMySQL and xxhash",
+        help=f"where the executors have {', '.join(package.NEEDED)}",
     )
 
 

@@ -19,7 +19,7 @@ from typing import Final
 from streamfrom.spark.errors import JobError
 
 
-NEEDED: Final = ("numpy", "pandas", "pyarrow", "PyMySQL", "xxhash")
+NEEDED: Final = ("cryptography", "numpy", "pandas", "pyarrow", "PyMySQL", "xxhash")
 PACKAGE: Final = "streamfrom-spark.zip"
 ENVIRONMENT: Final = "environment.tar.gz"
 MAIN: Final = "main.py"

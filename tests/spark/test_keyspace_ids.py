@@ -21,23 +21,15 @@ def hexes(ids):
 @pytest.mark.parametrize(
     ("vindex", "value", "ksid"),
     [
-        ("hash", 1, "166b40b44aba4bd6"),
-        ("hash", -1, "355550b2150e2451"),
         ("hash", -(2**63), "95f8a5e5dd31d900"),
-        ("hash", None, None),
-        ("numeric", 8, "0000000000000008"),
         ("numeric", -1, None),
-        ("numeric", None, None),
-        ("xxhash", 1, "d46405367612b4b7"),
         ("xxhash", "test1", "d01ab7e4d6978f0b"),
-        ("xxhash", None, "99e9d85137db46ef"),
         ("binary_md5", "Test", "0cbc6611f5540bd0809a388dc95a615b"),
-        ("binary_md5", None, "d41d8cd98f00b204e9800998ecf8427e"),
+        ("binary_md5", b"\x00\xff", "d07d34efac6328007ad67c7e0a985e00"),
     ],
 )
 def test_vectors(vindex, value, ksid):
-    kind = pa.string() if isinstance(value, str) else pa.int64()
-    assert hexes(keyspace_ids(pa.array([value], kind), vindex)) == [ksid]
+    assert hexes(keyspace_ids(pa.array([value]), vindex)) == [ksid]
 
 
 @pytest.mark.parametrize(
