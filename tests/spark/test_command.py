@@ -89,12 +89,6 @@ def test_a_wrong_address_ends_with_2_and_without_the_password(capsys):
     assert "secret" not in said
 
 
-def test_a_variable_that_is_not_set_is_named(capsys, monkeypatch):
-    monkeypatch.delenv("ABSENT", raising=False)
-    assert run_command([*ASKED, "--proxy", "mysql://u@db/ks", "--password-env", "ABSENT"]) == 2
-    assert "ABSENT is not set" in told(capsys)
-
-
 def test_a_proxy_that_is_not_there_is_named_before_spark_starts(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr("streamfrom.spark.command.start_session", None)
     monkeypatch.chdir(tmp_path)

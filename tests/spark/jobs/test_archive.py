@@ -1,4 +1,4 @@
-"""The archive: whatever kills it, and however often it is run, each message is in one place."""
+"""The archive: whatever kills it, job or proxy, and however often it is run, each message is in one place."""
 
 import dataclasses
 import json
@@ -14,6 +14,7 @@ from streamfrom.spark.jobs.archive import ArchiveConfig
 from streamfrom.spark.jobs.manifest import ArchiveWindow
 from streamfrom.spark.jobs.progress import Progress
 from tests.fixtures.streams import message_table, rows as rows_of, run as execute
+from tests.spark.killed import on_both, run_killed
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
@@ -28,26 +29,30 @@ class Killed(BaseException):
     pass
 
 
+EVERYTHING = set(range(1, ROWS + 1))
+STAYING = {1001, 1002, 1003}
+COLUMNS = "body VARBINARY(40), amount DECIMAL(10,2), at DATETIME, `a.b``c` INT"
+
+
 @pytest.fixture
-def job(sharded_proxy, spark, tmp_path):
-    connection = sharded_proxy.connect(database="commerce", autocommit=True)
-    execute(
-        connection,
-        message_table(
-            purge_after=10**9, columns="body VARBINARY(40), amount DECIMAL(10,2), `a.b``c` INT"
-        ),
-    )
+def filled(proxy):
+    connection = proxy.connect(database="commerce", autocommit=True)
+    execute(connection, message_table(purge_after=10**9, columns=COLUMNS))
     values = ", ".join(
-        f"({n}, {LOW + n}, {'NULL' if n % 3 else '0x00FF27'}, {n}.25)"
+        f"({n}, {LOW + n}, {'NULL' if n % 3 else '0x00FF27'}, {n}.25, NOW())"
         for n in range(1, ROWS + 1)
     )
     execute(
-        connection, f"INSERT INTO my_message (id, time_acked, body, amount) VALUES {values}"
+        connection, f"INSERT INTO my_message (id, time_acked, body, amount, at) VALUES {values}"
     )
     execute(connection, "INSERT INTO my_message (id) VALUES (1001), (1002)")
     execute(connection, f"INSERT INTO my_message (id, time_acked) VALUES (1003, {HIGH})")
-    endpoint = Endpoint("127.0.0.1", sharded_proxy.port, "root", "commerce")
-    return connection, ArchiveConfig(endpoint, "my_message", tmp_path / "out ü", LOW, HIGH)
+    return proxy
+
+
+def config_of(proxy, folder):
+    endpoint = Endpoint("127.0.0.1", proxy.port, "root", "commerce")
+    return ArchiveConfig(endpoint, "my_message", folder / "out ü", LOW, HIGH)
 
 
 def archived(config):
@@ -60,14 +65,13 @@ def archived(config):
     ]
 
 
-def ids_of(connection):
+def in_table(proxy):
+    connection = proxy.connect(database="commerce")
     return {int(row[0]) for row in rows_of(connection, "SELECT id FROM my_message")}
 
 
-def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
-    connection, config = job
-    everything = set(range(1, ROWS + 1))
-    staying = {1001, 1002, 1003}
+def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(filled, spark, tmp_path):
+    config = config_of(filled, tmp_path)
 
     class Killer(Progress):
         def __init__(self, step):
@@ -89,7 +93,7 @@ def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
     for step in STEPS:
         with pytest.raises(Killed):
             archive.run(spark, config, Killer(step))
-        assert set(archived(config)) | ids_of(connection) == everything | staying
+        assert set(archived(config)) | in_table(filled) == EVERYTHING | STAYING
         if step == "publish":
             # Rows under their final name, and no manifest yet.
             with pytest.MonkeyPatch.context() as patch:
@@ -97,7 +101,7 @@ def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
                 with pytest.raises(Killed):
                     archive.run(spark, config)
             assert archived(config) == []
-    assert ids_of(connection) == everything | staying
+    assert in_table(filled) == EVERYTHING | STAYING
 
     class KilledInPurge(Progress):
         def rows(self, done, total):
@@ -105,7 +109,7 @@ def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
 
     with pytest.raises(Killed):
         archive.run(spark, config, KilledInPurge())
-    gone = (everything | staying) - ids_of(connection)
+    gone = (EVERYTHING | STAYING) - in_table(filled)
     assert gone
     assert gone <= set(archived(config))
 
@@ -116,19 +120,20 @@ def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
         "gone_before": len(gone),
         "left": 0,
     }
-    assert sorted(archived(config)) == sorted(everything)
-    assert ids_of(connection) == staying
+    assert sorted(archived(config)) == sorted(EVERYTHING)
+    assert in_table(filled) == STAYING
     data = ArchiveWindow(config.out / "commerce" / "my_message", LOW, HIGH).data
     assert report.wrote == (str(data),)
     table = ds.dataset(str(data), partitioning="hive").to_table(filter=ds.field("id") == 3)
     assert table["body"].to_pylist() == [b"\x00\xff\x27"]
     assert str(table["amount"].to_pylist()[0]) == "3.25"
 
+    connection = filled.connect(database="commerce", autocommit=True)
     # What was acknowledged late is neither purged nor forgotten.
     execute(connection, f"UPDATE my_message SET time_acked = {LOW + 5} WHERE id = 1001")
     again = archive.run(spark, config)
     assert again.counts == {"archived": ROWS, "purged": 0, "gone_before": ROWS, "left": 1}
-    assert 1001 in ids_of(connection)
+    assert 1001 in in_table(filled)
 
     with pytest.raises(JobError, match="--from must lie before --to"):
         archive.run(spark, dataclasses.replace(config, low_ns=HIGH))
@@ -142,3 +147,77 @@ def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
     with pytest.raises(JobError, match="lacks rows of its manifest"):
         archive.run(spark, config)
     assert json.loads(report.json())["job"] == "archive"
+
+
+def killed_and_run_again(filled, spark, tmp_path, steps):
+    config = config_of(filled, tmp_path)
+    home = config.out / "commerce" / "my_message"
+    points = {
+        "stage": home / "_staging" / "*" / "_temporary" / "**" / "*.parquet",
+        "verify": "verify",
+        "publish": home / f"{LOW}-{HIGH}",
+        "purge": "purge.rows",
+    }
+    for step in steps:
+        run_killed("archive", config, points[step], tmp_path)
+        assert set(archived(config)) | in_table(filled) == EVERYTHING | STAYING, step
+        if step in {"stage", "verify"}:
+            assert not archived(config)
+    gone = len(EVERYTHING | STAYING) - len(in_table(filled))
+    assert 0 < gone < ROWS
+    report = archive.run(spark, config)
+    assert report.counts == {
+        "archived": ROWS, "purged": ROWS - gone, "gone_before": gone, "left": 0,
+    }  # fmt: skip
+    assert sorted(archived(config)) == sorted(EVERYTHING)
+    assert in_table(filled) == STAYING
+
+
+def test_killed_by_a_signal_while_it_purges_it_ends_with_equal_sets(filled, spark, tmp_path):
+    killed_and_run_again(filled, spark, tmp_path, ["purge"])
+
+
+@on_both
+@pytest.mark.kills
+def test_killed_by_a_signal_at_each_step_it_ends_with_equal_sets(filled, spark, tmp_path):
+    killed_and_run_again(filled, spark, tmp_path, ["stage", "verify", "publish", "purge"])
+
+
+def test_a_proxy_that_dies_is_told_with_a_cure_and_the_next_run_ends_it(
+    filled, configuration, start_proxy, spark, tmp_path
+):
+    proxy = filled
+    for fatal in ("stage", "verify"):
+        dying = proxy
+
+        class Fatal(Progress):
+            def enter(self, step, fatal=fatal, dying=dying):
+                super().enter(step)
+                if step == fatal:
+                    dying.kill()
+
+        with pytest.raises(JobError, match=r"cannot be reached.*run it again") as told:
+            archive.run(spark, config_of(proxy, tmp_path), Fatal())
+        assert "\n" not in str(told.value)
+        proxy = start_proxy(configuration)
+        assert in_table(proxy) == EVERYTHING | STAYING
+    config = config_of(proxy, tmp_path)
+    assert archive.run(spark, config).counts["purged"] == ROWS
+    assert sorted(archived(config)) == sorted(EVERYTHING)
+
+    # Rows of the right number that are not those that were published.
+    path = next((config.out / "commerce" / "my_message").glob("*/*/*.parquet"))
+    rows = ds.dataset(str(path)).to_table()
+    forged = rows.set_column(
+        rows.schema.get_field_index("priority"), "priority", [[1] * len(rows)]
+    )
+    ds.write_dataset(
+        forged,
+        str(path.parent),
+        format="parquet",
+        basename_template="x{i}.parquet",
+        existing_data_behavior="overwrite_or_ignore",
+    )
+    path.unlink()
+    with pytest.raises(JobError, match="lacks rows of its manifest"):
+        archive.run(spark, config)

@@ -29,27 +29,10 @@ from tests.spark.killed import on_both, on_mysql_with_kills, run_killed
 
 pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
 
-TABLES = ("my_message", "results", "dead")
 STEPS = ("read", "work", "isolate", "dead letter", "publish", "acknowledge", "commit")
 SENT = {*range(1, 9)}
 POISON = {50}
 DAY_S = 86400
-
-
-@pytest.fixture
-def configuration(server_pool, job_family, tmp_path):
-    """Two shards that keep all three tables by id."""
-    servers = [server_pool.server(job_family, index) for index in range(2)]
-    by_id = {"column_vindexes": [{"column": "id", "name": "hash"}]}
-    tables = dict.fromkeys(TABLES, by_id)
-    vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA | {"tables": tables})
-    for database in fresh_database(*servers):
-        yield keyspace_toml("commerce", servers, database, vschema)
-
-
-@pytest.fixture
-def proxy(configuration, start_proxy):
-    return start_proxy(configuration)
 
 
 def config_of(proxy, folder, **more):

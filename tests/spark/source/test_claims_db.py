@@ -78,17 +78,6 @@ def test_one_claim_takes_many_times_what_a_batch_or_a_cache_holds_and_leases_all
     shard.close()
 
 
-def test_urgent_and_soonest_first_and_only_what_is_due(table):
-    connection, opened = table
-    shard = opened()
-    execute(
-        connection,
-        "INSERT INTO my_message (id, priority, time_next) VALUES"
-        " (1, 5, NOW()), (2, 5, NULL), (3, 1, 7), (5, 1, NOW() + INTERVAL 1 DAY)",
-    )
-    assert [shard.claim(1, LEASE_S) for _ in range(4)] == [{1: [3]}, {1: [2]}, {1: [1]}, {}]
-
-
 def test_what_was_acked_before_it_was_leased_is_not_taken(table, monkeypatch):
     connection, opened = table
     execute(connection, "INSERT INTO my_message (id) VALUES (1), (2), (3)")
