@@ -6,7 +6,7 @@ unless the table has it; under a new one, made of the old id and a label, there 
 each label. Either way a run may be killed and run again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession, Window as Over, functions as F
 
 from streamfrom.spark.endpoint import shards_of
 from streamfrom.spark.errors import JobError, RequestError
-from streamfrom.spark.jobs.enqueue.fitting import fitted, matched, misfits
+from streamfrom.spark.jobs.enqueue.fitting import as_sent, matched
 from streamfrom.spark.jobs.enqueue.identity import derived_id, with_due
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import (
@@ -30,7 +30,7 @@ from streamfrom.spark.jobs.job import (
 from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest, manifests
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import SHARD
-from streamfrom.spark.jobs.writing import TargetColumn, insert_frame, targets_of
+from streamfrom.spark.jobs.writing import TargetColumn, counts_of, insert_frame, targets_of
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
 from streamfrom.spark.table_schema import fields_of, kept_type
 
@@ -108,13 +108,7 @@ def run(
         progress.enter("write")
         written, inserted = insert_frame(rows, endpoint, table, read, progress)
     progress.leave()
-    counts = {
-        "windows": len(found),
-        "read": read,
-        "repeated": read - written,
-        "inserted": inserted,
-        "already_there": written - inserted,
-    }
+    counts = {"windows": len(found)} | counts_of(read, written, inserted)
     return Report("replay", config.name, counts, progress.steps_s)
 
 
@@ -161,20 +155,11 @@ def _messages(
         made = [F.col("id"), F.col("time_acked"), F.lit(config.label)]
         is_integer = "int" in by_name["id"].mysql_type
         rows = rows.withColumn("id", derived_id(made, is_integer=is_integer))
-    left_out = _PAST.union(config.without, _generated(by_name))
+    left_out = _PAST.union(config.without, (one.name for one in targets if one.is_generated))
     kept = [name for name in rows.columns if name not in left_out]
-    columns = [(n, fitted(rows, n, target)) for n, target in matched(kept, targets, []).items()]
-    wrong = misfits(rows, columns)
-    if wrong:
-        raise RequestError(
-            f"{'; '.join(wrong)}. Alter the table or leave columns out (--without); nothing was written"
-        )
-    values = [fit.value.alias(fit.target.name) for _, fit in columns]
+    cure = "Alter the table or leave columns out (--without); nothing was written"
+    values = as_sent(rows, matched(kept, targets, []), cure)
     return read, last_of_each(rows).select(*values)
-
-
-def _generated(targets: "Mapping[str, TargetColumn]") -> set[str]:
-    return {target.name for target in targets.values() if target.is_generated}
 
 
 def _whole(spark: "SparkSession", home: Path, manifest: Manifest) -> DataFrame:

@@ -159,3 +159,9 @@ def insert_frame(
         told = mapped(parts, write, _COUNTS).agg(F.sum("rows"), F.sum("inserted")).collect()[0]
     progress.rows(int(told[0] or 0), int(told[0] or 0))
     return int(told[0] or 0), int(told[1] or 0)
+
+
+def counts_of(read: int, written: int, inserted: int) -> dict[str, int]:
+    """Return what a report says of *read* rows, of which *written* are different messages and *inserted* are new."""
+    repeated, there = read - written, written - inserted
+    return {"read": read, "repeated": repeated, "inserted": inserted, "already_there": there}

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.table_schema import base_of
 
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def converter(name: str, given: "DataType", mysql_type: str) -> "Callable[[Any],
         RequestError: *mysql_type* does not hold all its values as they are.
     """
     kind = given.simpleString()
-    base = re.split(r"[ (]", mysql_type.lower(), maxsplit=1)[0]
+    base = base_of(mysql_type)
     sizes = [int(size) for size in re.findall(r"\d+", mysql_type)]
     scale = int(kind[:-1].split(",")[1]) if kind.startswith("decimal") else 0
     is_whole = kind in _WHOLE or (kind.startswith("decimal") and scale == 0)

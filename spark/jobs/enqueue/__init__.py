@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from streamfrom.spark.endpoint import quoted, shards_of
 from streamfrom.spark.errors import RequestError
-from streamfrom.spark.jobs.enqueue.fitting import fitted, matched, misfits
+from streamfrom.spark.jobs.enqueue.fitting import as_sent, fitted, matched, misfits
 from streamfrom.spark.jobs.enqueue.identity import (
     clashes,
     derived_id,
@@ -23,7 +23,7 @@ from streamfrom.spark.jobs.enqueue.identity import (
 )
 from streamfrom.spark.jobs.job import DUE, JobConfig, begun, check_rate
 from streamfrom.spark.jobs.progress import Progress, Report
-from streamfrom.spark.jobs.writing import TargetColumn, insert_frame, targets_of
+from streamfrom.spark.jobs.writing import TargetColumn, counts_of, insert_frame, targets_of
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
 from streamfrom.spark.table_schema import fields_of, kept_type
 
@@ -119,12 +119,7 @@ def run(
     written, inserted = insert_frame(messages, endpoint, table, read, progress)
     rows.unpersist()
     progress.leave()
-    counts = {
-        "read": read,
-        "repeated": read - written,
-        "inserted": inserted,
-        "already_there": written - inserted,
-    }
+    counts = counts_of(read, written, inserted)
     return Report("enqueue", config.name, counts, progress.steps_s)
 
 
@@ -154,12 +149,8 @@ def _checked(
     if is_scheduled and "time_next" in given.columns:
         raise RequestError("the input has time_next: leave --start and --rate away, or drop it")
     found = matched(named.columns, list(targets.values()), ["id"])
-    columns = [(name, fitted(named, name, target)) for name, target in found.items()]
-    wrong = misfits(named, columns)
-    if wrong:
-        raise RequestError(f"{'; '.join(wrong)}. Nothing was written")
-    values = [fit.value.alias(fit.target.name) for _, fit in columns]
-    if "id" in {fit.target.name for _, fit in columns}:
+    values = as_sent(named, found, "Nothing was written")
+    if any(target.name == "id" for target in found.values()):
         return named.select(*values)
     key = [F.col(quoted(name)) for name in config.key or sorted(named.columns)]
     kind = targets["id"].mysql_type

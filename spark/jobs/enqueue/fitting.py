@@ -5,7 +5,7 @@ is cast to what the server is sent; what does not is found before anything is wr
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from streamfrom.spark.endpoint import quoted
 from streamfrom.spark.errors import RequestError
+from streamfrom.spark.table_schema import base_of
 
 
 if TYPE_CHECKING:
@@ -132,9 +133,24 @@ def misfits(frame: "DataFrame", columns: "Sequence[tuple[str, Fitted]]") -> list
     ]
 
 
+def as_sent(
+    frame: "DataFrame", found: "Mapping[str, TargetColumn]", cure: str
+) -> "list[Column]":
+    """Return the columns of *frame* as the table takes them.
+
+    Raises:
+        RequestError: values do not fit; the text ends in *cure*.
+    """
+    columns = [(name, fitted(frame, name, target)) for name, target in found.items()]
+    wrong = misfits(frame, columns)
+    if wrong:
+        raise RequestError(f"{'; '.join(wrong)}. {cure}")
+    return [fit.value.alias(fit.target.name) for _, fit in columns]
+
+
 def _cast(given: "Column", kind: str, target: "TargetColumn") -> "tuple[Column, Column]":
     """Return the value to send, and whether it is the one that was given."""
-    name = re.split(r"[ (]", target.mysql_type, maxsplit=1)[0]
+    name = base_of(target.mysql_type)
     sizes = [int(size) for size in re.findall(r"\d+", target.mysql_type)]
     text = given.cast("string")
     if name in _INTEGER_BITS:
