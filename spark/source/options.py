@@ -113,9 +113,9 @@ OPTIONS: "Final[dict[str, tuple[str, Callable[[str, str], Any]]]]" = {
     "shards": ("shards", _names),
     "where": ("where", _text),
     "partitionsPerShard": ("partitions_per_shard", _whole),
+    "feed": ("feed", _one_of("queue", "acked")),
     "maxRowsPerBatch": ("max_rows_per_batch", _whole),
     "leaseSeconds": ("lease_s", _seconds(1)),
-    "feed": ("feed", _one_of("queue", "acked")),
     "lagSeconds": ("lag_s", _seconds(0)),
     "acknowledge": ("acknowledge", _one_of("commit", "never")),
 }
