@@ -4,9 +4,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
     Encoding,
     NoEncryption,
     PrivateFormat,
@@ -28,34 +27,13 @@ def pair(tmp_path):
     return read_certificate(cert), cert, key
 
 
-def pem(key, encryption=None):
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption or NoEncryption())
-
-
-def test_a_pair_that_fits_has_no_fault_and_a_passphrase_is_not_asked_for(pair):
+def test_a_key_may_stand_in_the_file_of_its_certificate_and_none_of_another_kind_fits(pair):
+    """Faults that a configuration may have are in test_tls.py."""
     certificate, cert, key = pair
-    assert fault_of_key(key, certificate) is None
-    assert fault_of_key(cert + key, certificate) is None  # both in one file
-    locked = pem(ec.generate_private_key(ec.SECP256R1()), BestAvailableEncryption(b"x"))
-    assert fault_of_key(locked, certificate) == "is encrypted; write it without a passphrase"
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        ec.generate_private_key(ec.SECP256R1()),
-        rsa.generate_private_key(public_exponent=65537, key_size=2048),
-    ],
-    ids=["same kind", "another kind"],
-)
-def test_a_key_of_another_certificate_is_told(pair, key):
-    assert fault_of_key(pem(key), pair[0]) == "is not the key of the certificate"
-
-
-@pytest.mark.parametrize("text", [b"", b"key", b"\xff\x00", b"-----BEGIN PRIVATE KEY-----"])
-def test_what_is_no_pem_is_told(pair, text):
-    assert fault_of_key(text, pair[0]) == "holds no private key in PEM"
-    assert read_certificate(text) == "holds no certificate in PEM"
+    assert fault_of_key(cert + key, certificate) is None
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    text = other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    assert fault_of_key(text, certificate) == "is not the key of the certificate"
 
 
 def test_a_certificate_has_its_time(pair):

@@ -1,4 +1,3 @@
-import ast
 import asyncio
 import ssl
 from contextlib import asynccontextmanager
@@ -7,8 +6,7 @@ from unittest.mock import Mock, call
 import pytest
 
 from streamfrom.proxy import listening, net
-from streamfrom.proxy.net import Link, is_loopback
-from tests.cases import cases
+from streamfrom.proxy.net import Link
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import until
 
@@ -298,8 +296,3 @@ async def test_a_link_that_passes_its_turn_reads_on_unless_it_is_paused_and_call
     link.resume_reading()
     await asyncio.sleep(0)
     resumed.assert_called_once_with()
-
-
-@cases(host=str, expected=ast.literal_eval)
-def test_what_is_this_machine(host, expected):
-    assert is_loopback(host) is expected

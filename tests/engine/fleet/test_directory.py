@@ -28,9 +28,12 @@ def read(*entries, holder=None, own=MINE, secret="s", outsider=None):
     return DirectoryRead(holder, own, entries, secret, outsider)
 
 
-def test_a_row_survives_the_way_through_the_table():
+def test_a_row_survives_the_way_through_the_table_and_bytes_that_are_no_text_do_no_harm():
     assert len(A.values) == len(COLUMNS)
     assert member_of(A.values) == A
+    row = member_of([b"\xff", *A.values[1:]])
+    assert not isinstance(row, str)
+    assert row.id == "\ufffd"
 
 
 @pytest.mark.parametrize("value", [b"x", None])
@@ -44,37 +47,20 @@ def test_a_row_that_was_changed_by_hand_is_told_and_is_nobody(value):
     assert found.joined == (B,)
 
 
-def test_bytes_that_are_no_text_in_a_row_do_no_harm():
-    row = member_of([b"\xff", *A.values[1:]])
-    assert not isinstance(row, str)
-    assert row.id == "�"
-
-
-def test_who_holds_the_lock_dispatches():
+def test_who_holds_the_lock_dispatches_and_for_a_moment_nobody_may():
     directory = Directory(A)
     found = directory.take(read((MINE, A), (THEIRS, B), holder=THEIRS), NOW_NS)
-    assert found.dispatcher == B
-    assert found.has_moved
-    assert found.joined == (A, B)
+    assert (found.dispatcher, found.has_moved, found.joined) == (B, True, (A, B))
     assert not directory.take(read((MINE, A), (THEIRS, B), holder=THEIRS), NOW_NS).has_moved
     moved = directory.take(read((MINE, A), (None, B), holder=MINE), NOW_NS)
     assert (moved.dispatcher, moved.has_moved, moved.left) == (A, True, (B,))
+    free = directory.take(read((MINE, A), (None, B)), NOW_NS)
+    assert (free.dispatcher, free.has_moved) == (None, True)
+    without_rows = Directory(A).take(read(holder=MINE, secret=None), NOW_NS)
+    assert (without_rows.dispatcher, without_rows.warnings) == (A, ())
 
 
-def test_nobody_holds_it_for_a_moment():
-    directory = Directory(A)
-    directory.take(read((MINE, A), (THEIRS, B), holder=THEIRS), NOW_NS)
-    found = directory.take(read((MINE, A), (None, B)), NOW_NS)
-    assert (found.dispatcher, found.has_moved) == (None, True)
-
-
-def test_without_rows_the_reader_knows_itself():
-    found = Directory(A).take(read(holder=MINE, secret=None), NOW_NS)
-    assert found.dispatcher == A
-    assert found.warnings == ()
-
-
-def test_a_stranger_is_told_once_and_again_when_it_comes_back():
+def test_who_holds_a_lock_and_is_no_member_is_told_once_and_again_when_it_comes_back():
     directory = Directory(A)
     found = directory.take(read((MINE, A), holder=99), NOW_NS)
     assert found.dispatcher == Stranger(99, None)
@@ -84,6 +70,10 @@ def test_a_stranger_is_told_once_and_again_when_it_comes_back():
     assert directory.take(read((MINE, A), holder=99), NOW_NS).warnings == ()
     assert directory.take(read((MINE, A), holder=MINE), NOW_NS).warnings == ()
     assert directory.take(read((MINE, A), holder=99), NOW_NS).warnings == found.warnings
+    directory, plain = Directory(A), read((MINE, A), holder=MINE, outsider=99)
+    (warning,) = directory.take(plain, NOW_NS).warnings
+    assert warning.startswith("connection 99 of another account holds the lock's plain name")
+    assert directory.take(plain, NOW_NS).warnings == ()
 
 
 def test_another_fleet_on_the_same_database_is_named_and_not_trusted():
@@ -118,13 +108,6 @@ def test_who_loses_the_directory_is_alone_with_the_lock_and_finds_the_others_in_
     assert directory.trusts("PEM b") == B
 
 
-def test_a_connection_of_another_account_that_holds_the_plain_name_is_reported_once():
-    directory = Directory(A)
-    (warning,) = directory.take(read((MINE, A), holder=MINE, outsider=99), NOW_NS).warnings
-    assert warning.startswith("connection 99 of another account holds the lock's plain name")
-    assert directory.take(read((MINE, A), holder=MINE, outsider=99), NOW_NS).warnings == ()
-
-
 def test_a_certificate_is_trusted_as_long_as_its_row_is_there():
     directory = Directory(A)
     directory.take(read((MINE, A), (THEIRS, B)), NOW_NS)
@@ -137,31 +120,22 @@ def test_a_certificate_is_trusted_as_long_as_its_row_is_there():
     assert directory.trusts("PEM x") is None
 
 
-def test_who_has_been_gone_for_long_is_forgotten():
-    directory = Directory(A)
-    assert directory.take(read((MINE, A), (None, B), (THEIRS, C)), NOW_NS).forgotten == ()
-    again = read((MINE, A), (None, B), (THEIRS, C))
-    assert directory.take(again, NOW_NS + FORGET_NS - 1).forgotten == ()
-    assert directory.take(again, NOW_NS + FORGET_NS).forgotten == ("b",)
-
-
-def test_who_comes_back_is_not_forgotten():
-    directory = Directory(A)
-    directory.take(read((MINE, A), (None, B)), NOW_NS)
-    directory.take(read((MINE, A), (THEIRS, B)), NOW_NS + FORGET_NS // 2)
-    assert directory.take(read((MINE, A), (None, B)), NOW_NS + FORGET_NS).forgotten == ()
-
-
-def test_a_table_full_of_the_dead_is_worked_off():
+def test_who_has_been_gone_for_long_is_forgotten_unless_it_comes_back():
+    directory, returned = Directory(A), Directory(A)
+    read_all = read((MINE, A), (None, B), (THEIRS, C))
+    assert directory.take(read_all, NOW_NS).forgotten == ()
+    assert directory.take(read_all, NOW_NS + FORGET_NS - 1).forgotten == ()
+    assert directory.take(read_all, NOW_NS + FORGET_NS).forgotten == ("b",)
+    returned.take(read((MINE, A), (None, B)), NOW_NS)
+    returned.take(read((MINE, A), (THEIRS, B)), NOW_NS + FORGET_NS // 2)
+    assert returned.take(read((MINE, A), (None, B)), NOW_NS + FORGET_NS).forgotten == ()
     dead = [(None, member(chr(1000 + number))) for number in range(500)]
-    directory = Directory(A)
     directory.take(read((MINE, A), *dead), NOW_NS)
     found = directory.take(read((MINE, A), *dead), NOW_NS + FORGET_NS)
-    assert len(found.forgotten) == 500
-    assert found.joined == ()
+    assert (len(found.forgotten), found.joined) == (500, ())
 
 
-def test_another_version_and_another_configuration_are_told_and_served():
+def test_another_version_and_another_configuration_are_told_and_served_but_of_the_dead():
     other = member("b", version="1.1", configuration="d")
     found = Directory(A).take(read((MINE, A), (THEIRS, other), holder=THEIRS), NOW_NS)
     assert found.dispatcher == other
@@ -169,11 +143,7 @@ def test_another_version_and_another_configuration_are_told_and_served():
         "member b runs version 1.1, and this one 1.0",
         "member b has other keyspaces or vschemas in its configuration than this one",
     )
-
-
-def test_the_dead_are_not_compared():
-    old = member("b", version="0.9")
-    assert Directory(A).take(read((MINE, A), (None, old)), NOW_NS).warnings == ()
+    assert Directory(A).take(read((MINE, A), (None, other)), NOW_NS).warnings == ()
 
 
 def test_who_is_present_holds_the_lock_of_a_member_and_is_not_the_reader():

@@ -59,6 +59,14 @@ def stand_still(seconds):
     loop.skip(seconds)
 
 
+async def started():
+    """Return a server and a member that dispatches from it."""
+    server = FakeShard()
+    part = Part(server, "a")
+    await asyncio.sleep(0.1)
+    return server, part
+
+
 async def elected(server):
     """Return which of two members dispatches, and which waits."""
     parts = [Part(server, "a"), Part(server, "b")]
@@ -82,8 +90,7 @@ def write(text="done"):
 
 def test_the_lines_of_an_election_name_its_shards(caplog):
     async def main():
-        part = Part(FakeShard(), "a")
-        await asyncio.sleep(0.1)
+        _, part = await started()
         await part.elector.stop()
 
     with caplog.at_level(logging.INFO, logger="streamfrom.engine.fleet.elector"):
@@ -163,9 +170,7 @@ async def test_a_dispatcher_leaves_once_its_work_is_done_and_the_next_one_follow
 
 @running
 async def test_a_write_that_the_connection_does_not_survive_ends_the_term():
-    server = FakeShard()
-    part = Part(server, "a")
-    await asyncio.sleep(0.1)
+    server, part = await started()
     server.write_s = 1
     writing = asyncio.ensure_future(part.elector.write(write()))
     await asyncio.sleep(0.5)
@@ -179,9 +184,7 @@ async def test_a_write_that_the_connection_does_not_survive_ends_the_term():
 
 @running
 async def test_a_write_refused_as_read_only_ends_the_term():
-    server = FakeShard()
-    part = Part(server, "a")
-    await asyncio.sleep(0.1)
+    server, part = await started()
     server.is_read_only = True
     with pytest.raises(StoreError, match="read-only"):
         await part.elector.write(write())
@@ -195,8 +198,7 @@ async def test_a_write_refused_as_read_only_ends_the_term():
 
 @running
 async def test_a_write_refused_for_another_reason_does_not():
-    part = Part(FakeShard(), "a")
-    await asyncio.sleep(0.1)
+    _, part = await started()
 
     async def fail():
         raise errors.pop()
@@ -215,8 +217,7 @@ async def test_a_write_refused_for_another_reason_does_not():
 
 @running
 async def test_whoever_asks_whether_it_may_send_is_told_before_it_hears_no():
-    part = Part(FakeShard(), "a")
-    await asyncio.sleep(0.1)
+    _, part = await started()
     part.network.is_whole.clear()
     stand_still(LEASE_S + 20)
     assert not part.elector.may_send()
@@ -225,9 +226,7 @@ async def test_whoever_asks_whether_it_may_send_is_told_before_it_hears_no():
 
 @running
 async def test_a_slow_write_is_a_pause_and_no_end():
-    server = FakeShard()
-    part = Part(server, "a")
-    await asyncio.sleep(0.1)
+    server, part = await started()
     server.write_s = 3
     assert await part.elector.write(write()) == "done"
     assert part.said == [1, "no answer of the server within 2 s"]

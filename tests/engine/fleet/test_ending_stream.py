@@ -27,6 +27,7 @@ async def test_it_ends_with_its_last_row_and_keeps_what_is_too_much():
     stream = Stream(2)
     assert stream.ending.deliver(rows(b"1"))
     assert not stream.client.is_finished
+    assert stream.ending.rows_max == 1, "what another dispatcher is asked for"
     stream.ending.deliver(rows(b"2", b"3"))
     stream.ending.deliver(rows(b"4"))
     assert stream.client.payloads == [b"1", b"2"]
@@ -66,10 +67,3 @@ async def test_after_its_end_no_error_comes():
     other.ending.deliver(rows(b"1"))
     assert other.client.ended
     assert not other.client.is_finished
-
-
-@running
-async def test_a_stream_asked_of_another_dispatcher_has_the_rest_of_the_limit():
-    stream = Stream(3)
-    stream.ending.deliver(rows(b"1"))
-    assert stream.ending.rows_max == 2

@@ -8,19 +8,6 @@ from tests.virtual_loop import running
 
 
 @running
-async def test_what_a_client_held_is_due_again_soon_after_it_has_left():
-    async with Members(comment=f"{COMMENT},vt_release_after=2") as fleet:
-        client = fleet.attach(1, Client())
-        await asyncio.sleep(0.1)
-        fleet.insert(1, via=0)
-        await asyncio.sleep(0.1)
-        fleet.leave(1, client)
-        second = fleet.attach(0, Client(2))
-        await asyncio.sleep(3)
-        assert (client.payloads, second.payloads) == ([b"1"], [b"1"])
-
-
-@running
 async def test_a_stream_survives_a_broken_way_and_ends_after_the_grace_with_the_address():
     async with Members() as fleet:
         client = fleet.attach(1, Client())
@@ -52,22 +39,14 @@ async def test_a_member_that_closes_ends_the_links_of_others_to_it():
 
 
 @running
-async def test_the_roster_knows_the_other_members_and_their_certificates():
-    async with Members() as fleet:
-        first, second = fleet.fleets
-        first.look()
-        await asyncio.sleep(1)
-        assert list(first.members()) == ["m1"]
-        assert first.trusts("PEM m1") == second.own
-        assert first.trusts("PEM m2") is None
-
-
-@running
-async def test_who_is_present_is_read_when_it_is_asked_for():
+async def test_the_roster_knows_the_others_and_who_is_present_when_it_is_asked_for():
     async with Members() as fleet:
         first, second = fleet.fleets
         assert await first.present() == [second.own]
         assert await second.present() == [first.own]
+        assert list(first.members()) == ["m1"]
+        assert first.trusts("PEM m1") == second.own
+        assert first.trusts("PEM m2") is None
         await second.stop()
         await asyncio.sleep(1)
         assert await first.present() == []

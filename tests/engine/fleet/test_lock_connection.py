@@ -103,19 +103,13 @@ def test_an_account_without_rights_joins_without_a_row(code):
     assert joined == Joined(None, f"error {code}"), "the row, and no secret"
 
 
-def test_nothing_is_written_to_a_read_only_server():
+def test_nothing_is_written_to_a_read_only_server_and_other_trouble_is_raised():
     said_so = Joined("s", "the server is read-only")
     assert said(join("ks", OWN, "new"), *SET, [b"1"], [b"1"], [b"1"], [b"s"])[1] == said_so
     # It turned read-only between the question and the row.
     assert said(join("ks", OWN, "new"), *JOINS, refused(1290), [b"s"])[1] == said_so
-
-
-def test_trouble_that_no_right_explains_is_raised():
     with pytest.raises(ServerRefused):
         said(join("ks", OWN, "new"), *JOINS, refused(1114))
-
-
-def test_a_member_that_is_there_already_is_told():
     with pytest.raises(MemberExists):
         said(join("ks", OWN, "new"), *SET, [b"0"])
 
@@ -135,23 +129,20 @@ def test_a_number_is_of_one_member():
     assert joined == Joined("s", "its number 5 is that of member bbbb")
 
 
-def test_without_a_secret_the_plain_name_is_the_lock():
+def test_the_plain_name_is_the_lock_and_with_a_secret_both_names_are():
     texts, hold = said(acquire("ks", None, 10), [b"1"])
     assert texts == [b"SELECT GET_LOCK('%b', 10)" % dispatcher_lock("ks")]
     assert hold is LockHold.PLAIN
-    assert said(acquire("ks", None, 10), [b"0"])[1] is None
-    with pytest.raises(ServerRefused):
-        said(acquire("ks", None, 10), [None])
-
-
-def test_with_a_secret_both_names_are_taken():
     texts, hold = said(acquire("ks", "s", 10), [b"1"], [b"1"])
     names = dispatcher_lock("ks", "s"), dispatcher_lock("ks")
     assert texts == [
         b"SELECT GET_LOCK('%b', %d)" % each for each in zip(names, (10, 0), strict=True)
     ]
     assert hold is LockHold.BOTH
-    assert said(acquire("ks", "s", 10), [b"0"])[1] is None
+    for secret in (None, "s"):
+        assert said(acquire("ks", secret, 10), [b"0"])[1] is None
+    with pytest.raises(ServerRefused):
+        said(acquire("ks", None, 10), [None])
 
 
 def test_a_client_that_holds_the_plain_name_keeps_nobody_from_dispatching():
@@ -181,47 +172,31 @@ def test_the_lock_is_kept_as_long_as_nobody_else_can_have_it():
             said(keep("ks", secret), now)
 
 
-def test_a_term_is_the_next_one():
+def test_a_term_is_the_next_one_or_0_where_none_may_be_written_and_none_where_nothing_can():
     texts, term = said(write_term("ks"), [b"0"], [b"41"], None)
     assert term == 42
     assert texts[-1] == b"UPDATE streamfrom.locks SET term = 42 WHERE database_name = 'ks'"
+    for answers in ([refused(1142)], [[b"1"], refused(1142)], [None]):
+        assert said(write_term("ks"), [b"0"], *answers)[1] == 0
+    for error, answers in (
+        (NotWritable, [[b"1"]]),
+        (NotWritable, [[b"0"], [b"1"], refused(1290)]),
+        (ServerRefused, [[b"0"], refused(1205)]),
+    ):
+        with pytest.raises(error):
+            said(write_term("ks"), *answers)
 
 
-def test_no_term_is_written_where_nothing_can_be():
-    with pytest.raises(NotWritable):
-        said(write_term("ks"), [b"1"])
-    with pytest.raises(NotWritable):
-        said(write_term("ks"), [b"0"], [b"1"], refused(1290))
-
-
-def test_without_rights_or_a_directory_the_term_is_0():
-    assert said(write_term("ks"), [b"0"], refused(1142))[1] == 0
-    assert said(write_term("ks"), [b"0"], [b"1"], refused(1142))[1] == 0
-    assert said(write_term("ks"), [b"0"], None)[1] == 0
-
-
-def test_a_locked_table_is_no_lack_of_rights():
-    with pytest.raises(ServerRefused):
-        said(write_term("ks"), [b"0"], refused(1205))
-
-
-def test_the_directory_is_rows_and_who_holds_which_lock():
+def test_the_directory_is_rows_if_any_and_who_holds_which_lock():
     row = [b"11", b"11", b"12", b"s", b"11", *OWN.values]
     _, read = said(read_directory("ks", OWN, "s"), row)
     assert (read.holder, read.own, read.secret, read.outsider) == (11, 12, "s", None)
     assert read.entries == ((11, OWN),)
-
-
-def test_a_table_without_rows_still_tells_who_holds_the_lock():
-    nothing = [None] * len(OWN.values)
-    row = [b"11", None, None, b"s", None, *nothing]
-    _, read = said(read_directory("ks", OWN, "s"), row, [b"11", b"1"])
+    empty = [b"11", None, None, b"s", None, *[None] * len(OWN.values)]
+    _, read = said(read_directory("ks", OWN, "s"), empty, [b"11", b"1"])
     assert (read.holder, read.own, read.entries) == (11, None, ())
-
-
-def test_who_holds_the_plain_name_and_is_no_member_may_be_a_client():
-    row = [b"99", b"11", b"12", b"s", b"11", *OWN.values]
-    _, read = said(read_directory("ks", OWN, "s"), row, [b"99", b"0"])
+    # Who holds the plain name and is no member may be a client.
+    _, read = said(read_directory("ks", OWN, "s"), [b"99", *row[1:]], [b"99", b"0"])
     assert (read.holder, read.outsider) == (11, 99)
 
 

@@ -1,6 +1,7 @@
 """What a dispatcher does for a member, whose messages the test sends."""
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from streamfrom.engine.fleet.peer_link import (
@@ -28,15 +29,17 @@ from tests.virtual_loop import running
 OPEN = OpenStream(1, "ks", "msg", ("0",), ("id", "message"), None, None, 42)
 
 
-def visit(fleet):
-    link = Link(None)
-    return fleet.fleets[0].accept(member("m9"), link), link
+@asynccontextmanager
+async def visited(**settings):
+    """A fleet, and a guest of its first member with the link to it."""
+    async with Members(1, **settings) as fleet:
+        link = Link(None)
+        yield fleet, fleet.fleets[0].accept(member("m9"), link), link
 
 
 @running
 async def test_a_stream_is_sent_no_more_than_the_share_of_its_prefetch():
-    async with Members(1) as fleet:
-        guest, link = visit(fleet)
+    async with visited() as (fleet, guest, link):
         guest.heard(replace(OPEN, share=0))
         fleet.insert(1, 2, via=0)
         await asyncio.sleep(0.1)
@@ -49,8 +52,7 @@ async def test_a_stream_is_sent_no_more_than_the_share_of_its_prefetch():
 
 @running
 async def test_what_cannot_be_served_is_refused_with_the_reason():
-    async with Members(1) as fleet:
-        guest, link = visit(fleet)
+    async with visited() as (_, guest, link):
         for stream, refused in enumerate(
             [
                 replace(OPEN, keyspace="other"),
@@ -70,8 +72,7 @@ async def test_what_cannot_be_served_is_refused_with_the_reason():
 
 @running
 async def test_a_table_that_another_member_knows_is_looked_for():
-    async with Members(1) as fleet:
-        guest, link = visit(fleet)
+    async with visited() as (fleet, guest, link):
         fleet.store.create("ks", raw_table("new", COMMENT))
         guest.heard(replace(OPEN, table="new"))
         assert isinstance(link.sent[0], StreamEnded)
@@ -83,8 +84,7 @@ async def test_a_table_that_another_member_knows_is_looked_for():
 @running
 async def test_a_member_that_reports_what_it_was_not_sent_is_sent_away():
     for nonsense in (RowsTaken(1, 1), CloseStream(1, 1)):
-        async with Members(1) as fleet:
-            guest, link = visit(fleet)
+        async with visited() as (fleet, guest, link):
             guest.heard(OPEN)
             guest.heard(nonsense)
             assert link.is_closed
@@ -93,8 +93,7 @@ async def test_a_member_that_reports_what_it_was_not_sent_is_sent_away():
 
 @running
 async def test_messages_about_streams_and_tables_that_are_unknown_do_nothing():
-    async with Members(1) as fleet:
-        guest, link = visit(fleet)
+    async with visited() as (_, guest, link):
         for message in (
             RowsTaken(5, 1),
             CloseStream(5, 0),
@@ -110,8 +109,7 @@ async def test_messages_about_streams_and_tables_that_are_unknown_do_nothing():
 
 @running
 async def test_a_lost_member_counts_as_clients_that_have_left():
-    async with Members(1, comment=f"{COMMENT},vt_release_after=2") as fleet:
-        guest, _ = visit(fleet)
+    async with visited(comment=f"{COMMENT},vt_release_after=2") as (fleet, guest, _):
         guest.heard(OPEN)
         fleet.insert(1, via=0)
         await asyncio.sleep(0.1)
@@ -125,8 +123,7 @@ async def test_a_lost_member_counts_as_clients_that_have_left():
 
 @running
 async def test_streams_of_a_shard_that_another_member_dispatches_are_ended():
-    async with Members(1) as fleet:
-        guest, link = visit(fleet)
+    async with visited() as (fleet, guest, link):
         guest.heard(OPEN)
         fleet.fleets[0].service.withdraw("ks", "0", "member m1 dispatches it")
         assert link.sent[-1] == StreamEnded(1, "member m1 dispatches it")
@@ -136,8 +133,7 @@ async def test_streams_of_a_shard_that_another_member_dispatches_are_ended():
 
 @running
 async def test_definitions_are_read_for_a_member_before_it_is_answered():
-    async with Members(1) as fleet:
-        guest, link = visit(fleet)
+    async with visited() as (fleet, guest, link):
         fleet.store.create("ks", raw_table("new"))
         guest.heard(DefinitionsChanged(7, "ks"))
         guest.heard(DefinitionsChanged(8, "none"))
@@ -149,8 +145,7 @@ async def test_definitions_are_read_for_a_member_before_it_is_answered():
 
 @running
 async def test_early_acks_of_what_is_in_flight_are_taken_for_a_member_and_written():
-    async with Members(1, comment=f"{COMMENT},vt_ack=early") as fleet:
-        guest, link = visit(fleet)
+    async with visited(comment=f"{COMMENT},vt_ack=early") as (fleet, guest, link):
         fleet.attach(0, Client())
         fleet.insert(1, 2, 3, via=0)
         await asyncio.sleep(0.1)
@@ -197,18 +192,16 @@ async def test_an_ack_through_a_member_that_does_not_dispatch_is_early_as_well()
 
 @running
 async def test_a_member_that_stops_gives_back_what_it_was_told():
-    async with Members(1) as fleet:
+    async with visited() as (fleet, guest, link):
         fleet.registries[0].here.end_streams(STOPPED)
-        guest, link = visit(fleet)
         guest.heard(replace(OPEN, held={"0": (b"1",)}))
         assert link.sent[-1] == StreamEnded(1, "stopped", {"0": (b"1",)})
 
 
 @running
 async def test_what_a_lost_member_could_not_tell_is_looked_for():
-    async with Members(1) as fleet:
+    async with visited() as (fleet, guest, _):
         client = fleet.attach(0, Client())
-        guest, _ = visit(fleet)
         guest.heard(News("ks", "msg", (AckedUnnamed("0"),)))
         await asyncio.sleep(0.1)
         fleet.insert(1)

@@ -8,17 +8,16 @@ import pytest
 import structlog
 
 from streamfrom.proxy.app.application import (
-    FALLBACK_VERSION,
     Application,
     run,
 )
 from streamfrom.proxy.errors import BackendUnavailable
 from streamfrom.proxy.service_manager import ServiceManager
 from streamfrom.proxy.wire.constants import Capability
-from tests.proxy.fake_answers import Silence, until
+from tests.proxy.fake_answers import until
 from tests.proxy.fake_client import Client
 from tests.proxy.fake_server import FakeServer
-from tests.proxy.rigs import add_message_table, config_of, running_proxy
+from tests.proxy.rigs import config_of, running_proxy
 
 
 # --- life ------------------------------------------------------------------------------
@@ -97,20 +96,6 @@ def test_an_idle_proxy_loads_nothing_that_it_does_not_need_yet(tmp_path):
     assert b"loaded:\n" in done.stdout
 
 
-async def test_a_server_that_is_down_at_the_start_is_found_later(server):
-    server.stop()
-    add_message_table(server)
-    async with running_proxy(server, schema_reload_s=0.05) as proxy:
-        client = await proxy.client()
-        assert client.greeting.server_version == FALLBACK_VERSION
-        await server.start()
-        assert (await client.query("SELECT 1")).values == [b"1"]
-        await until(lambda: proxy.app.services.registry.table("plain", "msg"))
-        await until(lambda: proxy.app.shards["plain", "-"].version)
-        later = await proxy.greeted()
-        assert later.greeting.server_version == server.version
-
-
 async def test_extended_metadata_is_offered_where_all_servers_have_it(server):
     server.version = "10.11.6-MariaDB"
     async with FakeServer("10.4.1-MariaDB") as older, running_proxy(server, older) as proxy:
@@ -131,17 +116,6 @@ async def test_a_port_that_is_taken_ends_the_start_and_what_had_begun(server):
                 pass
         assert (await (await proxy.client()).query("SELECT 1")).values == [b"1"]
     await until(lambda: not server.connections)
-
-
-async def test_what_does_not_end_in_time_is_ended(server):
-    async with running_proxy(server, shutdown_grace_s=0.05) as proxy:
-        client = await proxy.client()
-        server.once("SLEEP", Silence())
-        client.send("SELECT SLEEP(9)")
-        await until(lambda: "SELECT SLEEP(9)" in server.heard)
-        await proxy.app.stop()
-        assert (await client.answer())[0].code == 1053
-        await proxy.app.stop()
 
 
 async def test_background_work_that_fails_is_logged_and_a_fault_of_ours_with_its_trace(server):

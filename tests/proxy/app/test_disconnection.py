@@ -36,21 +36,6 @@ async def test_once_a_stop_has_begun_nobody_connects_logs_in_or_opens_a_stream(s
             await end
 
 
-async def test_a_transaction_over_shards_goes_on_to_its_end(server, other_server):
-    async with running_proxy(server, other_server, shutdown_grace_s=LONG_S) as proxy:
-        client = await proxy.client("commerce")
-        await client.query("BEGIN")
-        await client.query("INSERT INTO t (id) VALUES (1)")
-        end = stopping(proxy)
-        await until(proxy.app.services.is_stopping)
-        assert (await client.query(f"INSERT INTO t (id) VALUES ({1 << 63})")).ok
-        statement, *_ = await client.prepare("COMMIT")
-        assert (await client.execute(statement)).ok
-        assert "COMMIT" in server.heard
-        assert "COMMIT" in other_server.heard
-        await end
-
-
 async def test_a_transaction_that_nobody_ends_is_rolled_back_and_the_client_told(server):
     async with running_proxy(server, shutdown_grace_s=0.05) as proxy:
         client = await proxy.client()

@@ -19,13 +19,6 @@ async def test_a_value_that_each_shard_would_make_otherwise_is_refused(client, s
     assert reason in error.message.decode()
 
 
-@pytest.mark.parametrize("sql", ["SET workload = 'olap'", "SET @@transaction_mode = 'multi'"])
-async def test_vitesss_own_variables_are_kept_here(server, other_server, client, sql):
-    assert (await client.query(sql)).error is None
-    assert (await client.query("SET workload = 'nonsense'")).code == 1231
-    assert said(server) == said(other_server) == []
-
-
 async def test_a_shard_that_went_down_unnoticed_holds_no_login_up(server, other_server, proxy):
     """Drivers say SET NAMES first, which any shard can answer."""
     client = await proxy.client("commerce")

@@ -12,26 +12,13 @@ from streamfrom.proxy.status.status_rows import (
     MemberStatus,
     ShardStatus,
     Unanswered,
-    is_status,
     member_rows,
     queue_rows,
     shard_rows,
     stream_rows,
     stream_status,
 )
-from tests.cases import cases
 from tests.proxy.status.test_queue_figures import SECOND_NS, TABLE, on_shard
-from tests.sqlparse_ext.facts import shape
-
-
-@cases(sql=str, schema=str)
-def test_what_it_answers(sql, schema):
-    assert is_status(shape(sql), schema)
-
-
-@cases(sql=str, schema=str)
-def test_what_it_does_not(sql, schema):
-    assert not is_status(shape(sql), schema)
 
 
 def test_a_table_that_cannot_be_used_stands_among_the_others():

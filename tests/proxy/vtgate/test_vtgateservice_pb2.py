@@ -1,23 +1,11 @@
 """The generated code is that of vtgateservice.proto, and its numbers are those of Vitess 5."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
+from tests.proxy.generated import assert_generated
 
 
-FOLDER = Path(__file__).parents[3] / "proxy" / "vtgate"
-
-
-def test_generated_code_is_that_of_the_proto(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "grpc_tools.protoc", f"-I{FOLDER}", f"--python_out={tmp_path}",
-         f"--pyi_out={tmp_path}", "vtgateservice.proto"],
-        check=True,
-    )  # fmt: skip
-    for made in tmp_path.iterdir():
-        assert made.read_text() == (FOLDER / made.name).read_text(), "run ./dev proto"
+def test_generated_code_is_that_of_the_proto(tmp_path):
+    assert_generated("vtgate/vtgateservice.proto", tmp_path)
 
 
 def test_a_request_of_vitess_5_is_understood_byte_for_byte():

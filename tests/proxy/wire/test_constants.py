@@ -2,23 +2,9 @@ from streamfrom.proxy.wire.constants import (
     BACKEND_NEEDS,
     BACKEND_WISHES,
     CHARSETS,
-    PROXY_OFFER,
     UTF8MB4_CHARSET,
     Capability,
 )
-
-
-def test_the_offer_holds_nothing_that_is_not_served():
-    for withheld in (
-        Capability.COMPRESS,
-        Capability.ZSTD_COMPRESSION,
-        Capability.QUERY_ATTRIBUTES,
-        Capability.OPTIONAL_RESULTSET_METADATA,
-        Capability.MULTI_FACTOR_AUTHENTICATION,
-        Capability.NO_SCHEMA,
-        Capability.SSL,
-    ):
-        assert not PROXY_OFFER & withheld
 
 
 def test_a_backend_never_gets_several_statements_at_once():
