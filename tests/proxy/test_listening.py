@@ -62,7 +62,7 @@ def test_a_port_is_held_on_each_address_of_a_name_and_on_no_other_machine():
         listening.hold_port("192.0.2.1", 0)
 
 
-async def test_a_unix_socket_replaces_a_stale_one_and_has_its_mode(tmp_path):
+async def test_a_unix_socket_replaces_a_stale_one_and_nothing_else_and_has_its_mode(tmp_path):
     path = tmp_path / "s"
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(path))
@@ -78,9 +78,6 @@ async def test_a_unix_socket_replaces_a_stale_one_and_has_its_mode(tmp_path):
     listening.remove_socket(str(path))
     listening.remove_socket(str(path))
     assert not path.exists()
-
-
-async def test_what_is_no_socket_is_not_replaced(tmp_path):
     path = tmp_path / "s"
     path.write_text("precious")
     with pytest.raises(OSError, match="in use"):

@@ -26,13 +26,14 @@ def held_by(_receiver):
     return {"0": (b"1", b"2")}
 
 
-def test_the_dispatcher_sends_payloads_and_keeps_what_it_needs_to_give_rows_back():
+def test_the_dispatcher_sends_payloads_under_no_clients_number_and_keeps_rows_to_give_back():
     sent: list[object] = []
     receiver = RemoteReceiver(OPEN, sent.append, held_by)
     assert receiver.deliver([claimed(1, b"a"), claimed(2, b"b")])
     assert sent == [RowsSent(7, 0, ()), RowsSent(7, 0, (b"a", b"b"))]
     assert receiver.unsent(1) == (claimed(2, b"b"),)
     assert (receiver.shards, receiver.prefetch) == (frozenset({"0"}), 3)
+    assert RemoteReceiver(OPEN, lambda _: None, held_by).id < 0
 
 
 def test_it_is_ready_again_once_the_client_has_taken_enough():
@@ -52,10 +53,6 @@ def test_the_types_of_rows_cross_with_them_also_where_they_change_within_a_batch
     assert sent[1:] == [first, RowsSent(7, 2, (b"c",), b"t")]
     stream = StreamElsewhere(7, frozenset({"0"}))
     assert stream.receive(first) == [PeerRow(b"a", 7, b"i"), PeerRow(b"b", 7, b"i")]
-
-
-def test_its_number_is_no_clients():
-    assert RemoteReceiver(OPEN, lambda _: None, held_by).id < 0
 
 
 def test_its_end_is_told_with_what_it_holds():

@@ -14,11 +14,8 @@ def printed(job, raw):
     return [*grants(job, table, raw.columns, "shop", APP)]
 
 
-def test_a_reader_may_select():
+def test_each_job_has_the_rights_on_the_columns_that_it_works_with():
     assert printed(Purpose.READER, raw_table("msg")) == [f"GRANT SELECT ON {PLACE}"]
-
-
-def test_a_producer_inserts_what_delivery_does_not_write():
     raw = raw_table("msg")
     generated = RawColumn("shown", "varchar", None, nullable=True, extra="VIRTUAL GENERATED")
     error = RawColumn("last_error", "varchar", None, nullable=True)
@@ -27,9 +24,6 @@ def test_a_producer_inserts_what_delivery_does_not_write():
     (line,) = grants(Purpose.PRODUCER, table, columns, "shop", APP)
     own = [c.name for c in raw.columns if c.name not in ("epoch", "time_acked")]
     assert line == f"GRANT INSERT ({', '.join(f'`{name}`' for name in own)}) ON {PLACE}"
-
-
-def test_an_operator_gets_the_table_of_the_dead_letters_too():
     assert [*operator_grants("msg", None, "shop", APP)] == [
         f"GRANT SELECT, UPDATE, DELETE, CREATE, ALTER, DROP ON {PLACE}"
     ]

@@ -17,7 +17,7 @@ from tests.proxy.admin.conftest import figures
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
-def test_a_queue_has_its_row_and_its_rates_and_null_for_what_is_not_known():
+def test_a_queue_has_its_row_and_rates_null_for_what_is_not_known_or_the_reason_why_it_fails():
     (record,) = queue_records([figures()], [], lambda _: Rates(1.0, 2.0, 3.0, 0.0), 0)
     assert (record["depth"], record["scheduled"], record["is_paused"]) == (3, 1, 0)
     assert [record[name] for name in Rates._fields] == [1.0, 2.0, 3.0, 0.0]
@@ -25,9 +25,6 @@ def test_a_queue_has_its_row_and_its_rates_and_null_for_what_is_not_known():
     queue = replace(figures(), streams=0, shards=(replace(shard, streams=0),))
     (record,) = queue_records([queue], [], lambda _: None, 0)
     assert record["scheduled"] is record["in_per_s"] is record["delivered_per_s"] is None
-
-
-def test_a_table_that_cannot_be_used_has_its_reason():
     error = TableLoadError("broken", "no id")
     first, second = queue_records([figures()], [("ks", error)], lambda _: None, 0)
     assert (first["queue"], first["error"], first["is_paused"]) == ("broken", "no id", None)

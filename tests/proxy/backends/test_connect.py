@@ -22,17 +22,14 @@ async def test_a_login_leaves_a_connection_that_reports_what_sessions_change(ser
     backend.close()
 
 
-async def test_a_wrong_password_is_the_servers_error_and_names_no_secret(server):
+async def test_a_wrong_password_and_a_server_that_does_not_listen_are_told_without_a_secret(
+    server,
+):
     with pytest.raises(BackendError, match="Access denied for user 'app'") as refused:
         await opened(server, user="app", password=Secret("not-the-secret"))
     assert refused.value.wire_code() == (1045, "28000")
     assert "not-the-secret" not in str(refused.value)
     await until(lambda: not server.connections)
-
-
-async def test_a_server_that_does_not_listen_is_unavailable_and_the_reason_has_no_secret(
-    server,
-):
     server.stop()
     with pytest.raises(
         BackendUnavailable, match=r"mysql://app@127\.0\.0\.1:\d+/db: "

@@ -40,15 +40,12 @@ async def test_values_are_reserved_by_blocks_and_given_without_asking_again():
     assert control.transactions == 2
 
 
-async def test_two_proxies_share_a_sequence():
+async def test_two_proxies_share_a_sequence_and_sessions_at_the_same_time_a_block():
     control = Control()
     one, two = Sequences(control), Sequences(control)  # type: ignore[arg-type]
     firsts = [await each.reserve("seq", 3) for _ in range(20) for each in (one, two)]
     values = [first + step for first in firsts for step in range(3)]
     assert len(set(values)) == 120
-
-
-async def test_sessions_at_the_same_time_reserve_one_block_between_them():
     control = Control(cache=100)
     sequences = Sequences(control)  # type: ignore[arg-type]
     firsts = await asyncio.gather(*(sequences.reserve("seq", 2) for _ in range(50)))

@@ -231,14 +231,11 @@ def test_an_impossible_number_of_shards_is_refused(shards, capsys):
     assert f"expected 1 to 64 shards, got {shards}" in capsys.readouterr().err
 
 
-def test_a_folder_of_other_shards_is_refused(tmp_path, capsys):
+def test_a_folder_of_other_shards_and_a_taken_port_are_refused(tmp_path, capsys):
     for name in ("shard-0", "shard-1", "shard-2"):
         (tmp_path / name).mkdir()
     assert run_demo(2, free_port(), tmp_path, serve) == 1
     assert "holds 3 shards: say --shards 3, or another folder" in capsys.readouterr().err
-
-
-def test_a_taken_port_is_refused(capsys):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -247,13 +244,10 @@ def test_a_taken_port_is_refused(capsys):
     assert f"port {port} is taken; choose another with --port" in capsys.readouterr().err
 
 
-def test_the_default_port_gives_way_to_the_next_free_one(monkeypatch, capsys):
+def test_the_default_port_gives_way_to_the_next_free_one_if_there_is_one(monkeypatch, capsys):
     monkeypatch.setattr(demo, "_is_free", lambda port: port >= demo.PORT_DEFAULT + 2)
     assert demo.free_port(demo.PORT_DEFAULT) == demo.PORT_DEFAULT + 2
     assert "port 15306 is taken, using 15308" in capsys.readouterr().out
-
-
-def test_when_no_port_is_free_it_says_so(monkeypatch):
     monkeypatch.setattr(demo, "_is_free", lambda port: False)
     with pytest.raises(DemoError, match="choose another with --port"):
         demo.free_port(demo.PORT_DEFAULT)

@@ -101,19 +101,13 @@ class Asked:
         return self._answer
 
 
-async def test_a_proxy_is_asked_by_sql():
+async def test_a_proxy_is_asked_by_sql_and_who_is_refused_or_finds_nobody_is_told():
     control = Asked([tuple(ROW.values())])
     assert await asks(control)() == [ROW]  # type: ignore[arg-type]
     assert control.statements == [f"SELECT {', '.join(NAMES)} FROM streamfrom.queues"]
-
-
-async def test_who_is_refused_is_told_the_proxys_words():
     refused = BackendError(1045, "28000", "Access denied for user 'app'")
     with pytest.raises(CannotTell, match="Access denied for user 'app'"):
         await asks(Asked(refused))()  # type: ignore[arg-type]
-
-
-async def test_who_finds_nobody_is_told_where():
     nobody = parse_address("mysql://root@127.0.0.1:1", {})
     with pytest.raises(CannotTell, match=r"^mysql://root@127\.0\.0\.1:1/: "):
         await watch(nobody, None, io.StringIO())

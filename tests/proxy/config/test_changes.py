@@ -16,10 +16,15 @@ SHOP = KeyspaceConfig("shop", None, (ShardConfig("-", SHARD_DSN, (), 4),))
 OLD = Config(SERVER, (APP, EVE), (SHOP,))
 
 
-def test_the_same_changes_nothing():
+def test_the_same_changes_nothing_nor_does_the_text_of_a_vschema_but_its_file_does(tmp_path):
     found = changes(OLD, OLD)
     assert (found.is_nothing, found.restart, found.config) == (True, (), OLD)
     assert {each.name for each in fields(Server)} >= RESTART
+    text = replace(SHOP, vschema_text="{}")
+    assert changes(OLD, replace(OLD, keyspaces=(text,))).restart == ()
+    path = replace(SHOP, vschema_path=tmp_path / "v.json")
+    found = changes(OLD, replace(OLD, keyspaces=(path,)))
+    assert found.restart == ("keyspaces.shop.vschema",)
 
 
 def test_limits_and_certificates_count_at_once_and_are_named_by_their_keys():
@@ -60,14 +65,6 @@ def test_what_needs_a_restart_is_named_and_stays_as_it_was():
     assert found.config.server == replace(SERVER, idle_timeout_s=9)
     assert found.config.keyspaces == OLD.keyspaces
     assert found.config == replace(OLD, server=found.config.server)
-
-
-def test_the_text_of_a_vschema_is_no_change_here_but_its_file_is(tmp_path):
-    text = replace(SHOP, vschema_text="{}")
-    assert changes(OLD, replace(OLD, keyspaces=(text,))).restart == ()
-    path = replace(SHOP, vschema_path=tmp_path / "v.json")
-    found = changes(OLD, replace(OLD, keyspaces=(path,)))
-    assert found.restart == ("keyspaces.shop.vschema",)
 
 
 def test_users_come_go_and_change_and_only_a_role_is_a_right():

@@ -12,16 +12,13 @@ from streamfrom.proxy.embedded.program import (
 from tests.cases import cases
 
 
-def test_a_named_program_comes_before_what_is_installed(tmp_path):
+def test_a_named_program_comes_first_and_one_of_the_other_family_is_skipped(tmp_path):
     program = tmp_path / "mine"
     program.write_text("#!/bin/sh\necho 'mine Ver 9.9 for Linux'\n")
     program.chmod(0o755)
     assert find_server(environ={"MYSQLD": str(program)}) == program
     assert find_server(Family.MYSQL, {"MYSQLD": str(program)}) == program
     assert family_of(program) is Family.MYSQL
-
-
-def test_a_program_of_the_other_family_is_skipped(tmp_path):
     program = tmp_path / "mysqld"
     program.write_text("#!/bin/sh\necho 'mysqld Ver 10.11.2-MariaDB for debian'\n")
     program.chmod(0o755)

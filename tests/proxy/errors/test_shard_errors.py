@@ -5,7 +5,7 @@ from streamfrom.proxy.errors.shard_errors import (
 )
 
 
-def test_a_shards_failure_names_the_shard_and_what_to_do():
+def test_a_failure_names_its_shard_and_what_to_do_and_a_servers_own_error_keeps_its_code():
     for error in (
         BackendUnavailable("commerce", "-80", "connection refused"),
         PoolTimeout("commerce", "-80", 5.0),
@@ -13,9 +13,6 @@ def test_a_shards_failure_names_the_shard_and_what_to_do():
         assert "'-80'" in str(error)
         assert "'commerce'" in str(error)
         assert "try again" in str(error)
-
-
-def test_a_backends_own_error_keeps_its_code_and_words():
-    error = BackendError(1062, "23000", "Duplicate entry '1' for key 'PRIMARY'")
-    assert error.wire_code() == (1062, "23000")
-    assert str(error) == "Duplicate entry '1' for key 'PRIMARY'"
+    own = BackendError(1062, "23000", "Duplicate entry '1' for key 'PRIMARY'")
+    assert own.wire_code() == (1062, "23000")
+    assert str(own) == "Duplicate entry '1' for key 'PRIMARY'"

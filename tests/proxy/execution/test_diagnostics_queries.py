@@ -42,13 +42,10 @@ def state():
     return SessionState(0, Settings())
 
 
-async def test_an_error_of_the_proxys_own_is_told_like_a_servers():
+async def test_an_error_of_the_proxys_own_is_told_like_a_servers_and_without_warnings_nothing():
     told = diagnostics_of_error(Unsupported("so"))
     _, rows = warnings_answer(parse("SHOW ERRORS"), told, 0)
     assert list(rows) == [text_row([b"Error", b"1235", b"unsupported: so"])]
-
-
-async def test_without_warnings_the_answer_is_empty():
     columns, rows = warnings_answer(parse("SHOW WARNINGS"), None, 0)
     assert (len(columns), rows) == (3, ())
 

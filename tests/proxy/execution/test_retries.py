@@ -39,21 +39,15 @@ async def test_each_shard_is_waited_for_until_the_same_moment():
     assert [len(shard.deadlines) for shard in shards] == [2, 2]
 
 
-async def test_a_shard_that_stays_away_ends_it():
-    assert not await Case().retries.again(Ending.UNSENT, Shard(comes_back=False))
-
-
-async def test_without_a_buffer_nothing_waits():
+async def test_without_a_buffer_or_in_a_transaction_nothing_waits_nor_for_a_shard_that_stays_away():
     shard = Shard()
     assert not await Case(buffer_s=0.0).retries.again(Ending.UNSENT, shard)
     assert shard.deadlines == []
-
-
-async def test_a_transaction_that_an_attempt_began_waits_no_more():
     case = Case()
     case.branches.has_begun = True
     assert await case.retries.again(Ending.READ_ONLY, Shard())
     assert not await case.retries.again(Ending.READ_ONLY, Shard())
+    assert not await Case().retries.again(Ending.UNSENT, Shard(comes_back=False))
 
 
 @pytest.mark.parametrize("autocommit", [True, False])

@@ -104,16 +104,13 @@ def test_a_reset_returns_to_what_the_login_had():
     assert session.mode == SqlMode(0)
 
 
-def test_flags_that_change_a_statements_meaning_ask_for_connections_of_their_own():
+def test_flags_of_a_login_ask_for_connections_of_their_own_and_ignore_space_joins_the_mode():
     plain = int(PROXY_OFFER & ~(Capability.FOUND_ROWS | Capability.IGNORE_SPACE))
     assert state(plain).variant == 0
     assert state(plain | Capability.FOUND_ROWS).variant == Capability.FOUND_ROWS
     assert state(plain & ~Capability.DEPRECATE_EOF).variant == 0
     extends = Capability.EXTENDED_METADATA
     assert state(plain | extends).variant == extends
-
-
-def test_ignore_space_of_a_login_stands_beside_the_mode_that_it_begins_with():
     begins = Settings([("sql_mode", "ANSI_QUOTES")])
     ignores = SessionState(int(Capability.IGNORE_SPACE), begins)
     assert ignores.settings.sql_mode == "ANSI_QUOTES,IGNORE_SPACE"

@@ -60,12 +60,9 @@ def test_the_variant_tells_how_shards_are_found(sql, variant, shards):
     assert (found["Variant"], found["Shards"], found["Keyspace"]) == (variant, shards, KEYSPACE)
 
 
-def test_values_and_vindex_are_told():
+def test_values_the_vindex_and_each_part_of_a_split_write_are_told():
     found = plan("SELECT * FROM t WHERE id IN (5, '6', NULL)")
     assert (found["Values"], found["Vindex"]) == (["5", "6", "NULL"], "numeric")
-
-
-def test_a_write_that_is_split_tells_each_part():
     assert plan(f"INSERT INTO t (id) VALUES (5), ({HIGH})")["Queries"] == {
         "-80": "INSERT INTO t (id) VALUES (5)",
         "80-": f"INSERT INTO t (id) VALUES ({HIGH})",

@@ -37,7 +37,7 @@ def asked(sql, vindex="hash"):
     return vindex_rows(statement(sql), KEYSPACE, KEYSPACE.vschema.vindexes[vindex])
 
 
-def test_every_column_has_vitess_value():
+def test_every_column_has_vitess_value_and_is_a_binary_string_under_the_name_that_is_asked():
     assert asked("SELECT * FROM hash WHERE id = 1") == [
         (b"1", bytes.fromhex("166b40b44aba4bd6"), b"", b"\x80", b"166b40b44aba4bd6", b"-80")
     ]
@@ -45,9 +45,6 @@ def test_every_column_has_vitess_value():
         (b"80-", b"29999", b"\x80"),
         (b"-80", b"397", b""),
     ]
-
-
-def test_columns_are_binary_strings_under_the_names_that_are_asked():
     columns = vindex_columns(shape("SELECT keyspace_id, `ID` FROM commerce.hash WHERE id = 1"))
     assert [(column.name, column.charset) for column in columns] == [
         ("keyspace_id", 63),
@@ -60,15 +57,12 @@ def test_what_has_no_keyspace_id_has_no_row(vindex, value):
     assert asked(f"SELECT * FROM {vindex} WHERE id = {value}", vindex) == []
 
 
-def test_a_text_whose_weights_are_not_known_is_refused_rather_than_left_out():
+def test_a_text_of_unknown_weights_and_a_vindex_of_several_columns_are_refused():
     assert asked("SELECT shard FROM unicode_loose_md5 WHERE id = 'a'", "unicode_loose_md5")
     with pytest.raises(Unsupported, match="keyspace id that 'unicode_loose_md5' has"):
         asked(
             "SELECT shard FROM unicode_loose_md5 WHERE id IN ('a', '中')", "unicode_loose_md5"
         )
-
-
-def test_a_vindex_of_several_columns_is_refused_by_its_name():
     with pytest.raises(Unsupported, match="'regions', a vindex of several columns"):
         asked("SELECT * FROM regions WHERE id = 1", "regions")
 

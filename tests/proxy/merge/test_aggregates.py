@@ -40,13 +40,10 @@ def test_bits_are_combined_and_begin_anew_with_each_group(function, expected, no
     assert run(bits) == nothing
 
 
-def test_a_sum_is_exact_and_null_without_values():
+def test_a_sum_is_exact_and_null_without_values_and_of_doubles_a_double():
     assert run(Sum(0, DECIMAL), [b"0.10"], [b"0.20"], [None]) == b"0.30"
     assert run(Sum(0, DECIMAL), [b"9" * 60 + b".99"], [b"0.01"]) == b"1" + b"0" * 60 + b".00"
     assert run(Sum(0, DECIMAL), [None]) is None
-
-
-def test_a_sum_of_doubles_is_a_double():
     assert run(Sum(0, DOUBLE), [b"0.5"], [b"1e20"]) == b"1e20"
 
 

@@ -24,13 +24,18 @@ SHA2 = "07fca301ee122852d7e35f5c67372ae0299c0b762774938dc50c5de373d2ae19"
 passwords = st.binary(min_size=1, max_size=40)
 
 
-def test_hashes_and_proofs_are_those_of_others():
+def test_hashes_proofs_and_signatures_are_those_of_others():
     # SELECT PASSWORD('mypass') on any server that still has it.
     assert stored_native(b"mypass").hex().upper() == "6C8989366EAF75BB670AD8EA7A7FC1176A95CEF4"
     # Computed with PyMySQL's scramble_native_password and scramble_caching_sha2.
     assert native_proof(b"secret", NONCE).hex() == NATIVE
     assert sha2_proof(b"secret", NONCE).hex() == SHA2
     assert native_proof(b"", NONCE) == sha2_proof(b"", NONCE) == b""
+    stored = stored_native(b"pw")
+    fingerprint = sha256(b"certificate").digest()
+    signature = certificate_signature(stored, NONCE, fingerprint)
+    digest = sha256(stored + NONCE + fingerprint).hexdigest()
+    assert signature == b"\x01" + digest.upper().encode()
 
 
 @given(password=passwords, other=passwords, nonce=st.binary(min_size=20, max_size=20))
@@ -58,11 +63,3 @@ def test_a_proof_of_wrong_size_is_wrong(proof):
 @given(password=st.binary(max_size=100), nonce=st.binary(min_size=20, max_size=20))
 def test_a_masked_password_comes_back_with_its_nul(password, nonce):
     assert unmasked_password(masked_password(password, nonce), nonce) == password + b"\0"
-
-
-def test_a_certificate_is_signed_in_upper_case():
-    stored = stored_native(b"pw")
-    fingerprint = sha256(b"certificate").digest()
-    signature = certificate_signature(stored, NONCE, fingerprint)
-    digest = sha256(stored + NONCE + fingerprint).hexdigest()
-    assert signature == b"\x01" + digest.upper().encode()

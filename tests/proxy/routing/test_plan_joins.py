@@ -64,20 +64,17 @@ def test_equal_rows_of_a_union_that_are_apart_meet_in_the_merge(sql):
     assert found.in_groups
 
 
-def test_rows_that_stay_on_their_shard_are_inserted_everywhere():
+def test_rows_that_stay_on_their_shard_are_inserted_everywhere_and_none_without_a_value():
     parts = tuple((shard, None) for shard in BOTH)
     assert route("INSERT INTO t (id, a) SELECT msg.id, msg.a FROM msg") == WriteParts(parts)
+    with pytest.raises(BadVindexValue):
+        route("INSERT INTO t (id) SELECT NULL FROM ref")
 
 
 @cases(sql=str, sentence=str)
 def test_what_needs_rows_of_other_shards_is_refused(sql, sentence):
     with pytest.raises(Exception, match=sentence):
         in_one_go(sql)
-
-
-def test_a_row_without_a_usable_value_is_not_inserted():
-    with pytest.raises(BadVindexValue):
-        route("INSERT INTO t (id) SELECT NULL FROM ref")
 
 
 @cases(sql=str)
@@ -113,15 +110,12 @@ def test_a_derived_table_in_which_other_rows_matter_ties_nothing(inner):
         in_one_go(f"SELECT t.a FROM t JOIN ({inner}) d ON d.id = t.id WHERE t.id = {HIGH}")
 
 
-def test_rows_are_counted_where_they_are_if_each_is_on_one_shard():
+def test_rows_are_counted_where_they_are_or_as_they_come_if_they_are_merged():
     for inner in ("SELECT id, a FROM t ORDER BY a", "SELECT id, COUNT(*) FROM t GROUP BY id"):
         found = route(f"SELECT COUNT(*) FROM ({inner}) d")
         assert isinstance(found, Merge)
         assert found.in_groups
         assert found.counted is None
-
-
-def test_rows_that_are_merged_are_counted_as_they_come():
     for inner in (
         "SELECT DISTINCT a FROM t",
         "SELECT a FROM t LIMIT 3",

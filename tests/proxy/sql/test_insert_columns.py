@@ -65,14 +65,11 @@ async def test_nobody_is_asked_where_no_vindex_needs_names(sql, use):
     assert session.asked == []
 
 
-async def test_a_shard_that_is_there_is_asked_rather_than_one_that_is_not():
+async def test_a_shard_that_is_there_is_asked_and_one_that_goes_away_is_waited_for():
     session = InsertColumnsRig()
     session.runtimes[0].trouble = "away"
     await session.named("INSERT INTO t VALUES (1, 2)")
     assert [name for name, _ in session.asked] == ["high"]
-
-
-async def test_one_that_goes_away_is_waited_for():
     session = InsertColumnsRig()
     session.failures = 1
     assert "`id`" in await session.named("INSERT INTO t VALUES (1, 2)")

@@ -30,13 +30,10 @@ def table():
     return PreparedStatements(statements_max=3)
 
 
-def test_an_unknown_id_is_told_as_mysql_does(table):
+def test_a_session_has_a_limit_and_an_unknown_id_is_told_as_mysql_does(table):
     with pytest.raises(UnknownStatement, match=r"\(9\) given to mysqld_stmt_execute") as error:
         table.find(9, "mysqld_stmt_execute")
     assert error.value.wire_code() == (1243, "HY000")
-
-
-def test_a_session_has_a_limit(table):
     for _ in range(3):
         table.begin()
         table.add(prepared())
@@ -48,7 +45,7 @@ def test_a_session_has_a_limit(table):
     assert table.get(1) is None
 
 
-def test_what_the_server_converts_routes_nothing():
+def test_what_the_server_converts_or_the_text_does_not_show_routes_nothing():
     statement = prepared("SELECT * FROM t WHERE id = ? AND a = ? AND b = ?")
     body = write_parameters([parameter(5), parameter(b"th\xe9"), parameter(b"tea")])
     statement.take_types(body)
@@ -57,9 +54,6 @@ def test_what_the_server_converts_routes_nothing():
     assert bound.arguments == (5, OPAQUE, b"tea")
     utf8 = names("utf8mb4", "utf8mb4_bin")
     assert statement.bind(statement.original, body, utf8).arguments == (5, b"th\xe9", b"tea")
-
-
-def test_a_count_that_the_text_does_not_show_leaves_everything_unbound():
     statement = prepared("SELECT ?")
     statement.counted(2)
     body = write_parameters([parameter(5), parameter(6)])

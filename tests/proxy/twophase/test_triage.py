@@ -27,24 +27,18 @@ def made():
     return Triage(grace_s=5, quiet_s=60)
 
 
-def test_a_branch_is_resolved_once_it_has_been_prepared_for_the_grace():
+def test_a_branch_is_resolved_once_after_the_grace_unless_this_proxy_is_committing_it():
     triage = made()
     branch = FIRST.branch(B)
     assert look(triage, 0, b=seen(branch)).resolve == ()
     assert look(triage, 4.9, b=seen(branch)).resolve == ()
     assert look(triage, 5, b=seen(branch)).resolve == ((B, branch),)
     assert look(triage, 6, b=seen(branch)).resolve == ((B, branch),)
-
-
-def test_what_this_proxy_is_committing_is_left_alone():
     triage = made()
     branch = FIRST.branch(B)
     look(triage, 0, b=seen(branch))
     assert look(triage, 9, b=seen(branch), live={FIRST}).resolve == ()
     assert look(triage, 9, b=seen(branch), live={SECOND}).resolve == ((B, branch),)
-
-
-def test_a_branch_that_two_shards_of_one_server_show_is_resolved_once():
     triage = made()
     branch = FIRST.branch(B)
     look(triage, 0, b=seen(branch), c=seen(branch))
@@ -62,7 +56,7 @@ def test_a_branch_whose_decision_is_kept_elsewhere_is_told_once_and_left_alone()
     assert look(triage, 6, b=seen(branch)).strangers == ()
 
 
-def test_a_branch_seen_in_between_begins_the_quiet_anew():
+def test_a_decision_is_kept_while_it_lives_and_a_branch_seen_begins_the_quiet_anew():
     triage = made()
     row = (FIRST, (B,))
     look(triage, 0, a=seen(decided=[row]), b=seen())
@@ -70,9 +64,6 @@ def test_a_branch_seen_in_between_begins_the_quiet_anew():
     look(triage, 51, a=seen(decided=[row]), b=seen())
     assert look(triage, 100, a=seen(decided=[row]), b=seen()).forget == ()
     assert look(triage, 111, a=seen(decided=[row]), b=seen()).forget == (FIRST,)
-
-
-def test_the_decision_of_a_live_transaction_is_not_forgotten():
     triage = made()
     row = (FIRST, (B,))
     for now_s in (0, 100):

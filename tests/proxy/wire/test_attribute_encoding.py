@@ -73,20 +73,14 @@ def test_what_is_cut_anywhere_is_refused(values, sent, data):
         from_execute(execution(cut), len(values))
 
 
-def test_values_sent_as_long_data_are_not_there():
+def test_an_execution_may_lack_values_and_types_but_not_the_types_of_attributes():
     described = b"\x02\0\1\xfc\0\0\xfe\0\x01n"
     plain, found = from_execute(execution(described + b"\x01v"), 1, {0: b""})
     assert plain == execution(b"\0\1\xfc\0", 0)
     assert found == (Attribute(b"n", text(b"v")),)
-
-
-def test_a_client_may_leave_out_the_types_but_not_those_of_attributes():
     assert from_execute(execution(b"\x01\0\0\x01x"), 1) == (execution(b"\0\0\x01x", 0), ())
     with pytest.raises(WireError, match="without types"):
         from_execute(execution(b"\x02\0\0\x01x\x01v"), 1)
-
-
-def test_an_execution_without_parameters_may_say_nothing_at_all():
     assert from_execute(execution(b"", 0), 0) == (execution(b"", 0), ())
     assert from_execute(execution(b"\0"), 0) == (execution(b"", 0), ())
     cursor = 1

@@ -83,15 +83,12 @@ def test_no_bytes_break_the_reader(body, count):
         literal_of(each, backslash_escapes=True)
 
 
-def test_no_types_at_all_are_refused_and_without_parameters_there_is_no_body():
+def test_no_types_at_all_are_refused_and_long_data_takes_the_place_of_a_value():
     with pytest.raises(WireError):
         read_parameters(b"\0\0", 1)
     assert write_parameters([]) == b""
     assert read_parameters(b"", 0) == []
     assert with_types(b"", 0, b"") == b""
-
-
-def test_long_data_takes_the_place_of_a_value():
     sent = [
         Parameter(FieldType.LONG_BLOB, unsigned=False, data=b"long"),
         Parameter(FieldType.TINY, unsigned=False, data=b"\x05"),

@@ -74,7 +74,7 @@ def test_an_ok_is_written_as_servers_write_it(payload, track, ok):
     )
 
 
-def test_trackers_of_both_servers_are_read():
+def test_trackers_of_both_servers_are_read_and_told_only_to_those_who_asked():
     mysql = b"\x00\x0f\nautocommit\x03OFF\x00\n\x08sql_mode\x00"
     expected = (Tracker(0, "autocommit", "OFF"), Tracker(0, "sql_mode", ""))
     assert parse_trackers(mysql) == expected
@@ -87,6 +87,14 @@ def test_trackers_of_both_servers_are_read():
     assert parse_trackers(b"\x02\x02\x011") == (Tracker(2, "", "1"),), "the manual's form"
     both_in_one = b"\x00\x19\nautocommit\x03OFF\x08sql_mode\x00"
     assert parse_trackers(both_in_one) == expected
+    shown = ok_packet(status=2, capabilities=MODERN, session_state=STATE)
+    assert parse_ok(shown).session_state == STATE
+    hidden = ok_packet(
+        status=2 | Status.SESSION_STATE_CHANGED,
+        capabilities=MODERN_WITHOUT_TRACK,
+        session_state=STATE,
+    )
+    assert hidden == b"\x00\x00\x00\x02\x00\x00\x00"
 
 
 @given(
@@ -102,27 +110,13 @@ def test_trackers_come_back(trackers):
     assert parse_trackers(encode_trackers(trackers)) == tuple(trackers)
 
 
-def test_session_state_goes_only_to_those_who_asked():
-    shown = ok_packet(status=2, capabilities=MODERN, session_state=STATE)
-    assert parse_ok(shown).session_state == STATE
-    hidden = ok_packet(
-        status=2 | Status.SESSION_STATE_CHANGED,
-        capabilities=MODERN_WITHOUT_TRACK,
-        session_state=STATE,
-    )
-    assert hidden == b"\x00\x00\x00\x02\x00\x00\x00"
-
-
-def test_an_error_comes_back_and_has_no_sqlstate_before_the_login():
+def test_an_error_comes_back_and_is_raised_with_the_servers_own_code_and_words():
     packet = err_packet(1049, "42000", "Unknown database 'x'", MODERN)
     assert parse_err(packet) == Err(1049, "42000", b"Unknown database 'x'")
     assert error_packet(UnknownDatabase("x"), MODERN) == packet
     packet = err_packet(1040, "08004", "Too many connections", 0)
     assert packet == b"\xff\x10\x04Too many connections"
     assert parse_err(packet) == Err(1040, "HY000", b"Too many connections")
-
-
-def test_an_error_is_raised_with_the_servers_own_code_and_words():
     error = Err(1062, "23000", b"Duplicate entry '\xff'").exception()
     assert error.wire_code() == (1062, "23000")
     assert str(error) == "Duplicate entry '\udcff'"

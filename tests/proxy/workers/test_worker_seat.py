@@ -52,14 +52,11 @@ async def line():
     ours.close()
 
 
-async def test_the_parent_hears_that_a_worker_serves(line):
+async def test_the_parent_hears_that_a_worker_serves_and_has_it_hurry(line):
     ours, parent, stop, _ = line
     parent.tell_ready()
     assert ours.recv(1) == READY
     assert not stop.is_set()
-
-
-async def test_a_stop_hurries_when_the_parent_says_so(line):
     ours, _, stop, hurry = line
     ours.send(HURRY)
     await hurry.wait()

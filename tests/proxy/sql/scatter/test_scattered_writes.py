@@ -35,16 +35,10 @@ def ok(affected=0, insert_id=0, warnings=0, info=b""):
     return OkPacket(affected, insert_id, 2, warnings, info)
 
 
-def test_counts_are_summed_and_the_first_generated_id_counts():
+def test_counts_warnings_and_infos_are_summed_and_the_first_generated_id_counts():
     merged = MergedOk((ok(2, 0, 1), ok(3, 7, 2), ok(1, 9)))
     assert (merged.affected_rows, merged.last_insert_id, merged.warnings) == (6, 7, 3)
-
-
-def test_warnings_stop_at_what_two_bytes_can_say():
     assert MergedOk((ok(warnings=40_000), ok(warnings=40_000))).warnings == 0xFFFF
-
-
-def test_the_numbers_of_the_info_are_summed():
     first = ok(info=b"Records: 2  Duplicates: 0  Warnings: 1")
     second = ok(info=b"Records: 10  Duplicates: 1  Warnings: 0")
     assert MergedOk((first, second)).info == b"Records: 12  Duplicates: 1  Warnings: 1"

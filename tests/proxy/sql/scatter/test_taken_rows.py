@@ -5,7 +5,7 @@ from streamfrom.proxy.sql.scatter.taken_rows import INSERT_ROWS_MAX, TakenRows
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
-def test_rows_of_several_queries_count_together():
+def test_rows_of_several_queries_count_together_and_not_what_is_taken_back():
     taken = TakenRows(1000, "parts")
     taken.head([b"column"])
     taken.more_rows([b"row"] * (INSERT_ROWS_MAX // 16))
@@ -19,6 +19,11 @@ def test_rows_of_several_queries_count_together():
     assert taken.rows == []
     with pytest.raises(MergeTooLarge):
         taken.more_rows([b"row"] * 50)
+    taken = TakenRows(1 << 20, "parts")
+    for _ in range(3):
+        taken.more_rows([b""] * INSERT_ROWS_MAX)
+        assert taken.take_back()
+    assert taken.rows == []
 
 
 def test_one_row_more_than_may_be_is_refused_by_what_it_is_of():
@@ -26,11 +31,3 @@ def test_one_row_more_than_may_be_is_refused_by_what_it_is_of():
     taken.more_rows([b""] * INSERT_ROWS_MAX)
     with pytest.raises(Unsupported, match="INSERT … SELECT of more than 5000 rows"):
         taken.more_rows([b""])
-
-
-def test_what_is_taken_back_does_not_count():
-    taken = TakenRows(1 << 20, "parts")
-    for _ in range(3):
-        taken.more_rows([b""] * INSERT_ROWS_MAX)
-        assert taken.take_back()
-    assert taken.rows == []
