@@ -366,11 +366,11 @@ def add_message_table(
     server.on(" WHERE 1 = 0", Rows(("id", "message")))
 
 
-def add_decisions(server: FakeServer, table: str, database: str = "db") -> None:
+def add_decisions(server: FakeServer, table: str) -> None:
     """Have *server* say that it keeps decisions, in a table with the id *table*."""
     server.on(
         "SELECT branches FROM streamfrom.decisions",
-        Rows(("branches",), ((f"{table} {database}".encode(),),)),
+        Rows(("branches",), ((f"{table} db".encode(),),)),
     )
     server.on("SELECT id, branches FROM streamfrom.decisions", Rows(("id", "branches")))
 

@@ -50,24 +50,19 @@ class Sink:
         pass
 
 
-async def opened(server, database="db", variant=0, **dsn):
-    return await open_backend("ks", "-", server.dsn(**dsn), database=database, variant=variant)
+async def opened(server, database="db", **dsn):
+    return await open_backend("ks", "-", server.dsn(**dsn), database=database, variant=0)
 
 
 @asynccontextmanager
-async def pool_on(server, size=2, timeout_s=20.0, opens=None):
+async def pool_on(server, size=2):
     async def connect(account, database, variant):
         return await open_backend(
             "ks", "-", server.dsn(), account, database=database, variant=variant
         )
 
     pool = Pool(
-        "ks",
-        "-",
-        size=size,
-        timeout_s=timeout_s,
-        open_backend=opens or connect,
-        on_lost=lambda: None,
+        "ks", "-", size=size, timeout_s=20.0, open_backend=connect, on_lost=lambda: None
     )
     try:
         yield pool
@@ -86,11 +81,9 @@ async def busy(pool, tenant):
 class Sender:
     """Somebody who lines up without a task; *served* is what it got, in order."""
 
-    def __init__(self, pool, tenant=None):
+    def __init__(self, pool):
         self.served: list[Any] = []
-        self.waiter = PoolWaiter(
-            tenant or Tenant(), "db", self.served.append, self.served.append
-        )
+        self.waiter = PoolWaiter(Tenant(), "db", self.served.append, self.served.append)
         pool.enqueue(self.waiter)
 
 

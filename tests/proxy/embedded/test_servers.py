@@ -107,8 +107,13 @@ def test_port_and_data_survive_a_restart_and_a_crash(server):
 
 
 @pytest.mark.db
-def test_a_folder_too_deep_for_a_socket_gets_one_in_a_temporary_folder(any_program, tmp_path):
-    with EmbeddedServer(tmp_path / ("deep" * 25), program=any_program) as server:
+def test_half_an_initialisation_is_done_again_and_a_socket_too_deep_is_in_a_temporary_folder(
+    any_program, tmp_path
+):
+    data = tmp_path / ("deep" * 25)
+    (data / "data.new").mkdir(parents=True)
+    (data / "data.new" / "ibdata1").write_text("half a file")
+    with EmbeddedServer(data, program=any_program) as server:
         assert len(server.socket) < 108
         assert query(server, "SELECT 1", unix_socket=server.socket) == ((1,),)
         folder = Path(server.socket).parent
@@ -160,15 +165,6 @@ def test_a_folder_in_use_is_refused(server, monkeypatch):
     with pytest.raises(EmbeddedServerError, match="is in use by another server"):
         second.start()
     assert query(server, "SELECT 1") == ((1,),)
-
-
-@pytest.mark.db
-def test_half_an_initialisation_is_done_again(any_program, tmp_path):
-    (tmp_path / "data.new").mkdir()
-    (tmp_path / "data.new" / "ibdata1").write_text("half a file")
-    with EmbeddedServer(tmp_path, program=any_program) as server:
-        assert query(server, "SELECT 1") == ((1,),)
-        server.kill()
 
 
 @pytest.mark.db

@@ -71,17 +71,13 @@ def test_bytes_go_to_the_client_as_they_come_and_the_last_piece_waits(scene):
     assert scene.client.written == written
 
 
-def test_a_slow_client_stops_the_server_until_it_caught_up(scene):
+def test_a_slow_client_stops_the_server_until_it_caught_up_and_a_fast_one_nobody(scene):
     scene.client.blocked = True
     scene.attempt.data_received(ANSWER[:50])
     assert not scene.server.link.is_reading
     scene.client.blocked = False
     scene.attempt.client_writable()
     assert scene.server.link.is_reading
-
-
-def test_a_fast_client_stops_nobody(scene):
-    scene.attempt.data_received(ANSWER[:50])
     scene.server.link.is_reading = False  # somebody else's wish
     scene.attempt.client_writable()
     assert not scene.server.link.is_reading

@@ -22,12 +22,12 @@ class Shard:
 class Case:
     """A session outside a transaction, and the attempts of its statement."""
 
-    def __init__(self, *, is_read=False, is_ack=False, autocommit=True, buffer_s=60.0):
+    def __init__(self, *, is_ack=False, autocommit=True, buffer_s=60.0):
         settings = SimpleNamespace(autocommit=autocommit)
         self.state: Any = SimpleNamespace(is_stopped=False, settings=settings)
         self.branches: Any = SimpleNamespace(has_begun=False, is_broken=False)
         session: tuple[Any, Any] = self.state, self.branches
-        self.retries: Any = Retries(*session, is_read=is_read, is_ack=is_ack, buffer_s=buffer_s)
+        self.retries: Any = Retries(*session, is_read=False, is_ack=is_ack, buffer_s=buffer_s)
 
 
 async def test_each_shard_is_waited_for_until_the_same_moment():

@@ -12,11 +12,10 @@ from tests.proxy.rigs import SessionRig, running_shard
 class Wish:
     """What became of a connection that was wanted."""
 
-    def __init__(self, session, database="db"):
+    def __init__(self, session):
         self.got: list[Any] = []
-        session.executor.connections.acquire_soon(
-            session.shards[0], database, self.got.append, self.got.append
-        )
+        shard, got = session.shards[0], self.got.append
+        session.executor.connections.acquire_soon(shard, "db", got, got)
 
 
 async def test_who_waits_in_vain_is_told_why(server):

@@ -1,11 +1,14 @@
 """One process of a fleet, as far as its door and those who call it ask."""
 
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 from streamfrom.engine.fleet.directory import Member
+from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.fleet.grpc_links import GrpcDoor, GrpcLinks
 from streamfrom.proxy.fleet.member_certificate import make_certificate
 from streamfrom.proxy.grpc_port import fleet_port
+from streamfrom.proxy.local_statements.show_processlist import Process as Line
 
 
 class Process:
@@ -38,6 +41,34 @@ class Process:
 
     def accept(self, member, link):
         raise AssertionError("nobody opens a link")
+
+
+class Session:
+    """One session of a member."""
+
+    def __init__(self, number: int, name: str) -> None:
+        self.user = User(name, Secret(""), None, Role.USER)
+        self.line = Line(number, name, "10.0.0.9", "shop", "Sleep", 3, "", None)
+        self.told: list[str] = []
+
+    def process(self):
+        return self.line
+
+    def interrupt(self, error):
+        self.told.append(str(error))
+        return []
+
+    def end(self):
+        self.told.append("end")
+
+
+def runtime(keyspace):
+    """Return a shard as far as its status tells of it."""
+    pool = SimpleNamespace(size=4, connections=3, lent=2, waiting=1)
+    dsn = SimpleNamespace(server="h:3306")
+    return SimpleNamespace(
+        keyspace=keyspace, name="0", dsn=dsn, version="10", trouble=None, pool=pool
+    )
 
 
 @asynccontextmanager

@@ -6,38 +6,17 @@ from typing import Any
 import grpc
 import pytest
 
-from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.fleet import fleet_sessions, members_pb2 as pb
 from streamfrom.proxy.fleet.fleet_sessions import FleetSessions, SessionsForMembers
 from streamfrom.proxy.fleet.grpc_links import SERVICE
-from streamfrom.proxy.local_statements.show_processlist import Process as Line
 from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.connection_ids import first_of
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
-from tests.proxy.fleet.members import Process, fleet_of
+from tests.proxy.fleet.members import Process, Session, fleet_of
 
 
 EVE, BOSS = Asker("eve", is_admin=False), Asker("boss", is_admin=True)
-
-
-class Session:
-    """One session of a member."""
-
-    def __init__(self, number, name):
-        self.user = User(name, Secret(""), None, Role.USER)
-        self.line = Line(number, name, "10.0.0.9", "shop", "Sleep", 3, "", None)
-        self.told: list[str] = []
-
-    def process(self):
-        return self.line
-
-    def interrupt(self, error):
-        self.told.append(str(error))
-        return []
-
-    def end(self):
-        self.told.append("end")
 
 
 class OneMember(Process):

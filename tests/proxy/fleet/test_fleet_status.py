@@ -16,11 +16,10 @@ from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.fleet import fleet_status
 from streamfrom.proxy.fleet.fleet_status import FleetStatus, StatusForMembers
-from streamfrom.proxy.local_statements.show_processlist import Process as Line
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.status.status_rows import MemberStatus
 from streamfrom.proxy.status.status_source import StatusSource, Viewer
-from tests.proxy.fleet.members import Process, fleet_of
+from tests.proxy.fleet.members import Process, Session, fleet_of, runtime
 from tests.sim.memory_store import loaded, raw_table
 from tests.virtual_loop import VirtualClock
 
@@ -47,7 +46,7 @@ class OneMember(Process):
             SimpleNamespace(known_queues=self.queues, streams=self.streams),  # type: ignore[arg-type]
             SimpleNamespace(),  # type: ignore[arg-type]
             VirtualClock(),
-            {("ks", "0"): runtime()},
+            {("ks", "0"): runtime("ks")},
             lambda: MemberStatus(name, "1", 1.0, 2, 3, 4, is_stopping=False),
         )
         self.door.add(StatusForMembers(source, LocalSessions(sessions), self).methods)
@@ -65,25 +64,6 @@ class OneMember(Process):
     async def present(self):
         self.looks += 1
         return [member for member in self.known if member.id not in self.gone]
-
-
-class Session:
-    """One session of a member."""
-
-    def __init__(self, number, name):
-        self.user = User(name, Secret(""), None, Role.USER)
-        self.line = Line(number, name, "10.0.0.9", "shop", "Query", 3, "", None)
-
-    def process(self):
-        return self.line
-
-
-def runtime():
-    pool = SimpleNamespace(size=4, connections=3, lent=2, waiting=1)
-    dsn = SimpleNamespace(server="h:3306")
-    return SimpleNamespace(
-        keyspace="ks", name="0", dsn=dsn, version="10", trouble=None, pool=pool
-    )
 
 
 @pytest.fixture

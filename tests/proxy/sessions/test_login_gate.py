@@ -57,29 +57,11 @@ def made(
     return gate, link, services
 
 
-def proof(works=None, pieces=0):
-    """A proof that is judged in so many pieces; *works* is told when it has been."""
-    for _ in range(pieces):
-        yield
-    if works is not None:
-        works.append(asyncio.get_running_loop().time())
+def proof(works):
+    """A proof in one piece; *works* is told when it has been judged."""
+    yield from ()
+    works.append(asyncio.get_running_loop().time())
     return ["event"]
-
-
-async def login(gate, works, *, user="eve", is_costly=False, pieces=0, is_wrong=False):
-    """Judge a proof as a session does; return once that has happened."""
-    done = asyncio.Event()
-
-    def then(_):
-        if is_wrong:
-            gate.refused(DENIED, b"no")
-        done.set()
-
-    if gate.defers(user, is_costly=is_costly):
-        gate.judge(user, proof(works, pieces), then, is_costly=is_costly)
-        await done.wait()
-    else:
-        list(proof(works))
 
 
 def user(limit):
@@ -128,7 +110,10 @@ async def test_a_turn_that_waits_ends_the_time_to_log_in_unless_the_queue_is_lon
         services.backoff.failed(link.peer, "eve", 0)
     gate.open()
     works: list[float] = []
-    await login(gate, works)
+    judged = asyncio.Event()
+    assert gate.defers("eve", is_costly=False)
+    gate.judge("eve", proof(works), lambda _: judged.set(), is_costly=False)
+    await judged.wait()
     assert works[0] >= 60
     assert not link.is_gone
     other = LoginGate(services, link.link, LOG)
@@ -137,7 +122,7 @@ async def test_a_turn_that_waits_ends_the_time_to_log_in_unless_the_queue_is_lon
     for _ in range(3):
         services.backoff.turn(link.peer, "eve", asyncio.get_running_loop().time())
     assert other.defers("eve", is_costly=False)
-    other.judge("eve", proof(), lambda _: None, is_costly=False)
+    other.judge("eve", proof(works), lambda _: None, is_costly=False)
     await asyncio.sleep(11)
     assert link.closed
     other.disconnected()

@@ -26,10 +26,11 @@ class Registry:
         return None
 
 
-def compiler(use=None, state=None, keyspaces=(PLAIN, SHARDED), **replicas):
-    """Return one for a session of *use*; all keyspaces but SHARDED are on one server."""
+def catalog_of(keyspaces, **replicas):
+    """Return a catalog of *keyspaces*; all but SHARDED are on one server."""
     runtimes = {
         (keyspace.name, shard.name): SimpleNamespace(
+            name=shard.name,
             database=f"db_{keyspace.name}",
             dsn=SimpleNamespace(
                 host="commerce" if keyspace is SHARDED else "plain", port=3306, unix_socket=None
@@ -38,15 +39,22 @@ def compiler(use=None, state=None, keyspaces=(PLAIN, SHARDED), **replicas):
         for keyspace in keyspaces
         for shard in keyspace.shards
     }
-    registry = Registry()
-    catalog = Catalog(keyspaces, runtimes, registry, **replicas)  # type: ignore[arg-type]
-    made = StatementCompiler(
+    return Catalog(keyspaces, runtimes, Registry(), **replicas)  # type: ignore[arg-type]
+
+
+def compiler_over(catalog, registry, state=None):
+    return StatementCompiler(
         state or SessionState(int(MODERN), Settings()),
         catalog,
-        registry,  # type: ignore[arg-type]
+        registry,
         StatementCache(),
         FixedClock(),
     )
+
+
+def compiler(use=None, state=None, keyspaces=(PLAIN, SHARDED), **replicas):
+    """Return one for a session of *use*."""
+    made = compiler_over(catalog_of(keyspaces, **replicas), Registry(), state)
     if use is not None:
         made.target.use(use)
     return made

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.proxy.fake_answers import Error, rows_of
+from tests.proxy.fake_answers import Error
 
 
 async def refused(client, sql):
@@ -22,16 +22,6 @@ async def holder(proxy):
     assert await refused(client, "SELECT GET_LOCK(5, 1)") is None
     await client.query("USE commerce")
     return client
-
-
-async def test_they_are_refused_elsewhere_while_the_session_holds_one(server, holder):
-    server.once("IS_USED_LOCK", rows_of(1))
-    assert await refused(holder, "SELECT RELEASE_LOCK('a')") == ELSEWHERE
-    asked = next(sql for sql in server.heard if "IS_USED_LOCK" in sql)
-    assert asked.startswith("SELECT IS_USED_LOCK(")
-    assert "IS_USED_LOCK('a') <=> CONNECTION_ID()" in asked
-    assert " OR " in asked
-    assert await refused(holder, "SELECT 1") is None
 
 
 async def test_what_a_server_does_not_tell_is_taken_for_a_lock(server, holder):

@@ -10,14 +10,13 @@ from streamfrom.proxy.execution.latency_class import FIRST_TRIAL
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.sql import fast_path as module
 from streamfrom.proxy.sql.compile.catalog import Catalog
-from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
 from streamfrom.proxy.sql.fast_path import FastPath
 from streamfrom.proxy.sql.prepared_statements import PreparedStatements
-from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.cases import cases
 from tests.proxy.fake_answers import Error, HangUp, rows_of, until
 from tests.proxy.fake_client import read_result
-from tests.proxy.rigs import FixedClock, SessionRig, context_of, running_shard
+from tests.proxy.rigs import SessionRig, context_of, running_shard
+from tests.proxy.sql.compilers import compiler_over
 from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
 
 
@@ -56,13 +55,8 @@ class Scene:
         self.registry = Registry()
         shards = [(k.name, shard.name) for k in keyspaces for shard in k.shards]
         runtimes = dict(zip(shards, session.shards, strict=True))
-        self.compiler = StatementCompiler(
-            session.state,
-            Catalog(keyspaces, runtimes, self.registry),  # type: ignore[arg-type]
-            self.registry,  # type: ignore[arg-type]
-            StatementCache(),
-            FixedClock(),
-        )
+        catalog = Catalog(keyspaces, runtimes, self.registry)  # type: ignore[arg-type]
+        self.compiler = compiler_over(catalog, self.registry, session.state)
         self.path = FastPath(
             context_of(
                 compiler=self.compiler,

@@ -54,11 +54,6 @@ async def test_the_columns_of_a_table_are_asked_for_once(session):
     assert session.control.asked == ["SHOW COLUMNS FROM `information_schema`.`tables`"]
 
 
-async def test_the_current_database_has_the_name_that_the_rows_have(session):
-    sql = "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE()"
-    assert (await session.named(sql)).endswith("table_schema = 'plain'")
-
-
 @cases(sql=str)
 async def test_what_needs_no_other_names_stays_as_it_is(session, sql):
     assert await session.named(sql) == sql

@@ -13,11 +13,6 @@ async def test_an_empty_statement_is_an_error_as_on_a_server(client):
         assert (await client.query(sql)).code == 1065
 
 
-async def test_a_comment_alone_is_answered_ok_as_on_a_server(client):
-    for sql in (" /* ping */ ", "--", "# nothing"):
-        assert (await client.query(sql)).error is None
-
-
 # --- DDL -------------------------------------------------------------------------------
 
 

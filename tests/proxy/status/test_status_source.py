@@ -19,20 +19,13 @@ from streamfrom.proxy.status.status_rows import (
 )
 from streamfrom.proxy.status.status_source import StatusSource, Viewer
 from tests.proxy.admin.conftest import QUEUES, OtherClient
+from tests.proxy.fleet.members import runtime
 from tests.sim.memory_store import loaded, raw_table
 from tests.virtual_loop import VirtualClock, run_virtual
 
 
 STREAMS = [column.name for column in COLUMNS].index("streams")
 ANN = User("ann", None, None)
-
-
-def runtime(keyspace):
-    pool = SimpleNamespace(size=4, connections=3, lent=2, waiting=1)
-    dsn = SimpleNamespace(server="h:3306")
-    return SimpleNamespace(
-        keyspace=keyspace, name="0", dsn=dsn, version="10", trouble=None, pool=pool
-    )
 
 
 def source() -> Any:

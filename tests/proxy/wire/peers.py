@@ -122,11 +122,10 @@ def text_resultset(
     *,
     capabilities: int,
     status: int,
-    warnings: int = 0,
 ) -> bytes:
     """Return a whole answer of the text protocol, framed."""
     definitions = [column_definition(column) for column in columns]
     head, sequence = resultset_head(definitions, capabilities=capabilities, status=status)
-    end = end_of_rows(capabilities, status=status, warnings=warnings)
+    end = end_of_rows(capabilities, status=status)
     body = [*map(text_row, rows), end]
     return head + frames(body, sequence)[0]

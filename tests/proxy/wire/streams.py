@@ -116,8 +116,6 @@ def client_payloads(
     capabilities: int,
     *,
     keeps_state: bool = False,
-    columns: bool = True,
-    final: bool = True,
     more_results: bool = False,
 ) -> list[bytes]:
     """The packets a client with these flags should get: the slow, obvious way."""
@@ -131,17 +129,14 @@ def client_payloads(
             continue
         end: Done | Failed = part if isinstance(part, Done) else part.end
         if isinstance(part, Rows):
-            if columns or index:
-                payloads += [column_count(len(part.definitions)), *part.definitions]
-                if not capabilities & Capability.DEPRECATE_EOF:
-                    warnings = 0
-                    if isinstance(end, Done) and not part.rows and (final or not is_last):
-                        warnings = end.warnings
-                    payloads.append(eof_packet(Status.AUTOCOMMIT, warnings))
+            payloads += [column_count(len(part.definitions)), *part.definitions]
+            if not capabilities & Capability.DEPRECATE_EOF:
+                warnings = end.warnings if isinstance(end, Done) and not part.rows else 0
+                payloads.append(eof_packet(Status.AUTOCOMMIT, warnings))
             payloads += part.rows
         if isinstance(end, Failed):
             payloads.append(end.packet())
-        elif final or not is_last:
+        else:
             payloads.append(
                 end.packet(
                     is_eof=isinstance(part, Rows),

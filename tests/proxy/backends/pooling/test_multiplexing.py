@@ -50,21 +50,21 @@ class Read:
         self.fate = "taken over, "
 
 
-def lines_of(pool, way_s=0.0, **options):
-    return SharedConnections(pool, lambda: way_s, **options)
+def lines_of(pool, **options):
+    return SharedConnections(pool, lambda: 0.0, **options)
 
 
-def line_of(lines, database="db", settings=SETTINGS):
-    line = lines.matching(SHARDS_ACCOUNT, settings, 0, database)
+def line_of(lines, database="db"):
+    line = lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, database)
     assert line is not None
     return line
 
 
 @asynccontextmanager
-async def line_on(server, size=8, settings=SETTINGS, way_s=0.0):
+async def line_on(server):
     server.on("FROM t", Ok())
-    async with pool_on(server, size=size) as pool:
-        line = line_of(lines_of(pool, way_s), settings=settings)
+    async with pool_on(server, size=8) as pool:
+        line = line_of(lines_of(pool))
         assert line.connection() is None
         await until(lambda: line.is_held)
         yield pool, line

@@ -4,11 +4,9 @@ from types import SimpleNamespace
 import pytest
 
 from streamfrom.engine.errors import KeyspaceError, TargetError
-from streamfrom.engine.messaging.table.message_table import load
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.errors import NoHealthyReplica, UnknownDatabase
 from streamfrom.proxy.routing.routes import OneShard
-from streamfrom.proxy.sql.compile.catalog import Catalog
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.keyspaces import (
     HIGH,
@@ -19,27 +17,12 @@ from tests.proxy.keyspaces import (
     SHARDED,
     VSCHEMA,
 )
-from tests.sim.memory_store import raw_table
+from tests.proxy.sql.compilers import catalog_of
 from tests.sqlparse_ext.facts import statement
 
 
-class Registry:
-    """Knows one message table."""
-
-    def table(self, keyspace, name):
-        return load(keyspace, raw_table("msg")) if name == "msg" else None
-
-
-def catalog(*keyspaces, **replicas):
-    keyspaces = keyspaces or (SHARDED, PLAIN, QUARTERS)
-    runtimes = {
-        (keyspace.name, shard.name): SimpleNamespace(
-            database=f"db_of_{keyspace.name}", name=shard.name
-        )
-        for keyspace in keyspaces
-        for shard in keyspace.shards
-    }
-    return Catalog(keyspaces, runtimes, Registry(), **replicas)  # type: ignore[arg-type]
+def catalog(**replicas):
+    return catalog_of((SHARDED, PLAIN, QUARTERS), **replicas)
 
 
 def test_a_system_schema_is_read_on_the_first_shard():
@@ -76,7 +59,7 @@ def test_a_target_names_shards(target, shards):
     assert view.is_sharded == (len(shards) > 1)
     assert [runtime.name for runtime in view.runtimes] == [shard.name for shard in shards]
     assert view.runtime(shards[-1]).name == shards[-1].name
-    assert view.database == f"db_of_{view.keyspace.name}"
+    assert view.database == f"db_{view.keyspace.name}"
 
 
 @pytest.mark.parametrize(

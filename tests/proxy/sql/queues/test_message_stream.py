@@ -72,13 +72,10 @@ async def test_large_rows_go_out_as_the_socket_takes_them(narrow):
     assert narrow.link.written == frames([r.payload for r in LARGE], 4)[0]
 
 
-async def test_rows_that_were_not_handed_to_the_socket_are_given_back(narrow):
+async def test_only_rows_that_the_socket_does_not_have_are_given_back(scene, narrow):
     narrow.stream.deliver(LARGE)
     assert list(narrow.stream.close()) == LARGE[1:]
     assert narrow.link.high_water_bytes == net.WRITE_HIGH_WATER_BYTES
-
-
-async def test_what_the_socket_has_is_not_given_back(scene):
     scene.stream.deliver(ROWS)
     assert list(scene.stream.close()) == []
     assert list(Scene().stream.close()) == []

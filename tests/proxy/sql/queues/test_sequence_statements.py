@@ -5,16 +5,12 @@ import pytest
 from streamfrom.engine.errors import SequenceError
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.engine.sharding.vschema import parse_vschema
-from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.errors import BackendUnavailable, NoDatabaseSelected
-from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.sql.compile.catalog import Catalog
-from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
 from streamfrom.proxy.sql.queues.sequence_statements import SequenceStatements
-from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.cases import cases
-from tests.proxy.fake_client import MODERN
 from tests.proxy.rigs import WaitingConnections, context_of
+from tests.proxy.sql.compilers import compiler_over
 
 
 VSCHEMA = """{"sharded": true, "vindexes": {"n": {"type": "numeric"}}, "tables": {
@@ -68,13 +64,7 @@ class Shelf:
         }
         registry = SimpleNamespace(table=lambda *_: None)
         catalog = Catalog((SHARDED, LOOKUP), runtimes, registry)  # type: ignore[arg-type]
-        self.compiler = StatementCompiler(
-            SessionState(int(MODERN), Settings()),
-            catalog,
-            registry,  # type: ignore[arg-type]
-            StatementCache(),
-            SimpleNamespace(time_ns=lambda: 1),
-        )
+        self.compiler = compiler_over(catalog, registry)
         if use:
             self.compiler.target.use(use)
         self.connections = WaitingConnections()
