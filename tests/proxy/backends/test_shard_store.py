@@ -35,14 +35,8 @@ CLAIM = Rows(("epoch", "time_next", "id", "id", "message"), (claimed(5, b"five")
 
 
 @pytest.fixture
-async def shard(server):
+async def store(server, shard):
     add_message_table(server)
-    async with running_shard(server, pool_size=2) as runtime:
-        yield runtime
-
-
-@pytest.fixture
-async def store(shard):
     return ShardStore({("plain", "-"): shard}, FixedClock())
 
 

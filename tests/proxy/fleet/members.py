@@ -11,23 +11,12 @@ from streamfrom.proxy.grpc_port import fleet_port
 from streamfrom.proxy.local_statements.show_processlist import Process as Line
 
 
-class Process:
-    """A member with a door; *known* are the members that it has read of."""
+class Reader:
+    """What a member has read of others: *known*."""
 
-    def __init__(self, name: str, number: int = 0, version: str = "1") -> None:
-        self.name = name
-        self.known: list[Member] = []
-        self.certificate = make_certificate(name)
-        port = fleet_port("127.0.0.1:0")
-        self.door = GrpcDoor(self.certificate, port, self)
-        self.links = GrpcLinks(self.certificate)
-        pem = self.certificate.certificate.decode()
-        self.own = Member(name, "", port.address, pem, number, version, "c")
+    known: list[Member]
 
     async def present(self):
-        return self.known
-
-    def connected(self):
         return self.known
 
     def members(self):
@@ -35,6 +24,23 @@ class Process:
 
     def trusts(self, certificate):
         return next((m for m in self.known if m.certificate == certificate), None)
+
+
+class Process(Reader):
+    """A member with a door."""
+
+    def __init__(self, name: str, number: int = 0, version: str = "1") -> None:
+        self.name = name
+        self.known = []
+        self.certificate = make_certificate(name)
+        port = fleet_port("127.0.0.1:0")
+        self.door = GrpcDoor(self.certificate, port, self)
+        self.links = GrpcLinks(self.certificate)
+        pem = self.certificate.certificate.decode()
+        self.own = Member(name, "", port.address, pem, number, version, "c")
+
+    def connected(self):
+        return self.known
 
     def look(self):
         """Nothing is read again here."""

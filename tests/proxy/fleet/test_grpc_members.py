@@ -9,10 +9,11 @@ from streamfrom.proxy.fleet.member_certificate import make_certificate
 from streamfrom.proxy.grpc_port import fleet_port
 from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
+from tests.proxy.fleet.members import Reader
 from tests.virtual_loop import VirtualClock
 
 
-class OneMember:
+class OneMember(Reader):
     """One process, and what the others ask of its `Fleet`."""
 
     def __init__(self, name, number):
@@ -21,7 +22,7 @@ class OneMember:
         self.port.opens = self.open
         pem = own.certificate.decode()
         self.own = Member(name, "", self.port.address, pem, number, "1", "c")
-        self.known: list[Member] = []
+        self.known = []
         self.opened = 0
         source: Any = SimpleNamespace(clock=VirtualClock())
         self.grpc = GrpcMembers(own, self, source, LocalSessions({}))  # type: ignore[arg-type]
@@ -29,15 +30,6 @@ class OneMember:
     async def open(self):
         self.opened += 1
         await self.grpc.open(self.port)
-
-    async def present(self):
-        return self.known
-
-    def members(self):
-        return {member.id: member for member in self.known}
-
-    def trusts(self, certificate):
-        return next((m for m in self.known if m.certificate == certificate), None)
 
     def look(self):
         raise AssertionError("nobody is new")

@@ -18,7 +18,7 @@ from streamfrom.proxy.twophase.xid import FORMAT_ID, GlobalId
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Silence, until
-from tests.proxy.rigs import SessionRig, add_decisions, running_shard
+from tests.proxy.rigs import SessionRig, add_decisions
 
 
 A, B = "a" * 16, "b" * 16
@@ -34,18 +34,11 @@ DECIDED = Rows(("id",), ((str(WHOLE).encode(),),))
 UNDECIDED = Rows(("id",))
 
 
-@pytest.fixture
-async def low(server):
+@pytest.fixture(autouse=True)
+def kept(server, other_server):
+    """Both servers keep decisions."""
     add_decisions(server, A)
-    async with running_shard(server, "-80", keyspace="ks") as runtime:
-        yield runtime
-
-
-@pytest.fixture
-async def high(other_server):
     add_decisions(other_server, B)
-    async with running_shard(other_server, "80-", keyspace="ks") as runtime:
-        yield runtime
 
 
 @pytest.fixture
@@ -65,8 +58,8 @@ async def session(low, high, coordinator):
     await made.leave()
 
 
-async def on_both(session, begin="BEGIN"):
-    await session.begin(begin)
+async def on_both(session):
+    await session.begin()
     for shard in (0, 1):
         await session.run("INSERT INTO t VALUES (1)", shard=shard)
         session.branches.happened(session.shards[shard], "msg", NEW)

@@ -28,12 +28,6 @@ def row(*values):
 
 
 @pytest.fixture
-async def shard(server):
-    async with running_shard(server) as runtime:
-        yield runtime
-
-
-@pytest.fixture
 def decisions():
     numbers = count(1)
     return Decisions(lambda: f"{next(numbers):016x}")

@@ -10,7 +10,7 @@ from streamfrom.proxy.twophase.recovery import Recovery
 from streamfrom.proxy.twophase.xid import FORMAT_ID, GlobalId
 from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.fake_answers import Error, Rows, until
-from tests.proxy.rigs import add_decisions, running_shard
+from tests.proxy.rigs import add_decisions
 
 
 A, B = "a" * 16, "b" * 16
@@ -51,11 +51,10 @@ class Watch:
 
 
 @pytest.fixture
-async def watch(server, other_server):
+async def watch(server, other_server, low, high):
     add_decisions(server, A)
     add_decisions(other_server, B)
-    async with running_shard(server, "-80") as low, running_shard(other_server, "80-") as high:
-        yield Watch(low, high)
+    return Watch(low, high)
 
 
 def finished(server):
