@@ -67,15 +67,12 @@ def test_all_figures_are_there():
     assert found["streamfrom_questions_total",] == 99
 
 
-def full_stream(table, stalled_since_ns):
-    return StreamFigures(table, 1, None, 0, 9, 5, 0, 5, stalled_since_ns)
-
-
 def test_the_stream_that_stands_still_longest_is_told():
     table, other = loaded(raw_table("msg")), loaded(raw_table("other"))
     queues = [QueueFigures(one, (on_shard("0", Counters()),), 1) for one in (table, other)]
     moments = (None, 7 * SECOND_NS, 4 * SECOND_NS)
-    found = samples(*queues, streams=[full_stream(table, moment) for moment in moments])
+    streams = [StreamFigures(table, 1, None, 0, 9, 5, 0, 5, moment) for moment in moments]
+    found = samples(*queues, streams=streams)
     name = "streamfrom_queue_consumer_stalled_seconds"
     assert found[name, ("keyspace", "ks"), ("queue", "msg")] == 6
     assert found[name, ("keyspace", "ks"), ("queue", "other")] == 0

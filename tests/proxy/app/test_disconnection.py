@@ -13,17 +13,12 @@ from tests.proxy.sessions.test_session import refused
 LONG_S = 10 * HANG_S
 
 
-def stopping(proxy):
-    """Begin a stop; it has told everybody once this returns to the loop."""
-    return asyncio.ensure_future(proxy.app.stop())
-
-
 async def test_once_a_stop_has_begun_nobody_connects_logs_in_or_opens_a_stream(server):
     add_message_table(server)
     async with running_proxy(server, shutdown_grace_s=LONG_S) as proxy:
         late, client, port = await proxy.greeted(), await proxy.client(), proxy.port
         await client.query("BEGIN")
-        end = stopping(proxy)
+        end = asyncio.ensure_future(proxy.app.stop())
         await until(proxy.app.services.is_stopping)
         with pytest.raises(ConnectionRefusedError):
             await Client.greeted(port)

@@ -37,11 +37,6 @@ def diagnostics(**facts):
     return made
 
 
-@pytest.fixture
-def state():
-    return SessionState(0, Settings())
-
-
 async def test_an_error_of_the_proxys_own_is_told_like_a_servers_and_without_warnings_nothing():
     told = diagnostics_of_error(Unsupported("so"))
     _, rows = warnings_answer(parse("SHOW ERRORS"), told, 0)

@@ -24,12 +24,6 @@ def send_now(session, sql, on_done, database="db"):
     )
 
 
-async def ended(session, done, sql="SELECT 1"):
-    """Settle what *done* was called with, as its session does."""
-    await until(lambda: done)
-    session.executor.settle(done[0], shape(sql))
-
-
 async def test_a_statement_waits_for_a_connection_and_goes_out_when_one_comes_back(server):
     async with running_shard(server, pool_size=1) as shard:
         sessions = [SessionRig(shard) for _ in range(3)]
@@ -40,7 +34,8 @@ async def test_a_statement_waits_for_a_connection_and_goes_out_when_one_comes_ba
             assert send_now(session, f"SELECT {number}", answers[number].append)
         gate.set()
         for number, session in enumerate(sessions):
-            await ended(session, answers[number], f"SELECT {number}")
+            await until(lambda: answers[number])  # noqa: B023  (asked at once)
+            session.executor.settle(answers[number][0], shape(f"SELECT {number}"))
         assert said(server) == ["SELECT 0", "SELECT 1", "SELECT 2"]
         assert (server.logins, shard.pool.lent) == (1, 0)
         for session in sessions:

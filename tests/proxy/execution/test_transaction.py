@@ -86,13 +86,6 @@ async def test_a_first_commit_that_fails_rolls_everything_back(
 # --- a branch is lost ------------------------------------------------------------------
 
 
-async def lose(session, server, shard):
-    """Break a branch while it is idle."""
-    backend = session.branches.held[shard]
-    server.break_connections()
-    await until(lambda: backend.is_closed)
-
-
 async def test_a_lost_branch_takes_the_others_with_it_and_only_rollback_leads_out(
     server, other_server, session, low, high
 ):
@@ -119,7 +112,9 @@ async def test_a_branch_that_was_lost_while_idle_is_noticed_before_anything_is_s
 ):
     await session.begin()
     await session.run("INSERT INTO t VALUES (1)", shard=0)
-    await lose(session, server, low)
+    backend = session.branches.held[low]
+    server.break_connections()
+    await until(lambda: backend.is_closed)
     with pytest.raises(TransactionBroken, match="lost its connection"):
         await session.run("INSERT INTO t VALUES (2)", shard=0)
     assert "INSERT INTO t VALUES (2)" not in server.heard

@@ -17,7 +17,7 @@ LATIN = b"latin1", b"latin1_bin"
 BINARY = b"binary", b"binary"
 INT, DECIMAL, DOUBLE = FieldType.LONGLONG, FieldType.NEWDECIMAL, FieldType.DOUBLE
 TOO_LONG = b"61" * (VALUE_BYTES_MAX + 1)
-BLOB, TEXT, SHAPE = FieldType.LONG_BLOB, FieldType.VAR_STRING, FieldType.GEOMETRY
+BLOB, TEXT = FieldType.LONG_BLOB, FieldType.VAR_STRING
 
 
 def said(kind, value, charset=BINARY, digits=None, flags=0, name="a", rows=1):

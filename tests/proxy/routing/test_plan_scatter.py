@@ -11,7 +11,7 @@ from tests.sqlparse_ext.facts import shape
 
 
 TABLES = VschemaTables(SHARDED, SHARDED.shards)
-T, REF, MSG = TableRef(None, "t"), TableRef(None, "ref"), TableRef(None, "msg", "m")
+T, MSG = TableRef(None, "t"), TableRef(None, "msg", "m")
 
 
 def scattered(sql, *main, certain=None):

@@ -17,7 +17,7 @@ from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, 
 from tests.sqlparse_ext.facts import shape, statement
 
 
-LOW, BOTH = (LOW_SHARD,), (LOW_SHARD, HIGH_SHARD)
+BOTH = (LOW_SHARD, HIGH_SHARD)
 
 
 def columns_of(table):

@@ -10,7 +10,7 @@ from tests.proxy.fake_answers import Ok, Silence, until
 from tests.proxy.fake_client import OLD
 
 
-PING, STATISTICS, DEBUG, RESET = b"\x0e", b"\x09", b"\x0d", b"\x1f"
+RESET = b"\x1f"
 
 
 async def test_a_change_of_database_is_told_to_who_tracks_it(proxy):

@@ -17,7 +17,7 @@ ADMIN = User("root", Secret(""), None, Role.USER)
 EVE = User("eve", Secret("sesame"), None, Role.USER)
 BIG = Rows(("a",), ((b"x" * 1_000_000,),) * 24)
 
-PING, STATISTICS, DEBUG, QUIT, RESET = b"\x0e", b"\x09", b"\x0d", b"\x01", b"\x1f"
+PING, RESET = b"\x0e", b"\x1f"
 
 
 @pytest.fixture

@@ -1,5 +1,3 @@
-import pytest
-
 from tests.proxy.fake_answers import Error
 
 
@@ -15,18 +13,13 @@ ELSEWHERE = (
 )
 
 
-@pytest.fixture
-async def holder(proxy):
+async def test_what_a_server_does_not_tell_is_taken_for_a_lock(server, proxy):
     client = await proxy.client("plain")
-    assert await refused(client, "SELECT GET_LOCK('a', 1)") is None
-    assert await refused(client, "SELECT GET_LOCK(5, 1)") is None
+    for name in ("'a'", "5"):
+        assert await refused(client, f"SELECT GET_LOCK({name}, 1)") is None
     await client.query("USE commerce")
-    return client
-
-
-async def test_what_a_server_does_not_tell_is_taken_for_a_lock(server, holder):
     server.once("IS_USED_LOCK", Error(1399, "XAER_RMFAIL", "XAE07"))
-    assert await refused(holder, "SELECT RELEASE_LOCK('a')") == ELSEWHERE
+    assert await refused(client, "SELECT RELEASE_LOCK('a')") == ELSEWHERE
 
 
 async def test_names_that_are_not_known_need_all_to_be_released(proxy):

@@ -17,12 +17,6 @@ async def servers(calm):
         yield first, second
 
 
-@pytest.fixture
-async def client(servers):
-    async with running_proxy(*servers) as proxy:
-        yield await proxy.client("commerce", capabilities=MARIADB)
-
-
 def batches(server):
     """Return the batches that a server was sent, and how their transaction ended."""
     return [text for text in server.heard if text.startswith(("BULK", "COMMIT", "ROLLBACK"))]
@@ -30,11 +24,13 @@ def batches(server):
 
 @cases(sql=str, rows=ast.literal_eval, code=ast.literal_eval)
 async def test_what_cannot_be_a_batch_is_refused_and_the_session_goes_on(
-    servers, sql, rows, code, client
+    servers, sql, rows, code
 ):
-    statement, _, _ = await client.prepare(sql)
-    assert (await client.bulk(statement, *rows)).code == code
-    assert (await client.query("SELECT 1")).rows
+    async with running_proxy(*servers) as proxy:
+        client = await proxy.client("commerce", capabilities=MARIADB)
+        statement, _, _ = await client.prepare(sql)
+        assert (await client.bulk(statement, *rows)).code == code
+        assert (await client.query("SELECT 1")).rows
     assert not batches(servers[0])
 
 

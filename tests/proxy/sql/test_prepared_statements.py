@@ -25,12 +25,8 @@ def prepared(sql: str = "SELECT ?") -> PreparedStatement:
     return PreparedStatement(StatementCache().get(sql.encode()), None)
 
 
-@pytest.fixture
-def table():
-    return PreparedStatements(statements_max=3)
-
-
-def test_a_session_has_a_limit_and_an_unknown_id_is_told_as_mysql_does(table):
+def test_a_session_has_a_limit_and_an_unknown_id_is_told_as_mysql_does():
+    table = PreparedStatements(statements_max=3)
     with pytest.raises(UnknownStatement, match=r"\(9\) given to mysqld_stmt_execute") as error:
         table.find(9, "mysqld_stmt_execute")
     assert error.value.wire_code() == (1243, "HY000")

@@ -3,7 +3,7 @@
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import DatabaseServer, ServerPool, execute, fresh_database
+from tests.fixtures.database_servers import ServerPool, execute, fresh_database
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import message_table, refused, rows, run
 
@@ -18,14 +18,10 @@ MAKES = (
 )
 
 
-@pytest.fixture
-def real(server_pool: ServerPool, family: Family) -> DatabaseServer:
-    return server_pool.server(family, 0)
-
-
 def test_who_may_not_define_makes_no_queue(
-    real: DatabaseServer, start_proxy: StartProxy
+    server_pool: ServerPool, family: Family, start_proxy: StartProxy
 ) -> None:
+    real = server_pool.server(family, 0)
     for database in fresh_database(real):
         execute(real, message_table("msg"), database=database)
         name = f"reader_{database}"
