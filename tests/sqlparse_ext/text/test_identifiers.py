@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.sqlparse_ext.literal_values import Number
+from streamfrom.sqlparse_ext.literal_values import Bits, HexString, Number
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 from tests.sqlparse_ext.facts import statement, tables
 from tests.sqlparse_ext.strategies import MODES
@@ -28,6 +28,9 @@ def test_a_quoted_name_is_read_back(name):
         (b"a\\b", b"_utf8mb4 x'615c62'"),
         (b"a\nb", b"_utf8mb4 x'610a62'"),
         (b"\x00\xff", b"x'00ff'"),
+        (Bits(b"\x05"), b"0x05"),
+        (Bits(b""), b"b''"),
+        (HexString(b"\x05"), b"x'05'"),
     ],
 )
 def test_literals(value, text):
