@@ -7,11 +7,11 @@ computed, unless what is computed decides which these are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import MergeTooLarge
-from streamfrom.proxy.merge.comparison import Component, Sort, scaled, sort_of, unscaled
+from streamfrom.proxy.merge.comparison import Sort, scaled, sort_of, unscaled
 from streamfrom.proxy.merge.group_merge import KEPT_BYTES, WaitingGroup, sorted_in_bites
 from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -19,21 +19,13 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 if TYPE_CHECKING:
     from streamfrom.proxy.merge.aggregate_expressions import Computation, Computed
-    from streamfrom.proxy.merge.group_merge import GroupsMerge, Test
+    from streamfrom.proxy.merge.group_merge import GroupsMerge, GroupSort, Test
     from streamfrom.proxy.merge.ordered_merge import LimitWindow
 
 
 # What a shard is asked to compute at once.
 _BATCH_GROUPS: Final = 500
 _BATCH_BYTES: Final = 256 << 10
-
-
-class Later(NamedTuple):
-    """A component of the final order; *place* is that of a computed output, else None."""
-
-    place: int | None
-    decode: Callable[[bytes | None], Component] | None
-    descending: bool
 
 
 class ComputedMerge:
@@ -55,7 +47,7 @@ class ComputedMerge:
         *,
         width: int,
         tests: Sequence[Test],
-        order: Sequence[Later],
+        order: Sequence[GroupSort],
         memory_bytes: int,
     ) -> None:
         self._groups = groups
@@ -147,17 +139,15 @@ class ComputedMerge:
                 found.append(row)
                 continue
             order = [
-                component
-                if later.place is None or later.decode is None
-                else later.decode(values[later.place])
-                for later, component in zip(self._order, kept.order, strict=True)
+                sort.of((), values) if sort.is_late else known
+                for sort, known in zip(self._order, kept.order, strict=True)
             ]
             self._sorted.append(WaitingGroup(row, tuple(order)))
         return self._window.cut(found) if self._tests and not self._order else found
 
     def rest(self) -> Iterator[list[bytes]]:
         """Give what can leave when all is computed, in bites; an empty one while it is sorted."""
-        for bite in sorted_in_bites(self._sorted, [later.descending for later in self._order]):
+        for bite in sorted_in_bites(self._sorted, [sort.descending for sort in self._order]):
             yield self._window.cut([kept.row for kept in bite])
 
     def _passes(self, test: Test, values: Sequence[bytes | None], computed: Computed) -> bool:

@@ -110,10 +110,12 @@ class GroupSort(NamedTuple):
     """One component of the final order.
 
     of: returns it for a group's key and values.
+    is_late: the value is computed after the merge.
     """
 
     of: Callable[[SortKey, Row], Component]
     descending: bool
+    is_late: bool = False
 
 
 class WaitingGroup(NamedTuple):
@@ -227,7 +229,7 @@ class GroupsMerge:
         return self._window.cut(rows)
 
     def _sort(self) -> Iterator[list[WaitingGroup]]:
-        directions = [down for _, down in self._sorts]
+        directions = [sort.descending for sort in self._sorts]
         kept, self._kept, self._kept_bytes = self._kept, [], 0
         self._sorting = sorted_in_bites(kept, directions)
         return self._sorting
@@ -270,7 +272,10 @@ class GroupsMerge:
             rows.append(row)
             return
         self._kept.append(
-            WaitingGroup(row, tuple(part(key, values) for part, _ in self._sorts))
+            WaitingGroup(
+                row,
+                tuple((0,) if sort.is_late else sort.of(key, values) for sort in self._sorts),
+            )
         )
         self._kept_bytes += len(row) + KEPT_BYTES
 

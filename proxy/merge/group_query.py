@@ -35,7 +35,7 @@ from streamfrom.proxy.merge.comparison import (
     exactly,
     loses_digits,
 )
-from streamfrom.proxy.merge.expression_merge import ComputedMerge, Later
+from streamfrom.proxy.merge.expression_merge import ComputedMerge
 from streamfrom.proxy.merge.group_by import BITS, EXTREMES, Grouping, Output
 from streamfrom.proxy.merge.group_merge import GroupsMerge, GroupSort, Test
 from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge
@@ -45,9 +45,8 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.merge.aggregates import Accumulator, Row
+    from streamfrom.proxy.merge.aggregates import Accumulator
     from streamfrom.proxy.merge.comparison import Component
-    from streamfrom.proxy.merge.ordered_merge import SortKey
     from streamfrom.proxy.merge.shard_texts import Texts
 
 
@@ -293,13 +292,11 @@ class GroupsQuery:
             tests[bool(grouping.outputs[place].operands)].append(test)
         window = LimitWindow(self._texts.offset, self._texts.count)
         computation = self.computation
-        later = [
-            Later(place, self._decoder(place), down)
-            if grouping.outputs[place].operands
-            else Later(None, None, down)
+        sorts = [
+            self._sort(place, accumulators[place], descending=down)
             for place, down in reversed(grouping.final_order)
         ]
-        is_late = bool(tests[True]) or any(each.place is not None for each in later)
+        is_late = bool(tests[True]) or any(sort.is_late for sort in sorts)
         merge = GroupsMerge(
             OrderedMerge(count, decoders),
             None if is_late else window,
@@ -309,24 +306,19 @@ class GroupsQuery:
             ),
             width=grouping.width,
             tests=tests[False],
-            sorts=self._sorts(accumulators),
+            sorts=sorts,
             memory_bytes=self._memory_bytes,
             cut=None if computation is None else computation.averages,
         )
         if computation is None:
             return merge
-        for each in later:
-            if each.place and self._comparison(each.place) not in _SORTED:
-                raise Unsupported.computing(
-                    grouping.outputs[each.place].text, "ORDER BY a string made of aggregates"
-                )
         return ComputedMerge(
             merge,
             computation,
             window,
             width=grouping.width,
             tests=tests[True],
-            order=later if is_late else (),
+            order=sorts if is_late else (),
             memory_bytes=self._memory_bytes,
         )
 
@@ -340,35 +332,23 @@ class GroupsQuery:
             for text, down in zip(listed.order, listed.directions, strict=True)
         ]
 
-    def _sorts(self, accumulators: Sequence[Accumulator]) -> list[GroupSort]:
-        """Return the final order, its last component first."""
-        return [
-            GroupSort(self._sort(place, accumulators), down)
-            for place, down in reversed(self._grouping.final_order)
-        ]
-
-    def _sort(
-        self, place: int, accumulators: Sequence[Accumulator]
-    ) -> Callable[[SortKey, Row], Component]:
+    def _sort(self, place: int, accumulator: Accumulator, *, descending: bool) -> GroupSort:
         found = self._grouping.outputs[place]
-        if found.operands:
-            return lambda _key, _row: (0,)  # it is not known yet
+        if found.operands and self._comparison(place) not in _SORTED:
+            raise Unsupported.computing(found.text, "ORDER BY a string made of aggregates")
         if found.group is not None:
             component = [group for group, _ in self._grouping.order].index(found.group)
-            return lambda key, _: key[component]
-        call, accumulator = found.call, accumulators[place]
+            return GroupSort(lambda key, _: key[component], descending)
+        call = found.call
         if call is not None and call.function == "GROUP_CONCAT":
             raise Unsupported("ORDER BY GROUP_CONCAT over several shards")
         if call is not None and isinstance(accumulator, Extreme):
             argument = self._texts.of(call.arguments[0])
             if comparison_of(self._types[argument]) is Comparison.ORDINAL:
                 raise Unsupported("ORDER BY MIN or MAX of an ENUM or SET over several shards")
-            return lambda _key, _row: accumulator.key
-        decode = self._decoder(place)
-        return lambda _, row: decode(row[place])
-
-    def _decoder(self, place: int) -> Callable[[bytes | None], Component]:
-        return ColumnKey(self._comparison(place)).decoder()
+            return GroupSort(lambda _key, _row: accumulator.key, descending)
+        decode = ColumnKey(self._comparison(place)).decoder()
+        return GroupSort(lambda _, row: decode(row[place]), descending, bool(found.operands))
 
     def _comparison(self, place: int) -> Comparison:
         """Return how the values of an aggregate compare."""

@@ -62,6 +62,7 @@ class GatheredAck:
         "_attempt",
         "_backend",
         "_complete",
+        "_connections",
         "_executor",
         "_state",
         "acked_ns",
@@ -86,6 +87,7 @@ class GatheredAck:
         self.is_left = self.is_stopped = False
         self._attempt = attempt
         self._complete = complete
+        self._connections = executor.connections
         self._executor = executor
         self._state = state
         self._backend: Backend | None = None
@@ -93,14 +95,14 @@ class GatheredAck:
     def runs_on(self, backend: Backend | None) -> None:
         """Have KILL end what runs on *backend*; None while nothing runs."""
         if self._backend is not None:
-            self._executor.connections.ended(self._backend)
+            self._connections.ended(self._backend)
         elif backend is not None and not self.is_left:
-            self._executor.connections.started(self._attempt.shard, backend)
+            self._connections.started(self._attempt.shard, backend)
         self._backend = backend
 
     def acknowledged(self) -> None:
         """Answer the client that all its messages are acknowledged."""
-        self._executor.connections.gathered = None
+        self._connections.gathered = None
         answer(self._attempt.reply, self._state, len(self.ids))
         self._attempt.on_over(None)
 
@@ -109,7 +111,7 @@ class GatheredAck:
         if self.is_stopped:
             self.interrupted()
             return
-        self._executor.connections.gathered = None
+        self._connections.gathered = None
         if self._complete is not None:
             try:
                 self._attempt.packet = self._complete()
@@ -121,7 +123,7 @@ class GatheredAck:
 
     def fail(self, error: Exception) -> None:
         """Answer the client with the error."""
-        self._executor.connections.gathered = None
+        self._connections.gathered = None
         self._attempt.on_over(error)
 
     def interrupted(self) -> None:
@@ -140,13 +142,14 @@ class Offer(Enum):
 class AckDesk:
     """The acks of one session."""
 
-    __slots__ = ("_executor", "_registry", "_rights", "_state")
+    __slots__ = ("_connections", "_executor", "_registry", "_rights", "_state")
 
     def __init__(
         self, registry: Registry, rights: SessionRights, executor: Executor, state: SessionState
     ) -> None:
         self._registry = registry
         self._rights = rights
+        self._connections = executor.connections
         self._executor = executor
         self._state = state
 
@@ -231,7 +234,7 @@ class AckDesk:
             group = shard.group_commits[key] = _group(shard, *key, self._registry)
         if not group.has_others() or (ack := self._gathered(step, attempt, complete)) is None:
             return False
-        self._executor.connections.gathered = ack
+        self._connections.gathered = ack
         group.join(table, ack)
         return True
 
