@@ -15,7 +15,7 @@ What a merge holds, and the bound:
     rows of shards on their way    256 KB a shard (`proxy.sql.scatter.gather`)
     groups, DISTINCT, GROUP_CONCAT the setting merge_memory (`group_query`, `aggregates`, `expression_merge`)
     rows for a second stage        PARTS_ROWS_MAX, PARTS_BYTES_MAX at a time (`proxy.sql.scatter.two_stage`)
-    rows of an INSERT … SELECT     INSERT_ROWS_MAX, INSERT_BYTES_MAX at a time (`proxy.sql.scatter.taken_rows`)
+    rows of an INSERT … SELECT     INSERT_ROWS_MAX, INSERT_BYTES_MAX at a time (`proxy.sql.scatter.two_stage`)
 
 Pure: rows in, rows out. `proxy.sql.scatter.gather` does the rest.
 """

@@ -23,7 +23,7 @@ from streamfrom.proxy.config import file
 from streamfrom.proxy.execution import retry_rules, user_variables
 from streamfrom.proxy.sql import prepared_statements, text_statements
 from streamfrom.proxy.sql.queues import stream_statements
-from streamfrom.proxy.sql.scatter import taken_rows, two_stage
+from streamfrom.proxy.sql.scatter import two_stage
 from streamfrom.proxy.status import status_rows
 from streamfrom.proxy.status.queue_figures import FIGURES
 from streamfrom.proxy.status.status_rows import MemberStatus
@@ -40,8 +40,8 @@ _FAMILY: Final = re.compile(r"# HELP (\S+) (.*)")
 _LIMITS: Final = (
     ("`STREAM … WHERE key IN (…)`", "values", stream_statements.KEYS_MAX),
     ("`STREAM … WAIT`", "seconds", int(stream_statements.WAIT_MAX_S)),
-    ("`INSERT … SELECT` whose rows are read first", "rows", taken_rows.INSERT_ROWS_MAX),
-    ("the same, and `merge_memory`", "bytes", taken_rows.INSERT_BYTES_MAX),
+    ("`INSERT … SELECT` whose rows are read first", "rows", two_stage.INSERT_ROWS_MAX),
+    ("the same, and `merge_memory`", "bytes", two_stage.INSERT_BYTES_MAX),
     ("parts that are answered first, all together", "rows", two_stage.PARTS_ROWS_MAX),
     ("the same, and `merge_memory`", "bytes", two_stage.PARTS_BYTES_MAX),
     ("prepared statements of a session, by the protocol", "statements", prepared_statements.STATEMENTS_MAX),

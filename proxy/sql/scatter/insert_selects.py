@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.insert_values import values_row
 from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Route
-from streamfrom.proxy.sql.scatter.taken_rows import INSERT_BYTES_MAX, INSERT_ROWS_MAX, TakenRows
-from streamfrom.proxy.sql.scatter.two_stage import TwoStageSelect
+from streamfrom.proxy.sql.scatter.two_stage import (
+    INSERT_BYTES_MAX,
+    INSERT_ROWS_MAX,
+    TakenRows,
+    TwoStageSelect,
+)
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported

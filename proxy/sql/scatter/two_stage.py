@@ -6,15 +6,14 @@ written into the text, which the first shard answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.errors import BackendError, MergeTooLarge
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.merge.stage_rows import AnsweredPart, Combination
 from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Route
 from streamfrom.proxy.sql.scatter.gather import RowSink, ask_stage, gather
-from streamfrom.proxy.sql.scatter.taken_rows import TakenRows
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.resultset import ColumnDefinition
 
+
 _TWO_OF_ONE_NAME: Final = 1060  # ER_DUP_FIELDNAME
 # ER_BAD_FIELD_ERROR, ER_WRONG_FIELD_WITH_GROUP, ER_MIX_OF_GROUP_FUNC_AND_FIELDS_V2: rows have neither keys nor hidden columns.
 _ONLY_OF_A_TABLE: Final = frozenset({1054, 1055, 1140})
@@ -39,6 +39,69 @@ PARTS_ROWS_MAX: Final = 50_000
 PARTS_BYTES_MAX: Final = 4 << 20
 # A text up to this is below the max_allowed_packet of any server in use; of longer ones the server is asked.
 TEXT_BYTES_MAX: Final = 512 << 10
+
+# What the queries of one statement may give, for an INSERT … SELECT.
+INSERT_ROWS_MAX: Final = 5000
+INSERT_BYTES_MAX: Final = 2 << 20
+
+
+class TakenRows:
+    """The rows of a query, in the place of a client.
+
+    Attributes:
+        what: the name for the rows in the error where there are more than *rows_max*.
+        columns: the column definitions, as payloads.
+        rows: the rows of the text protocol, as payloads.
+        size: the bytes of the rows of all queries so far.
+        warnings: the number of warnings of all queries so far.
+    """
+
+    binary = False
+
+    def __init__(self, bytes_max: int, what: str, rows_max: int = INSERT_ROWS_MAX) -> None:
+        self.what = what
+        self._rows_max = rows_max
+        self._bytes_max = bytes_max
+        self.size = 0
+        self._count = 0
+        self.columns: Sequence[bytes] = ()
+        self.rows: list[bytes] = []
+        self.warnings = 0
+
+    def begin(self) -> None:
+        """Begin the next query, whose rows count together with those before."""
+        self.rows = []
+
+    def head(self, columns: Sequence[bytes]) -> None:
+        """Take the column definitions."""
+        self.columns = columns
+
+    def more_rows(self, rows: Sequence[bytes]) -> None:
+        """Take rows.
+
+        Raises:
+            Unsupported, MergeTooLarge: there are too many rows.
+        """
+        self.rows += rows
+        self._count += len(rows)
+        self.size += sum(map(len, rows))
+        if self._count > self._rows_max:
+            raise Unsupported(
+                f"{self.what} of more than {self._rows_max} rows over several shards"
+            )
+        if self.size > self._bytes_max:
+            raise MergeTooLarge(self._bytes_max)
+
+    def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
+        """Take the number of warnings."""
+        self.warnings += warnings
+
+    def take_back(self) -> bool:
+        """Drop the rows of this query, and return True."""
+        self._count -= len(self.rows)
+        self.size -= sum(map(len, self.rows))
+        self.begin()
+        return True
 
 
 class TwoStageSelect:
