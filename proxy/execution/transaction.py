@@ -31,7 +31,7 @@ from streamfrom.proxy.twophase.coordinator import Branch, Coordinator, roll_back
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
-from streamfrom.sqlparse_ext.writes.hidden_writes import NOTHING_HIDDEN, WRITES, runs_unseen
+from streamfrom.sqlparse_ext.writes.hidden_writes import WRITES, runs_unseen
 from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE, UNKNOWN, Effect
 
 
@@ -54,10 +54,6 @@ _MAY_COMMIT: Final = frozenset({Kind.CALL, Kind.PREPARE, Kind.LOCK, Kind.XA})
 _ENDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK})
 
 
-def _nothing_hidden(_shard: ShardRuntime) -> HiddenWrites:
-    return NOTHING_HIDDEN
-
-
 def may_commit(shape: Shape) -> bool:
     """Return whether a statement may commit the transaction that it finds, on the shard that runs it alone."""
     return bool(shape.uses & Uses.IMPLICIT_COMMIT) or runs_unseen(shape)
@@ -75,7 +71,7 @@ class PendingEffects:
     def __init__(
         self,
         publish: Callable[[ShardRuntime, str, list[Effect]], None],
-        hidden: Callable[[ShardRuntime], HiddenWrites] = _nothing_hidden,
+        hidden: Callable[[ShardRuntime], HiddenWrites],
     ) -> None:
         self._publish = publish
         self.hidden = hidden

@@ -33,6 +33,7 @@ from streamfrom.proxy.sql.session_rights import SessionRights
 from streamfrom.proxy.twophase.coordinator import Coordinator
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.sqlparse_ext.writes.hidden_writes import NOTHING_HIDDEN
 from streamfrom.sqlparse_ext.writes.message_effects import Effect
 from tests.proxy.fake_answers import Rows
 from tests.proxy.fake_client import MODERN, Client, Result, read_result
@@ -141,7 +142,8 @@ class SessionRig:
         self.state = SessionState(int(capabilities), names("utf8mb4", "utf8mb4_general_ci"))
         self.published: list[tuple[str, str, list[Effect]]] = []
         self.effects = PendingEffects(
-            lambda shard, table, effects: self.published.append((shard.name, table, effects))
+            lambda shard, table, effects: self.published.append((shard.name, table, effects)),
+            lambda _shard: NOTHING_HIDDEN,
         )
         self.branches = Branches(
             self.state,

@@ -6,6 +6,7 @@ from streamfrom.proxy.errors import (
     TransactionBroken,
 )
 from streamfrom.proxy.execution.transaction import PendingEffects
+from streamfrom.sqlparse_ext.writes.hidden_writes import NOTHING_HIDDEN
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.proxy.fake_answers import Error, HangUp, until
 
@@ -40,7 +41,7 @@ def told():
 
 @pytest.fixture
 def effects(told):
-    return PendingEffects(lambda *args: told.append(args))
+    return PendingEffects(lambda *args: told.append(args), lambda _shard: NOTHING_HIDDEN)
 
 
 def test_effects_are_told_once_table_by_table_and_never_behind_a_rollback(told, effects):
