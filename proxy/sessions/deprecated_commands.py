@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.errors import NoDatabaseSelected
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.sql.compile.session_target import check_target
+from streamfrom.proxy.wire.codec import PacketReader
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.response import AnswerKind
 
@@ -65,10 +66,10 @@ class DeprecatedCommands:
         Raises:
             NoDatabaseSelected: there is none for the table to be in.
         """
+        table = PacketReader(payload, pos=1).until_nul().replace(b"`", b"``")
         view = self._target.view
         if view is None:
             raise NoDatabaseSelected
-        table = payload[1:].partition(b"\0")[0].replace(b"`", b"``")
         statement = self._target.parse(b"SHOW COLUMNS FROM `%b`" % table)
         self._compiler.check(statement)
         shard, packet = view.runtimes[0], frame(payload, 0)

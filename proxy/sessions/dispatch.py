@@ -13,8 +13,8 @@ from streamfrom.proxy.sql.fast_path import FastPath
 from streamfrom.proxy.sql.prepared_commands import PreparedCommands
 from streamfrom.proxy.sql.prepared_statements import PreparedStatements
 from streamfrom.proxy.sql.statement_runner import StatementRunner
-from streamfrom.proxy.wire import commands
-from streamfrom.proxy.wire.commands import parse_command
+from streamfrom.proxy.wire.codec import PacketReader
+from streamfrom.proxy.wire.commands import read_bulk_execute, read_execute
 from streamfrom.proxy.wire.constants import Command
 
 
@@ -50,16 +50,18 @@ class Dispatch:
             StreamfromError: what *reply* has still to send.
         """
         context, statements = self._context, self.statements
-        match parse_command(payload):
-            case commands.Query(sql):
-                await statements.run(sql, reply)
+        arguments = PacketReader(payload, pos=1)
+        match payload[0]:
+            case Command.QUERY:
+                await statements.run(arguments.rest(), reply)
             case Command.QUIT:
                 context.link.close()
             case Command.PING:
                 reply.ok()
-            case commands.InitDb(name):
-                await statements.use(context.state.settings.decoded(name), reply)
+            case Command.INIT_DB:
+                await statements.use(context.state.settings.decoded(arguments.rest()), reply)
             case Command.RESET_CONNECTION:
+                # A fresh session without a new login.
                 self.table.clear()
                 statements.text_statements.clear()
                 ending = context.executor.forget()
@@ -68,47 +70,49 @@ class Dispatch:
                     # The client that gets OK may inform another one that its locks are free.
                     await asyncio.wait(ending)
                 reply.ok()
-            case commands.SetOption(multi_statements):
-                context.state.multi_statements = multi_statements
+            case Command.SET_OPTION if (option := arguments.uint(2)) <= 1:
+                context.state.multi_statements = option == 0
                 reply.end_of_rows()
-            case commands.Refresh(refresh):
-                await self._deprecated.refresh(refresh, reply)
+            case Command.REFRESH:
+                await self._deprecated.refresh(payload, reply)
             case Command.PROCESS_INFO:
                 await self._deprecated.check_process_info()
                 await statements.run(b"SHOW FULL PROCESSLIST", reply)
             case Command.STATISTICS:
+                # Answered by one packet of bare text.
                 reply.packet(self._process_list.statistics())
             case Command.DEBUG:
+                # Asks a server to write to its log.
                 reply.end_of_rows()
-            case commands.ProcessKill(connection_id):
-                await self._process_list.kill(connection_id, query_only=False)
+            case Command.PROCESS_KILL:
+                await self._process_list.kill(arguments.uint(4), query_only=False)
                 reply.ok()
-            case commands.FieldList():
+            case Command.FIELD_LIST:
                 await self._deprecated.field_list(payload, reply)
-            case commands.StmtPrepare(sql):
-                await self._prepared.prepare(sql, reply)
-            case commands.StmtExecute() as execute:
-                await self._prepared.execute(execute, reply)
-            case commands.StmtBulkExecute() as bulk:
-                await self._bulk.execute(bulk, reply)
-            case commands.StmtFetch() as fetch:
-                await self._prepared.fetch(fetch, reply)
-            case commands.StmtReset(statement_id):
-                self._prepared.reset(statement_id)
+            case Command.STMT_PREPARE:
+                await self._prepared.prepare(arguments.rest(), reply)
+            case Command.STMT_EXECUTE:
+                await self._prepared.execute(read_execute(payload), reply)
+            case Command.STMT_BULK_EXECUTE:
+                await self._bulk.execute(read_bulk_execute(payload), reply)
+            case Command.STMT_FETCH:
+                await self._prepared.fetch(arguments.uint(4), arguments.uint(4), reply)
+            case Command.STMT_RESET:
+                self._prepared.reset(arguments.uint(4))
                 reply.ok()
             case _:
                 raise UnknownCommand
 
     def run_unanswered(self, payload: bytes) -> None:
-        """Carry out a command that has no answer, not even an error.
+        """Carry out COM_STMT_CLOSE or COM_STMT_SEND_LONG_DATA, which have no answer, not even an error.
 
         Raises:
             WireError: it is malformed.
         """
-        match parse_command(payload):
-            case commands.StmtClose(statement_id):
-                self._prepared.close(statement_id)
-            case commands.StmtSendLongData() as command:
-                self._prepared.send_long_data(command)
-            case _:
-                pass
+        arguments = PacketReader(payload, pos=1)
+        statement_id = arguments.uint(4)
+        if payload[0] == Command.STMT_CLOSE:
+            self._prepared.close(statement_id)
+        else:
+            parameter, data = arguments.uint(2), arguments.rest_view()
+            self._prepared.send_long_data(statement_id, parameter, data)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.sql.statement_runner import StatementRunner
-    from streamfrom.proxy.wire.commands import StmtBulkExecute
+    from streamfrom.proxy.wire.commands import StmtExecute
 
 
 _WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
@@ -96,7 +96,7 @@ class BulkCommands:
         self._table = table
         self._prepared = prepared
 
-    async def execute(self, command: StmtBulkExecute, reply: Reply) -> None:
+    async def execute(self, command: StmtExecute, reply: Reply) -> None:
         """Execute a batch, and answer the client. Raises whatever stops it."""
         prepared = self._table.find(command.statement_id, _EXECUTE)
         self._prepared.close_cursor(prepared)
@@ -113,7 +113,7 @@ class BulkCommands:
             raise BadArguments(_BULK_EXECUTE) from None
 
     async def _run(
-        self, prepared: PreparedStatement, command: StmtBulkExecute, reply: Reply
+        self, prepared: PreparedStatement, command: StmtExecute, reply: Reply
     ) -> None:
         assert prepared.place is not None
         types, at = bulk_types(command.flags, command.body, prepared.count, prepared.types)

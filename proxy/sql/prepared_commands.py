@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.compile.session_target import StatementTarget
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.sql.statement_runner import StatementRunner
-    from streamfrom.proxy.wire.commands import StmtExecute, StmtFetch, StmtSendLongData
+    from streamfrom.proxy.wire.commands import StmtExecute
 
 
 # Kinds that `StatementRunner` carries out itself.
@@ -299,17 +299,17 @@ class PreparedCommands:
             # The statement was refused, or the server sends the rows at once.
             execution.close()
 
-    async def fetch(self, command: StmtFetch, reply: Reply) -> None:
-        """Send more rows of an open cursor.
+    async def fetch(self, statement_id: int, rows: int, reply: Reply) -> None:
+        """Send *rows* more rows of an open cursor.
 
         Raises:
             NoOpenCursor: the statement has no open cursor, or the cursor's connection is gone.
         """
-        prepared = self._table.find(command.statement_id, _FETCH)
+        prepared = self._table.find(statement_id, _FETCH)
         cursor, shard, place = prepared.cursor, prepared.cursor_shard, prepared.place
         if cursor is None or shard is None or place is None:
             raise NoOpenCursor(prepared.id)
-        packet = cursor.fetch(prepared.id, command.rows)
+        packet = cursor.fetch(prepared.id, rows)
         shape = prepared.original.shape
         try:
             attempt = Attempt(shard, place.database, packet, shape, reply)
@@ -345,11 +345,11 @@ class PreparedCommands:
         self.close_cursor(prepared)
         prepared.drop_long_data()
 
-    def send_long_data(self, command: StmtSendLongData) -> None:
+    def send_long_data(self, statement_id: int, parameter: int, data: memoryview) -> None:
         """Keep a piece of a parameter. An error is reported by the next execution."""
-        prepared = self._table.get(command.statement_id)
+        prepared = self._table.get(statement_id)
         if prepared is not None:
-            prepared.add_long_data(command.parameter, command.data, self._long_data_bytes_max)
+            prepared.add_long_data(parameter, data, self._long_data_bytes_max)
 
 
 # The names of the commands in MySQL's errors.

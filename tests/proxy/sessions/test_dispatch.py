@@ -34,6 +34,16 @@ async def test_commands_that_are_not_served_are_refused_and_the_connection_goes_
     assert (await client.query("SELECT 1")).values == [b"1"]
 
 
+@pytest.mark.parametrize(
+    "payload", [b"\x04t", b"\x0c\1", b"\x1a\1", b"\x1b", b"\x1c\1\0\0\0\1"]
+)
+async def test_a_command_that_is_cut_ends_its_connection_alone(proxy, payload):
+    client, other = await proxy.client(), await proxy.client()
+    assert (await client.command(payload)).code == 1835
+    assert await client.is_closed()
+    assert (await other.query("SELECT 1")).values == [b"1"]
+
+
 @pytest.mark.parametrize("how", ["reset", "change_user"])
 async def test_locks_are_free_when_the_end_of_their_session_is_told(server, proxy, how):
     client = await proxy.client()
