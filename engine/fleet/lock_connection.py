@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.fleet.directory import COLUMNS, CREATE, DirectoryRead, Member, member_of
@@ -57,112 +58,22 @@ PLAIN_WAIT_S: Final = 3
 _READ_ONLY_SAID: Final = "the server is read-only"
 
 
-# The questions as values, for a server in memory.
+class Ask(Enum):
+    """What a statement is about, for a server in memory that reads no SQL; its arguments stand behind it in `StoreQuery.about`."""
 
-
-@dataclass(frozen=True, slots=True)
-class TakeLock:
-    """Take a named lock, waiting *wait_s* seconds at most."""
-
-    name: bytes
-    wait_s: int
-
-
-@dataclass(frozen=True, slots=True)
-class AskHolder:
-    """Ask which connection has a lock, and whether it is one of the account that asks."""
-
-    name: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class MakeDirectory:
-    """Make one of the parts of the directory unless it is there."""
-
-    sql: str
-
-
-@dataclass(frozen=True, slots=True)
-class AskSecret:
-    """Ask for the secret of a database."""
-
-    database: str
-
-
-@dataclass(frozen=True, slots=True)
-class WriteSecret:
-    """Write the secret of a database that has none."""
-
-    database: str
-    secret: str
-
-
-@dataclass(frozen=True, slots=True)
-class InsertMember:
-    """Insert the row of a member."""
-
-    database: str
-    member: Member
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateMember:
-    """Write what the row of a member says."""
-
-    database: str
-    member: Member
-
-
-@dataclass(frozen=True, slots=True)
-class AskNumber:
-    """Ask which member has a number; no row for none."""
-
-    database: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class AskReadOnly:
-    """Ask whether the server is read-only."""
-
-
-@dataclass(frozen=True, slots=True)
-class AskTerm:
-    """Ask for the term."""
-
-    database: str
-
-
-@dataclass(frozen=True, slots=True)
-class SetTerm:
-    """Write the term."""
-
-    database: str
-    term: int
-
-
-@dataclass(frozen=True, slots=True)
-class AskMembers:
-    """Ask for all rows, for the connections that hold the locks, and for the secret.
-
-    lock: the plain name of the dispatcher's lock; a member's is this, a dot and its id.
-    secret_lock: its other name; the plain one again for who has no secret.
-    has_rows: ask for the rows and the secret as well.
-    """
-
-    database: str
-    lock: bytes
-    secret_lock: bytes
-    own: str
-    has_rows: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ForgetMembers:
-    """Delete the rows of members."""
-
-    database: str
-    members: tuple[str, ...]
+    LOCK = "take a lock: its name, and how many seconds to wait at most"
+    HOLDER = "the connection that has a lock, and whether it is one of this account: its name"
+    MAKE_DIRECTORY = "a part of the directory, unless it is there"
+    SECRET = "the secret"  # noqa: S105 - no password
+    WRITE_SECRET = "a secret where there is none"  # noqa: S105 - no password
+    INSERT = "the row of a member"
+    UPDATE = "what the row of a member says"
+    NUMBER = "the member that has a number"
+    IS_READ_ONLY = "whether the server is"
+    TERM = "the term"
+    WRITE_TERM = "a term"
+    MEMBERS = "who holds the dispatcher's lock, by both names, and the lock of a member; and whether all rows are wanted"
+    FORGET = "the rows of members to delete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +185,7 @@ def enroll(database: str, member: Member, new_secret: str) -> Conversation[Joine
         write = StoreQuery(
             b"INSERT IGNORE INTO streamfrom.locks (database_name, secret, term) VALUES (%b, %b, 0)"
             % (_name(database), literal(new_secret.encode())),
-            about=WriteSecret(database, new_secret),
+            about=(Ask.WRITE_SECRET, new_secret),
         )
         try:
             yield from _in_directory(write)
@@ -294,7 +205,7 @@ def _in_directory(write: StoreQuery) -> Conversation[None]:
         if refused.code not in NO_DIRECTORY:
             raise
         for sql in CREATE:
-            yield StoreQuery(sql.encode(), about=MakeDirectory(sql))
+            yield StoreQuery(sql.encode(), about=(Ask.MAKE_DIRECTORY,))
         yield write
 
 
@@ -305,7 +216,7 @@ def _name(database: str) -> bytes:
 def _is_read_only() -> Conversation[bool]:
     """Ask, for an account that is above that could still write, and make a replica differ."""
     answer = yield StoreQuery(
-        b"SELECT @@global.read_only OR @@global.innodb_read_only", 1, AskReadOnly()
+        b"SELECT @@global.read_only OR @@global.innodb_read_only", 1, (Ask.IS_READ_ONLY,)
     )
     return answer.rows[0][0] != (b"0",)
 
@@ -316,7 +227,7 @@ def read_secret(database: str) -> Conversation[str | None]:
         answer = yield StoreQuery(
             b"SELECT secret FROM streamfrom.locks WHERE database_name = %b" % _name(database),
             1,
-            AskSecret(database),
+            (Ask.SECRET,),
         )
     except ServerRefused as refused:
         if refused.code in DENIED | NO_DIRECTORY:
@@ -346,7 +257,7 @@ def publish(database: str, member: Member) -> Conversation[str | None]:
             b"SELECT member FROM streamfrom.members WHERE database_name = %b AND id_prefix = %d"
             % (_name(database), member.id_prefix),
             1,
-            AskNumber(database, member.id_prefix),
+            (Ask.NUMBER, member.id_prefix),
         )
         if answer.rows and answer.rows[0][0] != (member.id.encode(),):
             (other,) = answer.rows[0][0]
@@ -392,7 +303,7 @@ def _insert(database: str, member: Member) -> StoreQuery:
             _name(database),
             b", ".join(literal(value) for value in member.values),
         ),
-        about=InsertMember(database, member),
+        about=(Ask.INSERT, member),
     )
 
 
@@ -405,7 +316,7 @@ def _update(database: str, member: Member) -> StoreQuery:
             _name(database),
             literal(member.id.encode()),
         ),
-        about=UpdateMember(database, member),
+        about=(Ask.UPDATE, member),
     )
 
 
@@ -457,7 +368,7 @@ def _holder(lock: bytes) -> Conversation[tuple[int | None, bool]]:
         b" AND p.user = SUBSTRING_INDEX(USER(), '@', 1)) FROM (SELECT IS_USED_LOCK(%b) AS holder) AS k"
         % literal(lock),
         2,
-        AskHolder(lock),
+        (Ask.HOLDER, lock),
     )
     holder, is_ours = answer.rows[0][0]
     return _number(holder), is_ours == b"1"
@@ -465,7 +376,7 @@ def _holder(lock: bytes) -> Conversation[tuple[int | None, bool]]:
 
 def _take(lock: bytes, wait_s: int) -> Conversation[bool]:
     answer = yield StoreQuery(
-        b"SELECT GET_LOCK(%b, %d)" % (literal(lock), wait_s), 1, TakeLock(lock, wait_s)
+        b"SELECT GET_LOCK(%b, %d)" % (literal(lock), wait_s), 1, (Ask.LOCK, lock, wait_s)
     )
     (value,) = answer.rows[0][0]
     if value is None:
@@ -488,7 +399,7 @@ def write_term(database: str) -> Conversation[int]:
         answer = yield StoreQuery(
             b"SELECT term FROM streamfrom.locks WHERE database_name = %b" % _name(database),
             1,
-            AskTerm(database),
+            (Ask.TERM,),
         )
         if not answer.rows:
             return 0
@@ -496,7 +407,7 @@ def write_term(database: str) -> Conversation[int]:
         yield StoreQuery(
             b"UPDATE streamfrom.locks SET term = %d WHERE database_name = %b"
             % (term, _name(database)),
-            about=SetTerm(database, term),
+            about=(Ask.WRITE_TERM, term),
         )
     except ServerRefused as refused:
         if refused.code in READ_ONLY:
@@ -516,15 +427,14 @@ def read_directory(
     clock is asked. Any connection may ask. *secret*: the one that the reader's own election uses.
     """
     plain = dispatcher_lock(database)
-    about = AskMembers(
-        database, plain, dispatcher_lock(database, secret), own.id, has_rows=True
-    )
+    by_secret, mine = dispatcher_lock(database, secret), member_lock(database, own.id.encode())
+    about = (Ask.MEMBERS, plain, by_secret, own.id)
     locks = (
         b"IS_USED_LOCK(%b) AS plain, IS_USED_LOCK(%b) AS holder, IS_USED_LOCK(%b) AS own"
         % (
             literal(plain),
-            literal(about.secret_lock),
-            literal(member_lock(database, own.id.encode())),
+            literal(by_secret),
+            literal(mine),
         )
     )
     try:
@@ -541,29 +451,28 @@ def read_directory(
                 _name(database),
             ),
             5 + len(COLUMNS),
-            about,
+            (*about, True),
         )
     except ServerRefused as refused:
         if refused.code not in DENIED | NO_DIRECTORY:
             raise
-        about = AskMembers(database, plain, about.secret_lock, own.id, has_rows=False)
-        answer = yield StoreQuery(b"SELECT %b, NULL, NULL" % locks, 5, about)
+        answer = yield StoreQuery(b"SELECT %b, NULL, NULL" % locks, 5, (*about, False))
     entries = tuple(
         (_number(connection), member_of(fields))
         for (_, _, _, _, connection, *fields), _ in answer.rows
         if fields and fields[0] is not None
     )
-    by_plain, by_secret, mine, its_secret, *_ = answer.rows[0][0]
-    holder = _number(by_plain)
+    has_plain, has_secret, has_own, its_secret, *_ = answer.rows[0][0]
+    holder = _number(has_plain)
     outsider = None
-    if holder is not None and holder not in {_number(mine), *(one for one, _ in entries)}:
+    if holder is not None and holder not in {_number(has_own), *(one for one, _ in entries)}:
         now, is_ours = yield from _holder(plain)
         if now == holder and not is_ours:
             outsider = holder
     if holder is None or (outsider is not None and secret is not None):
         # Who waits for the plain name holds the other one, and does not dispatch; who need not wait does.
-        holder = _number(by_secret)
-    return DirectoryRead(holder, _number(mine), entries, _text(its_secret), outsider)
+        holder = _number(has_secret)
+    return DirectoryRead(holder, _number(has_own), entries, _text(its_secret), outsider)
 
 
 def forget(database: str, members: tuple[str, ...]) -> Conversation[None]:
@@ -572,7 +481,7 @@ def forget(database: str, members: tuple[str, ...]) -> Conversation[None]:
     yield StoreQuery(
         b"DELETE FROM streamfrom.members WHERE database_name = %b AND member IN (%b)"
         % (_name(database), ids),
-        about=ForgetMembers(database, members),
+        about=(Ask.FORGET, members),
     )
 
 

@@ -19,19 +19,7 @@ from streamfrom.engine.fleet.election import SILENCE_S
 from streamfrom.engine.fleet.lock_connection import (
     DUPLICATE_KEY,
     NO_SUCH_TABLE,
-    AskHolder,
-    AskMembers,
-    AskNumber,
-    AskReadOnly,
-    AskSecret,
-    AskTerm,
-    ForgetMembers,
-    InsertMember,
-    MakeDirectory,
-    SetTerm,
-    TakeLock,
-    UpdateMember,
-    WriteSecret,
+    Ask,
 )
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 
@@ -149,52 +137,52 @@ class FakeShard:
     async def execute(self, session, about):
         """Answer one question."""
         match about:
-            case TakeLock():
-                return [((b"%d" % await self._take(session, about),), b"")]
-            case AskReadOnly():
+            case (Ask.LOCK, name, wait_s):
+                return [((b"%d" % await self._take(session, name, wait_s),), b"")]
+            case (Ask.IS_READ_ONLY,):
                 return [((b"%d" % self.is_read_only,), b"")]
-            case AskHolder():
-                holder = self.locks.get(about.name)
+            case (Ask.HOLDER, name):
+                holder = self.locks.get(name)
                 is_ours = holder is not None and holder.account == session.account
-                return [((self._holder(about.name), b"%d" % is_ours), b"")]
-            case MakeDirectory():
+                return [((self._holder(name), b"%d" % is_ours), b"")]
+            case (Ask.MAKE_DIRECTORY,):
                 self._refuse_read_only()
                 if not session.network.may_make:
                     raise ServerRefused(1044, "Access denied")
                 if not self.has_directory:
                     self.drop_directory()
                     self.has_directory = True
-            case AskSecret():
+            case (Ask.SECRET,):
                 self._find_directory(session)
                 return [] if self.secret is None else [((self.secret.encode(),), b"")]
-            case WriteSecret():
+            case (Ask.WRITE_SECRET, secret):
                 self._find_directory(session)
                 self._refuse_read_only()
-                self.secret = self.secret or about.secret
-            case InsertMember():
+                self.secret = self.secret or secret
+            case (Ask.INSERT, member):
                 self._find_directory(session)
-                numbers = {member.id_prefix for member in self.rows.values()}
-                if about.member.id in self.rows or about.member.id_prefix in numbers:
+                numbers = {one.id_prefix for one in self.rows.values()}
+                if member.id in self.rows or member.id_prefix in numbers:
                     raise ServerRefused(DUPLICATE_KEY, "Duplicate entry")
                 self._refuse_read_only()
-                self.rows[about.member.id] = about.member
-            case UpdateMember():
+                self.rows[member.id] = member
+            case (Ask.UPDATE, member):
                 self._find_directory(session)
                 self._refuse_read_only()
-                if about.member.id in self.rows:
-                    self.rows[about.member.id] = about.member
-            case AskNumber():
+                if member.id in self.rows:
+                    self.rows[member.id] = member
+            case (Ask.NUMBER, number):
                 self._find_directory(session)
-                found = [m for m in self.rows.values() if m.id_prefix == about.number]
+                found = [m for m in self.rows.values() if m.id_prefix == number]
                 return [((member.id.encode(),), b"") for member in found]
-            case AskTerm():
+            case (Ask.TERM,):
                 self._find_directory(session)
                 term = self.terms[-1] if self.terms else 0
                 return [] if self.secret is None else [((b"%d" % term,), b"")]
-            case SetTerm():
+            case (Ask.WRITE_TERM, term):
                 self._find_directory(session)
                 self._refuse_read_only()
-                self.terms.append(about.term)
+                self.terms.append(term)
             case Work():
                 await asyncio.sleep(self.write_s)
                 self._refuse_read_only()
@@ -203,12 +191,12 @@ class FakeShard:
                     raise StoreError("server has gone away")
                 assert session in self.locks.values(), "writes without the lock"
                 about.result.append(await about.run())
-            case ForgetMembers():
+            case (Ask.FORGET, members):
                 self._find_directory(session)
-                for name in about.members:
+                for name in members:
                     self.rows.pop(name, None)
-            case AskMembers():
-                return self._directory(session, about)
+            case (Ask.MEMBERS, *arguments):
+                return self._directory(session, *arguments)
             case _:
                 pass  # settings and pings
         return []
@@ -217,18 +205,18 @@ class FakeShard:
         if self.is_read_only:
             raise ServerRefused(1290, "The server is running with the --read-only option")
 
-    async def _take(self, session, about):
-        if self.locks.get(about.name) is session:
+    async def _take(self, session, name, wait_s):
+        if self.locks.get(name) is session:
             return True
-        if about.name not in self.locks:
-            self.locks[about.name] = session
+        if name not in self.locks:
+            self.locks[name] = session
             return True
-        if not about.wait_s:
+        if not wait_s:
             return False
         granted = asyncio.get_running_loop().create_future()
-        self.waiting.setdefault(about.name, deque()).append((session, granted))
+        self.waiting.setdefault(name, deque()).append((session, granted))
         try:
-            async with asyncio.timeout(about.wait_s):
+            async with asyncio.timeout(wait_s):
                 return await asyncio.shield(granted)
         except TimeoutError:
             granted.cancel()
@@ -246,19 +234,19 @@ class FakeShard:
         self.rows.clear()
         self.terms.clear()
 
-    def _directory(self, session, about):
+    def _directory(self, session, lock, secret_lock, own, has_rows):
         locks = (
-            self._holder(about.lock),
-            self._holder(about.secret_lock),
-            self._holder(about.lock + b"." + about.own.encode()),
+            self._holder(lock),
+            self._holder(secret_lock),
+            self._holder(lock + b"." + own.encode()),
         )
-        if not about.has_rows:
+        if not has_rows:
             return [((*locks, None, None), b"")]
         self._find_directory(session)
         secret = None if self.secret is None else self.secret.encode()
         rows = [
             (
-                (*locks, secret, self._holder(about.lock + b"." + name.encode()), *member.values),
+                (*locks, secret, self._holder(lock + b"." + name.encode()), *member.values),
                 b"",
             )
             for name, member in self.rows.items()
