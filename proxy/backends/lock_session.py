@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -82,19 +82,34 @@ class LockSession:
         self, conversation: Conversation[T], before: list[bytes]
     ) -> tuple[T, int]:
         asked_ns = time.monotonic_ns()
-        try:
-            query = next(conversation)
-            while True:
-                begins, before = ([], before) if query.is_apart else (before, [])
-                asked_ns = time.monotonic_ns()
-                try:
-                    answers = await self._backend.pipeline([*begins, *packets_of(query)])
-                except BackendError as error:
-                    query = conversation.throw(ServerRefused(error.code, str(error)))
-                else:
-                    query = conversation.send(answer_of(query, answers[len(begins) :]))
-        except StopIteration as end:
-            return end.value, asked_ns
+
+        async def ask(query: StoreQuery) -> StoreAnswer:
+            nonlocal before, asked_ns
+            begins, before = ([], before) if query.is_apart else (before, [])
+            asked_ns = time.monotonic_ns()
+            answers = await self._backend.pipeline([*begins, *packets_of(query)])
+            return answer_of(query, answers[len(begins) :])
+
+        result = await carry_out(conversation, ask)
+        return result, asked_ns
+
+
+async def carry_out(
+    conversation: Conversation[T], ask: Callable[[StoreQuery], Awaitable[StoreAnswer]]
+) -> T:
+    """Return what a conversation comes to. *ask* answers each question; a BackendError is the server's refusal."""
+    try:
+        query = next(conversation)
+        while True:
+            try:
+                answer = await ask(query)
+            except BackendError as error:
+                query = conversation.throw(ServerRefused(error.code, str(error)))
+            else:
+                query = conversation.send(answer)
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 def packets_of(query: StoreQuery) -> list[bytes]:

@@ -11,6 +11,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from streamfrom.engine.errors import OutcomeUnknown, PartitionsChanging, StoreError, TableGone
@@ -23,9 +24,14 @@ from streamfrom.engine.messaging.table.store_job import Access, At, StoreJob
 from streamfrom.engine.messaging.upkeep import depths, partition_store, purge
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
 from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
-from streamfrom.proxy.backends.lock_session import answer_of, packets_of, store_answer
+from streamfrom.proxy.backends.lock_session import (
+    answer_of,
+    carry_out,
+    packets_of,
+    store_answer,
+)
 from streamfrom.proxy.backends.session_variables import own_settings
-from streamfrom.proxy.errors import BackendError, BackendLost, ProxyError
+from streamfrom.proxy.errors import BackendLost, ProxyError
 
 
 if TYPE_CHECKING:
@@ -245,14 +251,14 @@ class ShardStore(Store):
     async def _by_backend(
         self, runtime: ShardRuntime, make: Callable[[], Conversation[T]]
     ) -> T:
-        owner = engine_of(runtime)
-        try:
-            backend = await runtime.pool.acquire(owner, runtime.database)
-        except ProxyError as error:
-            raise StoreError(str(error)) from error
+        backend = await _acquire(runtime)
+
+        async def ask(query: StoreQuery) -> StoreAnswer:
+            return answer_of(query, await backend.pipeline(packets_of(query)))
+
         try:
             async with asyncio.timeout(STATEMENT_TIMEOUT_S):
-                result = await _converse(backend, make())
+                result = await carry_out(make(), ask)
         except (ProxyError, ServerRefused, TimeoutError) as error:
             runtime.suspect()
             # What the transaction had done is undone with its connection.
@@ -268,24 +274,10 @@ class ShardStore(Store):
 
     async def _apart(self, runtime: ShardRuntime, conversation: Conversation[T]) -> T:
         """Run a conversation on a connection that is closed behind it, with all locks that it took."""
-        owner = engine_of(runtime)
-        try:
-            backend = await runtime.pool.acquire(owner, runtime.database)
-        except ProxyError as error:
-            raise StoreError(str(error)) from error
+        backend = await _acquire(runtime)
         try:
             async with asyncio.timeout(PARTITION_TIMEOUT_S):
-                query = next(conversation)
-                while True:
-                    try:
-                        answer = await _patiently(runtime, backend, query)
-                    except BackendError as error:
-                        query = conversation.throw(ServerRefused(error.code, str(error)))
-                    else:
-                        query = conversation.send(answer)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+                return await carry_out(conversation, partial(_patiently, runtime, backend))
         except (ProxyError, TimeoutError) as error:
             runtime.suspect()
             raise StoreError(str(error) or f"no answer in {PARTITION_TIMEOUT_S:g} s") from error
@@ -293,30 +285,27 @@ class ShardStore(Store):
             runtime.pool.discard(backend)
 
 
+async def _acquire(runtime: ShardRuntime) -> Backend:
+    try:
+        return await runtime.pool.acquire(engine_of(runtime), runtime.database)
+    except ProxyError as error:
+        raise StoreError(str(error)) from error
+
+
 async def by_control(runtime: ShardRuntime, conversation: Conversation[T]) -> T:
     """Run a conversation on the control connections of *runtime*. Raises StoreError."""
+
+    async def ask(query: StoreQuery) -> StoreAnswer:
+        control, sql = runtime.control, query.sql.decode()
+        if query.skips_locked:
+            rows, has_skipped = await control.rows_unlocked(sql, on_mariadb=runtime.is_mariadb)
+            return StoreAnswer([(_texts(row), b"") for row in rows], 0, has_skipped)
+        if query.values:
+            return StoreAnswer([(_texts(row), b"") for row in await control.rows(sql)])
+        return StoreAnswer(affected=await control.execute(sql))
+
     try:
-        query = next(conversation)
-        while True:
-            sql = query.sql.decode()
-            try:
-                if query.skips_locked:
-                    rows, has_skipped = await runtime.control.rows_unlocked(
-                        sql, on_mariadb=runtime.is_mariadb
-                    )
-                    answer = StoreAnswer([(_texts(row), b"") for row in rows], 0, has_skipped)
-                elif query.values:
-                    rows = await runtime.control.rows(sql)
-                    answer = StoreAnswer(rows=[(_texts(row), b"") for row in rows])
-                else:
-                    answer = StoreAnswer(affected=await runtime.control.execute(sql))
-            except BackendError as error:
-                query = conversation.throw(ServerRefused(error.code, str(error)))
-            else:
-                query = conversation.send(answer)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+        return await carry_out(conversation, ask)
     except (ProxyError, ServerRefused) as error:
         is_gone = isinstance(error, ServerRefused) and error.code == NO_SUCH_TABLE
         raise (TableGone if is_gone else StoreError)(str(error)) from error
@@ -334,22 +323,6 @@ async def _patiently(runtime: ShardRuntime, backend: Backend, query: StoreQuery)
         return store_answer(await asked, query.values)
     finally:
         asked.cancel()
-
-
-async def _converse(backend: Backend, conversation: Conversation[T]) -> T:
-    """Run a conversation on one connection: every statement in turn."""
-    try:
-        query = next(conversation)
-        while True:
-            try:
-                answers = await backend.pipeline(packets_of(query))
-            except BackendError as error:
-                query = conversation.throw(ServerRefused(error.code, str(error)))
-            else:
-                query = conversation.send(answer_of(query, answers))
-    except StopIteration as end:
-        result: T = end.value
-        return result
 
 
 def _texts(row: tuple[Any, ...]) -> tuple[bytes | None, ...]:

@@ -20,6 +20,7 @@ from streamfrom.engine.messaging.upkeep.revival import (
     restore,
     revive,
 )
+from streamfrom.proxy.backends.lock_session import carry_out
 from streamfrom.proxy.errors import BackendError, BadQueue
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several, warning
 from streamfrom.proxy.wire.commands import query
@@ -28,7 +29,7 @@ from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.store.conversation import Conversation, StoreQuery
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
@@ -186,22 +187,13 @@ class RequeueStatements:
     async def _converse(
         self, shard: ShardRuntime, view: View, conversation: Conversation[T]
     ) -> T:
+        async def ask(asked: StoreQuery) -> StoreAnswer:
+            shape = self._target.parse(asked.sql).shape
+            answer = await self._executor.ask(shard, view.database, query(asked.sql), shape)
+            rows = [(tuple(parse_text_row(row)), b"") for row in answer.rows]
+            return StoreAnswer(rows, 0 if answer.ok is None else answer.ok.affected_rows)
+
         try:
-            asked = next(conversation)
-            while True:
-                shape = self._target.parse(asked.sql).shape
-                try:
-                    answer = await self._executor.ask(
-                        shard, view.database, query(asked.sql), shape
-                    )
-                except BackendError as error:
-                    asked = conversation.throw(ServerRefused(error.code, str(error)))
-                    continue
-                rows = [(tuple(parse_text_row(row)), b"") for row in answer.rows]
-                affected = 0 if answer.ok is None else answer.ok.affected_rows
-                asked = conversation.send(StoreAnswer(rows, affected))
-        except StopIteration as end:
-            result: T = end.value
-            return result
+            return await carry_out(conversation, ask)
         except ServerRefused as refused:
             raise BackendError(refused.code, "HY000", refused.message) from refused
