@@ -24,7 +24,7 @@ from bench.attacker import (
 )
 from bench.fleet import LabError
 from bench.processes import HOST
-from streamfrom.proxy.wire.compression import Packer, Zlib, Zstd
+from streamfrom.proxy.wire.compression import ZLIB, Packer, zstd_packer
 
 
 DATABASE: Final = "attacks"
@@ -138,8 +138,8 @@ def every_attack(rows: int, *, quick: bool) -> Iterator[Named]:
     yield Named("EXECUTE with 65,535 values", _each_of(1, 0, executes))
     # MySQL knows no batches: 1235.
     yield Named("batch of 10^5 rows", _each_of(1, BULK_OPERATIONS, bulk), may_be({"1235"}))
-    yield Named("zlib bomb, 16 MB", bomb(COMPRESS, Zlib()))
-    yield Named("zstd bomb, 16 MB", bomb(ZSTD, Zstd(6)))
+    yield Named("zlib bomb, 16 MB", bomb(COMPRESS, ZLIB))
+    yield Named("zstd bomb, 16 MB", bomb(ZSTD, zstd_packer(6)))
     yield Named("zlib answer, 16 MB", _each_of(3, COMPRESS, random_answer))
     # At full size its groups are more than merge_memory: 1038 comes once they have filled it.
     yield Named(

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import sys
 import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.errors import CannotUnpack, OutOfOrder, PacketTooLarge
 from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES, Capability
@@ -30,6 +30,10 @@ if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
+
+if TYPE_CHECKING:
+    Packing = zlib._Compress | zstd.ZstdCompressor
+    Unpacking = zlib._Decompress | zstd.ZstdDecompressor
 
 
 _HEAD_BYTES: Final = 7
@@ -48,43 +52,14 @@ _AHEAD_BYTES: Final = 64 << 10
 _ZSTD_WINDOW: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_max: 24}
 
 
-class Packing(Protocol):
-    """A piece that is packed as it comes."""
+class Packer(NamedTuple):
+    """An algorithm.
 
-    def compress(self, data: bytes, /) -> bytes:
-        """Take the next bytes; return what is ready."""
+    packing, unpacking: return what packs, or unpacks, one piece; every piece is packed by itself.
+    """
 
-    def flush(self) -> bytes:
-        """Return the rest."""
-
-
-class Unpacking(Protocol):
-    """A piece that is unpacked in bites."""
-
-    @property
-    def eof(self) -> bool:
-        """The end of what was packed has been met."""
-
-    @property
-    def unused_data(self) -> bytes:
-        """The bytes after that end."""
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        """Return no more than *max_length* bytes; the next ones come by further calls."""
-
-
-class Packer(ABC):
-    """An algorithm. Every piece is packed by itself."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def packing(self) -> Packing:
-        """Return what packs one piece."""
-
-    @abstractmethod
-    def unpacking(self) -> Unpacking:
-        """Return what unpacks one piece."""
+    packing: Callable[[], Packing]
+    unpacking: Callable[[], Unpacking]
 
     def unpack(self, data: bytes, size: int) -> Iterator[bytes]:
         """Give what *data* is unpacked, in bites. Raises CannotUnpack unless it is *size* bytes."""
@@ -113,44 +88,23 @@ class Packer(ABC):
             raise CannotUnpack
 
 
-class Zlib(Packer):
-    """CLIENT_COMPRESS."""
-
-    __slots__ = ()
-
-    def packing(self) -> Packing:
-        """Return what packs one piece."""
-        return zlib.compressobj(_ZLIB_LEVEL)
-
-    def unpacking(self) -> Unpacking:
-        """Return what unpacks one piece."""
-        return zlib.decompressobj()
+# CLIENT_COMPRESS
+ZLIB: Final = Packer(partial(zlib.compressobj, _ZLIB_LEVEL), zlib.decompressobj)
 
 
-class Zstd(Packer):
-    """CLIENT_ZSTD_COMPRESSION_ALGORITHM. *level* is what the client asked for in its login."""
-
-    __slots__ = ("level",)
-
-    def __init__(self, level: int) -> None:
-        self.level = min(max(level, 1), _ZSTD_LEVEL_MAX)
-
-    def packing(self) -> Packing:
-        """Return what packs one piece."""
-        return zstd.ZstdCompressor(self.level)
-
-    def unpacking(self) -> Unpacking:
-        """Return what unpacks one piece."""
-        return zstd.ZstdDecompressor(options=_ZSTD_WINDOW)
+def zstd_packer(level: int) -> Packer:
+    """Return the packer of CLIENT_ZSTD_COMPRESSION_ALGORITHM. *level* is what the client asked for in its login."""
+    kept = min(max(level, 1), _ZSTD_LEVEL_MAX)
+    return Packer(
+        partial(zstd.ZstdCompressor, kept), partial(zstd.ZstdDecompressor, options=_ZSTD_WINDOW)
+    )
 
 
 def packer_for(capabilities: int, zstd_level: int) -> Packer | None:
     """Return the packer for the flags in force; None where nothing is packed. zlib comes first, as in MySQL."""
     if capabilities & Capability.COMPRESS:
-        return Zlib()
-    if capabilities & Capability.ZSTD_COMPRESSION:
-        return Zstd(zstd_level)
-    return None
+        return ZLIB
+    return zstd_packer(zstd_level) if capabilities & Capability.ZSTD_COMPRESSION else None
 
 
 @dataclass(slots=True, eq=False)

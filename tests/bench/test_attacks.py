@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from bench.attack_list import Named
 from bench.attacker import packed
 from bench.fleet import LabError
-from streamfrom.proxy.wire.compression import Zlib
+from streamfrom.proxy.wire.compression import ZLIB
 
 
 def test_an_attack_that_is_answered_otherwise_than_meant_is_no_figure():
@@ -17,7 +17,7 @@ def test_an_attack_that_is_answered_otherwise_than_meant_is_no_figure():
             named.check(found)
 
 
-@given(st.binary(max_size=2000), st.sampled_from([None, Zlib()]))
+@given(st.binary(max_size=2000), st.sampled_from([None, ZLIB]))
 def test_what_is_packed_says_its_sizes(data, packer):
     piece = packed(data, packer)
     if not data:
