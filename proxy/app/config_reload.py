@@ -61,7 +61,8 @@ class ConfigReload:
         timeout = StatementTimeout(sessions, server.statement_timeout_s)
         self._timing_out = self._services.spawn(timeout.run())
         for session in sessions.values():
-            session.limits_changed()
+            if session.user is not None:
+                session.work.limits_changed()
 
     def _keep_limits(self, server: Server) -> None:
         """Give the parts that have limits of their own those of *server*."""
@@ -135,10 +136,10 @@ class ConfigReload:
             assert session.user is not None
             name = session.user.name
             if name not in users:
-                session.stop_work(AccountChanged(name))
+                session.work.stop_work(AccountChanged(name))
                 removed.append(session)
             elif name in found.rights:
-                session.shut_down(AccountChanged(name))
+                session.work.shut_down(AccountChanged(name))
         if removed:
             services.spawn(self._disconnection.dismiss(removed))
         return is_renewed

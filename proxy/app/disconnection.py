@@ -65,15 +65,15 @@ class Disconnection:
                 break
             await self._gone(self.clients(), min(left_s, ACKS_LOOK_S))
         for session in self.clients():
-            session.shut_down(error)
+            session.work.shut_down(error)
         await self._gone(self.clients(), grace_ends_s - loop.time())
         for session in self.clients():
-            session.stop_work(error)
-        await self._gone([s for s in self.clients() if not s.is_committing], INTERRUPT_S)
+            session.work.stop_work(error)
+        await self._gone([s for s in self.clients() if not s.work.is_committing], INTERRUPT_S)
         for session in self.clients():
-            if not session.is_committing:
+            if not session.work.is_committing:
                 session.cut_off(ShutdownUnanswered())
-        if committing := [session for session in self.clients() if session.is_committing]:
+        if committing := [session for session in self.clients() if session.work.is_committing]:
             log.info("waiting for commits", clients=len(committing))
             await self._gone(committing, server.failover_buffer_s)
         for session in list(self._sessions.values()):
@@ -87,7 +87,7 @@ class Disconnection:
         """Cut off those of *sessions* whose server does not stop what it was asked to stop."""
         await self._gone(sessions, INTERRUPT_S)
         for session in sessions:
-            if session.user is not None and not session.is_committing:
+            if session.user is not None and not session.work.is_committing:
                 session.cut_off(AccountChanged(session.user.name))
 
     async def _gone(self, sessions: Sequence[Peer], within_s: float) -> None:

@@ -46,9 +46,7 @@ class LocalSessions:
     def processes(self, asker: Asker) -> list[Process]:
         """Return the sessions that SHOW PROCESSLIST lists."""
         return [
-            process
-            for peer in self._sessions.values()
-            if asker.may_see(peer.user) and (process := peer.process()) is not None
+            peer.work.process() for peer in self._sessions.values() if asker.may_see(peer.user)
         ]
 
 
@@ -57,7 +55,7 @@ async def end(found: Iterable[Peer], *, query_only: bool) -> None:
     told: list[asyncio.Task[None]] = []
     for each in found:
         if query_only:
-            told += each.interrupt(QueryInterrupted())
+            told += each.work.interrupt(QueryInterrupted())
         else:
             each.end()
     if told:

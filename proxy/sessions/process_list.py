@@ -94,7 +94,9 @@ class ProcessList:
     def holders(self, shard: ShardRuntime) -> dict[int, int]:
         """Return the holders of connections to the server of *shard*: the proxy's ids by the server's."""
         threads = (
-            (peer.thread_on(shard), number) for number, peer in self._services.sessions.items()
+            (peer.work.thread_on(shard), number)
+            for number, peer in self._services.sessions.items()
+            if peer.user is not None
         )
         return {thread: number for thread, number in threads if thread is not None}
 

@@ -36,36 +36,27 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
-class Peer(Protocol):
-    """A session as KILL, SHOW PROCESSLIST, the time limits and the shutdown see it."""
-
-    user: User | None
-    closed: asyncio.Event
-
-    def process(self) -> Process | None:
-        """Return the session's line in SHOW PROCESSLIST, None before its login."""
-
-    def thread_on(self, shard: ShardRuntime) -> int | None:
-        """Return the session's thread id on *shard*, None where it holds no connection."""
-
-    def interrupt(self, error: StreamfromError) -> list[asyncio.Task[None]]:
-        """Stop the statement under way; return the tasks that kill it on its servers."""
-
-    def shut_down(self, error: StreamfromError) -> None:
-        """End the session with *error* once it is idle and has no transaction open."""
-
-    def stop_work(self, error: StreamfromError) -> None:
-        """End the session with *error* after the statement under way; stop that if nothing is lost."""
+class Work(Protocol):
+    """What a user does on a connection: `command_loop.CommandLoop`."""
 
     @property
     def is_committing(self) -> bool:
         """True while the statement under way may commit, so that only its own answer is true."""
 
-    def cut_off(self, error: StreamfromError) -> None:
-        """Disconnect now; send *error* first if the client waits for an answer."""
+    def process(self) -> Process:
+        """Return the line in SHOW PROCESSLIST."""
 
-    def end(self) -> None:
-        """End the session now."""
+    def thread_on(self, shard: ShardRuntime) -> int | None:
+        """Return the thread id on *shard*, None where it holds no connection."""
+
+    def interrupt(self, error: StreamfromError) -> list[asyncio.Task[None]]:
+        """Stop the statement under way; return the tasks that kill it on its servers."""
+
+    def shut_down(self, error: StreamfromError) -> None:
+        """End with *error* once it is idle and has no transaction open."""
+
+    def stop_work(self, error: StreamfromError) -> None:
+        """End with *error* after the statement under way; stop that if nothing is lost."""
 
     def busy_s(self, now_s: float) -> float:
         """Return for how long a statement has been running, 0 for none and for a STREAM."""
@@ -75,6 +66,26 @@ class Peer(Protocol):
 
     def limits_changed(self) -> None:
         """Keep to the limits of a configuration that was read again."""
+
+
+class Peer(Protocol):
+    """A session as KILL, SHOW PROCESSLIST, the time limits and the shutdown see it.
+
+    user: who is logged in, None before.
+    """
+
+    user: User | None
+    closed: asyncio.Event
+
+    @property
+    def work(self) -> Work:
+        """What its user does; there is none before the login."""
+
+    def cut_off(self, error: StreamfromError) -> None:
+        """Disconnect now; send *error* first if the client waits for an answer."""
+
+    def end(self) -> None:
+        """End the session now."""
 
 
 def _port_log() -> SparingLog:

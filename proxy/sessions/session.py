@@ -51,9 +51,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import User
-    from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.sql.session_context import SessionContext
@@ -70,8 +68,11 @@ class Session:
     Attributes:
         connection_id: the id in the client's greeting, which KILL takes.
         user: the user that is logged in, None before the login.
+        work: what that user does here.
         closed: set once the client's link is gone.
     """
+
+    work: CommandLoop
 
     def __init__(self, services: Services, link: Link, connection_id: int) -> None:
         self.connection_id = connection_id
@@ -89,8 +90,6 @@ class Session:
         self._wire: ServerConnection
         link.on_blocked = self._unread
         self._process_list = ProcessList(services, self)
-        # What the user who is logged in does here, None before there is one.
-        self._command_loop: CommandLoop | None = None
         self._compression: Compression | None = None
         self._memory = Memory(
             lambda: services.config.connection_memory_bytes, ConnectionMemoryExceeded
@@ -148,11 +147,9 @@ class Session:
             if self._link.closed:
                 return
             if type(event) is CommandReceived:
-                assert self._command_loop is not None
-                self._command_loop.command_received(event)
+                self.work.command_received(event)
             elif type(event) is InfileData:
-                assert self._command_loop is not None
-                self._command_loop.context.executor.file(event.payload)
+                self.work.context.executor.file(event.payload)
             else:
                 self._login_event(event)
         answer = self._wire.data_to_send()
@@ -187,8 +184,8 @@ class Session:
         """Go on after the client caught up."""
         self._memory.change(-self._unread_bytes)
         self._unread_bytes = 0
-        if self._command_loop is not None:
-            self._command_loop.client_writable()
+        if self.user is not None:
+            self.work.client_writable()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Clean up after a client that left, in whatever it was doing."""
@@ -198,9 +195,9 @@ class Session:
         self.closed.set()
         if self._link.fault is not None:
             self._log.info("TLS failed", host=self._link.peer, reason=self._link.fault)
-        if self._command_loop is not None:
+        if self.user is not None:
             self._log.debug("session closed")
-            self._command_loop.close()
+            self.work.close()
         self._memory.belong_to(None)
 
     # --- login ----------------------------------------------------------------------------
@@ -213,9 +210,7 @@ class Session:
                 self._link.start_tls(
                     self._tls.context, server_side=True, hostname=None, early=leftover
                 )
-            case LoginAttempt(_, is_change=True) if (
-                self._command_loop and self._command_loop.is_busy
-            ):
+            case LoginAttempt(_, is_change=True) if self.work.is_busy:
                 # It would be answered in the middle of what is running.
                 self._log.info("connection closed", reason="COM_CHANGE_USER sent ahead")
                 self._link.abort()
@@ -256,7 +251,7 @@ class Session:
 
     def _logged_in(self, name: str) -> None:
         """Make the session of a login, or of COM_CHANGE_USER, which makes a new one."""
-        ending = self._command_loop.close() if self._command_loop is not None else []
+        ending = [] if self.user is None else self.work.close()
         if ending:
             self._entering = asyncio.create_task(self._begin_behind(ending, name))
         else:
@@ -293,8 +288,8 @@ class Session:
         except NoClientCharset as error:
             self._login_gate.refuse(self._wire, error)
             return
-        if self._command_loop is not None:
-            before = self._command_loop.context.state
+        if self.user is not None:
+            before = self.work.context.state
             context.state.multi_statements = before.multi_statements
         try:
             self._login_gate.check(user, self)
@@ -326,7 +321,7 @@ class Session:
         self.user = user
         self._memory.belong_to(self._services.memory_of(user.name))
         dispatch = Dispatch(context, self._process_list)
-        self._command_loop = CommandLoop(context, dispatch, self._log, self._services)
+        self.work = CommandLoop(context, dispatch, self._log, self._services)
         self._login_gate.logged_in()
         subject = {} if (found := self._link.subject) is None else {"subject": found}
         self._log.debug("session opened", user=user.name, host=self._link.peer, **subject)
@@ -340,32 +335,10 @@ class Session:
 
     # --- what others ask of this session --------------------------------------------------
 
-    def interrupt(self, error: StreamfromError) -> list[asyncio.Task[None]]:
-        """Stop what is running: a stream ends with *error*, a statement with its server's own.
-
-        Returns as `SessionConnections.interrupt`.
-        """
-        return [] if self._command_loop is None else self._command_loop.interrupt(error)
-
-    def shut_down(self, error: StreamfromError) -> None:
-        """End the session with *error* once it has nothing to do and no transaction is open."""
-        if self._command_loop is not None:
-            self._command_loop.shut_down(error)
-
-    def stop_work(self, error: StreamfromError) -> None:
-        """End the session with *error* once what runs is answered; stop it if that loses nothing."""
-        if self._command_loop is not None:
-            self._command_loop.stop_work(error)
-
-    @property
-    def is_committing(self) -> bool:
-        """True while the statement under way may commit, so that only its own answer is true."""
-        return self._command_loop is not None and self._command_loop.is_committing
-
     def cut_off(self, error: StreamfromError) -> None:
         """Disconnect now; send *error* first if the client waits for an answer."""
-        if self._command_loop is not None:
-            self._command_loop.cut_off(error)
+        if self.user is not None:
+            self.work.cut_off(error)
         elif self._wire.phase in (
             ConnectionPhase.AUTHENTICATING,
             ConnectionPhase.JUDGING,
@@ -378,25 +351,3 @@ class Session:
     def end(self) -> None:
         """End the session now; what it runs is stopped."""
         self._link.abort()
-
-    def busy_s(self, now_s: float) -> float:
-        """Return for how long a statement has been running, 0 for none and for a STREAM."""
-        return 0.0 if self._command_loop is None else self._command_loop.busy_s(now_s)
-
-    def time_out(self, now_s: float) -> None:
-        """Stop the statement, which takes too long; called again if the statement goes on."""
-        if self._command_loop is not None:
-            self._command_loop.time_out(now_s)
-
-    def limits_changed(self) -> None:
-        """Keep to the limits of a configuration that was read again."""
-        if self._command_loop is not None:
-            self._command_loop.limits_changed()
-
-    def thread_on(self, shard: ShardRuntime) -> int | None:
-        """Return the id that *shard* knows this session by, if it holds a connection there."""
-        return None if self._command_loop is None else self._command_loop.thread_on(shard)
-
-    def process(self) -> Process | None:
-        """Return this session's line in SHOW PROCESSLIST, None before it has logged in."""
-        return None if self._command_loop is None else self._command_loop.process()

@@ -42,5 +42,5 @@ class StatementTimeout:
     def sweep(self, now_s: float) -> None:
         """Stop what has taken too long at *now_s*, in the loop's time."""
         for session in list(self._sessions.values()):
-            if session.busy_s(now_s) >= self._limit_s:
-                session.time_out(now_s)
+            if session.user is not None and session.work.busy_s(now_s) >= self._limit_s:
+                session.work.time_out(now_s)

@@ -54,6 +54,7 @@ class Session:
 
     def __init__(self, number: int, name: str) -> None:
         self.user = User(name, Secret(""), None, Role.USER)
+        self.work = self
         self.line = Line(number, name, "10.0.0.9", "shop", "Sleep", 3, "", None)
         self.told: list[str] = []
 

@@ -51,7 +51,7 @@ async def test_a_client_that_reads_no_answers_has_no_more_of_its_commands_carrie
         client.send("SELECT a FROM t")
     (session,) = proxy.app.services.sessions.values()
     memory = proxy.app.services.memory_of("root")
-    await until(lambda: memory.used_bytes and session.process().command == "Sleep")
+    await until(lambda: memory.used_bytes and session.work.process().command == "Sleep")
     for _ in range(100):
         await asyncio.sleep(0)
     assert server.heard.count("SELECT a FROM t") < 100

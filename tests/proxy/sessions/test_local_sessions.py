@@ -19,6 +19,7 @@ class Session:
 
     def __init__(self, name):
         self.user = name and User(name, Secret(""), None, Role.USER)
+        self.work = self
         self.told: list[object] = []
         self.server_is_told = asyncio.Event()
 

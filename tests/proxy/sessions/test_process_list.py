@@ -150,7 +150,7 @@ async def test_a_client_that_does_nothing_says_what_it_holds(server, proxy):
     (session,) = proxy.app.services.sessions.values()
 
     def idle():
-        process = session.process()
+        process = session.work.process()
         return process.command, process.state
 
     assert idle() == ("Sleep", "")

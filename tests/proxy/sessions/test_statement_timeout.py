@@ -14,6 +14,7 @@ class Session:
     """What a sweep sees of a session: busy since a moment, or not."""
 
     def __init__(self, busy_at=None):
+        self.user, self.work = "u", self
         self.busy_at = busy_at
         self.told = []
 

@@ -27,7 +27,7 @@ async def client_of(proxy, host="127.0.0.1", user="root", password="", database=
 async def test_the_session_has_the_callers_host_and_ends_with_the_client(proxy):
     client = await client_of(proxy, "127.0.0.9")
     (session,) = proxy.app.services.sessions.values()
-    line = session.process()
+    line = session.work.process()
     assert line is not None
     assert line.host.startswith("127.0.0.9")
     client.close()
@@ -62,7 +62,7 @@ async def test_what_is_not_taken_is_not_read(server, proxy):
     rows = client.rows(b"SELECT a FROM t")
     assert await anext(rows) == []
     (session,) = proxy.app.services.sessions.values()
-    await until(lambda: session.process().info is not None)
+    await until(lambda: session.work.process().info is not None)
     count = 0
     async for each in rows:
         assert len(each) <= 2
@@ -81,7 +81,7 @@ async def test_a_user_of_the_page_needs_no_password_and_is_nobody_else(server):
 
         client = await enter(services, accept, "boss", "192.0.2.1", "")
         (session,) = services.sessions.values()
-        line = session.process()
+        line = session.work.process()
         assert line is not None
         assert (line.user, line.host.partition(":")[0]) == ("boss", "192.0.2.1")
         server.on("UPDATE t", Ok(affected_rows=3))
