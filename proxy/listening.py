@@ -8,7 +8,7 @@ import socket
 import stat
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -209,53 +209,31 @@ async def listen_tcp(
     return Listener("mysql", bound, lambda: Link(accept), backlog=backlog)
 
 
-def bind_tcp(host: str, port: int, *, shares_port: bool = False) -> list[socket.socket]:
+def bind_tcp(
+    host: str, port: int, *, shares_port: bool = False, for_others: bool = False
+) -> list[socket.socket]:
     """Return sockets that are bound to a port on each address of *host*; port 0 takes a free one.
+
+    for_others: they accept no connection, and hold the port for processes that listen there and share it.
 
     Raises:
         OSError: another process listens there already, or *host* is no address of this machine.
     """
-    bound: list[socket.socket] = []
-    try:
-        for family, address in _addresses(host):
-            where = (address[0], port, *address[2:])
-            bound.append(_bound_tcp(family, where, shares_port=shares_port))
-            port = bound[0].getsockname()[1]
-    except OSError:
-        for each in bound:
-            each.close()
-        raise
-    return bound
-
-
-def _addresses(host: str) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
     found = socket.getaddrinfo(
         host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
-    return [(family, address) for family, _, _, _, address in dict.fromkeys(found)]
-
-
-def hold_port(host: str, port: int) -> list[socket.socket]:
-    """Return sockets that hold a TCP port for processes that listen there and share it; 0 takes a free one.
-
-    They accept no connection themselves.
-
-    Raises:
-        OSError: another process listens there already, or *host* is no address of this machine.
-    """
-    held: list[socket.socket] = []
-    try:
-        for family, address in _addresses(host):
+    with ExitStack() as failing:
+        bound: list[socket.socket] = []
+        for family, _, _, _, address in dict.fromkeys(found):
             where = (address[0], port, *address[2:])
-            # A second proxy that shares its port as well would take some of our clients.
-            _bound_tcp(family, where, shares_port=False).close()
-            held.append(_bound_tcp(family, where, shares_port=True))
-            port = held[0].getsockname()[1]
-    except OSError:
-        for each in held:
-            each.close()
-        raise
-    return held
+            if for_others:
+                # A second proxy that shares its port as well would take some of our clients.
+                _bound_tcp(family, where, shares_port=False).close()
+            one = _bound_tcp(family, where, shares_port=shares_port or for_others)
+            bound.append(failing.enter_context(one))
+            port = bound[0].getsockname()[1]
+        failing.pop_all()
+    return bound
 
 
 def _bound_tcp(

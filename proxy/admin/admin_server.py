@@ -193,9 +193,12 @@ class AdminServer:
 
     async def _metrics(self, _: web.Request) -> web.Response:
         status = self._status
-        queues = await status.queues()
+        queues = await status.watch.queues()
         page = MetricsPage(
-            status.shard_status(), status.member(), status.clock.time_ns(), status.streams()
+            status.shard_status(),
+            status.member(),
+            status.clock.time_ns(),
+            status.watch.streams(),
         )
         # On the loop: a thread holds all others up for 5 ms each time that it is given the turn.
         async for some in in_turns(queues):

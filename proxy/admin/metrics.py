@@ -112,30 +112,27 @@ def _stalled_ns(streams: Iterable[StreamFigures], now_ns: int) -> dict[tuple[str
     return longest
 
 
+_OF_SHARDS: Final = {
+    "shard_up": ("Whether the shard's primary can be used.", "is_up"),
+    "shard_dispatched": ("Whether this process sends the shard's messages.", "is_dispatched"),
+    "pool_size": ("Connections that the pool may have.", "pool_size"),
+    "pool_waiters": ("Statements that wait for a connection.", "pool_waiters"),
+}
+
+
 def _of_shards(shards: Iterable[ShardStatus]) -> Sequence[MetricFamily]:
-    up = MetricFamily(
-        "streamfrom_shard_up", "gauge", "Whether the shard's primary can be used."
-    )
-    dispatched = MetricFamily(
-        "streamfrom_shard_dispatched",
-        "gauge",
-        "Whether this process sends the shard's messages.",
-    )
-    size = MetricFamily("streamfrom_pool_size", "gauge", "Connections that the pool may have.")
+    families = {
+        read: MetricFamily(f"streamfrom_{name}", "gauge", text)
+        for name, (text, read) in _OF_SHARDS.items()
+    }
     used = MetricFamily("streamfrom_pool_connections", "gauge", "Connections of the pool.")
-    waiters = MetricFamily(
-        "streamfrom_pool_waiters", "gauge", "Statements that wait for a connection."
-    )
     for shard in shards:
         named = {"keyspace": shard.keyspace, "shard": shard.shard}
-        of = labels(**named)
-        up.add(of, shard.is_up)
-        dispatched.add(of, shard.is_dispatched)
-        size.add(of, shard.pool_size)
+        for read, family in families.items():
+            family.add(labels(**named), getattr(shard, read))
         used.add(labels(**named, state="in_use"), shard.pool_in_use)
         used.add(labels(**named, state="free"), shard.pool_open - shard.pool_in_use)
-        waiters.add(of, shard.pool_waiters)
-    return up, dispatched, size, used, waiters
+    return *families.values(), used
 
 
 def _of_process(member: MemberStatus, now_ns: int) -> Sequence[MetricFamily]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
@@ -23,6 +24,7 @@ from aiohttp import web
 from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.engine.messaging.upkeep.peek import Match, PeekState, can_peek
 from streamfrom.proxy.admin.admin_gate import AdminGate, Visitor, posted
+from streamfrom.proxy.admin.overview import records
 from streamfrom.proxy.admin.queue_actions import Action, Enter, QueueActions
 from streamfrom.proxy.admin.queue_messages import (
     IN_FLIGHT,
@@ -36,7 +38,6 @@ from streamfrom.proxy.admin.queue_messages import (
 )
 from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.rights.questions import REFUSALS
-from streamfrom.proxy.status.status_rows import STREAMS
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
@@ -82,8 +83,8 @@ class QueueApi:
             ("GET", "/api/message", self.one),
             ("POST", "/api/act", self.act),
             ("POST", "/api/requeue", self.requeue),
-            ("POST", "/api/pause", self.pause),
-            ("POST", "/api/resume", self.resume),
+            ("POST", "/api/pause", partial(self.set_paused, is_paused=True)),
+            ("POST", "/api/resume", partial(self.set_paused, is_paused=False)),
             ("POST", "/api/end-stream", self.end_stream),
         ]
 
@@ -161,15 +162,8 @@ class QueueApi:
             )
         return web.json_response({"done": done})
 
-    async def pause(self, request: web.Request) -> web.Response:
-        """Pause a queue."""
-        return await self._set_paused(request, is_paused=True)
-
-    async def resume(self, request: web.Request) -> web.Response:
-        """Resume a queue."""
-        return await self._set_paused(request, is_paused=False)
-
-    async def _set_paused(self, request: web.Request, *, is_paused: bool) -> web.Response:
+    async def set_paused(self, request: web.Request, *, is_paused: bool) -> web.Response:
+        """Pause or resume a queue."""
         visitor, body = self._gate.poster(request), await posted(request)
         table = await self._table(visitor, body, by_state=False)
         with _refusals():
@@ -185,8 +179,7 @@ class QueueApi:
         if type(connection_id) is not int:
             raise web.HTTPBadRequest(text='expected {"connection_id": …}\n')
         rows = await self._services.status.rows(["streams"], await self._viewer(visitor))
-        names = [column.name for column in STREAMS]
-        seen = [dict(zip(names, row, strict=True)) for row in rows["streams"]]
+        seen = records("streams", rows["streams"])
         stream = next((one for one in seen if one["connection_id"] == connection_id), None)
         with _refusals():
             await self._actions(visitor, request).end_stream(stream, connection_id)

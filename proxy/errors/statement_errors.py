@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from streamfrom.proxy.errors.base import ProxyError
 
 
@@ -139,34 +141,31 @@ class MergeTooLarge(ProxyError):
 
     mysql_code = 1038  # ER_OUT_OF_SORTMEMORY
     sqlstate = "HY001"
+    words: ClassVar[str] = (
+        "Out of sort memory: the groups of all shards take more than {} bytes in"
+        " this order; add a LIMIT, ORDER BY what is grouped, or raise merge_memory"
+    )
 
     def __init__(self, bytes_max: int) -> None:
-        super().__init__(
-            f"Out of sort memory: the groups of all shards take more than {bytes_max} bytes in"
-            " this order; add a LIMIT, ORDER BY what is grouped, or raise merge_memory"
-        )
+        super().__init__(self.words.format(bytes_max))
 
 
 class DistinctTooLarge(MergeTooLarge):
     """The values of DISTINCT arguments, in one group, are more than may be remembered."""
 
-    def __init__(self, bytes_max: int) -> None:
-        super().__init__(bytes_max)
-        self.args = (
-            f"Out of sort memory: the DISTINCT values of a group take more than {bytes_max} bytes;"
-            " ask for one of its DISTINCT aggregates at a time, or raise merge_memory",
-        )
+    words = (
+        "Out of sort memory: the DISTINCT values of a group take more than {} bytes;"
+        " ask for one of its DISTINCT aggregates at a time, or raise merge_memory"
+    )
 
 
 class ReturningTooLarge(MergeTooLarge):
     """The rows that RETURNING gives on several shards are more than may be kept until all have written."""
 
-    def __init__(self, bytes_max: int) -> None:
-        super().__init__(bytes_max)
-        self.args = (
-            f"Out of sort memory: the rows of RETURNING of all shards take more than {bytes_max}"
-            " bytes, so nothing was written; write fewer rows at once, or raise merge_memory",
-        )
+    words = (
+        "Out of sort memory: the rows of RETURNING of all shards take more than {}"
+        " bytes, so nothing was written; write fewer rows at once, or raise merge_memory"
+    )
 
 
 class NotPreparable(ProxyError):

@@ -131,7 +131,7 @@ class StatusForMembers:
         if "set_aside" in request.tables:
             now_ns = source.clock.time_ns()
             reply.set_aside.extend(
-                [SET_ASIDE.encode(one, now_ns) for one in source.set_aside()]
+                [SET_ASIDE.encode(one, now_ns) for one in source.watch.set_aside()]
             )
         if "shards" in request.tables:
             reply.shards.extend(map(SHARDS.encode, source.shard_status()))

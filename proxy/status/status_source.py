@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.figures.figures import (
         QueueFigures,
-        SetAsideFigures,
-        StreamFigures,
     )
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.engine.messaging.shell.watch import Watch
@@ -134,7 +132,10 @@ class StatusSource:
                 streams = merged_streams([*self.stream_status(viewer.processes), *told])
                 rows[name] = stream_rows(streams, self.clock.time_ns())
             elif name == "set_aside":
-                found = [*self.set_aside(), *(s for a in others.answers for s in a.set_aside)]
+                found = [
+                    *self.watch.set_aside(),
+                    *(s for a in others.answers for s in a.set_aside),
+                ]
                 rows[name] = set_aside_rows(
                     (one for one in found if viewer.sees(one.keyspace, one.queue)),
                     self.clock.time_ns(),
@@ -206,18 +207,6 @@ class StatusSource:
             )
             for shard in self.shards.values()
         ]
-
-    async def queues(self) -> list[QueueFigures]:
-        """Return this process's figures of all queues that can be used."""
-        return await self.watch.queues()
-
-    def streams(self) -> list[StreamFigures]:
-        """Return the streams of this process, and those of other members' clients that it dispatches to."""
-        return self.watch.streams()
-
-    def set_aside(self) -> list[SetAsideFigures]:
-        """Return the rows that servers refuse to write, as far as this process dispatches."""
-        return self.watch.set_aside()
 
     def stream_status(self, processes: Iterable[Process]) -> list[StreamStatus]:
         """Return what this process knows of the streams of *processes* and of other members' clients."""

@@ -85,9 +85,15 @@ _SHOWS: Final = {
     Unit.SECONDS: (time_text, False),
 }
 
+
+def _plain(show: Callable[[Any], str], *keys: str) -> list[TerminalColumn]:
+    """Return columns whose headings are their keys."""
+    return [TerminalColumn(key.replace("_", " "), key, show) for key in keys]
+
+
 VIEWS: Final[Mapping[str, Sequence[TerminalColumn]]] = {
     "queues": [
-        TerminalColumn("queue", "queue", text_of),
+        *_plain(text_of, "queue"),
         *(
             TerminalColumn(each.heading, each.name, *_SHOWS[each.unit])
             for each in FIGURES
@@ -96,39 +102,26 @@ VIEWS: Final[Mapping[str, Sequence[TerminalColumn]]] = {
     ],
     "streams": [
         TerminalColumn("id", "connection_id", text_of),
-        TerminalColumn("user", "user", text_of),
-        TerminalColumn("host", "host", text_of),
-        TerminalColumn("keyspace", "keyspace", text_of),
-        TerminalColumn("queue", "queue", text_of),
+        *_plain(text_of, "user", "host", "keyspace", "queue"),
         TerminalColumn("open", "open_s", time_text),
-        TerminalColumn("delivered", "delivered", count_text),
-        TerminalColumn("unacked", "unacked", count_text),
-        TerminalColumn("prefetch", "prefetch", count_text),
+        *_plain(count_text, "delivered", "unacked", "prefetch"),
         TerminalColumn("oldest", "oldest_unacked_age_s", time_text),
         TerminalColumn("stalled", "stalled_s", time_text),
     ],
     "shards": [
-        TerminalColumn("keyspace", "keyspace", text_of),
-        TerminalColumn("shard", "shard", text_of),
-        TerminalColumn("server", "server", text_of),
+        *_plain(text_of, "keyspace", "shard", "server"),
         TerminalColumn("up", "is_up", _yes),
-        TerminalColumn("pool in use", "pool_in_use", count_text),
-        TerminalColumn("pool size", "pool_size", count_text),
-        TerminalColumn("pool waiters", "pool_waiters", count_text),
+        *_plain(count_text, "pool_in_use", "pool_size", "pool_waiters"),
         TerminalColumn("dispatched", "is_dispatched", _yes),
-        TerminalColumn("member", "member", text_of),
-        TerminalColumn("last error", "last_error", text_of),
+        *_plain(text_of, "member", "last_error"),
     ],
     "members": [
-        TerminalColumn("member", "member", text_of),
-        TerminalColumn("version", "version", text_of),
+        *_plain(text_of, "member", "version"),
         TerminalColumn("up", "uptime_s", time_text),
         TerminalColumn("clients", "connections", count_text),
-        TerminalColumn("streams", "streams", count_text),
-        TerminalColumn("questions", "questions", count_text),
+        *_plain(count_text, "streams", "questions"),
         TerminalColumn("answers", "is_answering", _yes),
-        TerminalColumn("address", "address", text_of),
-        TerminalColumn("error", "error", text_of),
+        *_plain(text_of, "address", "error"),
     ],
 }
 

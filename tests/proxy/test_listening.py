@@ -39,7 +39,7 @@ async def greeting(port):
 
 
 async def test_several_share_a_port_that_is_held():
-    (held,) = listening.hold_port("127.0.0.1", 0)
+    (held,) = listening.bind_tcp("127.0.0.1", 0, for_others=True)
     port = held.getsockname()[1]
     listeners = [
         await listening.listen_tcp(Owner, "127.0.0.1", port, backlog=1, shares_port=True)
@@ -54,12 +54,12 @@ async def test_several_share_a_port_that_is_held():
 
 
 def test_a_port_is_held_on_each_address_of_a_name_and_on_no_other_machine():
-    held = listening.hold_port("localhost", 0)
+    held = listening.bind_tcp("localhost", 0, for_others=True)
     assert len({each.getsockname()[1] for each in held}) == 1
     for each in held:
         each.close()
     with pytest.raises(OSError, match=r"cannot listen on 192\.0\.2\.1 port 0: "):
-        listening.hold_port("192.0.2.1", 0)
+        listening.bind_tcp("192.0.2.1", 0, for_others=True)
 
 
 async def test_a_unix_socket_replaces_a_stale_one_and_nothing_else_and_has_its_mode(tmp_path):

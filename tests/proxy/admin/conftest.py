@@ -106,6 +106,7 @@ class Others:
 
 class Status:
     def __init__(self):
+        self.watch = self
         self.troubles = [None, "gone"]
         self.is_stopping = False
         self.gate = asyncio.Event()
