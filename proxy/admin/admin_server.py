@@ -17,9 +17,8 @@ from aiohttp import web
 
 from streamfrom.proxy import listening
 from streamfrom.proxy.admin.admin_gate import AdminGate, Visitor
-from streamfrom.proxy.admin.exposition import CONTENT_TYPE
 from streamfrom.proxy.admin.history import SAMPLE_S, History, Rates
-from streamfrom.proxy.admin.metrics import MetricsPage
+from streamfrom.proxy.admin.metrics import CONTENT_TYPE, MetricsPage
 from streamfrom.proxy.admin.overview import (
     figure_records,
     limits,

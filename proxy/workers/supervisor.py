@@ -16,12 +16,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import structlog
 
 from streamfrom.proxy import listening
-from streamfrom.proxy.workers.restart_delay import restart_delay_s
 from streamfrom.proxy.workers.worker_seat import HURRY, READY, WorkerSeat
 
 
@@ -33,6 +32,12 @@ if TYPE_CHECKING:
 
 
 log = structlog.get_logger()
+
+# Between two starts of a worker that dies again and again.
+DELAY_FIRST_S: Final = 0.1
+DELAY_LONGEST_S: Final = 10.0
+# Who has run so long did not die of how it starts.
+SETTLED_S: Final = 60.0
 
 
 class WorkerFailed(Exception):
@@ -50,6 +55,16 @@ def command_of(config: Path) -> list[str]:
     """Return the command that starts a worker, but for its seat: this interpreter, with the same modules."""
     module = (sys.executable, "-P", "-m", "streamfrom.proxy")
     return [*module, "serve", "--config", str(config), "--worker-seat"]
+
+
+def restart_delay_s(before_s: float, lived_s: float) -> float:
+    """Return the seconds to wait after a worker that ran for *lived_s* has ended.
+
+    before_s: what was waited before that one was started; 0 for the first one.
+    """
+    if lived_s >= SETTLED_S or not before_s:
+        return DELAY_FIRST_S
+    return min(2 * before_s, DELAY_LONGEST_S)
 
 
 class Workers:

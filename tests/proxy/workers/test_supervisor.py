@@ -6,13 +6,21 @@ import signal
 import socket
 import sys
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 import structlog
 
-from streamfrom.proxy.workers import restart_delay
-from streamfrom.proxy.workers.supervisor import WorkerFailed, Workers
+from streamfrom.proxy.workers import supervisor
+from streamfrom.proxy.workers.supervisor import (
+    DELAY_FIRST_S,
+    DELAY_LONGEST_S,
+    SETTLED_S,
+    WorkerFailed,
+    Workers,
+    restart_delay_s,
+)
 from tests.proxy.fake_answers import until
 from tests.proxy.fake_server import FakeServer
 from tests.proxy.rigs import config_of
@@ -107,7 +115,7 @@ async def test_one_that_fails_before_it_serves_ends_the_start_with_its_code(tmp_
 
 
 async def test_one_that_cannot_be_started_again_is_tried_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(restart_delay, "FIRST_S", 0.01)
+    monkeypatch.setattr(supervisor, "DELAY_FIRST_S", 0.01)
     rig = Rig(tmp_path, 1)
     with structlog.testing.capture_logs() as logs:
         async with rig.workers:
@@ -161,3 +169,17 @@ async def test_a_port_that_somebody_listens_on_is_refused(tmp_path):
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1 port {port}"):
             async with Rig(tmp_path, port=port).workers:
                 raise AssertionError("it must not be entered")
+
+
+def test_who_dies_again_and_again_waits_longer_up_to_a_limit_unless_it_has_run_long():
+    lives = [1.0] * 12
+    delays = list(accumulate(lives, restart_delay_s, initial=0.0))[1:]
+    assert delays[:4] == [
+        DELAY_FIRST_S,
+        2 * DELAY_FIRST_S,
+        4 * DELAY_FIRST_S,
+        8 * DELAY_FIRST_S,
+    ]
+    assert delays[-1] == DELAY_LONGEST_S
+    assert delays == sorted(delays)
+    assert restart_delay_s(DELAY_LONGEST_S, SETTLED_S) == DELAY_FIRST_S

@@ -5,7 +5,7 @@ import math
 from hypothesis import given, strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamfrom.proxy.admin.exposition import MetricFamily, labels
+from streamfrom.proxy.admin.metrics import MetricFamily, labels
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
