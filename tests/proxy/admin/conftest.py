@@ -77,7 +77,7 @@ class Client:
     """A session that streams, and what was done to it."""
 
     def __init__(self, user, connection_id):
-        self.user = user
+        self.user, self.work = user, self
         self.connection_id = connection_id
         self.interrupted = []
 
