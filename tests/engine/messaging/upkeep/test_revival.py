@@ -1,7 +1,8 @@
 """Parked messages and dead letters become messages as before."""
 
+from random import Random
+
 import pytest
-from hypothesis import given, strategies as st
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.upkeep.revival import (
@@ -70,44 +71,37 @@ def test_what_both_tables_have_goes_back_but_what_is_about_a_delivery():
     assert absent == DeadLetterSource((), is_queue=False, queues=())
 
 
-@given(
-    st.lists(st.tuples(st.booleans(), st.booleans()), max_size=12),
-    st.integers(1, 5),
-    st.booleans(),
-)
-def test_each_dead_letter_goes_back_or_stays_with_the_words_of_the_server(
-    rows, limit, is_queue
-):
-    client = SqliteClient(
-        """CREATE TABLE msg (id INTEGER PRIMARY KEY, message CHECK (message <> 'bad'), epoch, time_next, time_acked);
-        CREATE TABLE dead (id INTEGER PRIMARY KEY, message, time_acked);"""
-    )
-    client.connection.executemany(
-        "INSERT INTO dead VALUES (?, ?, ?)",
-        [
-            (n, "bad" if is_bad else "x", n if is_acked else None)
-            for n, (is_bad, is_acked) in enumerate(rows)
-        ],
-    )
+TABLES = """
+    CREATE TABLE msg (id INTEGER PRIMARY KEY, message CHECK (message <> 'bad'), epoch, time_next, time_acked);
+    CREATE TABLE dead (id INTEGER PRIMARY KEY, message, time_acked);
+    CREATE TRIGGER keeps BEFORE DELETE ON dead WHEN old.message = 'kept' BEGIN SELECT RAISE(ABORT, 'keeps'); END;
+"""
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7])
+@pytest.mark.parametrize("is_queue", [False, True])
+def test_each_dead_letter_goes_back_or_stays_with_the_words_of_the_server(is_queue, limit):
+    client, dice = SqliteClient(TABLES), Random(limit)
+    rows = [
+        (n, dice.choice(("good", "bad", "kept")), dice.choice((None, 5))) for n in range(60)
+    ]
+    client.connection.executemany("INSERT INTO dead VALUES (?, ?, ?)", rows)
     refused, last, moved = dict[bytes, str](), None, 0
-    while True:
+    for _ in range(len(rows) + 1):
         found = client.run(restore(SPENT, BURIED._replace(is_queue=is_queue), last, limit))
         moved, last = moved + found.rows, found.last
         refused |= found.refused
         if last is None:
             break
-    tried = {
-        n: is_bad for n, (is_bad, is_acked) in enumerate(rows) if not (is_queue and is_acked)
-    }
-    good = [n for n, is_bad in tried.items() if not is_bad]
+    tried = {n: message for n, message, acked in rows if not (is_queue and acked)}
+    good = [n for n, message in tried.items() if message == "good"]
     query = client.connection.execute
-    assert query("SELECT * FROM msg").fetchall() == [(n, "x", 0, 0, None) for n in good]
+    assert query("SELECT * FROM msg").fetchall() == [(n, "good", 0, 0, None) for n in good]
     assert [n for (n,) in query("SELECT id FROM dead")] == sorted({*range(len(rows))} - {*good})
-    assert (moved, [*map(int, refused)]) == (
-        len(good),
-        [n for n, is_bad in tried.items() if is_bad],
-    )
-    assert all("CHECK" in words for words in refused.values())
+    assert moved == len(good)
+    assert [*map(int, refused)] == [n for n in tried if n not in good]
+    for ident, words in refused.items():
+        assert ("CHECK" if tried[int(ident)] == "bad" else "keeps") in words
 
 
 def test_an_error_that_is_not_about_rows_ends_it():
