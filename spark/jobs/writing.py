@@ -5,7 +5,7 @@ retry harmless. Rows are inserted without naming a shard: the proxy splits them,
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -131,6 +131,30 @@ def _check_all_there(connection: Any, table: str, ids: "Collection[Any]") -> Non
         )
 
 
+def insert_batches(
+    endpoint: Endpoint,
+    table: str,
+    names: "Sequence[str]",
+    arrow: "Iterator[pa.RecordBatch]",
+    setting: str = IN_UTC,
+    converters: "Sequence[Callable[[Any], Any]]" = (),
+) -> "Iterator[tuple[int, int]]":
+    """Insert the rows of Arrow batches whose ids are new, and yield for each statement how many rows it has, and how many were new.
+
+    converters: what is sent of a value that is not NULL, for each column; without them the value itself.
+    """
+    with endpoint.connect(setting=setting) as connection:
+        for batch in arrow:
+            columns = [column.to_pylist() for column in batch.columns]
+            if converters:
+                columns = [
+                    [None if value is None else convert(value) for value in column]
+                    for convert, column in zip(converters, columns, strict=True)
+                ]
+            for some in batches(list(zip(*columns, strict=True))):
+                yield len(some), insert(connection, table, names, some)
+
+
 def insert_frame(
     frame: "DataFrame", endpoint: Endpoint, table: str, total: int, progress: "Progress"
 ) -> tuple[int, int]:
@@ -144,15 +168,9 @@ def insert_frame(
     passed = frame.sparkSession.sparkContext.accumulator(0)
 
     def write(arrow: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        with endpoint.connect(setting=IN_UTC) as connection:
-            for batch in arrow:
-                rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-                for some in batches(rows):
-                    inserted = insert(connection, table, names, some)
-                    passed.add(len(some))
-                    yield pa.RecordBatch.from_pydict(
-                        {"rows": [len(some)], "inserted": [inserted]}
-                    )
+        for rows, inserted in insert_batches(endpoint, table, names, arrow):
+            passed.add(rows)
+            yield pa.RecordBatch.from_pydict({"rows": [rows], "inserted": [inserted]})
 
     parts = frame.repartition(max(_PARTS_MIN, total // TASK_ROWS))
     with progress.watching(frame.sparkSession, total, lambda: passed.value):

@@ -7,6 +7,7 @@ Now is always the server's clock.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,18 +49,14 @@ class ClaimShard:
     def count_due(self) -> int:
         """Return how many messages are due."""
         sql = f"SELECT COUNT(*) FROM {self._table} WHERE {_DUE}"  # noqa: S608  quoted
-
-        def count() -> int:
+        with self._session():
             return int(ask(self._connection, sql, [self._now_ns()])[0][0])
-
-        return int(self._with_connection(count))
 
     def claim(self, limit: int, lease_s: float) -> "dict[int, list[Id]]":
         """Take at most *limit* due messages for *lease_s* seconds, and return their ids by epoch."""
-
-        def claim() -> "dict[int, list[Id]]":
-            won: dict[int, list[Id]] = defaultdict(list)
-            room = limit
+        won: dict[int, list[Id]] = defaultdict(list)
+        room = limit
+        with self._session():
             while room:
                 asked = min(room, TAKEN_AT_ONCE)
                 taken = self._taken(asked)
@@ -71,25 +68,15 @@ class ClaimShard:
                 room -= count
                 if count < asked:
                     break
-            return {epoch: ids for epoch, ids in won.items() if ids}
-
-        won: dict[int, list[Id]] = self._with_connection(claim)
-        return won
+        return {epoch: ids for epoch, ids in won.items() if ids}
 
     def renew(self, claims: "Mapping[int, Sequence[Id]]", lease_s: float) -> None:
         """Lease the claimed messages for *lease_s* more seconds, unless they were acknowledged or claimed since."""
-
-        def renew() -> None:
-            until_ns = self._now_ns() + int(lease_s * 1e9)
-            for epoch, ids in claims.items():
-                self._reschedule(epoch, ids, until_ns)
-
-        self._with_connection(renew)
+        self.put_back(claims, lambda _: lease_s)
 
     def ack(self, claims: "Mapping[int, Sequence[Id]]") -> None:
         """Acknowledge the messages, also where others claimed them since, as their work is done; twice is fine."""
-
-        def ack() -> None:
+        with self._session():
             now_ns = self._now_ns()
             for some in _chunks([ident for ids in claims.values() for ident in ids]):
                 condition, values = self.where_ids(some)
@@ -99,19 +86,14 @@ class ClaimShard:
                     [now_ns, *values],
                 )
 
-        self._with_connection(ack)
-
     def put_back(
         self, claims: "Mapping[int, Sequence[Id]]", wait_s: "Callable[[int], float]"
     ) -> None:
         """Make the messages due in *wait_s(epoch)* seconds, unless they were claimed or acknowledged since."""
-
-        def put_back() -> None:
+        with self._session():
             now_ns = self._now_ns()
             for epoch, ids in claims.items():
                 self._reschedule(epoch, ids, now_ns + int(wait_s(epoch) * 1e9))
-
-        self._with_connection(put_back)
 
     def where_ids(self, ids: "Sequence[Id]") -> tuple[str, tuple[Any, ...]]:
         """Return the condition for *ids*, and its values."""
@@ -126,12 +108,13 @@ class ClaimShard:
         if connection is not None and connection.open:
             connection._force_close()
 
-    def _with_connection(self, work: "Callable[[], Any]") -> Any:
+    @contextmanager
+    def _session(self) -> "Iterator[None]":
         with told_apart(self._endpoint, self.name):
             if self._connection is None or not self._connection.open:
                 self._connection = self._endpoint.connect(self.name, setting=_SESSION)
             try:
-                return work()
+                yield
             except BaseException:
                 # Whatever it had begun is undone, and the next one starts over.
                 self.close()

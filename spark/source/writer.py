@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
 from streamfrom.spark.endpoint import Endpoint, shards_of
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.enqueue.fitting import matched
-from streamfrom.spark.jobs.writing import batches, insert, targets_of
+from streamfrom.spark.jobs.writing import insert_batches, targets_of
 from streamfrom.spark.source.batch import told_apart
 from streamfrom.spark.source.refused_stream import told_plainly
 from streamfrom.spark.source.type_conversion import converter
@@ -59,20 +59,13 @@ class WritePlan:
             JobError: the proxy or a shard broke off or refused a value.
         """
         rows = inserted = 0
-        with (
-            told_apart(self.endpoint, "of the keyspace"),
-            self.endpoint.connect(setting=STRICT) as connection,
-        ):
-            for batch in arrow:
-                columns = [
-                    [None if value is None else convert(value) for value in column.to_pylist()]
-                    for convert, column in zip(
-                        self.converters.values(), batch.columns, strict=True
-                    )
-                ]
-                for some in batches(list(zip(*columns, strict=True))):
-                    inserted += insert(connection, self.table, list(self.converters), some)
-                    rows += len(some)
+        names, converters = list(self.converters), list(self.converters.values())
+        with told_apart(self.endpoint, "of the keyspace"):
+            for some, new in insert_batches(
+                self.endpoint, self.table, names, arrow, STRICT, converters
+            ):
+                rows += some
+                inserted += new
         return Written(rows, inserted)
 
 

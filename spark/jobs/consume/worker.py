@@ -8,6 +8,7 @@ A message is acknowledged when the sink has what the function made of it, or the
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,34 +34,24 @@ PLACE: Final = "streamfrom_place"
 _WAIT_MAX_S: Final = 3600.0
 
 
+@dataclass
 class Worker:
-    """Works through batches; `failure` says why it gave up."""
+    """Works through batches; `failure` says why it gave up.
 
-    def __init__(
-        self,
-        function: "Function",
-        sink: "ResultSink",
-        dead_letters: "FolderSink | DeadTable | None",
-        shards: "dict[str, ClaimShard]",
-        progress: "Progress",
-        *,
-        max_attempts: int,
-        retry_s: float,
-    ) -> None:
-        """max_attempts: the number of sends after which a message that fails by itself is put aside.
+    max_attempts: the number of sends after which a message that fails by itself is put aside.
+    retry_s: how long a message waits that failed after its first send; twice as long after each further one.
+    """
 
-        retry_s: how long a message waits that failed after its first send; twice as long after each further one.
-        """
-        self._function = function
-        self._sink = sink
-        self._dead_letters = dead_letters
-        self._shards = shards
-        self._progress = progress
-        self._max_attempts = max_attempts
-        self._retry_s = retry_s
-        self.counts: Counter[str] = Counter()
-        self.failure: Exception | None = None
-        self.stopping = Event()
+    function: "Function"
+    sink: "ResultSink"
+    dead_letters: "FolderSink | DeadTable | None"
+    shards: "dict[str, ClaimShard]"
+    progress: "Progress"
+    max_attempts: int
+    retry_s: float
+    counts: Counter[str] = field(default_factory=Counter)
+    failure: Exception | None = None
+    stopping: Event = field(default_factory=Event)
 
     def __call__(self, batch: "DataFrame", number: int) -> None:
         """Work through one batch.
@@ -77,27 +68,27 @@ class Worker:
     def wait_s(self, epoch: int) -> float:
         """Return how long a message waits that failed when it was sent for the *epoch*-th time."""
         doublings = min(max(epoch - 1, 0), 30)
-        return min(self._retry_s * 2.0**doublings, max(_WAIT_MAX_S, self._retry_s))
+        return min(self.retry_s * 2.0**doublings, max(_WAIT_MAX_S, self.retry_s))
 
     def close(self) -> None:
         """Let the shards' connections go."""
-        for shard in self._shards.values():
+        for shard in self.shards.values():
             shard.close()
 
     def _work_through(self, batch: "DataFrame", number: int) -> None:
-        self._progress.enter("read")
+        self.progress.enter("read")
         # Read once, however often the function looks. What others have acknowledged meanwhile is theirs.
         messages = batch.filter("time_acked IS NULL").persist()
         try:
             keys = messages.select(SHARD, "id", "epoch").toArrow()
-            outcome = self._sink.outcome(number)
+            outcome = self.sink.outcome(number)
             if outcome is None and not len(keys):
                 return  # a stream begins with a batch of nothing where nothing is due
             if outcome is None:
                 outcome = self._worked(messages, number, keys)
         finally:
             messages.unpersist()
-        self._progress.enter("acknowledge")
+        self.progress.enter("acknowledge")
         self._acknowledge(keys, outcome)
         left = sum(len(ids) for some in outcome.left.values() for ids in some.values())
         # By the run that ends it, which may find little to do: one that was killed has reported nothing.
@@ -109,23 +100,23 @@ class Worker:
             rows_out=outcome.rows,
         )
         some = {name: self.counts[name] for name in ("dead_lettered", "left")}
-        self._progress.passed(self.counts["read"], {k: n for k, n in some.items() if n})
-        self._progress.enter("commit")
+        self.progress.passed(self.counts["read"], {k: n for k, n in some.items() if n})
+        self.progress.enter("commit")
 
     def _worked(self, messages: "DataFrame", number: int, keys: pa.Table) -> BatchOutcome:
         """Bring a batch into the sink without what fails, and that where it belongs."""
-        self._progress.enter("work")
+        self.progress.enter("work")
         try:
-            rows = self._sink.write(number, self._applied(messages))
+            rows = self.sink.write(number, self._applied(messages))
         except Exception as error:  # noqa: BLE001  a user's function raises what it likes
-            self._progress.enter("isolate")
+            self.progress.enter("isolate")
             numbered = _numbered(messages, keys).persist()
             try:
                 return self._isolated(numbered, number, keys, error)
             finally:
                 numbered.unpersist()
-        if self._dead_letters is not None:
-            self._dead_letters.put(number, None)
+        if self.dead_letters is not None:
+            self.dead_letters.put(number, None)
         return self._published(number, BatchOutcome(len(keys), rows))
 
     def _isolated(
@@ -134,32 +125,32 @@ class Worker:
         """Do the same for a batch that failed with *error* as a whole."""
         failing = self._verdict(numbered, number, len(keys), error)
         dead: dict[int, str] = {}
-        if self._dead_letters is not None:
+        if self.dead_letters is not None:
             epochs = keys["epoch"].to_pylist()
             dead = {
                 place: reason
                 for place, reason in failing.alone.items()
-                if epochs[place] >= self._max_attempts
+                if epochs[place] >= self.max_attempts
             }
         good = numbered.filter(~F.col(PLACE).isin(list(failing.all)))
         try:
-            rows = self._sink.write(number, self._applied(good))
+            rows = self.sink.write(number, self._applied(good))
         except Exception as again:
             raise JobError(
                 f"batch {number} fails even without the {len(failing.all)} messages that fail by"
                 f" themselves: {told(again)}; nothing of it was acknowledged, run it again"
             ) from again
-        if self._dead_letters is not None:
-            self._progress.enter("dead letter")
-            self._dead_letters.put(number, _with_reasons(numbered, dead) if dead else None)
+        if self.dead_letters is not None:
+            self.progress.enter("dead letter")
+            self.dead_letters.put(number, _with_reasons(numbered, dead) if dead else None)
         left = [place for place in failing.all if place not in dead]
         return self._published(
             number, BatchOutcome(len(keys), rows, len(dead), self._claims(keys, left))
         )
 
     def _published(self, number: int, outcome: BatchOutcome) -> BatchOutcome:
-        self._progress.enter("publish")
-        self._sink.publish(number, outcome)
+        self.progress.enter("publish")
+        self.sink.publish(number, outcome)
         return outcome
 
     def _verdict(
@@ -197,7 +188,7 @@ class Worker:
         return verdict
 
     def _applied(self, messages: "DataFrame") -> "DataFrame":
-        return applied(self._function, messages.drop(SHARD, PLACE))
+        return applied(self.function, messages.drop(SHARD, PLACE))
 
     def _acknowledge(self, keys: pa.Table, outcome: BatchOutcome) -> None:
         staying = {
@@ -211,16 +202,16 @@ class Worker:
                 epoch: [ident for ident in ids if (name, ident) not in staying]
                 for epoch, ids in by_epoch.items()
             }
-            self._shards[name].ack(done)
+            self.shards[name].ack(done)
         for name, by_epoch in outcome.left.items():
-            self._shards[name].put_back(by_epoch, self.wait_s)
+            self.shards[name].put_back(by_epoch, self.wait_s)
 
     def _claims(self, keys: pa.Table, places: "Iterable[int]") -> "Claims":
         some = keys.take(pa.array(places, pa.int64()))
         claims: dict[str, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
         columns = (some[name].to_pylist() for name in (SHARD, "id", "epoch"))
         for shard, ident, epoch in zip(*columns, strict=True):
-            claims[shard][int(epoch)].append(self._shards[shard].told(ident))
+            claims[shard][int(epoch)].append(self.shards[shard].told(ident))
         return {shard: dict(by_epoch) for shard, by_epoch in claims.items()}
 
 

@@ -1,6 +1,7 @@
 """Ids in JSON and back; claiming itself is `test_queue_db.py`."""
 
 import ast
+from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def test_what_is_due_and_how_long_it_is_kept_follow_the_servers_clock(monkeypatc
     shard = shard_of("int")
     changed = []
     asked = "streamfrom.spark.source.claims.ask"
-    monkeypatch.setattr(shard, "_with_connection", lambda work: work())
+    monkeypatch.setattr(shard, "_session", nullcontext)
     monkeypatch.setattr(asked, lambda *given: [(b"86400000001",)])
 
     def change(sql, values):
