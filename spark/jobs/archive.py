@@ -21,7 +21,6 @@ from streamfrom.spark.endpoint import (
 )
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.checksum import Checksum, is_exact, total
-from streamfrom.spark.jobs.clocks import check_closed
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import (
     WINDOW,
@@ -35,6 +34,7 @@ from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import (
     SHARD,
     acked_between,
+    check_closed,
     checksum_of_frame,
     checksums_of_servers,
     read_acked,

@@ -6,15 +6,17 @@ the same rows, because rows acknowledged in a window that has closed no longer c
 are read as they are at the moment, a shard at a time.
 """
 
+import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from streamfrom.spark.endpoint import IN_UTC, Endpoint
+from streamfrom.spark.endpoint import IN_UTC, Endpoint, clock_of
+from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.checksum import Checksum, of_batch, of_server, total
-from streamfrom.spark.jobs.frames import mapped
 from streamfrom.spark.table_schema import Field, ddl_of, fetch_rows
 from streamfrom.spark.worker_memory import keep_loaded
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 # Not _shard: pyarrow does not look into folders that begin so.
 SHARD: Final = "streamfrom_shard"
+# By then a transaction that acknowledges has been committed.
+CLOSED_NS: Final = 60 * 10**9
 CHECKSUMS: Final = "shard string, condition string, rows bigint, bits string"
 
 
@@ -123,3 +127,35 @@ def read_acked(
 ) -> "DataFrame":
     """Return the rows acknowledged in *parts* (shard, low, high), with `streamfrom_shard` in front."""
     return read_rows(spark, endpoint, table, columns, [acked_between(*part) for part in parts])
+
+
+def mapped(
+    frame: "DataFrame",
+    work: "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]",
+    schema: str,
+) -> "DataFrame":
+    """Return `frame.mapInArrow(work, schema)` for columns of any name; PySpark takes a dot or a backtick in one for its own."""
+    names = list(frame.columns)
+
+    def named(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        return work(batch.rename_columns(names) for batch in batches)
+
+    return frame.toDF(*(f"c{place}" for place in range(len(names)))).mapInArrow(named, schema)
+
+
+def check_closed(
+    endpoint: "Endpoint", shards: "Sequence[str]", until_ns: int, option: str
+) -> None:
+    """Make sure that *until_ns*, the value of *option*, lies a minute back by this machine's clock and by those of the shards.
+
+    Raises:
+        RequestError: it does not; the clock that is furthest behind is named, since it may be wrong.
+    """
+    clocks_ns = {"this machine": time.time_ns()}
+    clocks_ns |= {f"shard {shard}": clock_of(endpoint, shard) for shard in shards}
+    now_ns, last = min((now_ns, place) for place, now_ns in clocks_ns.items())
+    if until_ns > now_ns - CLOSED_NS:
+        told = datetime.fromtimestamp(now_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        raise RequestError(
+            f"{option} must lie a minute back by every clock, and that of {last} says {told} UTC"
+        )

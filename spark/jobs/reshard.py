@@ -22,17 +22,17 @@ from streamfrom.spark.endpoint import (
 )
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.checksum import Checksum, is_exact, of_batch, total
-from streamfrom.spark.jobs.clocks import check_closed
-from streamfrom.spark.jobs.frames import mapped
 from streamfrom.spark.jobs.job import JobConfig, begun, broken_off
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import (
     CHECKSUMS,
     acked_between,
     as_batch,
+    check_closed,
     checksum_of_frame,
     checksums,
     checksums_of_servers,
+    mapped,
     read_rows,
     slices,
 )

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, functions as F
 
 from streamfrom.spark.endpoint import IN_UTC, Endpoint, ask, changed, quoted, text_of
 from streamfrom.spark.errors import JobError
-from streamfrom.spark.jobs.frames import mapped
+from streamfrom.spark.jobs.reading import mapped
 
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, functions as F
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome, Checkpoint, outcome_of
 from streamfrom.spark.jobs.files import flush, spark_path, written_whole
-from streamfrom.spark.jobs.frames import mapped
+from streamfrom.spark.jobs.reading import mapped
 
 
 if TYPE_CHECKING:
