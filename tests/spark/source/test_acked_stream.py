@@ -1,12 +1,17 @@
-"""How far the feed goes: never back, and never beyond what is safe. Reading is `test_feed_db.py`."""
+"""How far the feed goes: never back, and never beyond what is safe; each acknowledged message once, none too early."""
+
+import time
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.source.acked_stream import AckedStreamReader
 from streamfrom.spark.source.offsets import QueueOffset, feed_offset
 from streamfrom.spark.source.options import Options
+from streamfrom.spark.table_schema import fields_of
+from tests.fixtures.streams import message_table, run as execute
 
 
 @pytest.fixture
@@ -25,3 +30,40 @@ def test_a_batch_is_what_lies_between_two_offsets(reader):
 def test_a_checkpoint_of_the_queue_is_refused(reader):
     with pytest.raises(RequestError, match=r"this one reads ks.t with feed=acked"):
         reader.partitions(QueueOffset("ks.t").json(), reader.initialOffset())
+
+
+@pytest.mark.spark
+@pytest.mark.db
+def test_each_acknowledged_message_comes_once_and_not_before_the_lag(sharded_proxy):
+    connection = sharded_proxy.connect(database="commerce", autocommit=True)
+    execute(connection, message_table())
+    base_ns = time.time_ns() - 3600 * 10**9
+    options = Options(
+        Endpoint("127.0.0.1", sharded_proxy.port, "root", "commerce"), "my_message", lag_s=60.0
+    )
+    shards = options.chosen_shards()
+    fields = fields_of(options.endpoint, shards, options.table)
+    reader = AckedStreamReader(options, shards, fields)
+    seen: list[int] = []
+
+    def drain(offset):
+        while (end := reader.latestOffset(offset, ReadMaxRows(10))) != offset:
+            for part in reader.partitions(offset, end):
+                for batch in reader.read(part):
+                    seen.extend(batch["id"].to_pylist())
+            offset = end
+        return offset
+
+    offset = reader.initialOffset()
+    for first, last in ((1, 12), (13, 30)):
+        values = ", ".join(f"({n}, NULL, {base_ns + n})" for n in range(first, last + 1))
+        execute(
+            connection, f"INSERT INTO my_message (id, time_next, time_acked) VALUES {values}"
+        )
+        offset = drain(offset)
+        assert sorted(seen) == list(range(1, last + 1))
+    execute(
+        connection,
+        f"INSERT INTO my_message (id, time_acked) VALUES (99, {time.time_ns() + 10**12})",
+    )
+    assert drain(offset) == offset
