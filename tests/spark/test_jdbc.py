@@ -39,13 +39,10 @@ def values(ident):
     )
 
 
-def test_a_jar_that_is_missing_is_named_with_its_cure(tmp_path):
-    with pytest.raises(RequestError, match=r"absent\.jar: apt-get install libmariadb-java"):
-        jdbc.driver_settings(tmp_path / "absent.jar")
-
-
-def test_a_jar_that_is_there_comes_with_a_jvm_in_utc(tmp_path):
+def test_a_jar_comes_with_a_jvm_in_utc_and_a_missing_one_with_its_cure(tmp_path):
     jar = tmp_path / "driver.jar"
+    with pytest.raises(RequestError, match=r"driver\.jar: apt-get install libmariadb-java"):
+        jdbc.driver_settings(jar)
     jar.touch()
     assert jdbc.driver_settings(jar) == {
         "spark.jars": str(jar),
@@ -54,16 +51,12 @@ def test_a_jar_that_is_there_comes_with_a_jvm_in_utc(tmp_path):
     }
 
 
-def test_the_url_has_a_dialect_and_a_shard_and_no_password():
-    endpoint = Endpoint("db", 3306, "app", "commerce", "secret")
+def test_the_url_has_a_dialect_and_a_shard_and_tls_is_verified_or_refused():
+    endpoint = Endpoint("db", 3306, "app", "commerce", "secret", "/etc/ca.pem")
     chosen = jdbc.options(endpoint, "-80", parameters={"fetchsize": "5"})
     assert chosen["url"] == "jdbc:mysql://db:3306/commerce:-80"
     assert (chosen["fetchsize"], chosen["rewriteBatchedStatements"]) == ("5", "true")
-
-
-def test_tls_is_verified_or_refused():
-    endpoint = Endpoint("db", 3306, "app", "commerce", ssl_ca="/etc/ca.pem")
-    assert jdbc.options(endpoint)["serverSslCert"] == "/etc/ca.pem"
+    assert chosen["serverSslCert"] == "/etc/ca.pem"
     with pytest.raises(RequestError, match="trustCertificateKeyStoreUrl"):
         jdbc.options(endpoint, driver=jdbc.CONNECTOR_J)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamfrom.spark.jobs.progress import Progress, Report
+from streamfrom.spark.jobs.progress import Progress
 
 
 def test_into_a_pipe_it_says_json_lines_and_not_every_row(capsys):
@@ -62,11 +62,6 @@ def test_on_a_terminal_counts_are_written_over_and_the_last_one_stays(capsys, mo
         "verify: 60 of 100 rows, 30/s, 1 s left",
         "",
     ]
-
-
-def test_a_report_is_json():
-    report = Report("archive", "ks.t", {"archived": 2}, {"stage": 0.5})
-    assert json.loads(report.json())["counts"] == {"archived": 2}
 
 
 @pytest.mark.spark
