@@ -1,12 +1,10 @@
 """`$$ … $$` quotes before MySQL 9, and is a name before other servers: each is read as its server does."""
 
-from typing import Any
-
-import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
 from tests.fixtures.database_servers import root
+from tests.fixtures.streams import answers
 from tests.integration.conftest import SharedCluster
 
 
@@ -35,21 +33,6 @@ STATEMENTS = (
 )
 
 
-def answers(client: Any, sql: str) -> list[Any]:
-    """Return every answer to a text, an error as its code."""
-    found: list[Any] = []
-    try:
-        client._execute_command(3, sql.encode())
-        client._read_query_result()
-        found.append(client._result.rows)
-        while client._result.has_next:
-            client._read_query_result()
-            found.append(client._result.rows)
-    except pymysql.MySQLError as error:
-        found.append(error.args[0])
-    return found
-
-
 def test_what_stands_between_dollars_is_what_the_server_says(cluster: SharedCluster) -> None:
     found = []
     flag = CLIENT.MULTI_STATEMENTS
@@ -58,8 +41,8 @@ def test_what_stands_between_dollars_is_what_the_server_says(cluster: SharedClus
         cluster.proxy.connect(database="plain", autocommit=True, client_flag=flag),
         root(cluster.servers[0], database=database, client_flag=flag),
     ):
-        answers(client, "CREATE TABLE kept (id INT)")
-        found.append([(sql, answers(client, sql)) for sql in STATEMENTS])
-        answers(client, "DROP TABLE kept")
+        answers(client, b"CREATE TABLE kept (id INT)")
+        found.append([(sql, answers(client, sql.encode())) for sql in STATEMENTS])
+        answers(client, b"DROP TABLE kept")
         client.close()
     assert found[0] == found[1]

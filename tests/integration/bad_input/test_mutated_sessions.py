@@ -19,7 +19,6 @@ import pytest
 
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import Consumer, eventually, rows, run, value
-from tests.integration.bad_input.raw_client import frame, login
 
 
 SESSIONS = int(os.environ.get("MUTATED_SESSIONS", "1500"))
@@ -31,7 +30,15 @@ DESCRIPTORS_SPARE = 80  # backend connections that the load has the pools open
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server, pytest.mark.slow]
 
+# PROTOCOL_41, CONNECT_WITH_DB, SECURE_CONNECTION, PLUGIN_AUTH, TRANSACTIONS.
+CAPABILITIES = 1 << 9 | 1 << 3 | 1 << 15 | 1 << 19 | 1 << 13
+LOGIN = struct.pack("<IIB23x", CAPABILITIES, 1 << 24, 45) + b"root\0\0commerce\0"
+
 Mutate = Callable[[random.Random, bytearray], None]
+
+
+def frame(payload: bytes, sequence: int) -> bytes:
+    return len(payload).to_bytes(3, "little") + bytes([sequence]) + payload
 
 
 def commands() -> list[bytes]:
@@ -78,7 +85,7 @@ def compressed(packets: bytes) -> bytes:
 def session(dice: random.Random, known: list[bytes]) -> bytes:
     """Return the bytes of a good session with some of the *known* commands."""
     plugin = dice.choice([b"mysql_native_password", b"caching_sha2_password"])
-    hello = bytearray(login("commerce").replace(b"mysql_native_password", plugin))
+    hello = bytearray(LOGIN + plugin + b"\0")
     packets = b"".join(frame(dice.choice(known), 0) for _ in range(dice.randint(1, 6)))
     if dice.random() < 0.15:
         hello[0] |= 1 << 5  # COMPRESS

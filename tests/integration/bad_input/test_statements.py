@@ -7,7 +7,7 @@ import pymysql
 import pytest
 
 from tests.cases import in_turn
-from tests.fixtures.streams import refuses, run, value
+from tests.fixtures.streams import answers, refuses, run, value
 from tests.integration.conftest import Queue
 
 
@@ -53,3 +53,12 @@ class TestStatements:
             # Strict servers refuse some of these in words of their own.
             with contextlib.suppress(pymysql.err.DataError, pymysql.err.OperationalError):
                 assert run(connection, f"{ack} {nonsense}") == 0
+
+
+def test_a_statement_that_is_not_utf_8_reaches_the_server_as_it_is(plain: Queue) -> None:
+    client = plain.connect()
+    assert answers(client, b"SELECT HEX(_binary'\xff\xfe\x80') AS h") == [(("FFFE80",),)]
+    for sql in (b"SELECT \xff\xfe FROM \xc3\x28", b"STREAM * FROM \xff\xfe", b"USE \xff\xfe"):
+        (code,) = answers(client, sql)
+        assert isinstance(code, int), sql
+    assert value(client, "SELECT 1") == 1

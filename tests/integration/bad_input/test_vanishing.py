@@ -1,6 +1,5 @@
 """Clients that do not read, or leave in the middle, hold up nobody and leave nothing behind."""
 
-import socket
 import time
 
 import pymysql
@@ -9,8 +8,7 @@ from pymysql.constants import COMMAND
 
 from tests.fixtures.background import running
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import Consumer, eventually, rows, run, value
-from tests.integration.bad_input.raw_client import frame
+from tests.fixtures.streams import eventually, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
 
 
@@ -40,50 +38,11 @@ class TestVanishing:
         assert len(held) < 30
         assert memory_bytes(plain.proxy) - before < 60 << 20
 
-    def test_rows_that_never_left_for_a_vanished_consumer_are_due_at_once(self, plain):
-        producer = plain.create(columns="message LONGTEXT", batch_size=40)
-        connection = plain.connect(autocommit=None)
-        connection._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        stuck = Consumer(connection, "STREAM * FROM my_message")
-        run(producer, "BEGIN")
-        for ident in range(1, 41):
-            run(
-                producer,
-                f"INSERT INTO my_message (id, message) VALUES ({ident}, REPEAT('x', 400000))",
-            )
-        run(producer, "COMMIT")
-        claimed = "SELECT COUNT(*) FROM my_message WHERE epoch = 1"
-        # Sixteen megabytes do not fit into any socket.
-        eventually(lambda: value(producer, claimed) >= 35, "most are claimed")
-        stuck.close()
-        eventually(lambda: value(producer, claimed) <= 25, "unsent rows are released")
-        other = plain.stream("STREAM id FROM my_message")
-        assert len(other.ids(15)) == 15
-
-    def test_a_vanished_consumer_is_noticed_while_idle(self, plain: Queue) -> None:
-        plain.create()
-        plain.stream().close()
-        producer = plain.connect()
-        stream = plain.stream()
-        for ident in range(10):
-            run(producer, f"INSERT INTO my_message (id) VALUES ({ident})")
-        assert stream.ids(10) == list(range(10))
-
     def test_com_quit_in_a_stream_ends_it(self, plain: Queue) -> None:
         plain.create()
         stream = plain.stream()
-        stream.connection._sock.sendall(frame(b"\x01", 0))
+        stream.connection._sock.sendall(b"\x01\0\0\0\x01")
         assert stream.is_closed()
-
-    def test_statements_sent_behind_a_stream_wait_for_its_end(self, plain: Queue) -> None:
-        plain.create()
-        stream = plain.stream()
-        stream.connection._sock.sendall(frame(b"\x03SELECT 5", 0))
-        stream.nothing(0.3)
-        run(plain.connect(autocommit=False), f"KILL QUERY {stream.id}")
-        assert stream.error()[0] == 1317
-        # How many columns, which, EOF; the row.
-        assert stream.answer(packets=4)[3:] == [b"\x015"]
 
     @pytest.mark.parametrize(
         "sql",

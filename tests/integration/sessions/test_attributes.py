@@ -100,17 +100,6 @@ class TestAttributes:
         assert cursor.fetchall() == []
         client.close()
 
-    def test_nobody_is_told_of_another_clients(self, tight: RunningProxy) -> None:
-        clients = [connect(tight.port, "plain") for _ in range(5)]
-        for number in (*range(5), *reversed(range(5))):
-            cursor = clients[number].cursor()
-            if number % 2:
-                cursor.add_attribute("colour", str(number))
-            cursor.execute(f"SELECT {COLOUR}")
-            assert cursor.fetchall() == [(str(number) if number % 2 else None,)]
-        for client in clients:
-            client.close()
-
     @pytest.mark.skipif(CLIENT is None, reason="no client of MySQL 9.7 on this machine")
     def test_the_command_line_sends_them(self, tight: RunningProxy) -> None:
         assert CLIENT is not None

@@ -15,7 +15,7 @@ from streamfrom.proxy.embedded.servers import Family
 from tests.cases import in_turn
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import refused, refuses, rows, run
+from tests.fixtures.streams import answers, refused, refuses, rows, run
 
 
 pytestmark = pytest.mark.db
@@ -29,21 +29,6 @@ WHAT_IS_SET = (
 # One character and an escaped quote for a server that speaks gbk or big5, an escaped backslash
 # and the end of the string for whoever reads bytes.
 ATTACK = b"SELECT HEX('\xb2\\\\'; DROP TABLE victim; -- ')"
-
-
-def answers(client: Any, sql: bytes) -> list[Any]:
-    """Return every answer to a text that is sent as it is, errors as their code."""
-    found = []
-    try:
-        client._execute_command(3, sql)
-        client._read_query_result()
-        found.append(client._result.rows)
-        while client._result.has_next:
-            client._read_query_result()
-            found.append(client._result.rows)
-    except pymysql.MySQLError as error:
-        found.append(error.args[0])
-    return found
 
 
 def prepared(client: Any, sql: bytes) -> list[Any]:

@@ -9,7 +9,6 @@ from pymysql.constants import CLIENT, COMMAND
 from tests.fixtures.database_servers import root
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import change_user, message_table, refused, reset, rows, run, value
-from tests.integration.sessions.crowd import LOW
 
 
 pytestmark = pytest.mark.db
@@ -97,21 +96,6 @@ class TestCommands:
             assert refused(client, f"SET @x = @@{name}")[0] == 1238
         assert value(client, "SELECT @@socket") == value(client, "SELECT @@global.socket") == ""
 
-    def test_reset_connection_forgets_the_session_and_keeps_the_database(self, tight):
-        client = tight.connect(database="commerce:-80", autocommit=True)
-        run(client, "SET time_zone = '+03:00', @a = 5")
-        run(client, "CREATE TEMPORARY TABLE scratch (n INT)")
-        value(client, "SELECT GET_LOCK('mine', 0)")
-        run(client, "BEGIN")
-        run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
-        reset(client)
-        assert value(client, "SELECT @a") is None
-        assert value(client, "SELECT @@time_zone") != "+03:00"
-        assert refused(client, "SELECT * FROM scratch")[0] == 1146
-        assert rows(client, "SELECT id FROM customer") == ()
-        other = tight.connect(database="commerce:-80")
-        assert value(other, "SELECT GET_LOCK('mine', 60)") == 1
-
     def test_the_multi_statement_option_outlives_a_reset(self, tight: RunningProxy) -> None:
         client = tight.connect(
             database="plain", autocommit=True, client_flag=CLIENT.MULTI_STATEMENTS
@@ -125,17 +109,6 @@ class TestCommands:
                     assert refused(client, "SELECT 1; SELECT 2")[0] == code
                 else:
                     assert rows(client, "SELECT 1; SELECT 2") == ((1,),)
-
-    def test_a_change_user_that_is_refused_ends_the_connection(self, tight):
-        client = tight.connect(database="plain")
-        client._execute_command(0x11, b"nobody\0\0plain\0\x2d\x00mysql_native_password\0")
-        client._read_packet()
-        client.write_packet(b"")
-        with pytest.raises(pymysql.MySQLError) as caught:
-            client._read_packet()
-        assert caught.value.args[0] == 1045
-        with pytest.raises(pymysql.MySQLError):
-            value(client, "SELECT 1")
 
     def test_init_db(self, tight: RunningProxy) -> None:
         client = tight.connect(autocommit=True)

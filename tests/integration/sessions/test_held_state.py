@@ -13,71 +13,20 @@ pytestmark = pytest.mark.db
 class TestHeldState:
     """Two connections, so two clients at most may hold state; a third shares what is left."""
 
-    def test_user_variables(self, tight: RunningProxy) -> None:
+    def test_what_only_a_connection_has_is_its_clients_and_ends_with_it(self, tight):
         first, *others = crowd(tight, 4)
-        run(first, "SET @a = 1, @b := 'x'")
-        run(first, "SELECT @c := 7")
-        for _ in range(3):
+        for sets, asked in (
+            ("SET @a = 1, @b := 'x'", "SELECT CONCAT(@a, @b) = '1x'"),
+            ("CREATE TEMPORARY TABLE scratch (n INT)", "SELECT COUNT(*) = 0 FROM scratch"),
+            ("DO GET_LOCK('mine', 0)", "SELECT IS_USED_LOCK('mine') = CONNECTION_ID()"),
+        ):
+            run(first, sets)
             for other in others:
-                assert value(other, "SELECT 1") == 1
-            assert rows(first, "SELECT @a, @b, @c") == ((1, "x", 7),)
-
-    def test_temporary_tables(self, tight: RunningProxy) -> None:
-        first, *others = crowd(tight, 4)
-        run(first, "CREATE TEMPORARY TABLE scratch (n INT)")
-        run(first, "INSERT INTO scratch VALUES (1), (2)")
-        for other in others:
-            assert refused(other, "SELECT * FROM scratch")[0] == 1146
-        assert rows(first, "SELECT n FROM scratch") == ((1,), (2,))
-        run(first, "DROP TEMPORARY TABLE scratch")
-        run(first, "CREATE TEMPORARY TABLE scratch (n INT)")
-        assert rows(first, "SELECT n FROM scratch") == ()
-
-    def test_advisory_locks(self, tight: RunningProxy) -> None:
-        first, *others = crowd(tight, 4)
-        assert value(first, "SELECT GET_LOCK('mine', 0)") == 1
+                assert refused(other, "SELECT * FROM scratch")[0] == 1146
+            assert value(first, asked) == 1
         assert value(others[0], "SELECT IS_FREE_LOCK('mine')") == 0
-        assert value(first, "SELECT RELEASE_LOCK('mine')") == 1
-        assert value(others[0], "SELECT IS_FREE_LOCK('mine')") == 1
-
-    def test_advisory_locks_of_another_keyspace(self, tight: RunningProxy) -> None:
-        first, second = crowd(tight, 2)
-        assert value(first, "SELECT GET_LOCK('mine', 0)") == 1
-        first.select_db("commerce")
-        refuses(first, "SELECT RELEASE_LOCK('mine')", 1235, "than 'plain/")
-        first.select_db("plain")
-        assert value(first, "SELECT RELEASE_LOCK('mine')") == 1
-        first.select_db("commerce")
-        assert value(first, "SELECT GET_LOCK('mine', 0)") == 1
-        assert value(second, "SELECT RELEASE_ALL_LOCKS()") == 0
-
-    def test_an_advisory_lock_goes_with_its_client(self, tight: RunningProxy) -> None:
-        first, second = crowd(tight, 2)
-        assert value(first, "SELECT GET_LOCK('mine', 0)") == 1
         first._force_close()
-        assert value(second, "SELECT GET_LOCK('mine', 60)") == 1
-
-    def test_lock_tables(self, tight: RunningProxy) -> None:
-        first, second = crowd(tight, 2)
-        run(first, "CREATE TABLE locked (n INT)")
-        run(first, "LOCK TABLES locked WRITE")
-        run(second, "SET lock_wait_timeout = 1")
-        assert refused(second, "INSERT INTO locked VALUES (1)")[0] == 1205
-        run(first, "INSERT INTO locked VALUES (2)")
-        run(first, "UNLOCK TABLES")
-        run(second, "INSERT INTO locked VALUES (3)")
-
-    def test_warnings_are_those_of_the_clients_last_statement(self, tight):
-        clients = crowd(tight, 4)
-        for turn in range(3):
-            for number, client in enumerate(clients):
-                with client.cursor() as cursor:
-                    cursor.execute(f"SELECT CAST('{number}-{turn}x' AS SIGNED)")
-                    cursor.fetchall()
-            for number, client in enumerate(clients):
-                ((level, code, text),) = rows(client, "SHOW WARNINGS")
-                assert (level, code) == ("Warning", 1292)
-                assert f"{number}-{turn}x" in text
+        assert value(others[0], "SELECT GET_LOCK('mine', 60)") == 1
 
     def test_behind_use_no_row_is_counted(self, tight: RunningProxy) -> None:
         client = tight.connect(database="plain", autocommit=True)

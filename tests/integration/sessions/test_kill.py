@@ -65,8 +65,3 @@ class TestKill:
         client, other = crowd(tight, 2)
         run(other, f"KILL QUERY {client.thread_id()}")
         assert value(client, "SELECT 1") == 1
-
-    def test_an_unknown_id(self, tight: RunningProxy) -> None:
-        client = tight.connect(database="plain")
-        assert refused(client, "KILL 987654321") == (1094, "Unknown thread id: 987654321")
-        assert refused(client, "KILL QUERY 987654321")[0] == 1094

@@ -12,8 +12,8 @@ from tests.cases import in_turn
 from tests.fixtures.background import in_thread, running
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import keyspace_toml, write_vschema
-from tests.fixtures.streams import eventually, refused, refuses, rows, run, value
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA, SharedCluster
+from tests.fixtures.streams import eventually, refused, rows, run, value
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, VSCHEMA
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
 
@@ -90,29 +90,6 @@ class TestTransactions:
         run(first, "UPDATE customer SET n = 3 WHERE id = 4")
         first.commit()
         assert rows(setup, "SELECT n FROM customer WHERE id = 4") == ((3,),)
-
-    def test_transaction_mode_single_refuses_a_second_shard(
-        self, start_proxy, servers, sharded_database, tmp_path, tight
-    ):
-        config = SETTINGS + 'transaction_mode = "single"\n'
-        config += keyspace_toml(
-            "commerce", servers, sharded_database, write_vschema(tmp_path, VSCHEMA)
-        )
-        proxy = start_proxy(config)
-        for autocommit in (True, False):
-            client = proxy.connect(database="commerce", autocommit=autocommit)
-            if autocommit:
-                run(client, "BEGIN")
-            run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
-            refuses(
-                client,
-                f"INSERT INTO customer (id) VALUES ({HIGH})",
-                1105,
-                'transaction_mode is "single"',
-            )
-            run(client, "INSERT INTO customer (id) VALUES (2)")
-            client.rollback()
-        assert self.ids(proxy, servers, sharded_database) == [[], []]
 
 
 def is_stopped(process: int) -> bool:
@@ -200,17 +177,6 @@ class TestCompletion:
         client._force_close()
         other = cluster.proxy.connect(database=keyspace, autocommit=True)
         assert value(other, "SELECT COUNT(*) FROM customer") == 3
-
-    def test_completion_type_is_nobody_elses(self, cluster: SharedCluster) -> None:
-        clients = [cluster.proxy.connect(database="plain", autocommit=True) for _ in range(60)]
-        for client in clients[::2]:
-            run(client, "SET completion_type = 2")
-        for client in clients:
-            assert value(client, "SELECT 1") == 1
-        for client in clients[1::2]:
-            run(client, "BEGIN")
-            run(client, "COMMIT")
-            assert value(client, "SELECT @@completion_type") == "NO_CHAIN"
 
     def test_the_warning_of_rows_that_no_transaction_holds_is_there(self, cluster):
         client = cluster.proxy.connect(database="plain", autocommit=True)

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.database_servers import execute
-from tests.fixtures.streams import refused, refuses, reset, rows, run, value
+from tests.fixtures.streams import refuses, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 
 
@@ -105,34 +104,3 @@ def test_values_go_along_whatever_sql_select_limit_is(cluster, limit):
     run(client, f"SET sql_select_limit = {limit}")
     client.select_db("commerce:80-")
     assert rows(client, "SELECT @a, @b, @c LIMIT 1") == ((1, 2, 3),)
-
-
-def test_what_cannot_go_along_is_refused_and_not_null(cluster, family):
-    client = cluster.proxy.connect(database="plain", autocommit=True)
-    run(client, "SET @large = REPEAT('x', 1048577)")
-    client.select_db("commerce:80-")
-    assert refused(client, "SELECT @large") == (
-        1235,
-        "unsupported: user variable @large in another keyspace or shard: it has more than 1048576"
-        " bytes; set it again there",
-    )
-    client.select_db("plain")
-    assert value(client, "SELECT LENGTH(@large)") == 1048577
-    run(client, "SET @large = 1")
-    client.select_db("commerce:80-")
-    assert value(client, "SELECT @large") == 1
-    run(client, "SET @é = 1")
-    client.select_db("plain")
-    refuses(client, "SELECT 1", 1235, "@é", "not ASCII")
-
-
-def test_they_end_with_the_session(cluster: SharedCluster) -> None:
-    client = cluster.proxy.connect(database="plain", autocommit=True)
-    run(client, "SET @x = 1")
-    client.select_db("commerce:80-")
-    assert value(client, "SELECT @x") == 1
-    reset(client)
-    for target in ("plain", "commerce:80-"):
-        client.select_db(target)
-        assert value(client, "SELECT @x") is None
-    assert execute(cluster.servers[1], "SELECT 1") == ((1,),)
