@@ -1,7 +1,5 @@
 """Keys take turns (`vt_fair`): a flood of one tenant delays nobody, on both servers, through any member."""
 
-from collections import Counter
-
 import pytest
 
 from tests.fixtures.streams import run
@@ -57,25 +55,6 @@ def test_a_tenant_does_not_wait_for_the_flood_of_another(plain: Queue, producer)
     assert sent_until(consumer, producer, None, 2) <= 60
 
 
-def test_keys_take_turns_and_no_more_of_each_start_than_may(plain: Queue, producer) -> None:
-    run(producer, "ALTER QUEUE my_message SET (max_per_key = 2)")
-    insert(producer, "'flood'", *range(1, 2001), priority=1)
-    insert(producer, "'other'", *range(5000, 6000), priority=2)
-    insert(producer, "'small'", *range(10_000, 10_010))
-    consumer = plain.stream(STREAM.replace("PREFETCH=10", "PREFETCH=5"))
-    first = sorted(consumer.next() for _ in range(5))
-    assert Counter(key for _, key in first) in (
-        {"flood": 2, "other": 2, "small": 1},
-        {"flood": 2, "other": 1, "small": 2},
-        {"flood": 1, "other": 2, "small": 2},
-    )
-    # One of the flood stays unacked, and counts as started.
-    for ident, _ in first[1:]:
-        run(producer, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
-    left = 10 - sum(key == "small" for _, key in first)
-    assert sent_until(consumer, producer, "small", left) <= 3 * left + 10
-
-
 def test_it_is_switched_on_and_off_while_messages_are_sent(plain: Queue, producer) -> None:
     run(producer, "ALTER QUEUE my_message SET (fair = off)")
     insert(producer, "'flood'", *range(1, 1001))
@@ -89,14 +68,3 @@ def test_it_is_switched_on_and_off_while_messages_are_sent(plain: Queue, produce
     with producer.cursor() as cursor:
         cursor.execute("SHOW CREATE QUEUE my_message")
         assert "fair = on" in cursor.fetchall()[0][1]
-
-
-def test_a_member_that_does_not_dispatch_gives_them_in_turn(server, database, fleet, consume):
-    _, second = fleet()
-    producer = second.connect(database=database, autocommit=True)
-    run(producer, MAKE)
-    insert(producer, "'flood'", *range(1, 2001))
-    consumer = consume(second, STREAM, database=database)
-    assert consumer.next()[1] == "flood"
-    insert(producer, "'small'", *range(5000, 5005))
-    assert sent_until(consumer, producer, "small", 5) <= 35

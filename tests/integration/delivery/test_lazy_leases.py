@@ -88,23 +88,3 @@ def test_a_row_that_its_own_transaction_holds_is_rejected_too(queue: Queue) -> N
     other.commit()
     assert stream.ids(1) == [1]
     assert rows(other, SHOWN.format(1))[0][0] == 2, "both sends are counted"
-
-
-def test_a_queue_that_is_dropped_with_messages_in_flight_alarms_nobody(queue: Queue) -> None:
-    other = queue.create(ack_wait=600, more=LONG)
-    insert_all(other, range(1, 21))
-    stream = queue.stream()
-    stream.take(20)
-    before = len(queue.proxy.log())
-    cluster, keyspace = queue.cluster, queue.keyspace
-    # Past the proxy: through it their leases are written before.
-    for shard in range(len(cluster.servers_of(keyspace))):
-        cluster.direct("DROP TABLE my_message", keyspace=keyspace, shard=shard)
-    assert stream.error()[0] == 1146
-    stream.close()
-    eventually(
-        lambda: "work on a queue failed" in queue.proxy.log()[before:], "the leases were tried"
-    )
-    lines = queue.proxy.log()[before:].splitlines()
-    alarms = [line for line in lines if '"level": "info"' not in line and "my_message" in line]
-    assert alarms == []

@@ -16,8 +16,6 @@ from tests.integration.delivery.producing import insert_all
 
 pytestmark = pytest.mark.db
 
-COM_RESET_CONNECTION = 0x1F  # PyMySQL has no name for it
-
 
 def taken(connection: Any, limit: int, wait: str = " WAIT 0") -> list[int]:
     return sorted(
@@ -128,17 +126,6 @@ def test_a_session_that_ends_or_begins_anew_gives_nothing_back(queue: Queue, end
     assert taken(connection, 3) == [1, 2, 3]
     end(connection)
     queue.stream().nothing(1)
-
-
-def test_a_reset_that_is_sent_behind_a_wait_is_carried_out_after_it(queue: Queue) -> None:
-    connection = queue.create()
-    waiting = queue.stream("STREAM id FROM my_message LIMIT 5")
-    waiting.connection._execute_command(COM_RESET_CONNECTION, b"")
-    insert_all(connection, [1])
-    row, end, begun = waiting.answer(3)
-    assert row == b"\x011"
-    assert end[:1] == b"\xfe"
-    assert begun[:1] == b"\0"
 
 
 @pytest.mark.parametrize("kill", ["KILL QUERY", "KILL"])

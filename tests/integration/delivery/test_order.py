@@ -79,31 +79,6 @@ def test_an_ack_that_waits_for_somebody_holds_back_its_key_alone(plain, producer
     assert rows(producer, "SELECT id FROM my_message WHERE time_acked IS NULL") == ((4,),)
 
 
-def test_an_ack_past_the_proxy_lets_the_next_go(plain: Queue, producer) -> None:
-    run(producer, ONE_OF_A_KEY)
-    stream = plain.stream("STREAM id FROM my_message")
-    run(producer, "INSERT INTO my_message (id, tenant) VALUES (1, 7), (2, 7), (3, 7)")
-    assert stream.ids(1) == [1]
-    acked = (
-        "UPDATE my_message SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 1"
-    )
-    plain.cluster.direct(acked)
-    assert stream.ids(1) == [2]
-
-
-def test_a_hot_key_does_not_keep_others_out_of_a_small_cache(plain: Queue, producer) -> None:
-    run(producer, ONE_OF_A_KEY)
-    run(producer, "ALTER QUEUE my_message SET (cache_size = 50)")
-    hot = ", ".join(f"({ident}, 7)" for ident in range(1, 2001))
-    others = ", ".join(f"({ident}, {ident})" for ident in range(2001, 2021))
-    run(producer, f"INSERT INTO my_message (id, tenant) VALUES {hot}")
-    run(producer, f"INSERT INTO my_message (id, tenant) VALUES {others}")
-    stream = plain.stream("STREAM id FROM my_message")
-    assert sorted(stream.ids(21)) == [1, *range(2001, 2021)]
-    ack(producer, 1)
-    assert stream.ids(1) == [2]
-
-
 def test_the_number_of_a_key_and_strict_order_change_live(plain: Queue, producer) -> None:
     run(
         producer,

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.fixtures.streams import Consumer, refuses, rows, run
+from tests.fixtures.streams import Consumer, rows, run
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
@@ -52,24 +52,6 @@ def test_a_stream_holds_its_prefetch_and_every_commit_gives_room_back(queue: Que
     stream.nothing(QUIET_S)
     other.rollback()
     stream.nothing(QUIET_S)
-
-
-def test_a_nack_gives_room_back_and_a_heartbeat_does_not(queue: Queue) -> None:
-    other = queue.create()
-    insert_all(other, range(1, 11))
-    stream = queue.stream(STREAM_3)
-    held = taken(stream, 3)
-    run(
-        other,
-        "UPDATE my_message SET time_next = time_next + INTERVAL 1 MINUTE"
-        f" WHERE id = {held[0]} AND time_acked IS NULL",
-    )
-    stream.nothing(QUIET_S)
-    run(other, f"UPDATE my_message SET time_next = 0 WHERE id = {held[1]}")
-    (back,) = taken(stream, 1)
-    later = "UPDATE my_message SET time_next = NOW() + INTERVAL 1 HOUR WHERE id = {}"
-    run(other, later.format(back))
-    taken(stream, 1)
 
 
 @pytest.mark.parametrize("hint", ["PREFETCH=3", "PREFETCH=0"])
@@ -132,13 +114,3 @@ def test_a_hint_asks_for_a_window_where_the_table_has_a_number(queue: Queue) -> 
     other = queue.create(prefetch=5)
     insert_all(other, range(1, 21))
     taken(stream_of_a_program(queue, "/*vt+ PREFETCH=auto */"), 2)
-
-
-def test_a_hint_that_is_no_number_is_refused_and_the_connection_goes_on(queue: Queue) -> None:
-    connection = queue.create()
-    for number in ("-1", "ten", "", "1.5", "9" * 5000):
-        sql = f"STREAM /*vt+ PREFETCH={number} */ * FROM my_message"
-        refuses(
-            connection, sql, 1210, "PREFETCH must be auto or a whole number, 0 for no limit"
-        )
-        assert rows(connection, "SELECT 1") == ((1,),)

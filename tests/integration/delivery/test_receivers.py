@@ -38,16 +38,6 @@ def test_columns_come_in_the_order_of_the_table_the_id_first_or_as_asked_for(
     assert stream.next() == (1, "x")
 
 
-def test_two_receivers_take_turns(queue: Queue) -> None:
-    queue.create(batch_size=1)
-    streams = [queue.stream() for _ in range(2)]
-    producer = queue.connect()
-    for ident in range(1, 13):
-        insert(producer, ident)
-        eventually(lambda: [s.poll(0.01) for s in streams] and total(streams) == ident)  # noqa: B023
-    assert [len(stream.rows) for stream in streams] == [6, 6]
-
-
 def test_receivers_with_different_columns_share_the_messages(queue: Queue) -> None:
     queue.create(batch_size=2)
     streams = [
@@ -96,11 +86,3 @@ def test_a_message_of_several_packets_comes_whole(plain: Queue) -> None:
         )
         found, message = stream.next()
         assert (found, len(message)) == (ident, size)
-
-
-def test_packets_are_numbered_past_the_wrap(plain: Queue) -> None:
-    producer = plain.create()
-    insert_all(producer, range(1, 701))
-    stream = plain.stream("STREAM /*vt+ PREFETCH=0 */ * FROM my_message")
-    stream.take(700)
-    assert stream.sequences == [n & 0xFF for n in range(1, len(stream.sequences) + 1)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fixtures.streams import message_table, refused, run, value
+from tests.fixtures.streams import run, value
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert
 
@@ -38,34 +38,6 @@ def test_a_new_column_appears_for_new_streams(queue: Queue) -> None:
     assert new.columns[-1] == "extra"
     insert(producer, 4)
     assert new.next()[-1] == 9
-
-
-def test_a_bad_comment_hurts_its_own_table_only(queue: Queue) -> None:
-    connection = queue.create()
-    run(connection, message_table("other_message", batch_size=0))
-    why = (
-        "message table 'other_message' failed to load:"
-        " vt_batch_size must be a whole number greater than 0, not '0'"
-    )
-    for sql in (
-        "STREAM * FROM other_message",
-        "SELECT * FROM other_message",
-        "INSERT INTO other_message (id) VALUES (1)",
-        "UPDATE other_message SET time_acked = 1800000000000000005 WHERE id = 1",
-        "DELETE FROM other_message WHERE id = 1",
-    ):
-        assert refused(connection, sql) == (1105, why)
-    stream = queue.stream()
-    insert(connection, 1)
-    assert stream.next()[0] == 1
-    run(
-        connection,
-        "ALTER TABLE other_message COMMENT 'vitess_message,vt_ack_wait=30,vt_batch_size=1,"
-        "vt_purge_after=9,vt_cache_size=100,vt_poller_interval=30'",
-    )
-    mended = queue.stream("STREAM * FROM other_message")
-    insert(connection, 1, table="other_message")
-    assert mended.next()[0] == 1
 
 
 @pytest.mark.parametrize(

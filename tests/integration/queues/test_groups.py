@@ -101,28 +101,6 @@ def test_whatever_ends_a_group_fires_what_comes_after(plain: Queue, end: str) ->
     assert stream.ids(1) == [2]
 
 
-def test_an_ack_past_the_proxy_is_found_by_the_next_walk(queue: Queue) -> None:
-    client = make(queue, poller_interval=1)
-    stream = queue.stream(STREAM)
-    for shard in range(len(queue.cluster.servers_of(queue.keyspace))):
-        queue.cluster.direct(
-            "INSERT INTO step (id, batch, finishes) VALUES"
-            f" ({shard}1, 'b', NULL), ({shard}2, NULL, 'b')",
-            keyspace=queue.keyspace,
-            shard=shard,
-        )
-    members = [1, 11][: len(queue.cluster.servers_of(queue.keyspace))]
-    assert sorted(stream.ids(len(members))) == members
-    held(client, *(ident + 1 for ident in members))
-    for shard in range(len(members)):
-        queue.cluster.direct(
-            "UPDATE step SET time_acked = 1800000000000000005, time_next = NULL WHERE batch = 'b'",
-            keyspace=queue.keyspace,
-            shard=shard,
-        )
-    assert sorted(stream.ids(len(members))) == [ident + 1 for ident in members]
-
-
 def test_chains_several_at_the_end_and_groups_of_nobody(queue: Queue) -> None:
     client = make(queue)
     stream = queue.stream(STREAM)
@@ -165,31 +143,6 @@ def test_what_is_delayed_as_well_fires_at_the_later_of_both(queue: Queue) -> Non
     assert stream.ids(1) == [3]
 
 
-def test_a_reschedule_does_not_fire_what_waits(queue: Queue) -> None:
-    client = make(queue)
-    stream = queue.stream(STREAM)
-    insert(client, (1, "b", None), (2, None, "b"))
-    assert stream.ids(1) == [1]
-    held(client, 2)
-    run(client, "UPDATE step SET time_next = 0 WHERE id = 2 AND time_acked IS NULL")
-    held(client, 2)
-    stream.nothing(0.3)
-    ack(client, 1)
-    assert stream.ids(1) == [2]
-
-
-@pytest.mark.parametrize("order", [{"key": "tenant", "max_per_key": 1}, {"order": "strict"}])
-def test_what_is_held_does_not_hold_back_those_that_go_one_by_one(queue, order):
-    client = make(queue, **order)
-    stream = queue.stream(STREAM)
-    # What comes after the group is the first in order.
-    insert(client, (1, None, "b"), (2, "b", None), (3, "b", None), (4, None, None))
-    for ident in (2, 3, 4, 1):
-        assert stream.ids(1) == [ident]
-        stream.nothing(0.1)
-        ack(client, ident)
-
-
 def test_every_form_of_insert_is_held(plain: Queue) -> None:
     client = make(plain)
     stream = plain.stream(STREAM)
@@ -229,32 +182,3 @@ def test_a_parked_member_is_told_and_holds_on_until_somebody_ends_it(plain: Queu
     held(client, 2)
     ack(client, 1)
     assert stream.ids(1) == [2]
-
-
-def test_groups_are_switched_on_and_off_while_streams_go_on(plain: Queue) -> None:
-    client = make(plain)
-    stream = plain.stream(STREAM)
-    insert(client, (1, "b", None), (2, None, "b"))
-    assert stream.ids(1) == [1]
-    held(client, 2)
-    run(client, "ALTER QUEUE step SET (group = DEFAULT, after = DEFAULT)")
-    assert stream.ids(1) == [2]
-    insert(client, (3, "c", None), (4, None, "c"))
-    assert sorted(stream.ids(2)) == [3, 4]
-    run(client, "ALTER QUEUE step SET (group = batch, after = finishes)")
-    insert(client, (5, "d", None), (6, None, "d"))
-    assert stream.ids(1) == [5]
-    held(client, 6)
-    ack(client, 5)
-    assert stream.ids(1) == [6]
-
-
-def test_a_queue_has_the_index_of_its_groups_and_is_made_again_by_its_own_statement(queue):
-    client = make(queue)
-    index = "KEY `group_idx` (`batch`,`time_acked`)"
-    assert rows(client, "SHOW CREATE TABLE step")[0][1].count(index) == 1
-    ((_, statement),) = rows(client, "SHOW CREATE QUEUE step")
-    run(client, "DROP QUEUE step")
-    run(client, statement)
-    assert rows(client, "SHOW CREATE QUEUE step") == (("step", statement),)
-    assert rows(client, "SHOW CREATE TABLE step")[0][1].count(index) == 1

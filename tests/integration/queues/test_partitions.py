@@ -186,13 +186,6 @@ def test_a_transaction_holds_a_partition_and_nobody_else_and_what_it_revives_sta
     eventually(lambda: not old.has(5), "dropped once all is over", LONG_S)
 
 
-def test_too_long_a_purge_after_is_refused_later_too(cluster, keyspace):
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
-    run(client, f"{QUEUE} PARTITION BY HOUR")
-    assert refused(client, "ALTER QUEUE my_message SET (purge_after = 31536000)")[0] == 1210
-    run(client, "ALTER QUEUE my_message PAUSE")
-
-
 def test_a_queue_that_was_left_half_made_with_other_partitions(cluster: SharedCluster) -> None:
     client = cluster.proxy.connect(database="commerce", autocommit=True)
     run(client, f"{QUEUE} PARTITION BY DAY")

@@ -57,42 +57,6 @@ def test_the_proposals_own_example_runs_to_the_letter(queue: Queue) -> None:
     assert shown == "my_queue"
 
 
-def test_states_follow_a_message(queue: Queue) -> None:
-    client = queue.connect()
-    run(client, "CREATE QUEUE my_message (payload VARCHAR(256))")
-    stream = queue.stream()
-    run(client, "INSERT INTO my_message (id, payload) VALUES (1, 'a'), (4, 'b')")
-    assert sorted(stream.take(2)) == [(1, "a"), (4, "b")]
-    assert value(client, "SELECT COUNT(*) FROM my_message WHERE state = 'acked'") == 0
-    assert run(client, "UPDATE my_message SET state = 'acked' WHERE id IN (1, 4)") == 2
-    assert run(client, "UPDATE my_message SET state = 'acked' WHERE id IN (1, 4)") == 0
-    assert rows(client, "SELECT state, time_next FROM my_message") == (
-        ("acked", None),
-        ("acked", None),
-    )
-    _, sentence = refused(client, "UPDATE my_message SET state = 'fired' WHERE id = 1")
-    assert "SET state = 'acked'" in sentence
-
-
-def test_a_queue_is_altered_live_and_dropped(cluster: SharedCluster, keyspace: str) -> None:
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
-    run(client, "CREATE QUEUE my_message () WITH (ack_wait = 5, `order` = newest)")
-    run(
-        client,
-        "ALTER QUEUE my_message SET (ack_wait = 60, max_backoff = DEFAULT, prefetch = 7)",
-    )
-    for comment in comments(cluster, keyspace, "my_message"):
-        assert comment == (
-            "vitess_message,vt_ack_wait=60,vt_max_backoff=3600,vt_purge_after=86400"
-            ",vt_batch_size=100,vt_cache_size=10000,vt_poller_interval=1,vt_auto_id=on,vt_order=newest"
-            ",vt_prefetch=7"
-        )
-    run(client, "DROP QUEUE my_message")
-    assert comments(cluster, keyspace, "my_message") == []
-    assert refused(client, "DROP QUEUE my_message")[0] == 1051
-    run(client, "DROP QUEUE IF EXISTS my_message")
-
-
 @pytest.mark.parametrize("ident", ["", "id BIGINT NOT NULL, ", "id INT UNSIGNED NOT NULL, "])
 def test_show_create_queue_makes_it_again(cluster, keyspace, ident):
     client = cluster.proxy.connect(autocommit=True)
@@ -333,33 +297,3 @@ def test_what_is_there_already_or_not_there_is_one_note(cluster, keyspace):
         # Like any definition it has committed what was before it.
         run(client, "ROLLBACK")
     assert value(client, "SELECT COUNT(*) FROM my_message") == 2
-
-
-def test_a_queue_is_paused_and_resumed_and_acks_go_on(queue: Queue) -> None:
-    client = queue.connect()
-    run(client, "CREATE QUEUE my_message (a INT) WITH (poller_interval = 1)")
-    stream = queue.stream()
-    before = comments(queue.cluster, queue.keyspace, "my_message")
-    run(client, "INSERT INTO my_message (id, a) VALUES (2, 2)")
-    assert stream.ids(1) == [2]
-    run(client, "ALTER QUEUE my_message PAUSE")
-    paused = comments(queue.cluster, queue.keyspace, "my_message")
-    assert all(each.endswith(",vt_paused=on") for each in paused)
-    run(client, "INSERT INTO my_message (id, a) VALUES (1, 1), (4, 4)")
-    stream.nothing(1.5)
-    assert rows(client, "STREAM id FROM my_message LIMIT 5 WAIT 0") == ()
-    assert run(client, "UPDATE my_message SET time_acked = NOW() WHERE id = 2") == 1
-    run(client, f"ALTER TABLE my_message COMMENT = '{before[0]},vt_paused=maybe'")
-    refuses(
-        client,
-        "STREAM * FROM my_message LIMIT 1 WAIT 0",
-        1105,
-        "vt_paused must be 'on' or 'off', not 'maybe'",
-    )
-    run(client, f"ALTER TABLE my_message COMMENT = '{paused[0]}'")
-    stream.close()
-    stream = queue.stream()
-    stream.nothing(0.3)
-    run(client, "ALTER QUEUE my_message RESUME")
-    assert sorted(stream.ids(2)) == [1, 4]
-    assert comments(queue.cluster, queue.keyspace, "my_message") == before
