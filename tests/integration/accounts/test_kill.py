@@ -79,18 +79,3 @@ def test_an_admin_sees_and_kills_the_statements_of_other_accounts(proxy, server,
         assert answer.result(60) in {1317, 1}
     eventually(lambda: runs(server) == 0)
     assert value(ann, "SELECT 1") == 1
-
-
-def test_an_account_that_may_have_no_second_connection_loses_the_one_it_has(
-    proxy, server, accounts
-):
-    accounts.everywhere("ALTER USER 'ann'@'%' WITH MAX_USER_CONNECTIONS 1")
-    ann, other = (accounts.connect(proxy, "ann", database="plain") for _ in range(2))
-    with ThreadPoolExecutor() as worker:
-        answer = sleeping(ann, server, worker)
-        other.query(f"KILL QUERY {ann.thread_id()}")
-        assert answer.result(60) in {1317, 1, 2013, 1105}
-    proxy.wait_for_log("statement could not be killed")
-    accounts.everywhere("ALTER USER 'ann'@'%' WITH MAX_USER_CONNECTIONS 0")
-    # The server may go on with it, as the log says; the session has another connection.
-    assert value(ann, "SELECT 1") == 1

@@ -1,7 +1,6 @@
 """What the proxy does on a session's own connection needs no right that the session's statements do not need."""
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 
@@ -217,28 +216,6 @@ class TestRefusals:
             for one, other in (("%", "192.0.2.1"), ("192.0.2.1", "%"))
         )
         assert self.refused_by_one(proxy, accounts, spoil, mend) in {1045, 1130}
-
-
-def test_more_sessions_than_the_server_allows_wait(
-    start_proxy, servers, accounts, config, sharded_database
-):
-    accounts.create("ann", f"SELECT ON {sharded_database}.*")
-    accounts.everywhere("ALTER USER 'ann'@'%' WITH MAX_USER_CONNECTIONS 2")
-    proxy = start_proxy(config + accounts.toml("ann"))
-    crowd = [accounts.connect(proxy, "ann", database="commerce") for _ in range(8)]
-
-    def work(client: Any) -> None:
-        for _ in range(10):
-            assert rows(client, "SELECT id FROM customer") == ()
-            assert value(client, "SELECT SLEEP(0.01)") == 0
-
-    with ThreadPoolExecutor() as workers:
-        list(workers.map(work, crowd))
-    if servers[0].family is Family.MARIADB:
-        held = execute(
-            servers[0], "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'ann'"
-        )
-        assert held[0][0] <= 2
 
 
 def test_a_proxied_user_has_the_rights_of_the_other(

@@ -96,24 +96,6 @@ def test_a_pool_that_others_fill_takes_no_right_away(
     assert run(ann, ack) == 1
 
 
-def test_a_shard_that_allows_an_account_no_more_connections_is_named(
-    start_proxy, servers, accounts, config, sharded_database
-):
-    accounts.create("ann", f"SELECT ON {sharded_database}.*")
-    execute(servers[1], "ALTER USER 'ann'@'%' WITH MAX_USER_CONNECTIONS 1")
-    config = config.replace("[server]\n", "[server]\npool_timeout = 0.5\n", 1)
-    proxy = start_proxy(config + accounts.toml("ann"))
-    holder, other = (accounts.connect(proxy, "ann", database="commerce") for _ in range(2))
-    sql = "SELECT id FROM customer WHERE id = {}"
-    run(holder, "BEGIN")
-    run(holder, sql.format(HIGH))
-    for _ in range(2):
-        refuses(other, sql.format(HIGH), 1226, "'80-'")
-        assert rows(other, sql.format(LOW)) == ()
-    run(holder, "COMMIT")
-    assert rows(other, "SELECT id FROM customer") == ()
-
-
 @pytest.fixture
 def own_accounts(breakable_servers: Servers) -> Iterator[Accounts]:
     made = Accounts(breakable_servers)

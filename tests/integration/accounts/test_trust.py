@@ -7,7 +7,6 @@ import os
 import random
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pymysql
@@ -15,7 +14,6 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import DatabaseServer, execute, names, root
-from tests.fixtures.fork_server import run_to_end
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.streams import message_table, refused, run, value
 
@@ -165,24 +163,6 @@ def test_a_user_changes_its_own_password_as_the_server_lets_it(pair: Pair) -> No
     with pytest.raises(pymysql.MySQLError, match="1045"):
         root(pair.server, user=user, password="x")
     root(pair.server, user=user, password="y").close()
-
-
-def test_check_logs_in_as_each_user_at_each_shard(pair: Pair, tmp_path: Path) -> None:
-    execute(pair.server, f"GRANT PROCESS ON *.* TO {pair.of('two')}@'%'")
-    path = tmp_path / "checked.toml"
-    path.write_text(
-        pair.toml() + '[[users]]\nname = "ops"\npassword = ""\naccount = "shared"\n'
-    )
-    lines = run_to_end(["check", "--config", str(path)], tmp_path).stdout.splitlines()
-    one, two = pair.of("one"), pair.of("two")
-    assert [line for line in lines if " user" in line and "config" not in line] == [
-        f"ok       {one}/-: user {one} logs in as {one}@%",
-        f"ok       {two}/-: user {one} logs in, and may use no database here",
-        f"ok       {one}/-: user {two} logs in, and may use no database here",
-        f"warning  {two}/-: user {two} logs in as {two}@%, and could see the name of the dispatcher's lock (PROCESS);"
-        " revoke that: an account that knows the name can stop delivery",
-        'info     users: account = "shared" is no wall: ops may do all that the accounts of the shards\' addresses may',
-    ]
 
 
 # --- random statements --------------------------------------------------------------------

@@ -4,7 +4,6 @@ import subprocess
 import time
 from typing import Any
 
-import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer
@@ -88,22 +87,6 @@ def test_what_died_with_a_server_is_an_error_until_its_session_rolls_back(
     assert len(rows(setup, "SELECT id FROM my_message")) == len(committing)
 
 
-def test_from_its_begin_on_nothing_of_a_transaction_waits(start, breakable_servers):
-    proxy = start(failover_buffer=600)  # so long a statement outside a transaction waits
-    create(proxy)
-    connection = proxy.connect(database="commerce", autocommit=True)
-    breakable_servers[0].kill()
-    for sql in (
-        "SELECT id FROM my_message WHERE id = 1",
-        "SELECT COUNT(*) FROM my_message",
-        "SELECT COUNT(*) FROM (SELECT DISTINCT id FROM my_message) AS t",
-        "INSERT INTO my_message (id) VALUES (1), (4)",
-    ):
-        run(connection, "BEGIN")
-        assert refused(connection, sql)[0] == 1105
-        run(connection, "ROLLBACK")
-
-
 def test_a_write_that_was_cut_off_is_reported_and_not_sent_twice(start, breakable_servers):
     proxy = start()
     writer = create(proxy)
@@ -119,29 +102,6 @@ def test_a_write_that_was_cut_off_is_reported_and_not_sent_twice(start, breakabl
     assert "lost the connection to shard '-80'" in text
     assert "whether it took effect is unknown" in text
     assert value(writer, "SELECT tenant_id FROM my_message WHERE id = 1") is None
-
-
-def test_a_result_that_breaks_off_ends_with_an_error_and_the_session_goes_on(
-    start, breakable_servers
-):
-    proxy = start()
-    connection = create(proxy)
-    insert(connection, LOW)
-    reader = proxy.connect(
-        database="commerce:-80", autocommit=True, cursorclass=pymysql.cursors.SSCursor
-    )
-    numbers = "(SELECT 1 AS n UNION ALL SELECT 2 UNION ALL SELECT 3)"
-    sql = f"SELECT a.n, REPEAT('x', 100000), SLEEP(0.05) FROM {numbers} a" + "".join(
-        f", {numbers} {name}" for name in "bcdef"
-    )
-    with reader.cursor() as cursor:
-        cursor.execute(sql)
-        assert cursor.fetchone()
-        breakable_servers[0].kill()
-        with pytest.raises(pymysql.MySQLError, match="lost the connection to shard '-80'"):
-            cursor.fetchall()
-    breakable_servers[0].start()
-    assert value(reader, "SELECT id FROM my_message") == LOW
 
 
 def test_a_claim_that_hangs_on_a_stopped_server_delivers_once_it_goes_on(

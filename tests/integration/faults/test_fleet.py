@@ -2,18 +2,12 @@
 
 import os
 import signal
-from pathlib import Path
 
 import pytest
 
-from streamfrom.engine.fleet.lock_connection import dispatcher_lock
-from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import (
-    MESSAGE_VSCHEMA,
     RunningProxy,
-    StartProxy,
-    keyspace_toml,
-    write_vschema,
 )
 from tests.fixtures.streams import eventually, message_table, rows, run
 from tests.integration.conftest import DISPATCHED
@@ -93,73 +87,6 @@ def test_streams_and_commits_at_any_member_are_those_of_one_queue(
     assert sorted(came) == [1, 2, 3, 4, 5, 6]
 
 
-def each_dispatches_one(
-    servers: list[DatabaseServer],
-    sharded_database: str,
-    start_proxy: StartProxy,
-    tmp_path: Path,
-) -> tuple[RunningProxy, RunningProxy]:
-    vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
-    toml = keyspace_toml("commerce", servers, sharded_database, vschema)
-    first = start_proxy(toml)
-    eventually(lambda: first.log().count(DISPATCHED) == 2, "both shards")
-    second = start_proxy(toml)
-    ((secret,),) = execute(
-        servers[1],
-        f"SELECT secret FROM streamfrom.locks WHERE database_name = '{sharded_database}'",
-    )
-    lock = dispatcher_lock(sharded_database, secret).decode()
-    waiting = (
-        "SELECT COUNT(*) FROM information_schema.processlist"
-        f" WHERE info LIKE '%GET_LOCK%{lock}%' AND id <> CONNECTION_ID()"
-    )
-    eventually(lambda: execute(servers[1], waiting) == ((1,),), "the second waits for the lock")
-    ((holder,),) = execute(servers[1], f"SELECT IS_USED_LOCK('{lock}')")
-    execute(servers[1], f"KILL {holder}")
-    second.wait_for_log(DISPATCHED)
-    return first, second
-
-
-def test_dispatchers_send_a_stream_no_more_than_its_prefetch_together(
-    servers, sharded_database, start_proxy, consume, tmp_path
-):
-    for server in servers:
-        execute(server, message_table(ack_wait=600), database=sharded_database)
-    first, second = each_dispatches_one(servers, sharded_database, start_proxy, tmp_path)
-    producer = first.connect(database="commerce", autocommit=True)
-    sql = "STREAM /*vt+ PREFETCH=3 */ * FROM my_message"
-    streams = [consume(proxy, sql, database="commerce") for proxy in (first, second)]
-    values = ", ".join(f"({ident})" for ident in range(1, 31))
-    run(producer, f"INSERT INTO my_message (id) VALUES {values}")
-    came = []
-    for stream in streams * 4:
-        idents = stream.ids(3)
-        assert stream.poll(0.2) is None, "its prefetch is full"
-        came += idents
-        run(producer, f"UPDATE my_message SET time_acked = NOW() WHERE id IN {tuple(idents)}")
-    assert len(set(came)) == 24
-    by_shard = [
-        execute(
-            server,
-            "SELECT SUM(time_acked IS NOT NULL) FROM my_message",
-            database=sharded_database,
-        )
-        for server in servers
-    ]
-    assert all(acked > 0 for ((acked,),) in by_shard)
-
-
-def test_what_a_lost_members_clients_held_goes_to_others(server, database, fleet, consume):
-    table = message_table(poller_interval=10_000, ack_wait=600, more=",vt_release_after=1")
-    execute(server, table, database=database)
-    first, second = fleet()
-    lost = consume(second, database=database)
-    change(first, database, "INSERT INTO my_message (id) VALUES (1), (2)")
-    assert sorted(lost.ids(2)) == [1, 2]
-    second.kill()
-    assert sorted(consume(first, database=database).ids(2)) == [1, 2]
-
-
 def test_a_backlog_reaches_a_fast_stream_of_another_member_whole_beside_a_stalled_one(
     server, database, fleet, consume
 ):
@@ -178,30 +105,6 @@ def test_a_backlog_reaches_a_fast_stream_of_another_member_whole_beside_a_stalle
     while len(came) < 500:
         came |= set(fast.ids(1))
     assert came == set(range(1, 501))
-
-
-def test_a_definition_changed_at_one_member_counts_at_the_dispatcher(
-    server, database, fleet, consume
-):
-    first, second = fleet()
-    here = first.connect(database=database, autocommit=True)
-    there = second.connect(database=database, autocommit=True)
-    run(there, "CREATE QUEUE my_message (message TEXT)")
-    # Sooner than by a reload, which comes each 30 s.
-    eventually(lambda: rows(here, "SHOW QUEUES"), "the queue is known")
-    stream = consume(first, database=database)
-    insert = "INSERT INTO my_message (message) VALUES ('x')"
-    run(there, insert)
-    stream.take(1)
-
-    def holds_back() -> bool:
-        run(there, insert)
-        return stream.poll(0.5) is None
-
-    run(there, "ALTER QUEUE my_message PAUSE")
-    eventually(holds_back, "the pause is known")
-    run(there, "ALTER QUEUE my_message RESUME")
-    stream.take(1)
 
 
 def test_a_member_of_another_fleet_sends_nothing_says_why_and_takes_over_when_the_first_is_gone(

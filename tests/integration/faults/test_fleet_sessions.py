@@ -9,7 +9,7 @@ from pymysql.connections import Connection
 
 from tests.fixtures.database_servers import DatabaseServer
 from tests.fixtures.running_proxy import keyspace_toml
-from tests.fixtures.streams import eventually, rows, run
+from tests.fixtures.streams import eventually, run
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -91,18 +91,6 @@ def test_clients_of_another_proxy_are_listed_and_killed(server, database, start_
         assert cursor.execute("KILL USER eve") == 2
     assert error_of(again, "SELECT 1") in (2006, 2013)
     assert error_of(eve_here, "SELECT 1") in (2006, 2013)
-
-
-def test_clients_of_a_proxy_that_has_gone_are_gone(server, database, start_proxy):
-    one, two = (start_proxy(config(database, server)) for _ in range(2))
-    boss = one.connect(user="boss", database=database)
-    lost = two.connect(user="eve", database=database)
-    eventually(lambda: lost.thread_id() in listed(boss))  # a busy member may not answer in time
-    members = "SELECT COUNT(*), SUM(is_answering) FROM streamfrom.members"
-    eventually(lambda: rows(boss, members) == ((2, 2),))
-    two.kill()
-    eventually(lambda: listed(boss) == {boss.thread_id(): "boss"})
-    eventually(lambda: rows(boss, members) == ((1, 1),))
 
 
 def test_clients_of_another_worker_are_listed_and_killed(server, database, start_proxy):

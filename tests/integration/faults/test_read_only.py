@@ -59,21 +59,6 @@ def test_a_write_that_waited_too_long_gets_the_servers_own_error(
     insert(producer, HIGH)
 
 
-def test_every_member_of_a_fleet_notices_it_though_one_alone_asks(start, breakable_servers):
-    members = [start(), start()]
-    for member in members:
-        member.wait_for_log("shard available")
-    # The second one waits for both locks: it asks for signs of life alone.
-    for server in breakable_servers:
-        execute(server, "SET GLOBAL read_only = 1")
-    for member in members:
-        member.wait_for_log("shard not available")
-    for server in breakable_servers:
-        execute(server, "SET GLOBAL read_only = 0")
-    producer = create(members[1])
-    insert(producer, LOW, HIGH)
-
-
 @pytest.mark.parametrize("shift", ["+1h", "-1h"])
 def test_a_server_whose_clock_is_wrong_changes_no_moment(
     start_proxy, tmp_path_factory, monkeypatch, consume, family, shift

@@ -1,12 +1,11 @@
 """Servers that are not there yet, restart or stay away: nothing is lost, streams wait their grace."""
 
-import time
 from typing import Any
 
 import pymysql
 import pytest
 
-from tests.fixtures.streams import eventually, refused, rows, run, value
+from tests.fixtures.streams import eventually, refused, rows, run
 from tests.integration.faults.breaking import HIGH, LOW, create, insert
 
 
@@ -70,27 +69,6 @@ def test_a_server_that_is_killed_under_load_loses_and_repeats_nothing(
     holder.stopping.set()
     audit.check(connection)
     assert proxy.process.poll() is None
-
-
-def test_a_stream_ends_with_an_error_that_names_the_shard_when_the_grace_is_over(
-    start, breakable_servers, consume
-):
-    proxy = start(stream_grace=1, failover_buffer=0)
-    producer = create(proxy)
-    stream = consume(proxy, database="commerce")
-    healthy = consume(proxy, "STREAM * FROM `commerce:-80`.my_message")
-    started = time.monotonic()
-    breakable_servers[1].kill()
-    code, text = stream.error()
-    assert time.monotonic() - started >= 1
-    assert code == 1105
-    assert text.startswith(
-        "message stream from commerce/80- has repeatedly failed for longer than 1s: "
-    )
-    # Streams that have nothing to do with that shard go on, and so does the session.
-    insert(producer, LOW)
-    assert healthy.next()[0] == LOW
-    assert value(stream.connection, "SELECT id FROM my_message WHERE id = 1") == LOW
 
 
 def test_an_answer_with_an_end_gives_what_other_shards_have_while_one_is_down(

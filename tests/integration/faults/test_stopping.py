@@ -130,18 +130,6 @@ def test_a_commit_that_no_server_answers_is_said_to_be_unknown(start, breakable_
         assert proxy.process.wait(STOP_S) == 0
 
 
-def test_a_second_signal_ends_it_at_once(start: StartFaulty) -> None:
-    proxy = start(shutdown_grace=600)
-    create(proxy)
-    client = proxy.connect(database="commerce", autocommit=False)
-    insert(client, LOW)
-    terminate(proxy)
-    assert proxy.process.poll() is None
-    assert proxy.stop() == 0
-    with pytest.raises(pymysql.MySQLError):
-        client.commit()
-
-
 def test_sigterm_waits_for_acks_of_what_was_sent_and_no_longer(start, consume):
     proxy = start(shutdown_grace=600)
     connection = create(proxy, more=",vt_release_after=never")
@@ -167,25 +155,3 @@ def test_sigterm_does_not_wait_longer_than_the_grace(start, breakable_servers):
     assert proxy.stop() == 0
     assert isinstance(statement(), pymysql.MySQLError)
     eventually(lambda: not running(breakable_servers[0], "SLEEP"), "the server stopped too")
-
-
-def test_two_proxies_on_one_table_deliver_each_attempt_once(start, audit):
-    proxies = [start(), start()]
-    connection = create(proxies[0], ack_wait=0.5, poller_interval=0.2, batch_size=3)
-    eventually(
-        lambda: rows(proxies[1].connect(database="commerce"), "SHOW TABLES"), "both know it"
-    )
-    for proxy in proxies:
-        audit.produce(proxy.port)
-        audit.receive(proxy.port, acks=False)
-        audit.receive(proxy.port, acks=False)
-    eventually(
-        lambda: sum(len(r.received) for r in audit.receivers) > 1500, "many attempts", 600
-    )
-    for receiver in audit.receivers:
-        receiver.acks = True
-    audit.check(connection)
-    attempts = [attempt for receiver in audit.receivers for attempt in receiver.received]
-    assert len(attempts) == len(set(attempts))
-    assert max(epoch for _, epoch in attempts) >= 1
-    assert all(receiver.received for receiver in audit.receivers)
