@@ -165,20 +165,6 @@ def logs_in(proxy: RunningProxy, user: str, password: str, **options: Any) -> bo
 
 
 class TestLogins:
-    @pytest.mark.parametrize("tls", [True, False])
-    def test_a_password_full_and_then_fast(self, guarded: RunningProxy, tls: bool) -> None:
-        options = (
-            {"ssl_disabled": False, "ssl_verify_cert": False} if tls else {"ssl_disabled": True}
-        )
-        for _ in range(2):
-            assert logs_in(guarded, "clear", "sécret", **options)
-            assert not logs_in(guarded, "clear", "wrong", **options)
-            assert logs_in(guarded, "native", NATIVE_PASSWORD, **options)
-            assert not logs_in(guarded, "native", "wrong", **options)
-            assert logs_in(guarded, "empty", "", **options)
-            assert not logs_in(guarded, "empty", "something", **options)
-            assert not logs_in(guarded, "nobody", "sécret", **options)
-
     def test_a_caching_sha2_hash_of_a_server_is_taken_as_it_is(
         self, start_proxy, cluster, mysql, tmp_path
     ):

@@ -2,19 +2,13 @@
 
 import hashlib
 import shutil
-import socket
-import zlib
 from collections.abc import Callable
 
 import pytest
 
-from streamfrom.proxy.wire.commands import query
-from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability
-from streamfrom.proxy.wire.framing import frame
-from streamfrom.proxy.wire.login.handshake import LoginRequest, decode_greeting, encode_login
 from tests.fixtures.programs import finished
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
-from tests.fixtures.streams import run, value
+from tests.fixtures.streams import run
 from tests.integration.conftest import SETTINGS, SharedCluster
 from tests.proxy.certificates import write_certificate
 
@@ -114,41 +108,3 @@ def test_a_stream_shows_rows_at_once(plain, command, terminal):
     for turn in range(2):
         run(producer, f"INSERT INTO my_message (id, tenant_id) VALUES ({turn}, 77{turn})")
         shell.expect(rf"\| +{turn} +\| +77{turn} \|")
-
-
-class Raw:
-    """A client that compresses by zlib and says what it is told to."""
-
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
-        greeting = decode_greeting(self.read(4, 0, 3))
-        assert greeting.capabilities & Capability.COMPRESS
-        flags = PROXY_OFFER | Capability.COMPRESS
-        login = LoginRequest("root", b"", "plain", int(flags), 45, plugin=greeting.plugin)
-        self.socket.sendall(frame(encode_login(login), 1))
-        assert self.read(4, 0, 3)[0] == 0
-
-    def read(self, head_bytes: int, at: int, to: int) -> bytes:
-        head = self._exactly(head_bytes)
-        return self._exactly(int.from_bytes(head[at:to], "little"))
-
-    def _exactly(self, size: int) -> bytes:
-        found = b""
-        while len(found) < size:
-            piece = self.socket.recv(size - len(found))
-            assert piece, "closed"
-            found += piece
-        return found
-
-
-def test_a_bomb_ends_its_connection_and_nothing_else(cluster: SharedCluster) -> None:
-    client = Raw(cluster.proxy.port)
-    # Announced as 1,000 bytes, and 100 MB if somebody were to look.
-    bomb = zlib.compress(query(bytes(100_000_000)))
-    head = len(bomb).to_bytes(3, "little") + b"\0" + (1000).to_bytes(3, "little")
-    client.socket.sendall(head + bomb)
-    answer = client.read(7, 0, 3)
-    assert b"Couldn't uncompress communication packet" in answer
-    assert client.socket.recv(1) == b""
-    client.socket.close()
-    assert value(cluster.proxy.connect(database="plain"), "SELECT 1") == 1

@@ -103,17 +103,6 @@ async def test_one_of_two_has_the_lock_and_both_see_who(opened, database):
         assert found.members == {A.id: A, B.id: B}
 
 
-async def test_terms_grow_from_dispatcher_to_dispatcher(opened, database):
-    first = await opened(A)
-    await acquired(first, database)
-    assert (await first.converse(write_term(database)))[0] == 1
-    second = await opened(B)
-    waiting = asyncio.ensure_future(acquired(second, database, 60))
-    first.close()
-    assert await waiting is LockHold.BOTH
-    assert (await second.converse(write_term(database)))[0] == 2
-
-
 async def test_who_holds_the_lock_and_says_nothing_loses_it(opened, database):
     lost = asyncio.Event()
     silent, second = await opened(A, on_lost=lost.set), await opened(B)
@@ -147,36 +136,22 @@ async def test_a_killed_dispatcher_cannot_write_once_its_successor_can(
         await first.converse(statements("COMMIT"))
 
 
-async def test_a_member_connects_once(opened, database):
-    await opened(A)
-    second = await opened(A, joined=False)
-    with pytest.raises(MemberExists):
-        await second.converse(join(database, A, "s" * 32))
-    assert await second.ping()
-
-
-async def test_who_comes_back_finds_its_row_and_keeps_its_term(opened, database):
+async def test_a_member_connects_once_and_who_comes_back_has_its_row_and_the_next_term(
+    opened, database
+):
     first = await opened(A)
     await acquired(first, database)
     assert (await first.converse(write_term(database)))[0] == 1
-    first.close()
     again = await opened(A, joined=False)
+    with pytest.raises(MemberExists):
+        await again.converse(join(database, A, "s" * 32))
+    first.close()
     while True:
         with contextlib.suppress(MemberExists):
             assert (await again.converse(join(database, A, "s" * 32)))[0].denied is None
             break
     await acquired(again, database, 60)
     assert (await again.converse(write_term(database)))[0] == 2
-
-
-async def test_a_row_that_was_deleted_by_hand_is_written_again(opened, database, server):
-    first = await opened(A)
-    await acquired(first, database)
-    execute(server, f"DELETE FROM streamfrom.members WHERE database_name = '{database}'")
-    assert (await directory(first, database, A)).dispatcher == A
-    await first.converse(enroll(database, A, "t" * 32))
-    found = await directory(first, database, A)
-    assert (found.members, found.dispatcher) == ({A.id: A}, A)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ Who waits is a process of its own: in the test's, whoever makes and sends 16 MB 
 
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from pymysql.constants import COMMAND
 
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import WAIT_S, eventually, rows, run
+from tests.fixtures.streams import eventually, rows, run
 from tests.integration.conftest import SharedCluster
 
 
@@ -170,31 +169,6 @@ def longest_wait_s(healthy: Healthy, attacker: Any, text: bytes) -> float:
     # Neither an internal error nor a connection that broke.
     assert code not in (1105, 2006, 2013)
     return healthy.longest_s()
-
-
-def test_who_is_killed_while_its_text_is_read_goes_on_at_once(healthy, attacker, cluster):
-    text, failures = TEXTS["IN list"](), []
-
-    def attack():
-        try:
-            attacker.cursor().execute(text)
-        except pymysql.MySQLError as error:
-            failures.append(error.args[0])
-
-    other = cluster.proxy.connect(database="plain", autocommit=True)
-    number = rows(attacker, "SELECT CONNECTION_ID()")[0][0]
-    thread = threading.Thread(target=attack)
-    thread.start()
-
-    def is_reading():
-        lines = rows(other, "SHOW FULL PROCESSLIST")
-        return any(line[0] == number and line[4] == "Query" for line in lines)
-
-    eventually(is_reading, "it reads")
-    run(other, f"KILL QUERY {number}")
-    thread.join(WAIT_S)
-    assert failures == [1317]
-    assert rows(attacker, "SELECT 1") == ((1,),)
 
 
 def test_a_client_that_leaves_while_its_text_is_read_is_forgotten(plain, healthy, attacker):

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from tests.cases import in_turn
-from tests.fixtures.database_servers import execute
 from tests.fixtures.streams import message_table, run
 from tests.integration.conftest import SharedCluster
 
@@ -101,23 +100,6 @@ def test_every_type_comes_back_as_it_was_bound(connector: Connect, tables: str):
     assert fetch(client, select, 5) == []
 
 
-def test_a_vindex_a_limit_and_a_list_of_queries_take_their_values(connector, tables):
-    client = connector(database=tables)
-    if tables == "commerce":
-        found = fetch(client, "SELECT hex_keyspace_id, shard FROM hash WHERE id = ?", 1)
-        assert [tuple(map(bytes, row)) for row in found] == [(b"166b40b44aba4bd6", b"-80")]
-    change(
-        client, "INSERT INTO item (id, name) VALUES (1, ?), (2, 'b'), (4, 'c'), (6, 'd')", "a"
-    )
-    assert change(client, "DELETE FROM item WHERE id > ? LIMIT ?", 0, 3) == 3
-    listed = fetch(
-        client, "VEXPLAIN QUERIES DELETE FROM item WHERE name <> ? LIMIT ?", "it's", 9
-    )
-    assert [row[0] for row in listed] == list(range(len(listed)))
-    assert "it\\'s" in listed[0][3] or "it''s" in listed[0][3]
-    assert fetch(client, "SELECT id FROM item WHERE id > ?", 0) == []
-
-
 # A column's type, the next one, and a value that the new one holds and the old one does not, or holds as something else.
 MODIFIED = [
     ("INT", "DECIMAL(10,2)", "1.25"),
@@ -199,16 +181,3 @@ def test_a_stream_in_text_goes_on_whatever_type_a_column_has(cluster, consume):
     run(writer, "ALTER TABLE ps MODIFY n INT")
     run(writer, "INSERT INTO ps (id, n) VALUES (1, 70000)")
     assert stream.next() == (70000,)
-
-
-def test_statements_that_clients_have_closed_make_room_for_others(connector, tables, servers):
-    connection = connector(database=tables)
-    try:
-        for server in servers:
-            ((_, count),) = execute(server, "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")
-            execute(server, f"SET GLOBAL max_prepared_stmt_count = {int(count) + 3}")
-        for number in range(10):
-            assert fetch(connection, f"SELECT {number} + %s", 1) == [(number + 1,)]
-    finally:
-        for server in servers:
-            execute(server, "SET GLOBAL max_prepared_stmt_count = DEFAULT")

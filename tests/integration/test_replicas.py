@@ -134,31 +134,6 @@ def test_a_replica_answers_reads_and_refuses_writes(pair, proxy):
     run(writer, "DROP TABLE item")
 
 
-def test_a_replica_that_is_far_behind_is_not_read_from(pair, proxy):
-    _, replica = pair
-    client = proxy.connect(autocommit=True)
-    wait_for(lambda: can_use(client, "shop@replica"))
-    execute(replica, "STOP SLAVE")
-    execute(replica, "CHANGE MASTER TO MASTER_DELAY = 600")
-    execute(replica, "START SLAVE")
-    writer = proxy.connect(database="shop", autocommit=True)
-    run(writer, "CREATE TABLE late (id INT PRIMARY KEY)")
-
-    def told() -> str:
-        try:
-            run(proxy.connect(autocommit=True), "USE `shop@replica`")
-        except Exception as error:
-            return str(error.args[1])
-        return ""
-
-    assert "more than replica_max_lag" in wait_for(lambda: "behind" in told() and told())
-    execute(replica, "STOP SLAVE")
-    execute(replica, "CHANGE MASTER TO MASTER_DELAY = 0")
-    execute(replica, "START SLAVE")
-    wait_for(lambda: can_use(client, "shop@replica"))
-    run(writer, "DROP TABLE late")
-
-
 def test_an_own_account_reads_from_a_replica_as_itself(pair, start_proxy):
     primary, _ = pair
     execute(primary, "CREATE TABLE secrets (id INT PRIMARY KEY, secret INT)", database="shop")

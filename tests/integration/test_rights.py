@@ -193,27 +193,6 @@ def test_a_right_that_is_taken_away_ends_streams_and_says_what_is_missing(cluste
     assert stream.error()[0] == 1143
 
 
-def test_a_server_that_only_reads_or_is_locked_takes_no_right_away(cluster: Cluster) -> None:
-    stream = cluster.stream("consumer", "STREAM id FROM jobs")
-    boss = cluster.connect("boss")
-    cluster.direct("SET GLOBAL read_only = 1")
-    try:
-        for _ in range(3):
-            run(boss, CHANGE)  # has the rights asked for again
-            stream.nothing(0.2)
-    finally:
-        cluster.direct("SET GLOBAL read_only = 0")
-    cluster.insert(1)
-    assert stream.ids(1) == [1]
-    locker = cluster.connect("boss")
-    run(locker, "LOCK TABLES jobs WRITE")
-    run(boss, CHANGE)
-    stream.nothing(0.5)
-    run(locker, "UNLOCK TABLES")
-    cluster.insert(2)
-    assert stream.ids(1) == [2]
-
-
 @pytest.mark.parametrize("settings", [",vt_ack=early", ",vt_order=strict", ""])
 def test_acks_that_the_dispatcher_writes_are_those_of_accounts_that_may(cluster, settings):
     comment = cluster.direct(
@@ -240,25 +219,6 @@ def test_acks_that_the_dispatcher_writes_are_those_of_accounts_that_may(cluster,
         for ident in ids:
             eventually(partial(cluster.acked, ident))
         stream.close()
-
-
-def test_a_trigger_sees_who_acknowledges(cluster: Cluster) -> None:
-    boss = cluster.connect("boss")
-    cluster.direct("CREATE TABLE seen (id BIGINT, who VARCHAR(80))")
-    cluster.direct(
-        "CREATE TRIGGER sees AFTER UPDATE ON jobs FOR EACH ROW"
-        " INSERT INTO seen SELECT NEW.id, USER() FROM DUAL WHERE NEW.time_acked IS NOT NULL"
-    )
-    comment = "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,vt_cache_size=1000,vt_poller_interval=30"
-    run(boss, f"ALTER TABLE jobs COMMENT = '{comment},vt_ack=early'")
-    cluster.insert(1, 2, 3, 4)
-    stream = cluster.stream("consumer", "STREAM id FROM jobs")
-    assert sorted(stream.ids(4)) == [1, 2, 3, 4]
-    client = cluster.connect("consumer")
-    for ident in (1, 2, 3, 4):
-        assert run(client, f"UPDATE jobs SET time_acked = NOW() WHERE id = {ident}") == 1
-    told = cluster.direct("SELECT id, SUBSTRING_INDEX(who, '@', 1) FROM seen ORDER BY id")
-    assert told == tuple((ident, "consumer") for ident in (1, 2, 3, 4))
 
 
 def test_lists_show_what_the_account_sees(cluster: Cluster) -> None:

@@ -7,7 +7,7 @@ import pymysql
 import pytest
 
 from tests.cases import in_turn
-from tests.fixtures.streams import WAIT_S, refused, refuses, rows, run, value
+from tests.fixtures.streams import WAIT_S, refused, refuses, rows, run
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 
 
@@ -15,10 +15,6 @@ pytestmark = pytest.mark.db
 
 LOW, HIGH = LOW_IDS[0], HIGH_IDS[0]
 ALL_IDS = sorted((*LOW_IDS, *HIGH_IDS))
-TABLES = (
-    "SELECT table_name FROM information_schema.tables"
-    " WHERE table_schema = DATABASE() ORDER BY 1"
-)
 
 
 @pytest.fixture
@@ -133,14 +129,6 @@ class TestInsert:
         assert run(client, f"INSERT INTO customer VALUES ('d', {other}, 3)") == 1
         assert on_shards(cluster) == [[LOW, other], [HIGH]]
 
-    def test_a_large_insert_is_split(self, cluster: SharedCluster, client: Any) -> None:
-        values = ", ".join(f"({ident}, 'it''s (a, b)')" for ident in range(1000, 4000))
-        assert run(client, f"INSERT INTO customer (id, name) VALUES {values}") == 3000
-        counts = [len(found) - 4 for found in on_shards(cluster)]
-        assert sum(counts) == 3000
-        assert min(counts) > 1000
-        assert value(client, "SELECT name FROM customer WHERE id = 3999") == "it's (a, b)"
-
     def test_many_writers_of_both_shards_do_not_hold_each_other_up(self, cluster, client):
         failures: list[BaseException] = []
 
@@ -174,48 +162,7 @@ class TestInsert:
         assert len(ids(client, "n = 7")) == 6 * 30 * 4 + 2
 
 
-class TestByVindex:
-    def test_another_column_may_decide(self, cluster: SharedCluster) -> None:
-        client = cluster.proxy.connect(database="commerce", autocommit=True)
-        run(
-            client,
-            "CREATE TABLE purchase (id INT, customer_id BIGINT, PRIMARY KEY (customer_id, id))",
-        )
-        values = ", ".join(f"({n}, {n % 8 + 1})" for n in range(80))
-        assert run(client, f"INSERT INTO purchase (id, customer_id) VALUES {values}") == 80
-        split = on_shards(cluster, "SELECT DISTINCT customer_id FROM purchase ORDER BY 1")
-        assert split == [sorted(LOW_IDS), sorted(HIGH_IDS)]
-        assert len(ids(client, "customer_id = 4", "purchase")) == 10
-        assert run(client, "DELETE FROM purchase WHERE customer_id IN (1, 4)") == 20
-        assert len(ids(client, table="purchase")) == 60
-
-
-class TestScatter:
-    def test_an_error_of_a_later_shard_ends_the_result(self, cluster, client):
-        cluster.direct("DROP TABLE customer", keyspace="commerce", shard=1)
-        assert refused(client, "SELECT * FROM customer")[0] == 1146
-        assert value(client, "SELECT 1") == 1
-
-    def test_a_statement_without_tables_runs_once(self, client: Any) -> None:
-        assert rows(client, "SELECT 1 + 1, 'a' UNION SELECT 5, 'b'") == ((2, "a"), (5, "b"))
-        assert len(rows(client, "SHOW TABLES")) == 1
-        assert value(client, "SELECT DATABASE()") is not None
-        assert run(client, "DO 1") == 0
-
-
 class TestDdl:
-    def test_it_goes_everywhere(self, cluster: SharedCluster, client: Any) -> None:
-        run(client, "ALTER TABLE customer ADD COLUMN extra INT DEFAULT 5")
-        assert on_shards(cluster, "SELECT MAX(extra) FROM customer") == [[5], [5]]
-        run(client, "CREATE INDEX by_name ON customer (name)")
-        run(client, "TRUNCATE TABLE customer")
-        assert on_shards(cluster) == [[], []]
-        run(client, "DROP TABLE customer")
-        assert on_shards(cluster, TABLES) == [[], []]
-        run(client, "CREATE TABLE IF NOT EXISTS customer (id BIGINT PRIMARY KEY)")
-        run(client, "CREATE TABLE IF NOT EXISTS customer (id BIGINT PRIMARY KEY)")
-        assert on_shards(cluster, TABLES) == [["customer"], ["customer"]]
-
     def test_a_shard_that_refuses_is_named_with_those_that_did_not(self, cluster, client):
         cluster.direct("CREATE TABLE other_message (n INT)", keyspace="commerce", shard=1)
         code, text = refused(client, "CREATE TABLE other_message (id BIGINT)")
@@ -254,24 +201,3 @@ class TestDdl:
         assert warned("DROP TABLE invoice") == []
         assert warned("CREATE TABLE IF NOT EXISTS purchase (customer_id BIGINT)") == []
         assert warned("CREATE QUEUE invoice (n INT)") == []
-
-    @pytest.mark.parametrize(
-        "sql",
-        [
-            "DROP TABLE IF EXISTS nothing",
-            "DROP TABLE IF EXISTS nothing, none",
-            "CREATE TABLE IF NOT EXISTS customer (id BIGINT PRIMARY KEY)",
-            "DROP VIEW IF EXISTS nothing",
-        ],
-    )
-    def test_what_both_shards_note_is_one_note(self, cluster, client, sql):
-        def noted() -> tuple[int, Any]:
-            with client.cursor() as cursor:
-                cursor.execute(sql)
-                return cursor.warning_count, rows(client, "SHOW WARNINGS")
-
-        count, notes = noted()
-        client.select_db("commerce:80-")
-        # A shard is one server.
-        assert noted() == (count, notes)
-        assert count == len(notes) > 0

@@ -1,11 +1,5 @@
 """SELECTs over several shards: what the random test once found, and what it does not try."""
 
-import contextlib
-import threading
-import time
-from typing import Any
-
-import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
@@ -247,78 +241,3 @@ def test_more_groups_than_are_computed_at_once(compared: ComparedCluster) -> Non
     # Grouped by the column: wrong on MySQL, and any row of a group elsewhere.
     answer = ask(compared.spread[2], "SELECT id % 2 AS a, COUNT(*) FROM t GROUP BY a")
     assert (answer.error or [0])[0] == (1055 if compared.server.family is Family.MYSQL else 0)
-
-
-@pytest.mark.one_server
-def test_a_slow_reader_of_a_large_order_costs_bounded_memory(compared: ComparedCluster) -> None:
-    compared.create("id BIGINT PRIMARY KEY, body VARCHAR(4000)")
-    for start in range(1, 20_001, 2000):
-        compared.insert(
-            ["id", "body"], [[str(n), "REPEAT('x', 3000)"] for n in range(start, start + 2000)]
-        )
-    before = resident_bytes(compared.proxy.pid)
-    connection = compared.proxy.connect(
-        database="by8", cursorclass=pymysql.cursors.SSCursor, autocommit=True
-    )
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT id, body FROM t ORDER BY id")
-        peak = 0
-        for expected in range(1, 20_001):
-            row: Any = cursor.fetchone()
-            assert row[0] == expected
-            if expected % 2000 == 0:
-                time.sleep(0.05)
-                peak = max(peak, resident_bytes(compared.proxy.pid))
-    # 60 MB of rows; 8 shards may wait with 256 KB each, and sockets hold some.
-    assert peak - before < 25 << 20
-
-
-def resident_bytes(pid: int) -> int:
-    with open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * 4096
-
-
-def test_kill_query_ends_it_and_the_session_goes_on(compared: ComparedCluster) -> None:
-    numbers(compared)
-    connection = compared.proxy.connect(database="by3", autocommit=True)
-    number = connection.thread_id()
-    is_over = threading.Event()
-
-    def kill() -> None:
-        with contextlib.closing(compared.proxy.connect(database="by3")) as other:
-            while not is_over.wait(0.2):
-                run(other, f"KILL QUERY {number}")
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    answer = ask(connection, "SELECT a FROM t WHERE SLEEP(60) = 0 ORDER BY a")
-    is_over.set()
-    killer.join()
-    assert answer.error is not None
-    assert ask(connection, "SELECT COUNT(*) FROM t").rows == [(b"50",)]
-
-
-def test_joined_writes_do_on_the_shards_what_they_do_on_one_server(compared):
-    compared.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)")
-    compared.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)", "u")
-    compared.create("id BIGINT PRIMARY KEY, a INT", "r")
-    rows = [[str(n), str(n % 5), f"'s{n}'"] for n in range(1, 31)]
-    compared.insert(["id", "a", "s"], rows)
-    compared.insert(["id", "a", "s"], rows[::2], "u")
-    compared.everywhere("INSERT INTO r VALUES (1, 1), (2, 4)")
-    for sql in (
-        "UPDATE t JOIN u ON t.id = u.id SET t.s = CONCAT(u.s, '!') WHERE t.id = 7",
-        "UPDATE t SET a = (SELECT MAX(a) FROM u WHERE u.id = 9) WHERE id = 9",
-        "DELETE t FROM t JOIN u ON t.id = u.id WHERE u.id = 11",
-        "DELETE FROM u WHERE id = 13 AND EXISTS (SELECT 1 FROM r WHERE r.a = 4)",
-        "INSERT INTO u (id, a, s) SELECT t.id, t.a, t.s FROM t LEFT JOIN u ON u.id = t.id"
-        " WHERE u.id IS NULL",
-        "INSERT IGNORE INTO t (s, id, a) SELECT u.s, u.id, 99 FROM u",
-        "REPLACE INTO t (id, a) SELECT 5, r.a FROM r WHERE r.id = 2",
-    ):
-        counts = set()
-        for connection in (compared.direct, *compared.spread.values()):
-            with connection.cursor() as cursor:
-                counts.add(cursor.execute(sql))
-        assert len(counts) == 1, (sql, counts)
-    check(compared, "SELECT * FROM t ORDER BY id", "SELECT * FROM u ORDER BY id")

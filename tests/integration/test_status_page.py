@@ -113,60 +113,6 @@ def served(request, servers, sharded_database, start_proxy, tmp_path):
     return Served(proxy, address, client, lambda: start_proxy(again + keyspace))
 
 
-def test_messages_are_found_by_state_and_value_and_shown_whole(served, consume):
-    served.insert(30, tenant=1, payload='{"a": "needle"}')
-    served.insert(30, tenant=2, payload='{"a": "straw"}')
-    run(served.client, f"{PARK}, last_error = 'SMTP 421: later' WHERE tenant = 2")
-    served.insert(3, tenant=3, payload="[]", time_next=4 * 10**18)
-    parked, _ = served.pages(state="parked")
-    assert (len(parked), {row["state"] for row in parked}) == (30, {"parked"})
-    assert [row["state"] for row in served.pages(state="scheduled")[0]] == ["scheduled"] * 3
-    assert len({row["key"] for row in served.pages(state="all")[0]}) == 63
-    found, looked = served.pages(state="all", column="tenant", value="3")
-    assert (len(found), looked) == (3, 3), "an index has them"
-    found, looked = served.pages(state="all", column="payload", value="needle", how="contains")
-    assert (len(found), looked) == (30, 63), "every row was looked at"
-    assert served.pages(state="parked", column="tenant", value="1") == ([], 30)
-    one = parked[0]
-    whole = served.ask("/api/message", shard=one["shard"], key=one["key"])
-    assert (whole["attempts"], whole["state"], whole["id"]) == (3, "parked", one["id"])
-    assert [(each["name"], each["value"]) for each in whole["values"]] == [
-        ("tenant", "2"),
-        ("payload", '{"a": "straw"}'),
-        ("last_error", "SMTP 421: later"),
-    ]
-    stream = consume(served.proxy, "STREAM /*vt+ PREFETCH=5 */ * FROM job", database="ks")
-    stream.take(5)
-    held, _ = served.pages(state="in_flight")
-    (line,) = served.ask("/api/streams")
-    assert [(row["state"], row["held_by"]) for row in held] == [
-        ("in_flight", line["connection_id"])
-    ] * 5
-    assert all(int(row["held_until"]) > 10**18 for row in held)
-    ready, _ = served.pages(state="ready")
-    assert len(ready) == 25, "what is in flight is not listed as ready, lease written or not"
-
-
-def test_what_is_done_to_messages_is_what_the_statement_does(served, consume):
-    served.insert(12, tenant=1, payload="[]")
-    stream = consume(served.proxy, "STREAM /*vt+ PREFETCH=12 */ * FROM job", database="ks")
-    stream.take(12)
-    held = [
-        {"shard": row["shard"], "key": row["key"]} for row in served.pages(state="in_flight")[0]
-    ]
-    assert served.post("/api/act", action="ack", messages=held[:3])[1]["done"] == 3
-    assert served.count("time_acked IS NOT NULL AND time_next IS NULL") == 3
-    assert served.post("/api/act", action="ack", messages=held[:3])[1]["done"] == 0
-    assert served.post("/api/act", action="park", messages=held[3:6])[1]["done"] == 3
-    assert served.count(PARKED) == 3
-    assert served.post("/api/act", action="delete", messages=held[6:9])[1]["done"] == 3
-    assert served.count("TRUE") == 9
-    assert served.post("/api/act", action="retry", messages=held[9:])[1]["done"] == 3
-    stream.take(3)
-    status, text = served.post("/api/act", action="ack", messages=[held[0] | {"shard": "no"}])
-    assert (status, "no shard" in text) == (400, True)
-
-
 def test_all_that_match_are_done_some_at_a_time(served: Served) -> None:
     served.insert(700, tenant=1, payload="[]")
     served.insert(700, tenant=2, payload="[]")
@@ -257,18 +203,6 @@ def test_a_queue_of_odd_names_and_types(served: Served, consume: Consume) -> Non
     for source in ("parked", "dead"):
         assert served.post("/api/requeue", source=source, **place) == (200, {"done": 0})
     assert served.post("/api/pause", **place)[0] == 204
-
-
-def test_messages_of_a_megabyte_are_listed_in_small_pages(served: Served) -> None:
-    body = json.dumps({"a": "x" * 1_000_000})
-    for _ in range(12):
-        served.insert(1, tenant=1, payload=body)
-    found, _ = served.pages(state="all")
-    assert len(found) == 12
-    assert max(len(value) for row in found for value in row["values"] if value) == 201
-    whole = served.ask("/api/message", shard=found[0]["shard"], key=found[0]["key"])
-    (payload,) = [one["value"] for one in whole["values"] if one["name"] == "payload"]
-    assert json.loads(payload) == json.loads(body)
 
 
 MESSAGES = "document.querySelector('#messages + div')"

@@ -92,23 +92,6 @@ def test_any_select_reads_them(sharded: Queue, client: Any) -> None:
     assert rows(client, "SELECT * FROM streamfrom.streams WHERE 1 = 0") == ()
 
 
-def test_it_is_a_schema_that_one_can_use(plain: Queue) -> None:
-    plain.create()
-    client = plain.proxy.connect(database="streamfrom", autocommit=True)
-    names = ("members", "queues", "set_aside", "shards", "streams")
-    assert rows(client, "SHOW TABLES") == tuple((name,) for name in names)
-    assert rows(client, "SHOW TABLES LIKE 'q%'") == (("queues",),)
-    assert rows(client, "SHOW FULL TABLES")[0] == ("members", "SYSTEM VIEW")
-    assert value(client, "SELECT COUNT(*) FROM queues WHERE keyspace = 'plain'") == 1
-    assert value(client, "SELECT 1") == 1
-    assert refused(client, "SELECT * FROM nothing")[0] == 1146
-    assert refused(client, "DELETE FROM queues")[0] == 1046
-    assert refused(client, "SELECT * FROM queues, plain.my_message")[0] == 1235
-    rows(client, "USE plain")
-    assert rows(client, "SELECT COUNT(*) FROM my_message") == ((0,),)
-    assert value(client, "SELECT MAX(is_answering) FROM streamfrom.members") == 1
-
-
 def test_show_queue_status_tells_of_the_keyspace_one_is_in(plain, sharded, cluster, client):
     sharded.create()
     plain.create(name="plain_message")

@@ -16,7 +16,7 @@ import pytest
 from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import DatabaseServer, execute, names
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
-from tests.fixtures.streams import eventually, refused, refuses, rows, run
+from tests.fixtures.streams import eventually, refused, rows, run
 from tests.fixtures.tripwire import Tripwire
 
 
@@ -198,21 +198,6 @@ def test_without_autocommit_and_for_one_write_to_several_shards_it_is_the_same(s
     assert stage.prepared() == []
 
 
-def test_read_only_transactions_need_no_decision(stage: Stage) -> None:
-    client = stage.proxy().connect(database="commerce", autocommit=True)
-    run(client, f"INSERT INTO customer (id) VALUES ({LOW}), ({HIGH})")
-    for begin in (
-        ["START TRANSACTION READ ONLY"],
-        ["SET SESSION TRANSACTION READ ONLY", "BEGIN"],
-    ):
-        for sql in begin:
-            run(client, sql)
-        assert rows(client, "SELECT id FROM customer ORDER BY id") == ((LOW,), (HIGH,))
-        assert refused(client, f"DELETE FROM customer WHERE id = {HIGH}")[0] == 1792
-        client.commit()
-    assert stage.prepared() == []
-
-
 def test_what_may_commit_by_itself_is_refused_beside_other_shards(stage: Stage) -> None:
     stage.direct(0, "CREATE PROCEDURE p() COMMIT")
     proxy = stage.proxy()
@@ -237,15 +222,6 @@ def test_what_may_commit_by_itself_is_refused_beside_other_shards(stage: Stage) 
         run(client, sql)
         run(client, f"DELETE FROM customer WHERE id = {LOW + 1}")
         client.commit()
-
-
-def test_a_shard_that_cannot_keep_decisions_takes_no_part(stage: Stage) -> None:
-    proxy = stage.proxy()
-    for shard in range(3):
-        stage.direct(shard, "DROP TABLE IF EXISTS streamfrom.decisions")
-    client = insert_everywhere(proxy)
-    refuses(client, "COMMIT", 1146, "the transaction was rolled back on every shard")
-    assert stage.ids() == [[], [], []]
 
 
 # --- somebody dies -------------------------------------------------------------------------
@@ -368,19 +344,3 @@ def test_another_server_killed_before_it_could_follow(breakable_stage: Stage) ->
     stage.servers[2].start()
     eventually(lambda: stage.prepared() == [], "nothing is in doubt")
     assert stage.ids() == [[LOW], [LOW], [HIGH]]
-
-
-@pytest.mark.slow
-def test_a_server_that_is_back_in_time_goes_unnoticed(breakable_stage: Stage) -> None:
-    stage = breakable_stage
-    client = insert_everywhere(stage.proxy())
-    for wire, is_after in ((stage.wires[0], True), (stage.wires[2], False)):
-        # Only the connections break, and at once the next ones work.
-        wire.arm(COMMIT if is_after else XA_COMMIT, after=is_after)
-    committing = in_thread(client.commit)
-    for wire in (stage.wires[0], stage.wires[2]):
-        wire.wait()
-        wire.release()
-    assert committing() is None
-    assert stage.ids() == [[LOW], [LOW], [HIGH]]
-    assert stage.prepared() == []

@@ -1,12 +1,11 @@
 """Where a statement would run, asked as Vitess's users ask."""
 
-import json
 from typing import Any
 
 import pytest
 
-from tests.fixtures.streams import refused, rows, run, value
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, Queue, SharedCluster
+from tests.fixtures.streams import refused, rows, run
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -15,21 +14,6 @@ pytestmark = pytest.mark.db
 @pytest.fixture
 def client(cluster: SharedCluster) -> Any:
     return cluster.proxy.connect(database="commerce", autocommit=True)
-
-
-def plan(client: Any, statement: str) -> Any:
-    return json.loads(value(client, f"VEXPLAIN PLAN {statement}"))
-
-
-def test_a_plan_names_the_shards_and_runs_nothing(sharded: Queue, client: Any) -> None:
-    sharded.create()
-    found = plan(client, f"INSERT INTO my_message (id, message) VALUES ({LOW_IDS[0]}, 'x')")
-    assert (found["OperatorType"], found["Shards"]) == ("Insert", ["-80"])
-    assert not sharded.cluster.direct("SELECT id FROM my_message", keyspace="commerce")
-    found = plan(client, f"SELECT * FROM my_message WHERE id IN ({LOW_IDS[0]}, {HIGH_IDS[0]})")
-    assert (found["Variant"], found["Shards"]) == ("IN", ["-80", "80-"])
-    both = "EXPLAIN FORMAT=VTEXPLAIN SELECT * FROM my_message", "SELECT * FROM my_message"
-    assert json.loads(value(client, both[0])) == plan(client, both[1])
 
 
 PURCHASE = "CREATE TABLE purchase (customer_id BIGINT PRIMARY KEY, n INT)"

@@ -272,25 +272,3 @@ def test_every_write_does_what_it_does_on_one_server_or_is_refused(compared):
                 break
     # Copies of reference tables are not written, nor is what moves rows by subqueries in a transaction.
     tally.close(found, INSERT=0.6, REPLACE=0.6, UPDATE=0.7, DELETE=0.6)
-
-
-def test_a_delete_with_a_limit_takes_that_many_rows_over_all_shards(compared):
-    dice = random.Random(SEED)
-    for number in range(max(10, STATEMENTS // 20)):
-        fill(compared, dice)
-        spread = compared.spread[dice.choice(tuple(compared.spread))]
-        condition = dice.choice(("1 = 1", f"k < {dice.randrange(7)}", "id IN (1, 2, 3, 5, 8)"))
-        before = set(ask(spread, "SELECT id FROM t").rows)
-        matching = set(ask(spread, f"SELECT id FROM t WHERE {condition}").rows)
-        limit = dice.randrange(IDS + 2)
-        is_undone = dice.random() < 0.3
-        if is_undone:
-            spread.begin()
-        affected, code, words = write(spread, f"DELETE FROM t WHERE {condition} LIMIT {limit}")
-        assert (affected, code) == (min(limit, len(matching)), 0), (number, condition, words)
-        gone = before - set(ask(spread, "SELECT id FROM t").rows)
-        assert len(gone) == affected
-        assert gone <= matching
-        if is_undone:
-            spread.rollback()
-            assert set(ask(spread, "SELECT id FROM t").rows) == before
