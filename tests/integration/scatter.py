@@ -134,7 +134,8 @@ class ComparedCluster:
     ) -> None:
         if rows:
             values = ", ".join(f"({', '.join(row)})" for row in rows)
-            self.run(f"INSERT INTO {table} ({', '.join(columns)}) VALUES {values}")
+            fill = self.everywhere if table == "r" else self.run
+            fill(f"INSERT INTO {table} ({', '.join(columns)}) VALUES {values}")
 
     def everywhere(self, sql: str) -> None:
         """Run a statement in every database itself, as one fills reference tables."""

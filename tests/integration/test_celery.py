@@ -16,6 +16,7 @@ from celery import Celery
 from kombu import Connection, Exchange, Queue, pools
 from kombu.utils.uuid import uuid
 
+import streamfrom_worker.celery  # noqa: F401 - it registers the transport
 from tests.fixtures.streams import WAIT_S, eventually, rows, run
 from tests.integration.conftest import Queue as Place
 
@@ -119,8 +120,6 @@ def broker(plain: Place, tmp_path: Path) -> str:
 
 @pytest.fixture
 def app(broker: str) -> Iterator[Celery]:
-    import streamfrom_worker.celery  # noqa: F401 - it registers the transport
-
     with Celery("tasks_of_test", broker=broker) as app:
         app.conf.update(
             broker_transport_options={"ack_wait": ACK_WAIT_S}, task_ignore_result=True
@@ -234,8 +233,6 @@ def test_what_is_no_task_is_parked_with_the_reason_and_spares_the_rest(
 @pytest.mark.parametrize("no_ack", [True, False])
 @pytest.mark.parametrize("way", ["get", "consume"])
 def test_what_is_no_message_is_parked_however_it_is_taken(plain, broker, way, no_ack):
-    import streamfrom_worker.celery  # noqa: F401 - it registers the transport
-
     client = plain.connect()
     with Connection(broker) as connection:
         queue = connection.SimpleQueue("of_test", no_ack=no_ack)
@@ -247,8 +244,6 @@ def test_what_is_no_message_is_parked_however_it_is_taken(plain, broker, way, no
 
 
 def test_a_proxy_that_is_away_or_killed_costs_no_task(lone, tmp_path, workers):
-    import streamfrom_worker.celery  # noqa: F401 - it registers the transport
-
     (tmp_path / "tasks_of_test.py").write_text(TASKS)
     broker = f"streamfrom://root@127.0.0.1:{lone.port}/{lone.keyspace}"
     with Celery("tasks_of_test", broker=broker) as app:
@@ -297,8 +292,6 @@ def test_two_workers_with_one_name_share_the_tasks_and_repeat_none(
 
 
 def test_priorities_and_exchanges_of_kombu(broker: str) -> None:
-    import streamfrom_worker.celery  # noqa: F401 - it registers the transport
-
     topic = Exchange("of_test", "topic")
     queue = Queue("q_of_test", topic, routing_key="a.#")
     with Connection(broker) as connection, Connection(broker) as other:
@@ -346,7 +339,5 @@ def test_a_task_that_ends_after_its_connection_is_an_error_that_celery_knows(bro
     "url", ["streamfrom://root@127.0.0.1:1/", "streamfrom://root@127.0.0.1:1"]
 )
 def test_an_address_without_a_keyspace_is_refused(url: str) -> None:
-    import streamfrom_worker.celery  # noqa: F401 - it registers the transport
-
     with pytest.raises(ValueError, match=re.escape("must name a keyspace: streamfrom://user")):
         Connection(url).connect()

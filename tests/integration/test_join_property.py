@@ -270,11 +270,7 @@ def fill(compared: ComparedCluster, dice: random.Random) -> None:
             [str(n), str(dice.randrange(6)), dice.choice(("NULL", str(dice.randrange(4))))]
             for n in ids
         ]
-        if table != "r":
-            compared.insert(COLUMNS, rows, table)
-        elif rows:
-            values = ", ".join(f"({', '.join(row)})" for row in rows)
-            compared.everywhere(f"INSERT INTO r (id, k, v) VALUES {values}")
+        compared.insert(COLUMNS, rows, table)
 
 
 def test_every_join_is_answered_as_by_one_server_or_refused(compared: ComparedCluster) -> None:

@@ -4,14 +4,10 @@
 everything in another queue, `secret`. Two members serve them, and the first of them dispatches.
 """
 
-import json
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from http.cookiejar import CookieJar
 from typing import Any
 
 import grpc
@@ -20,6 +16,7 @@ import pytest
 
 from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
 from tests.fixtures.database_servers import DatabaseServer, execute, free_port
+from tests.fixtures.page_visitor import PageVisitor
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import (
     Consume,
@@ -32,6 +29,7 @@ from tests.fixtures.streams import (
     run,
     value,
 )
+from tests.integration.test_message_service import Calls, error_of
 
 
 pytestmark = pytest.mark.db
@@ -322,43 +320,15 @@ def test_roles_that_a_session_sets_count_for_it_alone(with_role: Cluster) -> Non
     assert refused(client, TAKE)[0] in {1142, 1143}
 
 
-class Visitor:
-    """A browser that has logged in to the status page."""
-
-    def __init__(self, port: int, user: str) -> None:
-        self._address = f"http://127.0.0.1:{port}"
-        self._opener = urllib.request.build_opener(
-            urllib.request.HTTPCookieProcessor(CookieJar())
-        )
-        self._csrf = ""
-        assert self.post("/api/login", user=user, password=user)[0] == 204
-        self._csrf = self.get("/api/session")[1]["csrf"]
-
-    def get(self, path: str) -> tuple[int, Any]:
-        return self._ask(urllib.request.Request(self._address + path))
-
-    def post(self, path: str, **body: Any) -> tuple[int, Any]:
-        headers = {"Content-Type": "application/json", "X-CSRF-Token": self._csrf}
-        data = json.dumps(body).encode()
-        return self._ask(urllib.request.Request(self._address + path, data, headers))
-
-    def _ask(self, request: urllib.request.Request) -> tuple[int, Any]:
-        try:
-            with self._opener.open(request, timeout=60) as answer:
-                text = answer.read().decode()
-                return answer.status, json.loads(text) if text else None
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-
-
 def test_the_page_shows_and_does_what_the_account_may(cluster: Cluster) -> None:
     cluster.insert(1)
     cluster.direct("UPDATE jobs SET time_next = 9000000000000000000, epoch = 3 WHERE id = 1")
     place = {"keyspace": cluster.database, "queue": "jobs"}
     look = f"/api/messages?keyspace={cluster.database}&queue=jobs&state=parked"
-    owner, reader = Visitor(cluster.admin_port, "owner"), Visitor(cluster.admin_port, "reader")
-    stranger = Visitor(cluster.admin_port, "stranger")
-    consumer = Visitor(cluster.admin_port, "consumer")
+    owner, reader, stranger, consumer = (
+        PageVisitor(f"http://127.0.0.1:{cluster.admin_port}", user)
+        for user in ("owner", "reader", "stranger", "consumer")
+    )
     for visitor in (owner, reader):
         status, page = visitor.get(look)
         assert (status, [row["id"] for row in page["rows"]]) == (200, ["1"])
@@ -396,16 +366,7 @@ def test_grpc_serves_what_the_account_may(cluster: Cluster) -> None:
     )
 
     with grpc.insecure_channel(f"127.0.0.1:{cluster.grpc_port}") as channel:
-        stream = channel.unary_stream(
-            "/vtgateservice.Vitess/MessageStream",
-            pb.MessageStreamRequest.SerializeToString,
-            pb.MessageStreamResponse.FromString,
-        )
-        acknowledge = channel.unary_unary(
-            "/vtgateservice.Vitess/MessageAck",
-            pb.MessageAckRequest.SerializeToString,
-            pb.MessageAckResponse.FromString,
-        )
+        calls = Calls(channel)
 
         def of(user: str) -> Any:
             return {"metadata": (("username", user), ("password", user)), "timeout": 60}
@@ -413,17 +374,15 @@ def test_grpc_serves_what_the_account_may(cluster: Cluster) -> None:
         wanted = pb.MessageStreamRequest(keyspace=cluster.database, name="jobs")
         for user in ("reader", "stranger", "consumer"):
             # STREAM * takes every column, and `consumer` may not read all.
-            with pytest.raises(grpc.RpcError) as caught:
-                next(stream(wanted, **of(user)))
-            assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
+            error = error_of(partial(calls.stream, wanted, **of(user)))
+            assert error.code() == grpc.StatusCode.PERMISSION_DENIED
         for user in ("reader", "stranger"):
-            with pytest.raises(grpc.RpcError) as caught:
-                acknowledge(ack, **of(user))
-            assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
+            error = error_of(partial(calls.ack, ack, **of(user)))
+            assert error.code() == grpc.StatusCode.PERMISSION_DENIED
         assert not cluster.acked(1)
-        results = stream(wanted, **of("owner"))
+        results = calls.stream(wanted, **of("owner"))
         assert next(results).result.fields
         assert next(results).result.rows
-        assert acknowledge(ack, **of("consumer")).result.rows_affected == 1
+        assert calls.ack(ack, **of("consumer")).result.rows_affected == 1
         results.cancel()
     assert value(cluster.connect("boss"), "SELECT time_acked IS NOT NULL FROM jobs") == 1

@@ -2,16 +2,14 @@
 
 import json
 import re
-import urllib.error
 import urllib.parse
-import urllib.request
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from tests.fixtures.chromium import PROGRAM, Page, chromium
+from tests.fixtures.page_visitor import PageVisitor
 from tests.fixtures.running_proxy import keyspace_toml, write_vschema
 from tests.fixtures.streams import Consume, eventually, rows, run
 
@@ -31,12 +29,11 @@ READY = "time_next = 0 AND epoch = 0 AND time_acked IS NULL"
 
 @dataclass
 class Served:
-    """A proxy without users, its page and a client. start: starts another one like it, with its page at the same address."""
+    """A proxy without users, a client and a visitor of its page."""
 
     proxy: Any
-    address: str
     client: Any
-    start: Callable[[], Any]
+    visitor: PageVisitor
 
     def count(self, where: str, table: str = "job") -> int:
         return int(rows(self.client, f"SELECT COUNT(*) FROM {table} WHERE {where}")[0][0])
@@ -51,23 +48,12 @@ class Served:
 
     def ask(self, path: str, **asked: str) -> Any:
         query = f"?{urllib.parse.urlencode(QUEUE | asked)}" if asked else ""
-        with urllib.request.urlopen(f"{self.address}{path}{query}", timeout=60) as answer:
-            return json.loads(answer.read())
+        status, found = self.visitor.get(path + query)
+        assert status == 200, found
+        return found
 
     def post(self, path: str, **body: Any) -> tuple[int, Any]:
-        headers = {
-            "Content-Type": "application/json",
-            "X-CSRF-Token": self.ask("/api/session")["csrf"],
-        }
-        request = urllib.request.Request(
-            f"{self.address}{path}", json.dumps(QUEUE | body).encode(), headers
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                text = answer.read()
-                return answer.status, json.loads(text) if text else None
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
+        return self.visitor.post(path, **QUEUE | body)
 
     def pages(self, **asked: str) -> tuple[list[Any], int]:
         """Return all rows of a look, and how many messages were looked at."""
@@ -107,10 +93,7 @@ def served(request, servers, sharded_database, start_proxy, tmp_path):
         "CREATE QUEUE job (tenant INT, payload JSON, INDEX by_tenant (tenant))"
         " WITH (max_attempts = 1, ack_wait = 600, dead_letter = on)",
     )
-    again = CONFIG.replace(
-        'admin]\nlisten = "127.0.0.1:0"', f'admin]\nlisten = "{address[7:]}"'
-    )
-    return Served(proxy, address, client, lambda: start_proxy(again + keyspace))
+    return Served(proxy, client, PageVisitor(address))
 
 
 def test_all_that_match_are_done_some_at_a_time(served: Served) -> None:
@@ -256,7 +239,7 @@ async def test_every_click_of_a_queues_page(served, consume, tmp_path):
     async with chromium(tmp_path / "chromium") as page:
         clicks = Clicks(page)
         await page.size(1280, 900)
-        await page.open(f"{served.address}/")
+        await page.open(f"{served.visitor.address}/")
         verdict = "document.querySelector('.verdict')?.innerText ?? ''"
         await page.until(f"({verdict}).includes('40 messages parked in a queue')")
         await page.until(f"({verdict}).includes('A queue has messages and no stream')")

@@ -227,11 +227,7 @@ def fill(compared: ComparedCluster, dice: random.Random) -> None:
         compared.create("id BIGINT PRIMARY KEY, k INT NOT NULL CHECK (k < 40), v INT", table)
         ids = sorted(dice.sample(range(IDS), dice.choice((3, 8, IDS))))
         rows = [[str(n), str(dice.randrange(6)), dice.choice(("NULL", "3"))] for n in ids]
-        if table != "r":
-            compared.insert(("id", "k", "v"), rows, table)
-        else:
-            values = ", ".join(f"({', '.join(row)})" for row in rows)
-            compared.everywhere(f"INSERT INTO r (id, k, v) VALUES {values}")
+        compared.insert(("id", "k", "v"), rows, table)
 
 
 def contents(connection: "Connection[Any]") -> list[Any]:

@@ -53,16 +53,6 @@ def test_every_form_of_insert_gets_ids_that_are_told(client: Any, sql: str, coun
     assert value(client, "SELECT LAST_INSERT_ID()") == told
 
 
-def test_ids_ascend_and_those_given_stay(client: Any) -> None:
-    for user_id in range(20):
-        run(client, f"INSERT INTO my_message (user_id) VALUES ({user_id})")
-    found = stored(client)
-    assert found == sorted(set(found))
-    assert len(found) == 20
-    run(client, "INSERT INTO my_message (id, user_id) VALUES (7, 100), (NULL, 101)")
-    assert stored(client)[-2] == 7
-
-
 def test_the_last_id_finds_its_message_on_whichever_shard_it_is(client: Any) -> None:
     where = "WHERE id = LAST_INSERT_ID()"
     for number in range(8):

@@ -129,15 +129,11 @@ def connections(cluster: SharedCluster) -> Callable[[], list[int]]:
     return ids
 
 
-def test_everybody_gets_their_own_answer(crowd: Crowd) -> None:
-    crowd.go_on(3000)
-
-
 def test_a_locked_table_holds_up_its_readers_and_loses_nothing(cluster, crowd):
     other = cluster.proxy.connect(database="plain", autocommit=True)
     run(other, "CREATE TABLE beside (id INT PRIMARY KEY)")
     run(other, "INSERT INTO beside VALUES (1)")
-    crowd.go_on(500)
+    crowd.go_on(3000)
     for _ in range(3):
         blocker = cluster.proxy.connect(database="plain", autocommit=True)
         run(blocker, "LOCK TABLES readable WRITE")

@@ -20,13 +20,14 @@ from tests.integration.sessions.crowd import HIGH, LOW, crowd
 pytestmark = pytest.mark.db
 
 
-class TestTransactions:
-    def ids(self, cluster_or_proxy: Any, servers: Any, database: str) -> list[list[int]]:
-        return [
-            [ident for (ident,) in execute(server, f"SELECT id FROM {database}.customer")]
-            for server in servers
-        ]
+def ids(servers: Any, database: str) -> list[list[int]]:
+    return [
+        [ident for (ident,) in execute(server, f"SELECT id FROM {database}.customer")]
+        for server in servers
+    ]
 
+
+class TestTransactions:
     @pytest.mark.parametrize("way", ["BEGIN", "START TRANSACTION", "autocommit"])
     @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
     def test_on_several_shards(self, tight, servers, sharded_database, way, end):
@@ -35,11 +36,11 @@ class TestTransactions:
             run(client, way)
         run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
         run(client, f"INSERT INTO customer (id) VALUES ({HIGH})")
-        assert self.ids(tight, servers, sharded_database) == [[], []]
+        assert ids(servers, sharded_database) == [[], []]
         assert len(rows(client, "SELECT id FROM customer")) == 2
         run(client, end)
         expected = [[LOW], [HIGH]] if end == "COMMIT" else [[], []]
-        assert self.ids(tight, servers, sharded_database) == expected
+        assert ids(servers, sharded_database) == expected
         # Nothing is open any more: another client may have the connections.
         for other in crowd(tight, 4, database="commerce"):
             assert len(rows(other, "SELECT id FROM customer")) == sum(map(len, expected))
@@ -54,7 +55,7 @@ class TestTransactions:
         run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
         run(client, f"INSERT INTO customer (id) VALUES ({HIGH})")
         run(client, what)
-        assert self.ids(tight, servers, sharded_database) == [[LOW], [HIGH]]
+        assert ids(servers, sharded_database) == [[LOW], [HIGH]]
 
     def test_a_client_that_leaves_rolls_back_everywhere(self, tight, servers, sharded_database):
         client = tight.connect(database="commerce")
@@ -62,7 +63,7 @@ class TestTransactions:
         client.close()
         other = tight.connect(database="commerce", autocommit=True)
         run(other, f"INSERT INTO customer (id) VALUES ({LOW}), ({HIGH})")
-        assert self.ids(tight, servers, sharded_database) == [[LOW], [HIGH]]
+        assert ids(servers, sharded_database) == [[LOW], [HIGH]]
 
     def test_a_deadlock_rolls_back_everywhere(self, tight, servers, sharded_database):
         setup = tight.connect(database="commerce", autocommit=True)

@@ -8,7 +8,6 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.sql.Timestamp;
-import java.sql.Types;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
@@ -64,6 +63,29 @@ public final class Driver {
     return DriverManager.getConnection(url + options);
   }
 
+  private static PreparedStatement prepare(Connection db, String sql, Object... values)
+      throws SQLException {
+    PreparedStatement statement = db.prepareStatement(sql);
+    for (int place = 0; place < values.length; place++) {
+      statement.setObject(place + 1, values[place]);
+    }
+    return statement;
+  }
+
+  private static int change(Connection db, String sql, Object... values) throws SQLException {
+    try (PreparedStatement statement = prepare(db, sql, values)) {
+      return statement.executeUpdate();
+    }
+  }
+
+  /** Returns the first row of an answer. MySQL's executeQuery() knows no STREAM, so none is used. */
+  private static ResultSet first(PreparedStatement statement) throws SQLException {
+    expect("rows", statement.execute(), true);
+    ResultSet row = statement.getResultSet();
+    expect("a row", row.next(), true);
+    return row;
+  }
+
   private void everything() throws SQLException {
     try (Connection db = connect("")) {
       types(db);
@@ -97,18 +119,10 @@ public final class Driver {
       insert.setBinaryStream(7, new ByteArrayInputStream(big));
       expect("inserted", insert.executeUpdate(), 1);
     }
-    try (PreparedStatement insert =
-        db.prepareStatement("INSERT INTO item (id, name) VALUES (?, ?), (?, ?)")) {
-      insert.setInt(1, 4);
-      insert.setNull(2, Types.VARCHAR);
-      insert.setInt(3, 7);
-      insert.setString(4, "");
-      expect("inserted", insert.executeUpdate(), 2);
-    }
-    try (PreparedStatement select = db.prepareStatement("SELECT * FROM item WHERE id = ?")) {
-      select.setInt(1, 1);
-      ResultSet row = select.executeQuery();
-      expect("a row", row.next(), true);
+    String two = "INSERT INTO item (id, name) VALUES (?, ?), (?, ?)";
+    expect("inserted", change(db, two, 4, null, 7, ""), 2);
+    try (PreparedStatement select = prepare(db, "SELECT * FROM item WHERE id = ?", 1)) {
+      ResultSet row = first(select);
       expect("unsigned", row.getString("unsigned_value"), unsigned.toString());
       expect("name", row.getString("name"), "hällo 🎉");
       expect("price", row.getBigDecimal("price"), new BigDecimal("123.45000"));
@@ -116,9 +130,7 @@ public final class Driver {
       expect("moment", row.getTimestamp("moment"), moment);
       expect("body", Arrays.equals(row.getBytes("body"), big), true);
       select.setInt(1, 4);
-      row = select.executeQuery();
-      expect("a row", row.next(), true);
-      expect("NULL", String.valueOf(row.getString("name")), "null");
+      expect("NULL", String.valueOf(first(select).getString("name")), "null");
     }
     try (ResultSet columns = db.getMetaData().getColumns(db.getCatalog(), null, "item", "%")) {
       expect("a column", columns.next(), true);
@@ -143,11 +155,8 @@ public final class Driver {
   }
 
   private static String name(Connection db) throws SQLException {
-    try (PreparedStatement select = db.prepareStatement("SELECT name FROM item WHERE id = ?")) {
-      select.setInt(1, 7);
-      ResultSet row = select.executeQuery();
-      row.next();
-      return row.getString(1);
+    try (PreparedStatement select = prepare(db, "SELECT name FROM item WHERE id = ?", 7)) {
+      return first(select).getString(1);
     }
   }
 
@@ -156,12 +165,8 @@ public final class Driver {
     expect("isolation", db.getTransactionIsolation(), Connection.TRANSACTION_READ_COMMITTED);
     for (boolean commits : new boolean[] {false, true}) {
       db.setAutoCommit(false);
-      try (PreparedStatement update =
-          db.prepareStatement("UPDATE item SET name = ? WHERE id = ?")) {
-        update.setString(1, "changed");
-        update.setInt(2, 7);
-        expect("updated", update.executeUpdate(), 1);
-      }
+      String update = "UPDATE item SET name = ? WHERE id = ?";
+      expect("updated", change(db, update, "changed", 7), 1);
       expect("inside", name(db), "changed");
       if (commits) {
         db.commit();
@@ -174,10 +179,11 @@ public final class Driver {
   }
 
   private static void faults(Connection db) throws SQLException {
-    Map<String, Integer> codes = new HashMap<>();
-    codes.put("INSERT INTO item (id) VALUES (1)", 1062);
-    codes.put("SELECT nothing FROM item", 1054);
-    codes.put("FROBNICATE 1", 1064);
+    Map<String, Integer> codes =
+        Map.of(
+            "INSERT INTO item (id) VALUES (1)", 1062,
+            "SELECT nothing FROM item", 1054,
+            "FROBNICATE 1", 1064);
     for (Map.Entry<String, Integer> one : codes.entrySet()) {
       try (PreparedStatement refused = db.prepareStatement(one.getKey())) {
         refused.execute();
@@ -233,38 +239,39 @@ public final class Driver {
     }
   }
 
-  /** Messages over one connection without streaming: STREAM … LIMIT is an answer that ends. */
-  private static void taken(Connection db) throws SQLException {
+  /** Takes and acknowledges messages by STREAM … LIMIT, which is an answer that ends; returns their ids. */
+  private static Set<Long> take(Connection db, String table, String isAcked, int count)
+      throws SQLException {
+    Set<Long> ids = new TreeSet<>();
     try (PreparedStatement take =
-            db.prepareStatement("STREAM id, message FROM my_message LIMIT ? WAIT ?");
-        PreparedStatement insert =
-            db.prepareStatement("INSERT INTO my_message (id, message) VALUES (?, ?)");
-        PreparedStatement ack = db.prepareStatement(
-            "UPDATE my_message SET time_acked = NOW() WHERE id = ? AND time_acked IS NULL")) {
-      for (int id : new int[] {11, 14}) {
-        insert.setInt(1, id);
-        insert.setString(2, "taken");
-        insert.executeUpdate();
-      }
-      db.setAutoCommit(false);
-      int count = 0;
-      while (count < 2) {
-        take.setInt(1, 5);
-        take.setInt(2, 60);
+            prepare(db, "STREAM id FROM " + table + " LIMIT ? WAIT ?", 5, 60);
+        PreparedStatement ack =
+            db.prepareStatement("UPDATE " + table + " SET " + isAcked + " WHERE id = ?")) {
+      while (ids.size() < count) {
         expect("rows", take.execute(), true);
         ResultSet rows = take.getResultSet();
         while (rows.next()) {
-          count++;
-          ack.setInt(1, rows.getInt(1));
+          ids.add(rows.getLong(1));
+          ack.setLong(1, rows.getLong(1));
           expect("acked", ack.executeUpdate(), 1);
         }
       }
-      db.commit();
-      db.setAutoCommit(true);
       take.setInt(2, 0);
       expect("rows", take.execute(), true);
       expect("another", take.getResultSet().next(), false);
     }
+    return ids;
+  }
+
+  /** Messages over one connection without streaming. */
+  private static void taken(Connection db) throws SQLException {
+    for (int id : new int[] {11, 14}) {
+      change(db, "INSERT INTO my_message (id, message) VALUES (?, ?)", id, "taken");
+    }
+    db.setAutoCommit(false);
+    expect("ids", take(db, "my_message", "time_acked = NOW()", 2), Set.of(11L, 14L));
+    db.commit();
+    db.setAutoCommit(true);
   }
 
   /** Ids that the proxy makes, as the driver tells them and as they come. */
@@ -281,40 +288,16 @@ public final class Driver {
         made.add(keys.getLong(1));
       }
     }
-    Set<Long> came = new TreeSet<>();
-    try (PreparedStatement take = db.prepareStatement("STREAM id FROM job LIMIT ? WAIT ?");
-        PreparedStatement ack =
-            db.prepareStatement("UPDATE job SET state = 'acked' WHERE id = ?")) {
-      while (came.size() < 3) {
-        take.setInt(1, 5);
-        take.setInt(2, 60);
-        expect("rows", take.execute(), true);
-        ResultSet rows = take.getResultSet();
-        while (rows.next()) {
-          came.add(rows.getLong(1));
-          ack.setLong(1, rows.getLong(1));
-          expect("acked", ack.executeUpdate(), 1);
-        }
-      }
-    }
-    expect("ids", came, made);
+    expect("ids", take(db, "job", "state = 'acked'", 3), made);
   }
 
   private void messages(Connection db) throws SQLException {
-    try (PreparedStatement insert =
-        db.prepareStatement("INSERT INTO my_message (id, message) VALUES (?, ?)")) {
-      for (int id : new int[] {1, 4}) {
-        insert.setInt(1, id);
-        insert.setString(2, "message " + id);
-        insert.addBatch();
-      }
-      insert.executeBatch();
-    }
+    String two = "INSERT INTO my_message (id, message) VALUES (?, ?), (?, ?)";
+    expect("inserted", change(db, two, 1, "message 1", 4, "message 4"), 2);
     Map<Integer, String> seen = new HashMap<>();
     Connection reader = connect("");
     PreparedStatement stream = reader.prepareStatement("STREAM id, message FROM my_message");
     stream.setFetchSize(mysql ? Integer.MIN_VALUE : 1);
-    // MySQL's driver lets executeQuery() begin with the words that it knows, and no others.
     expect("rows", stream.execute(), true);
     ResultSet rows = stream.getResultSet();
     try (PreparedStatement ack = db.prepareStatement(
@@ -345,10 +328,9 @@ public final class Driver {
         expect("valid", lost.isValid(1), false);
       }
     }
-    try (Connection back = connect(""); Statement statement = back.createStatement()) {
-      ResultSet row = statement.executeQuery("SELECT COUNT(*) FROM item");
-      row.next();
-      expect("rows", row.getInt(1), ROWS + 3);
+    try (Connection back = connect("");
+        PreparedStatement count = prepare(back, "SELECT COUNT(*) FROM item")) {
+      expect("rows", first(count).getInt(1), ROWS + 3);
     }
   }
 }
