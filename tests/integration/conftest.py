@@ -155,16 +155,16 @@ def fleet(server, database, start_proxy):
 
 
 class Lone:
-    """A proxy that a test stops and starts again on one port, before an unsharded keyspace, `shop`, whose server takes 1 MiB at once."""
+    """A proxy that a test stops and starts again on one port, before an unsharded keyspace, `commerce`, whose server takes 1 MiB at once."""
 
-    keyspace = "shop"
+    keyspace = "commerce"
 
     def __init__(self, server: DatabaseServer, database: str, start_proxy: StartProxy) -> None:
         self.port = free_port()
         self._server, self._database = server, database
         self._start_proxy = start_proxy
         self._config = f'[server]\nlisten = "127.0.0.1:{self.port}"\n' + keyspace_toml(
-            "shop", [server], database
+            self.keyspace, [server], database
         )
         self.start()
 
@@ -173,7 +173,7 @@ class Lone:
         self.proxy = self._start_proxy(self._config)
 
     def connect(self) -> Any:
-        return self.proxy.connect(database="shop", autocommit=True)
+        return self.proxy.connect(database=self.keyspace, autocommit=True)
 
     def direct(self, sql: str) -> tuple[tuple[Any, ...], ...]:
         """Run a statement on the server itself, so also while the proxy is away."""

@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.database_servers import execute, free_port, names
-from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import eventually, message_table, rows, run, value
 from tests.integration import toolchains
 
@@ -107,20 +105,13 @@ class Running:
 
     def __init__(self, command: list[str], port: int, log: Path) -> None:
         self.log = log
-        environ = {
-            "PORT": str(port),
-            "USER_NAME": "root",
-            "PASSWORD": "",
-            "JDBC_URL": f"jdbc:mariadb://127.0.0.1:{port}/commerce",
-            "PYTHONUNBUFFERED": "1",
-        }
         with log.open("wb") as out:
             self.process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **environ},
+                env=toolchains.place(port),
             )
 
     def said(self) -> list[str]:
@@ -133,8 +124,8 @@ class Running:
 class Work:
     """Messages whose work waits until the test lets it end."""
 
-    def __init__(self, proxy: RunningProxy, folder: Path) -> None:
-        self.connection: Any = proxy.connect(database="commerce", autocommit=True)
+    def __init__(self, connection: Any, folder: Path) -> None:
+        self.connection = connection
         self.folder = folder
 
     def send(self, *idents: int) -> None:
@@ -166,16 +157,11 @@ def started() -> Iterator[list[Running]]:
 
 
 @pytest.mark.parametrize("name", WORKS)
-def test_a_consumer_does_everything_right(name, mariadb, start_proxy, started, tmp_path):
+def test_a_consumer_does_everything_right(name, lone, started, tmp_path):
     command = command_of(name, tmp_path)
-    database = next(names)
-    execute(mariadb, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
-    config = f'[server]\nlisten = "127.0.0.1:{free_port()}"\n'
-    config += keyspace_toml("commerce", [mariadb], database)
-    proxy = start_proxy(config)
-    work = Work(proxy, tmp_path)
+    work = Work(lone.connect(), tmp_path)
     run(work.connection, message_table(columns="message TEXT"))
-    consumer = Running(command, proxy.port, tmp_path / "said")
+    consumer = Running(command, lone.port, tmp_path / "said")
     started.append(consumer)
 
     # Heartbeats, which add two or three seconds, hold long work.
@@ -195,12 +181,12 @@ def test_a_consumer_does_everything_right(name, mariadb, start_proxy, started, t
     assert consumer.said().count("begins m1") == 1
 
     # What ends while the proxy says nothing, or is away, is acknowledged when it is back, and workers go on.
-    os.kill(proxy.pid, signal.SIGSTOP)
+    os.kill(lone.proxy.pid, signal.SIGSTOP)
     work.let_end(1)
     eventually(lambda: any("again in" in line for line in consumer.said()), "", END_S)
-    proxy.kill()
-    proxy = start_proxy(config)
-    work = Work(proxy, tmp_path)
+    lone.proxy.kill()
+    lone.start()
+    work = Work(lone.connect(), tmp_path)
     eventually(lambda: work.acked() == {1, 2}, str(consumer.said()), END_S)
     work.send(3, 4, 5, 6)
     consumer.wait_for("begins m3", "begins m4", "begins m5", "begins m6")
@@ -214,6 +200,6 @@ def test_a_consumer_does_everything_right(name, mariadb, start_proxy, started, t
 
     # What no second try heals ends it with its error.
     run(work.connection, "DROP TABLE my_message")
-    started.append(lost := Running(command, proxy.port, tmp_path / "lost"))
+    started.append(lost := Running(command, lone.port, tmp_path / "lost"))
     assert lost.process.wait(END_S) > 0
     assert "my_message" in lost.log.read_text()

@@ -254,7 +254,7 @@ def test_what_the_server_refuses_is_its_own_error_and_spares_the_rest(lone, lone
     with pytest.raises(pymysql.err.DataError, match="Data too long for column 'queue'"):
         lone_broker.enqueue(Message("q" * 200, "answer", (1,), {}, {}))
     with pytest.raises(pymysql.err.OperationalError, match="Unknown database 'nothing'"):
-        StreamfromBroker(url.replace("shop", "nothing")).flush("default")
+        StreamfromBroker(url.replace(lone.keyspace, "nothing")).flush("default")
     with working(lone_broker) as worker:
         # A result that cannot be stored: the work was done, and is not done again.
         lost = [answer.send(2_000_000), answer.send(0)]

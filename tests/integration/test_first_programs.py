@@ -1,6 +1,5 @@
 """The producer and the consumer of examples/, as they are printed, on the tables of compose.yaml and of the tutorial."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import pytest
 
 from tests.fixtures.programs import finished
 from tests.fixtures.streams import eventually
+from tests.integration import toolchains
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -29,8 +29,7 @@ def test_what_the_producer_sends_the_consumer_acknowledges_until_it_is_told_to_e
 ):
     client = cluster.proxy.connect(database="commerce", autocommit=True).cursor()
     client.execute(TABLES[table])
-    place = {"PORT": str(cluster.proxy.port), "USER_NAME": "root", "PASSWORD": ""}
-    environ = os.environ | place | {"PYTHONUNBUFFERED": "1"}
+    environ = toolchains.place(cluster.proxy.port)
     for _ in range(2):  # no message of the second time has an id of the first
         command = [sys.executable, str(EXAMPLES / "producer.py"), "20"]
         done = finished(command, env=environ)

@@ -15,9 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, execute, names
 from tests.fixtures.programs import finished
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.integration import toolchains
 from tests.integration.conftest import SharedCluster
 
@@ -93,9 +91,8 @@ def test_the_servers_own_scheduler_sends_the_job_of_every_day(cluster: SharedClu
 
 def test_the_batch_of_the_examples_ends_with_its_last_step(cluster: SharedCluster) -> None:
     program = [sys.executable, str(ROOT / "examples/batch.py"), "20"]
-    place = {"PORT": str(cluster.proxy.port), "USER_NAME": "root", "PASSWORD": ""}
     for _ in range(2):  # the second time there is a queue, and a batch that is done
-        answer = finished(program, env=os.environ | place)
+        answer = finished(program, env=toolchains.place(cluster.proxy.port))
         assert answer.returncode == 0, answer.stderr
         jobs = [line.partition(": ")[2] for line in answer.stdout.splitlines()]
         assert sorted(jobs[:-1]) == sorted(f"part {n} of 20" for n in range(1, 21))
@@ -166,26 +163,18 @@ def run_until_printed(
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-@pytest.fixture
-def proxy(mariadb: DatabaseServer, start_proxy: StartProxy) -> RunningProxy:
-    """What `./dev demo --shards 1` starts, without its table."""
-    database = next(names)
-    execute(mariadb, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
-    return start_proxy(keyspace_toml("commerce", [mariadb], database))
-
-
 @pytest.mark.parametrize(
     "page",
     [page for page, blocks in PRINTED.items() if any(each[0] == "console" for each in blocks)],
 )
-def test_every_program_of_a_guide_prints_what_it_says(page, proxy, tmp_path):
+def test_every_program_of_a_guide_prints_what_it_says(page, lone, tmp_path):
     environ = {**path_with_python(page), "PYTHONUNBUFFERED": "1"}
     for path in (SKELETONS / page).rglob("*"):
         if path.is_file():
-            put(tmp_path / path.relative_to(SKELETONS / page), path.read_text(), proxy)
+            put(tmp_path / path.relative_to(SKELETONS / page), path.read_text(), lone.port)
     for _, name, text in PRINTED[page]:
         if name:
-            put(tmp_path / name, text, proxy)
+            put(tmp_path / name, text, lone.port)
     console = "".join(text for language, _, text in PRINTED[page] if language == "console")
     for part in re.split(r"^\$ ", console, flags=re.MULTILINE)[1:]:
         line, *printed = part.splitlines()
@@ -197,7 +186,7 @@ def test_every_program_of_a_guide_prints_what_it_says(page, proxy, tmp_path):
             assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
 
 
-def put(path: Path, text: str, proxy: RunningProxy) -> None:
+def put(path: Path, text: str, port: int) -> None:
     if "django.tasks" in text:
         from django import VERSION
 
@@ -205,4 +194,4 @@ def put(path: Path, text: str, proxy: RunningProxy) -> None:
             text if VERSION >= (6,) else text.replace("from django.tasks", "from django_tasks")
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text.replace("15306", str(proxy.port)))
+    path.write_text(text.replace("15306", str(port)))

@@ -68,6 +68,3 @@ def test_a_silent_client_is_left_and_a_consumer_is_not(limited, consume):
     assert setup._sock.recv(1) == b""
     run(connect(limited), """INSERT INTO my_message (id, message) VALUES (1, '"hello"')""")
     assert consumer.next()[0] == 1
-
-
-# --- what clients make the proxy hold -----------------------------------------------------------

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, execute, names
 from tests.fixtures.programs import finished
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import eventually, message_table, run, value
 from tests.integration import toolchains
+from tests.integration.conftest import Lone
 
 
 pytestmark = pytest.mark.db
@@ -45,25 +45,15 @@ def test_the_page_prints_programs_in_four_languages() -> None:
 
 
 @pytest.fixture
-def proxy(mariadb: DatabaseServer, start_proxy: StartProxy) -> RunningProxy:
-    database = next(names)
-    execute(mariadb, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
-    proxy = start_proxy(keyspace_toml("commerce", [mariadb], database))
-    run(proxy.connect(database="commerce"), message_table())
-    return proxy
+def proxy(lone: Lone) -> RunningProxy:
+    run(lone.connect(), message_table())
+    return lone.proxy
 
 
 def environment(proxy: RunningProxy) -> dict[str, str]:
     """Return what the page says to set, and a PATH on which `python` is the test's."""
-    return {
-        **os.environ,
-        "PATH": f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}",
-        "PORT": str(proxy.port),
-        "USER_NAME": "root",
-        "PASSWORD": "",
-        "JDBC_URL": f"jdbc:mariadb://127.0.0.1:{proxy.port}/commerce",
-        "PYTHONUNBUFFERED": "1",
-    }
+    scripts = sysconfig.get_path("scripts")
+    return toolchains.place(proxy.port) | {"PATH": f"{scripts}:{os.environ['PATH']}"}
 
 
 def prepared(command: str, folder: Path) -> list[str]:

@@ -3,15 +3,12 @@
 Each one runs as it is printed. The driver and the proxy decide what a producer meets, so one family will do.
 """
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.fixtures.database_servers import execute, free_port, names
-from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import eventually, message_table, rows, run
 from tests.fixtures.tripwire import Tripwire
 from tests.integration import toolchains
@@ -23,37 +20,22 @@ PRODUCERS = Path(__file__).parents[2] / "examples" / "producers"
 END_S = 120.0
 
 
-def command_of(name: str, folder: Path) -> list[str]:
-    source = folder / "source"
-    shutil.copytree(PRODUCERS, source)
-    return toolchains.example(folder, source, name)
-
-
 @pytest.mark.parametrize(
     "name", ["producer_pymysql.py", "producer.js", "producer.go", "Producer.java"]
 )
-def test_a_producer_sends_each_message_once_whatever_breaks(
-    name, mariadb, start_proxy, tmp_path
-):
-    command = command_of(name, tmp_path)
-    database = next(names)
-    execute(mariadb, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
-    config = f'[server]\nlisten = "127.0.0.1:{free_port()}"\n'
-    config += keyspace_toml("commerce", [mariadb], database)
-    proxy = start_proxy(config)
-    client = proxy.connect(database="commerce", autocommit=True)
-    run(client, message_table())
-    way = Tripwire(proxy)
-    environ = {
-        "PORT": str(way.port),
-        "USER_NAME": "root",
-        "PASSWORD": "",
-        "JDBC_URL": f"jdbc:mariadb://127.0.0.1:{way.port}/commerce",
-    }
+def test_a_producer_sends_each_message_once_whatever_breaks(name, lone, tmp_path):
+    source = shutil.copytree(PRODUCERS, tmp_path / "source")
+    command = toolchains.example(tmp_path, source, name)
+    run(lone.connect(), message_table())
+    way = Tripwire(lone.proxy)
     said, errors = tmp_path / "said", tmp_path / "errors"
     with said.open("wb") as out, errors.open("wb") as told:
         producer = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=out, stderr=told, env=os.environ | environ
+            command,
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=told,
+            env=toolchains.place(way.port),
         )
     assert producer.stdin is not None
 
@@ -81,11 +63,11 @@ def test_a_producer_sends_each_message_once_whatever_breaks(
         assert "again in" in errors.read_text()
 
         # What is sent while the proxy is away is sent when it is back.
-        proxy.kill()
+        lone.proxy.kill()
         tried = errors.read_text().count("again in")
         send("third")
         eventually(lambda: errors.read_text().count("again in") > tried, "a try", END_S)
-        proxy = start_proxy(config)
+        lone.start()
         wait_for(3)
 
         # What no second try mends ends it with its error.
@@ -97,8 +79,7 @@ def test_a_producer_sends_each_message_once_whatever_breaks(
         producer.wait()
         producer.stdin.close()
         way.close()
-    client = proxy.connect(database="commerce", autocommit=True)
-    found = rows(client, "SELECT id, message FROM my_message")
+    found = rows(lone.connect(), "SELECT id, message FROM my_message")
     assert sorted(text for _, text in found) == [
         f'{{"number": "{text}"}}' for text in ("first", "second", "third")
     ]

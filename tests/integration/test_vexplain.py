@@ -8,7 +8,7 @@ from tests.fixtures.streams import refused, rows, run
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 
 @pytest.fixture

@@ -146,6 +146,18 @@ def example(folder: Path, source: Path, name: str) -> list[str]:
             return [sys.executable, str(source / name)]
 
 
+def place(port: int) -> dict[str, str]:
+    """Return the environment in which an example finds its proxy."""
+    return {
+        **os.environ,
+        "PORT": str(port),
+        "USER_NAME": "root",
+        "PASSWORD": "",
+        "JDBC_URL": f"jdbc:mariadb://127.0.0.1:{port}/commerce",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
 def _jar(driver: str) -> Path:
     if driver == "mariadb2":
         if not DEBIAN_JAR.exists():
