@@ -62,3 +62,9 @@ def test_a_statement_that_is_not_utf_8_reaches_the_server_as_it_is(plain: Queue)
         (code,) = answers(client, sql)
         assert isinstance(code, int), sql
     assert value(client, "SELECT 1") == 1
+
+
+def test_a_comment_alone_is_answered_as_by_a_server(plain: Queue) -> None:
+    client = plain.connect()
+    for sql in ("/* nothing */", "-- nothing", "# nothing", "/**/ ;"):
+        assert run(client, sql) == 0, sql
