@@ -75,7 +75,7 @@ def test_a_failed_message_comes_again_after_its_backoff_until_it_succeeds(broker
     assert all(later - sooner >= 200 for sooner, later in itertools.pairwise(tries))
 
 
-def test_delays_are_kept_independently_and_take_no_place_in_the_prefetch(broker, plain):
+def test_delays_are_kept_independently_and_take_no_place_in_the_prefetch(broker):
     found = []
 
     @dramatiq.actor

@@ -172,7 +172,7 @@ def test_import_loads_a_file_into_one_shard(cluster, plain, tools, tmp_path):
     assert rows(plain, "SELECT id FROM noted ORDER BY id") == ((7,), (8,))
 
 
-def test_slap_runs_its_own_load(cluster: SharedCluster, plain: Any, tools: Tools):
+def test_slap_runs_its_own_load(plain: Any, tools: Tools):
     run(plain, "INSERT INTO noted VALUES (1)")
     query = "INSERT INTO noted SELECT 2 FROM noted LIMIT 1; SELECT COUNT(*) FROM noted"
     done = tools.run(

@@ -67,7 +67,7 @@ class TestInsertSelect:
         assert ids(client) == ALL_IDS
         assert run(other, f"DELETE FROM customer WHERE id = {LOW}") == 1
 
-    def test_every_value_arrives_as_it_was(self, cluster: SharedCluster, client: Any) -> None:
+    def test_every_value_arrives_as_it_was(self, client: Any) -> None:
         run(
             client,
             "CREATE TABLE purchase (customer_id BIGINT PRIMARY KEY, t TEXT CHARACTER SET utf8mb4,"
@@ -169,7 +169,7 @@ class TestDdl:
         assert code == 1050
         assert text.endswith("(shard commerce/80-; done before on commerce/-80)")
 
-    def test_a_table_is_maintained_everywhere(self, cluster, client):
+    def test_a_table_is_maintained_everywhere(self, client):
         client.autocommit(False)
         run(client, f"DELETE FROM customer WHERE id IN ({LOW}, {HIGH})")
         for verb in ("ANALYZE", "OPTIMIZE", "CHECK"):

@@ -19,7 +19,7 @@ def client(cluster: SharedCluster) -> Any:
 PURCHASE = "CREATE TABLE purchase (customer_id BIGINT PRIMARY KEY, n INT)"
 
 
-def test_queries_are_run_and_listed(cluster: SharedCluster, client: Any) -> None:
+def test_queries_are_run_and_listed(client: Any) -> None:
     run(client, PURCHASE)
     low, high = LOW_IDS[0], HIGH_IDS[0]
     insert = f"INSERT INTO purchase (customer_id, n) VALUES ({low}, 1), ({high}, 2)"

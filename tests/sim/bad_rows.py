@@ -60,9 +60,6 @@ class BadRows:
         return is_bad
 
     def heal_some(self):
-        """Let some row be good again, while all goes on; return it."""
-        if not self.kinds or self.dice.random() < 0.9:
-            return None
-        ident = self.dice.choice(sorted(self.kinds))
-        del self.kinds[ident]
-        return ident
+        """Let some row be good again, while all goes on."""
+        if self.kinds and self.dice.random() >= 0.9:
+            del self.kinds[self.dice.choice(sorted(self.kinds))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.order.key_order import in_turn, may_go
 from streamfrom.engine.messaging.queue.key_walk import NO_KEY, NextKey, RowsOfIds
@@ -12,10 +11,6 @@ from streamfrom.engine.messaging.queue.poll import NextPriority, PollPart, PollS
 from streamfrom.engine.messaging.table.message import ClaimResult, KeyFound, MessageKey
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.sqlparse_ext.text.identifiers import literal
-
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(slots=True)

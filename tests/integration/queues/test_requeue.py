@@ -64,7 +64,7 @@ def test_without_autocommit_it_commits_as_other_definitions_do(cluster, keyspace
     assert numbers(client, "epoch = 0") == [1, 2, 3, 7]
 
 
-def buried(client: Any, keyspace: str, more: str = "") -> None:
+def buried(client: Any) -> None:
     """Make a queue whose table of dead letters has three."""
     run(
         client,
@@ -78,7 +78,7 @@ def buried(client: Any, keyspace: str, more: str = "") -> None:
 
 
 def test_dead_letters_are_messages_again(cluster, keyspace, client, consume):
-    buried(client, keyspace)
+    buried(client)
     run(client, "UPDATE grave SET time_acked = NOW() WHERE n = 3")
     ids = rows(client, "SELECT id, n FROM grave WHERE n < 3 ORDER BY n")
     stream = consume(cluster.proxy, "STREAM n, epoch, priority FROM job", database=keyspace)
@@ -138,8 +138,8 @@ def test_what_cannot_be_is_refused_and_the_connection_stays(client: Any) -> None
         ("ALTER QUEUE other SET (dead_letter = grave)", "the dead letters of several queues"),
     ],
 )
-def test_dead_letters_of_nobody_knows_which_queue_stay(client, keyspace, spoil, words):
-    buried(client, keyspace)
+def test_dead_letters_of_nobody_knows_which_queue_stay(client, spoil, words):
+    buried(client)
     run(client, "CREATE QUEUE other (n INT) WITH (max_attempts = 2)")
     run(client, spoil)
     refuses(client, "ALTER QUEUE job REQUEUE DEAD", 1210, words)

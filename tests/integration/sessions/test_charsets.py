@@ -11,7 +11,6 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
-from streamfrom.proxy.embedded.servers import Family
 from tests.cases import in_turn
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
@@ -212,7 +211,7 @@ def test_names_are_written_as_the_server_reads_them(tight, servers, sharded_data
     assert found[0] == found[1]
 
 
-def test_bound_values_are_the_servers_to_read(tight: RunningProxy, family: Family) -> None:
+def test_bound_values_are_the_servers_to_read(tight: RunningProxy) -> None:
     owner = tight.connect(database="plain", autocommit=True)
     run(owner, "CREATE TABLE word (id INT, w VARCHAR(20) CHARACTER SET utf8mb4)")
     client = tight.connector("plain", charset="gbk")

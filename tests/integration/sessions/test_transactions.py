@@ -65,7 +65,7 @@ class TestTransactions:
         run(other, f"INSERT INTO customer (id) VALUES ({LOW}), ({HIGH})")
         assert ids(servers, sharded_database) == [[LOW], [HIGH]]
 
-    def test_a_deadlock_rolls_back_everywhere(self, tight, servers, sharded_database):
+    def test_a_deadlock_rolls_back_everywhere(self, tight, servers):
         setup = tight.connect(database="commerce", autocommit=True)
         run(setup, "INSERT INTO customer (id, n) VALUES (1, 0), (2, 0), (4, 0)")
         first, second = crowd(tight, 2, database="commerce", autocommit=False)

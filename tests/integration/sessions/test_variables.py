@@ -147,7 +147,7 @@ class TestVariables:
             assert refused(client, "SELECT * FROM leaked")[0] == 1146
             client.close()
 
-    def test_database_follows(self, tight: RunningProxy, sharded_database: str) -> None:
+    def test_database_follows(self, tight: RunningProxy) -> None:
         clients = crowd(tight, 4)
         for client in clients[2:]:
             client.select_db("commerce:80-")
