@@ -285,6 +285,7 @@ async def test_a_claim_on_the_locks_connection_is_one_transaction(opened, databa
     assert await first.ping()
 
 
+@pytest.mark.one_server  # which looks every five seconds whether its client is there
 async def test_a_cancelled_statement_gives_the_lock_up(opened, database):
     first, second = await opened(A), await opened(B)
     await acquired(first, database)
