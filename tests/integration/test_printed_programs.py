@@ -82,7 +82,7 @@ def test_a_producer_sends_what_is_in_the_file(command, proxy, tmp_path):
     done = finished(shell, cwd=tmp_path, env=environment(proxy))
     assert done.returncode == 0, done.stderr
     assert len(re.findall(r"^sent \d+$", done.stdout, re.MULTILINE)) == 2
-    client = proxy.connect(database="commerce")
+    client = proxy.connect(database="commerce", autocommit=True)
     assert value(client, "SELECT COUNT(DISTINCT message) FROM my_message") == 2
 
 
