@@ -16,7 +16,7 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Value
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
-from streamfrom.sqlparse_ext.writes.early_ack import early_moment
+from streamfrom.sqlparse_ext.writes.message_effects import early_moment
 
 
 if TYPE_CHECKING:

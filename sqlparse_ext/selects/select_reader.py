@@ -25,7 +25,6 @@ from streamfrom.sqlparse_ext.selects.select_ast import (
     OrderItem,
     Select,
 )
-from streamfrom.sqlparse_ext.selects.windows import read_windows
 from streamfrom.sqlparse_ext.statements import ListSlot, Param, Slot, TableRef
 from streamfrom.sqlparse_ext.text.tokens import (
     Cursor,
@@ -55,6 +54,7 @@ FOREIGN: Final = frozenset(
     | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", ":=", ";"}
 )
 _FOREIGN: Final = FOREIGN - {"OVER"}
+_PARTITION_ENDS: Final = frozenset({"ORDER", "ROWS", "RANGE", "GROUPS"})
 _CALL_CLAUSES: Final = frozenset({"ORDER", "LIMIT", "SEPARATOR"})
 # Words behind which a name goes on with the expression, and words that end one themselves.
 # Bare words that are no columns.
@@ -228,15 +228,43 @@ class _SelectReader:
         return Expression(self.span(start, end), SUBQUERY, None, nothing, nothing)
 
     def windowed(self, start: int, end: int) -> Expression | None:
-        """Read an expression with window functions: a value of rows that are one partition."""
-        found = read_windows(self.tokens, self.template, start, end)
-        if found is None:
+        """Read an expression with window functions: a value of rows that are one partition.
+
+        Aggregates are not among its calls: each is a window function here. None where one is not, or where a
+        window has a name or no partitions. Where each partition is whole on one of several servers, no more need be
+        known of it.
+        """
+        calls = set()
+        cursor = Cursor(self.tokens, self.template, start)
+        while cursor.at < end:
+            token = cursor.take()
+            if token.key == "OVER":
+                partition = self.partition(cursor.at)
+                if partition is None:
+                    return None
+                self.windows.append(partition)
+            elif token.key in AGGREGATES and cursor.key == "(":
+                first = cursor.at
+                cursor.skip_parens()
+                # Inside of another one it would be of groups.
+                is_bare = not any(
+                    each.key in AGGREGATES for each in self.tokens[first : cursor.at]
+                )
+                if not is_bare or cursor.key != "OVER":
+                    return None
+            elif token.is_word and cursor.key == "(":
+                calls.add(token.key)
+        return Expression(self.span(start, end), WINDOWED, None, frozenset(), frozenset(calls))
+
+    def partition(self, start: int) -> tuple[Expression, ...] | None:
+        """Read the PARTITION BY of the window whose parenthesis is at *start*."""
+        behind = Cursor(self.tokens, self.template, start)
+        inside = Cursor(self.tokens, self.template, start + 1)
+        if not behind.skip_parens() or not inside.accept("PARTITION", "BY"):
             return None
-        calls, windows = found
-        self.windows += (
-            tuple(self.expression(*bounds) for bounds in window) for window in windows
-        )
-        return Expression(self.span(start, end), WINDOWED, None, frozenset(), calls)
+        end = min(inside.find(_PARTITION_ENDS), behind.at - 1)
+        ranges = split_commas(self.tokens, inside.at, end)
+        return tuple(self.expression(*bounds) for bounds in ranges)
 
     def has_aggregate_outside(self, start: int, end: int) -> bool:
         """Say whether an aggregate is called outside of the subqueries."""

@@ -15,7 +15,12 @@ from streamfrom.sqlparse_ext.literal_values import integer_of
 from streamfrom.sqlparse_ext.records import record
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Opaque, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
-from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts, is_ack
+from streamfrom.sqlparse_ext.writes.completion import (
+    COUNT_SEND,
+    NO_STRUCTURE,
+    TableFacts,
+    is_ack,
+)
 
 
 if TYPE_CHECKING:
@@ -31,6 +36,8 @@ _IDS_MAX: Final = 10_000
 _RELATIVE: Final = re.compile(
     rb"\btime_next`?\s*=(?:(?!\bWHERE\b)[^,])*?\btime_next\b", re.IGNORECASE
 )
+_OF_AN_ACK: Final = frozenset({"time_acked", "time_next", "epoch"})
+NS_MAX: Final = 2**63 - 1
 _NO_SINGLE_TABLE: Final = Uses.JOIN | Uses.CTE | NO_STRUCTURE
 
 
@@ -263,3 +270,25 @@ def _keys(
 def _number(value: Value | Opaque) -> int | None:
     """Return the integer that the server stores, NULL being 0; None when the text hides it."""
     return 0 if value is None else integer_of(value)
+
+
+def early_moment(statement: Statement, effect: Effect) -> int | None:
+    """Return what a completed ack makes of ``time_acked``, in nanoseconds, if it does nothing else to messages that it names.
+
+    Such a one may be answered before it is written, where a table says `vt_ack = early`. None for any other statement: it
+    has further conditions or assignments, or values that the text does not show.
+    """
+    shape = statement.shape
+    assigned = shape.assignments
+    if (
+        effect.kind is not EffectKind.ACK
+        or not effect.ids
+        or not assigned.keys() <= _OF_AN_ACK
+        or shape.uses & Uses.RETURNING
+        # The client's own epoch is none that could be written later.
+        or ("epoch" in assigned and COUNT_SEND not in shape.template)
+        or statement.known(assigned.get("time_next")) is not None
+    ):
+        return None
+    value = statement.known(assigned["time_acked"])
+    return value if isinstance(value, int) and 0 <= value <= NS_MAX else None

@@ -15,8 +15,12 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Shape, Slot, Statement, Value
 from streamfrom.sqlparse_ext.text.lexer_patterns import LIST, NUMBER, STRING
 from streamfrom.sqlparse_ext.writes.completion import TableFacts, complete
-from streamfrom.sqlparse_ext.writes.early_ack import NS_MAX, early_moment
-from streamfrom.sqlparse_ext.writes.message_effects import effect, named_ids
+from streamfrom.sqlparse_ext.writes.message_effects import (
+    NS_MAX,
+    early_moment,
+    effect,
+    named_ids,
+)
 from streamfrom.sqlparse_ext.writes.moments import NS_MIN
 
 

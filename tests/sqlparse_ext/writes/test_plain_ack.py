@@ -6,8 +6,7 @@ from hypothesis import given, strategies as st
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.writes.completion import complete
-from streamfrom.sqlparse_ext.writes.early_ack import early_moment
-from streamfrom.sqlparse_ext.writes.message_effects import EffectKind, effect
+from streamfrom.sqlparse_ext.writes.message_effects import EffectKind, early_moment, effect
 from streamfrom.sqlparse_ext.writes.plain_ack import plain_ack
 from tests.cases import cases
 from tests.sqlparse_ext.writes.test_completion import BY_PRIMARY, CURRENT, LAZY, NOW_NS
