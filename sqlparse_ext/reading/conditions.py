@@ -110,31 +110,32 @@ class _ConditionReader:
         self.conjunct(first, end)
 
     def conjunct(self, start: int, end: int) -> None:
-        tokens = self.tokens
+        if not self.says(start, end):
+            self.condition_only = False
+
+    def says(self, start: int, end: int) -> bool:
+        """Note what a conjunct says of a column; False where that is not all that it says."""
         if self.is_wrapped(start, end):
             if self.depth == _DEPTH_MAX or self.has_looser(start + 1, end - 1):
-                self.condition_only = False
-            else:
-                self.depth += 1
-                self.read(start + 1, end - 1)
-                self.depth -= 1
-            return
-        keys = [token.key for token in tokens[start:end]]
+                return False
+            self.depth += 1
+            self.read(start + 1, end - 1)
+            self.depth -= 1
+            return True
         name, after = self.column(start, end)
-        if name is not None and keys[after - start :] == ["IS", "NULL"]:
-            self.guards.add(name)
-        elif name is not None and keys[after - start : after - start + 1] in (["="], ["<=>"]):
-            self.equality(name, after + 1, end, keys[after - start])
-        elif name is not None and keys[after - start : after - start + 2] == ["IN", "("]:
-            self.membership(name, after + 1, end)
-        elif len(keys) > 2 and keys[1] in _EQUALS:
+        keys = [token.key for token in self.tokens[after:end]]
+        if name is None:
+            operator = self.tokens[start + 1].key if end - start > 2 else ""
             name, after = self.column(start + 2, end)
-            if name is not None and after == end:
-                self.equality(name, start, start + 1, keys[1])
-            else:
-                self.condition_only = False
-        else:
-            self.condition_only = False
+            if operator not in _EQUALS or name is None or after != end:
+                return False
+            return self.equality(name, start, start + 1, operator)
+        if keys == ["IS", "NULL"]:
+            self.guards.add(name)
+            return True
+        if keys[:1] in (["="], ["<=>"]):
+            return self.equality(name, after + 1, end, keys[0])
+        return keys[:2] == ["IN", "("] and self.membership(name, after + 1, end)
 
     def is_wrapped(self, start: int, end: int) -> bool:
         """Whether one pair of parentheses holds the whole range, and no query."""
@@ -159,35 +160,29 @@ class _ConditionReader:
             return None, place
         return parts[-1], place
 
-    def equality(self, name: str, start: int, end: int, operator: str) -> None:
+    def equality(self, name: str, start: int, end: int, operator: str) -> bool:
         operand = read_operand(self.tokens, start, end)
         # `<=> NULL` is IS NULL and not a comparison that never holds; a `?` may be NULL.
         is_null = operand is None or isinstance(operand, Param)
         if operand is OPAQUE or (is_null and operator == "<=>"):
-            self.condition_only = False
-        else:
-            self.add(name, (operand,))
+            return False
+        return self.add(name, (operand,))
 
-    def membership(self, name: str, start: int, end: int) -> None:
+    def membership(self, name: str, start: int, end: int) -> bool:
         if not self.is_wrapped(start, end):
-            self.condition_only = False
-            return
+            return False
         operands = tuple(
             read_operand(self.tokens, *item)
             for item in split_commas(self.tokens, start + 1, end - 1)
         )
-        if OPAQUE in operands:
-            self.condition_only = False
-        else:
-            self.add(name, operands)
+        return OPAQUE not in operands and self.add(name, operands)
 
-    def add(self, name: str, operands: tuple[Operand, ...]) -> None:
+    def add(self, name: str, operands: tuple[Operand, ...]) -> bool:
         # Two conditions on one column: either alone names all rows that can match, so the first
         # stays.
-        if name in self.conditions:
-            self.condition_only = False
-        else:
-            self.conditions[name] = operands
+        is_first = name not in self.conditions
+        self.conditions.setdefault(name, operands)
+        return is_first
 
 
 def read_operand(tokens: list[Token], start: int, end: int) -> Operand:

@@ -92,7 +92,7 @@ def gaps(
             f"{shape.verb} … SELECT that leaves column '{column}' to a sequence or vt_auto_id; select first, then insert the rows"
         )
     rows = insert_rows(statement)
-    if rows is None:
+    if rows is None or (column not in names and not insert.columns):
         raise Unsupported(
             f"this form of {shape.verb} with a sequence or vt_auto_id; name the columns, and give the rows by VALUES"
         )
@@ -115,10 +115,6 @@ def gaps(
             last = integer_of(rows.value(*elements[-1][at]))
         return Gaps(tuple(places), last=last)
     end = insert.columns_at
-    if not insert.columns:
-        raise Unsupported(
-            f"this form of {shape.verb} with a sequence or vt_auto_id; name the columns, and give the rows by VALUES"
-        )
     name = quoted(column)
     (edit,) = relocate(statement.sql, statement.mode, [Edit(end, end, b", " + name)])
     return Gaps(tuple((last - 1, last - 1, b", ") for _, last in rows.spans), edit)
