@@ -128,24 +128,14 @@ class _SelectReader:
             self.qualifiers = ((table.alias or table.name).lower(),)
         items = [self.item(*bounds) for bounds in split_commas(tokens, items_at, from_at)]
         source = self.span(from_at, cursor.at)
-        where = (source[1], source[1])
-        if cursor.key == "WHERE":
-            where = self.clause()
-        group: tuple[Expression, ...] = ()
-        group_span = None
-        if cursor.accept("GROUP", "BY"):
-            start, group_span = cursor.at, self.clause(2)
-            group = tuple(self.expression(*self.bare(*each)) for each in self.listed(start))
-        having: tuple[HavingCondition, ...] = ()
-        having_span = None
-        if cursor.key == "HAVING":
-            start, having_span = cursor.at + 1, self.clause()
-            having = tuple(self.conditions(start, cursor.at))
-        order: tuple[OrderItem, ...] = ()
-        order_span = None
-        if cursor.accept("ORDER", "BY"):
-            start, order_span = cursor.at, self.clause(2)
-            order = tuple(self.order_item(*each) for each in self.listed(start))
+        where = self.clause("WHERE") or (source[1], source[1])
+        group_span, ranges = self.listed("GROUP")
+        group = tuple(self.expression(*self.bare(*each)) for each in ranges)
+        start = cursor.at + 1
+        having_span = self.clause("HAVING")
+        having = tuple(self.conditions(start, cursor.at)) if having_span else ()
+        order_span, ranges = self.listed("ORDER")
+        order = tuple(self.order_item(*each) for each in ranges)
         rows_end = tokens[cursor.at - 1].end
         limit = None
         if cursor.key == "LIMIT":
@@ -184,18 +174,19 @@ class _SelectReader:
             windows=tuple(self.windows),
         )
 
-    def listed(self, start: int) -> list[tuple[int, int]]:
-        """Return what commas part from *start* to the cursor."""
-        return split_commas(self.tokens, start, self.cursor.at)
-
-    def clause(self, words: int = 1) -> Span:
-        """Move behind the clause here, whose *words* keywords may be behind us already."""
-        cursor = self.cursor
-        start = cursor.at - (words if words > 1 else 0)
-        if words == 1:
-            cursor.take()
+    def clause(self, *words: str) -> Span | None:
+        """Move behind the clause that begins with *words*, if it is here; return where it is."""
+        cursor, start = self.cursor, self.cursor.at
+        if not cursor.accept(*words):
+            return None
         cursor.at = cursor.find(_CLAUSES)
         return self.span(start, cursor.at)
+
+    def listed(self, word: str) -> tuple[Span | None, list[tuple[int, int]]]:
+        """Move behind GROUP BY or ORDER BY, if it is here; return where it is, and its parts in tokens."""
+        start = self.cursor.at + 2
+        span = self.clause(word, "BY")
+        return span, split_commas(self.tokens, start, self.cursor.at) if span else []
 
     def item(self, start: int, end: int) -> Item | None:
         tokens = self.tokens
