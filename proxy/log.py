@@ -131,6 +131,8 @@ def configure(
     root.setLevel(level)
     # sqlglot warns about every statement it takes for a command; that is an ordinary outcome.
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
+    # asyncmy logs what it also raises.
+    logging.getLogger("asyncmy").setLevel(logging.CRITICAL)
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(level),

@@ -14,6 +14,7 @@ from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.lock_session import LockSession
+from streamfrom.proxy.backends.session_variables import own_statement
 from streamfrom.proxy.config.keyspaces import hash_of
 from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.errors import NoSuchThread
@@ -196,6 +197,7 @@ def _suspect(primaries: Iterable[ShardRuntime]) -> None:
 
 async def _open(runtime: ShardRuntime, on_lost: Callable[[], None]) -> LockSession:
     backend = await runtime.open_backend(SHARDS_ACCOUNT, runtime.database, 0, PROGRAM)
+    await backend.query(own_statement().encode())
     return LockSession(backend, on_lost)
 
 

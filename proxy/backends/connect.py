@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import ssl
 from functools import partial
 from typing import Final
 
@@ -12,7 +11,8 @@ from streamfrom.proxy import net
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
 from streamfrom.proxy.backends.answer_readers import LoginReader
 from streamfrom.proxy.backends.backend import Backend
-from streamfrom.proxy.backends.session_variables import own_statement, tracking
+from streamfrom.proxy.backends.control_connection import tls_context
+from streamfrom.proxy.backends.session_variables import tracking
 from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.errors import (
     BackendError,
@@ -43,7 +43,7 @@ async def open_backend(
 ) -> Backend:
     """Connect, log in, and return the connection.
 
-    program: the connection attribute `program_name` of a connection that serves the proxy's own statements, and not clients'.
+    program: the connection attribute `program_name`.
 
     Raises:
         BackendUnavailable: the server cannot be reached, or goes away meanwhile.
@@ -99,10 +99,7 @@ async def open_backend(
                 greeting.server_version, ignores_space=bool(variant & Capability.IGNORE_SPACE)
             )
             # MariaDB lets an account whose password has expired log in, and refuses all but SET.
-            first = [query(backend.tracking), *([_ANYTHING] * account.is_own)]
-            if program is not None:
-                first.append(query(own_statement().encode()))
-            await backend.pipeline(first)
+            await backend.pipeline([query(backend.tracking), *([_ANYTHING] * account.is_own)])
     except TimeoutError:
         link.abort()
         raise BackendUnavailable(keyspace, shard, f"{dsn}: login timed out") from None
@@ -145,14 +142,3 @@ def _start_tls(wire: ClientConnection, link: net.Link, dsn: Dsn) -> None:
     link.start_tls(context, server_side=False, hostname=hostname, early=b"")
     wire.tls_started()
     link.write(wire.data_to_send())
-
-
-def tls_context(dsn: Dsn) -> ssl.SSLContext | None:
-    """Return how to speak TLS to the server, None for plain text."""
-    if dsn.ssl_mode is SslMode.DISABLED:
-        return None
-    context = ssl.create_default_context(cafile=dsn.ssl_ca)
-    context.check_hostname = dsn.ssl_mode is SslMode.VERIFY_IDENTITY
-    if dsn.ssl_mode in {SslMode.PREFERRED, SslMode.REQUIRED}:
-        context.verify_mode = ssl.CERT_NONE
-    return context

@@ -1,50 +1,56 @@
-"""Control work on one server: discovery, polls, health, KILL, recovery.
+"""Control work on one server through asyncmy: discovery, polls, health, KILL, recovery.
 
-These are the proxy's own statements, few and small. They have connections of their own, so that no client of a full pool
-keeps them waiting.
+These are the proxy's own statements, few and small, so a driver that decodes rows is fast enough.
+Statements of clients, and messages, take the connections of `proxy.backends.backend` instead.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
-from streamfrom.proxy.backends.connect import open_backend
-from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
-from streamfrom.proxy.wire.binary_parameters import DATES, FLOATS, INTEGER_BYTES
-from streamfrom.proxy.wire.commands import PING, query
-from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
-from streamfrom.proxy.wire.resultset import (
-    ColumnDefinition,
-    parse_column_definition,
-    parse_text_row,
+import asyncmy
+from asyncmy.cursors import Cursor
+from asyncmy.errors import Error as DriverError
+
+from streamfrom.proxy.backends.session_variables import own_statement
+from streamfrom.proxy.config.dsn import Dsn, SslMode
+from streamfrom.proxy.errors import (
+    BackendError,
+    BackendUnavailable,
+    NoDescriptor,
+    connect_refused,
 )
+from streamfrom.proxy.net import is_out_of_descriptors
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
-if TYPE_CHECKING:
-    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
-    from streamfrom.proxy.backends.backend import Backend
-    from streamfrom.proxy.config.dsn import Dsn
+CONNECTIONS_MAX = 4
+CONNECT_TIMEOUT_S = 5.0
+STATEMENT_TIMEOUT_S = 60.0
 
-
-CONNECTIONS_MAX: Final = 4
-STATEMENT_TIMEOUT_S: Final = 60.0
-# What the server shows of such a connection, in performance_schema.session_connect_attrs.
-PROGRAM: Final = "streamfrom-control"
-
-_NO_SUCH_THREAD: Final = 1094
+_NUMBERS = frozenset(
+    {FieldType.TINY, FieldType.SHORT, FieldType.LONG, FieldType.INT24, FieldType.LONGLONG}
+    | {FieldType.FLOAT, FieldType.DOUBLE, FieldType.NEWDECIMAL}
+)
+_NO_SUCH_THREAD = 1094
+# CR_MIN_ERROR and CR_MAX_ERROR of errmsg.h: what the client side itself reports.
+_FIRST_CLIENT_ERROR, _LAST_CLIENT_ERROR = 2000, 2999
 # ER_SERVER_SHUTDOWN, MariaDB's ER_CONNECTION_KILLED, ER_SESSION_WAS_KILLED, ER_CLIENT_INTERACTION_TIMEOUT.
-_SERVER_GOING_AWAY: Final = frozenset({1053, 1927, 3169, 4031})
-_NUMBERS: Final[dict[int, Callable[[bytes], Any]]] = {
-    **dict.fromkeys(INTEGER_BYTES, int),
-    **dict.fromkeys(FLOATS, float),
-    FieldType.NEWDECIMAL: lambda text: Decimal(text.decode()),
-}
-# Their columns say that they are bytes.
-_TEXTS: Final = DATES | {FieldType.TIME, FieldType.JSON}
+_SERVER_GOING_AWAY = frozenset({1053, 1927, 3169, 4031})
+
+
+class _Warned(Cursor):
+    """A cursor that notes whether the server's answer had warnings, and does not ask for them."""
+
+    was_warned = False
+
+    async def _show_warnings(self, _connection: Any) -> None:
+        self.was_warned = True
 
 
 class Control:
@@ -58,66 +64,64 @@ class Control:
         self._keyspace = keyspace
         self._shard = shard
         self._dsn = dsn
-        self._idle: list[Backend] = []
+        self._idle: list[Any] = []
         self._slots = asyncio.Semaphore(CONNECTIONS_MAX)
         self._closed = False
+        self._is_without_tls = False
 
-    async def ask(self, *statements: bytes) -> BufferedAnswer:
-        """Run *statements* on one connection, and return the answer to the last one, with rows as payloads."""
-        async with self._connection() as backend:
-            return (await backend.pipeline(list(map(query, statements))))[-1]
+    async def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return all rows of *sql*."""
+        async with self._connection() as connection, connection.cursor() as cursor:
+            await cursor.execute(sql)
+            return list(await cursor.fetchall())
 
-    async def ask_unlocked(
-        self, sql: bytes, *, on_mariadb: bool
-    ) -> tuple[BufferedAnswer, bool]:
-        """Return the answer to a query of information_schema, without the rows of locked tables.
+    async def rows_unlocked(
+        self, sql: str, *, on_mariadb: bool
+    ) -> tuple[list[tuple[Any, ...]], bool]:
+        """Return the rows of a query of information_schema, without those of locked tables.
 
         The second value is whether a table was left out: MariaDB opens each table, waits while another
         session locks its definition, and then warns. MySQL reads its dictionary and never waits.
         """
         if not on_mariadb:
-            return await self.ask(sql), False
-        answer = await self.ask(b"SET STATEMENT lock_wait_timeout = 0 FOR " + sql)
-        return answer, answer.ok is not None and answer.ok.warnings > 0
-
-    async def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return all rows of *sql*."""
-        return _rows(await self.ask(sql.encode()))
-
-    async def rows_unlocked(
-        self, sql: str, *, on_mariadb: bool
-    ) -> tuple[list[tuple[Any, ...]], bool]:
-        """Return rows, and whether some were left out, as `ask_unlocked`."""
-        answer, has_skipped = await self.ask_unlocked(sql.encode(), on_mariadb=on_mariadb)
-        return _rows(answer), has_skipped
+            return await self.rows(sql), False
+        async with self._connection() as connection, connection.cursor(_Warned) as cursor:
+            await cursor.execute(f"SET STATEMENT lock_wait_timeout = 0 FOR {sql}")
+            return list(await cursor.fetchall()), cursor.was_warned
 
     async def rows_uncommitted(self, sql: str) -> list[tuple[Any, ...]]:
         """Return all rows of *sql*, those of transactions that are open among them."""
-        return _rows(
-            await self.ask(b"SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", sql.encode())
-        )
+        async with self._connection() as connection, connection.cursor() as cursor:
+            await cursor.execute("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
+            await cursor.execute(sql)
+            return list(await cursor.fetchall())
 
     async def records(self, sql: str) -> list[dict[str, Any]]:
         """Return all rows of *sql*, their values by column."""
-        answer = await self.ask(sql.encode())
-        names = [parse_column_definition(column).name for column in answer.columns]
-        return [dict(zip(names, row, strict=True)) for row in _rows(answer)]
+        async with self._connection() as connection, connection.cursor() as cursor:
+            await cursor.execute(sql)
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
 
-    async def table(self, sql: str) -> tuple[list[ColumnDefinition], list[list[bytes | None]]]:
+    async def table(
+        self, sql: str
+    ) -> tuple[list[ColumnDefinition], list[tuple[bytes | None, ...]]]:
         """Return the columns and all rows of *sql*, as a client's result set."""
-        answer = await self.ask(sql.encode())
-        columns = [
-            ColumnDefinition(
-                each.name, type=each.type if each.type in _NUMBERS else FieldType.VAR_STRING
-            )
-            for each in map(parse_column_definition, answer.columns)
-        ]
-        return columns, list(map(parse_text_row, answer.rows))
+        async with self._connection() as connection, connection.cursor() as cursor:
+            await cursor.execute(sql)
+            columns = [
+                ColumnDefinition(name, type=kind if kind in _NUMBERS else FieldType.VAR_STRING)
+                for name, kind, *_ in cursor.description
+            ]
+            return columns, [
+                tuple(None if value is None else str(value).encode() for value in row)
+                for row in await cursor.fetchall()
+            ]
 
     async def execute(self, sql: str) -> int:
         """Run *sql* in its own transaction and return the affected rows."""
-        ok = (await self.ask(sql.encode())).ok
-        return 0 if ok is None else ok.affected_rows
+        async with self._connection() as connection, connection.cursor() as cursor:
+            return int(await cursor.execute(sql))
 
     async def change(
         self, sql: str, update: Callable[[list[tuple[Any, ...]]], str]
@@ -126,29 +130,30 @@ class Control:
 
         Return the rows. An error of *update* rolls the transaction back.
         """
-        async with self._connection() as backend:
-            await backend.query(b"START TRANSACTION")
+        async with self._connection() as connection, connection.cursor() as cursor:
+            await cursor.execute("START TRANSACTION")
             try:
-                rows = _rows(await backend.query(sql.encode()))
-                await backend.query(update(rows).encode())
-                await backend.query(b"COMMIT")
-            except BackendError:
+                await cursor.execute(sql)
+                rows = list(await cursor.fetchall())
+                await cursor.execute(update(rows))
+                await cursor.execute("COMMIT")
+            except DriverError:
                 # Refused, a lock wait say: the connection goes on to others, its transaction not.
-                with suppress(BackendError):
-                    await backend.query(b"ROLLBACK")
+                with suppress(DriverError):
+                    await cursor.execute("ROLLBACK")
                 raise
             return rows
 
     async def ping(self) -> None:
         """Ask for a sign of life. Raises BackendUnavailable."""
-        async with self._connection() as backend:
-            await backend.command(PING)
+        async with self._connection() as connection:
+            await connection.ping(reconnect=False)
 
     async def kill(self, thread_id: int, *, query_only: bool = False) -> None:
         """End the thread *thread_id*, or only its statement; a thread that is gone already is no error."""
         # As text: the command of the protocol is gone from MySQL 9 (error 1047).
         try:
-            await self.ask(b"KILL %b%d" % (b"QUERY " if query_only else b"", thread_id))
+            await self.execute(f"KILL {'QUERY ' if query_only else ''}{thread_id}")
         except BackendError as error:
             if error.code != _NO_SUCH_THREAD:
                 raise
@@ -163,73 +168,127 @@ class Control:
             self._idle.pop().close()
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Backend]:
-        # Who finds no place waits here: control work must not take a busy server's last connections.
+    async def _connection(self) -> AsyncIterator[Any]:
+        # Who finds no place waits here: control work must not take a busy server's last
+        # connections.
         async with self._slots:
-            backend = self._idle.pop() if self._idle else await self._connect()
+            connection = self._idle.pop() if self._idle else await self._connect()
             try:
                 async with asyncio.timeout(STATEMENT_TIMEOUT_S):
-                    yield backend
-            except (BackendError, BackendLost) as error:
-                if isinstance(error, BackendError) and error.code not in _SERVER_GOING_AWAY:
-                    self._put_back(backend)
-                    raise
-                backend.abort()
-                # The server has restarted: what else lies here is as dead.
-                self._drop_idle()
-                gone = isinstance(error, BackendLost)
-                raise self._unavailable(
-                    "it has closed the connection" if gone else str(error)
-                ) from error
+                    yield connection
+            except DriverError as error:
+                failure = self._translate(error)
+                if isinstance(failure, BackendUnavailable):
+                    connection.close()
+                    # The server has restarted: what else lies here is as dead.
+                    self._drop_idle()
+                else:
+                    self._put_back(connection)
+                raise failure from error
             except TimeoutError:
-                backend.abort()
-                reason = f"no answer within {STATEMENT_TIMEOUT_S:g} s"
-                raise self._unavailable(reason) from None
+                connection.close()
+                reason = f"{self._dsn}: no answer within {STATEMENT_TIMEOUT_S:g} s"
+                raise BackendUnavailable(self._keyspace, self._shard, reason) from None
             except BaseException:
                 # Cancelled or broken half way: no caller reads the answer that is under way.
-                backend.abort()
+                connection.close()
                 raise
-            self._put_back(backend)
+            self._put_back(connection)
 
-    def _put_back(self, backend: Backend) -> None:
+    def _put_back(self, connection: Any) -> None:
         if self._closed:
-            backend.close()
+            connection.close()
         else:
-            self._idle.append(backend)
+            self._idle.append(connection)
 
-    async def _connect(self) -> Backend:
+    async def _connect(self) -> Any:
         if self._closed:
             raise BackendUnavailable(self._keyspace, self._shard, "the proxy is shutting down")
         try:
-            return await open_backend(
-                self._keyspace,
-                self._shard,
-                self._dsn,
-                database=self._dsn.database or None,
-                program=PROGRAM,
-            )
-        except BackendError as error:
-            if error.code in _SERVER_GOING_AWAY:
-                raise self._unavailable(str(error)) from error
-            raise
+            connection = await self._log_in()
+        except (DriverError, OSError, TimeoutError, RuntimeError) as error:
+            # RuntimeError: asyncmy finds no socket where the connection has broken at once.
+            self._is_without_tls = False
+            if _is_cancelled():
+                raise asyncio.CancelledError from error
+            failure = self._translate(error)
+            if isinstance(failure, BackendError):
+                failure = connect_refused(
+                    self._keyspace, self._shard, self._dsn.server, failure
+                )
+            raise failure from error
+        if _is_cancelled():
+            connection.close()
+            raise asyncio.CancelledError
+        return connection
 
-    def _unavailable(self, reason: str) -> BackendUnavailable:
-        return BackendUnavailable(self._keyspace, self._shard, f"{self._dsn}: {reason}")
+    async def _log_in(self) -> Any:
+        """Return a new connection, without TLS where that is only preferred and the server has none.
 
+        The driver begins TLS without looking whether the greeting offers it.
+        """
+        context = None if self._is_without_tls else tls_context(self._dsn)
+        try:
+            return await self._open(context)
+        except DriverError as error:
+            is_required = self._dsn.ssl_mode is not SslMode.PREFERRED
+            if is_required or not isinstance(error.__cause__, ssl.SSLError):
+                raise
+        connection = await self._open(None)
+        # Known from now on: each attempt costs the server a connection that breaks off.
+        self._is_without_tls = True
+        return connection
 
-def _rows(answer: BufferedAnswer) -> list[tuple[Any, ...]]:
-    """Return the rows of an answer: numbers, texts, and bytes where a column has these."""
-    readers = list(map(_reader, answer.columns))
-    return [
-        tuple(
-            None if value is None else read(value)
-            for read, value in zip(readers, parse_text_row(row), strict=True)
+    async def _open(self, context: ssl.SSLContext | None) -> Any:
+        dsn = self._dsn
+        return await asyncmy.connect(
+            host=dsn.host,
+            port=dsn.port,
+            unix_socket=dsn.unix_socket,
+            user=dsn.user,
+            # The driver takes text for latin1.
+            password=dsn.password.reveal().encode(),
+            db=dsn.database,
+            charset="utf8mb4",
+            autocommit=True,
+            init_command=own_statement(),
+            connect_timeout=CONNECT_TIMEOUT_S,
+            ssl=context,
         )
-        for row in answer.rows
-    ]
+
+    def _translate(self, error: BaseException) -> BackendError | BackendUnavailable:
+        if is_out_of_descriptors(error) or is_out_of_descriptors(error.__cause__):
+            return NoDescriptor(self._keyspace, self._shard)
+        args = error.args
+        code = args[0] if args and isinstance(args[0], int) else 0
+        text = str(args[1]) if len(args) > 1 else str(error) or type(error).__name__
+        # 2000 to 2999 are the client's own errors (CR_…): no server has said them, so it was
+        # not reached.
+        from_driver = code == 0 or _FIRST_CLIENT_ERROR <= code <= _LAST_CLIENT_ERROR
+        cause = error.__cause__
+        if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
+            text = f"the server offers no TLS, and ssl_mode={self._dsn.ssl_mode} requires it"
+        if from_driver or code in _SERVER_GOING_AWAY or not isinstance(error, DriverError):
+            return BackendUnavailable(self._keyspace, self._shard, f"{self._dsn}: {text}")
+        return BackendError(code, "HY000", text)
 
 
-def _reader(definition: bytes) -> Callable[[bytes], Any]:
-    column = parse_column_definition(definition)
-    is_bytes = column.charset == BINARY_CHARSET and column.type not in _TEXTS
-    return _NUMBERS.get(column.type, bytes if is_bytes else bytes.decode)
+def _is_cancelled() -> bool:
+    """True when a cancellation was lost, and the task that waits for it would wait forever.
+
+    `asyncio.wait_for`, with which the driver connects, prefers a result of the same moment
+    (https://github.com/python/cpython/issues/86296, fixed in 3.12).
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def tls_context(dsn: Dsn) -> ssl.SSLContext | None:
+    """Return how to speak TLS to the server, None for plain text."""
+    if dsn.ssl_mode is SslMode.DISABLED:
+        return None
+    context = ssl.create_default_context(cafile=dsn.ssl_ca)
+    context.check_hostname = dsn.ssl_mode is SslMode.VERIFY_IDENTITY
+    if dsn.ssl_mode in {SslMode.PREFERRED, SslMode.REQUIRED}:
+        context.verify_mode = ssl.CERT_NONE
+    return context

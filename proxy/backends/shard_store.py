@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from streamfrom.engine.errors import OutcomeUnknown, PartitionsChanging, StoreError, TableGone
 from streamfrom.engine.fleet.lock_connection import NO_SUCH_TABLE
@@ -32,7 +32,6 @@ from streamfrom.proxy.backends.lock_session import (
 )
 from streamfrom.proxy.backends.session_variables import own_settings
 from streamfrom.proxy.errors import BackendLost, ProxyError
-from streamfrom.proxy.wire.resultset import parse_text_row
 
 
 if TYPE_CHECKING:
@@ -297,13 +296,13 @@ async def by_control(runtime: ShardRuntime, conversation: Conversation[T]) -> T:
     """Run a conversation on the control connections of *runtime*. Raises StoreError."""
 
     async def ask(query: StoreQuery) -> StoreAnswer:
-        answer, has_skipped = await runtime.control.ask_unlocked(
-            query.sql, on_mariadb=query.skips_locked and runtime.is_mariadb
-        )
-        rows = [(tuple(parse_text_row(row)), b"") for row in answer.rows]
-        return StoreAnswer(
-            rows, 0 if answer.ok is None else answer.ok.affected_rows, has_skipped
-        )
+        control, sql = runtime.control, query.sql.decode()
+        if query.skips_locked:
+            rows, has_skipped = await control.rows_unlocked(sql, on_mariadb=runtime.is_mariadb)
+            return StoreAnswer([(_texts(row), b"") for row in rows], 0, has_skipped)
+        if query.values:
+            return StoreAnswer([(_texts(row), b"") for row in await control.rows(sql)])
+        return StoreAnswer(affected=await control.execute(sql))
 
     try:
         return await carry_out(conversation, ask)
@@ -324,3 +323,17 @@ async def _patiently(runtime: ShardRuntime, backend: Backend, query: StoreQuery)
         return store_answer(await asked, query.values)
     finally:
         asked.cancel()
+
+
+def _texts(row: tuple[Any, ...]) -> tuple[bytes | None, ...]:
+    # A poll has thousands of rows of two numbers: a generator for each, and `str` with `encode`, were 5 % of a drain.
+    return tuple(
+        [
+            b"%d" % value
+            if type(value) is int
+            else value
+            if value is None or isinstance(value, bytes)
+            else str(value).encode()
+            for value in row
+        ]
+    )

@@ -31,7 +31,7 @@ class Stderr(io.StringIO):
 def configured(*, is_terminal=False, **options):
     """Standard error while logging goes there; afterwards everything is as it was."""
     stderr = Stderr(is_terminal=is_terminal)
-    loggers = [logging.getLogger(name) for name in (None, "sqlglot")]
+    loggers = [logging.getLogger(name) for name in (None, "sqlglot", "asyncmy")]
     before = [(logger, logger.level) for logger in loggers]
     handlers = loggers[0].handlers[:]
     with mock.patch.object(sys, "stderr", stderr):
@@ -120,12 +120,13 @@ def test_decisions_are_logged_if_asked_for_and_a_quiet_proxy_tells_faults_only()
     assert levels_logged(quiet=True) == everything[3:] * 2
 
 
-def test_a_secret_stays_one_and_a_library_that_warns_of_ordinary_outcomes_is_quiet():
+def test_a_secret_stays_one_and_libraries_that_also_raise_what_they_log_are_quiet():
     with configured() as stderr:
         structlog.get_logger().info(
             "x", password=Secret("sesame"), nested={"p": Secret("sesame")}
         )
         logging.getLogger("sqlglot").warning("contains unsupported syntax")
+        logging.getLogger("asyncmy").error("Cannot connect")
     (line,) = stderr.lines
     assert "sesame" not in line
 

@@ -35,7 +35,6 @@ from streamfrom.proxy.status.status_rows import (
 from streamfrom.proxy.status.status_source import Sight
 from streamfrom.proxy.status.turns import QUEUES_IN_A_TURN
 from streamfrom.proxy.wire.login.auth import Authenticator, Credentials
-from streamfrom.proxy.wire.resultset import text_row
 from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.rigs import SERVER
 from tests.sim.memory_store import loaded, raw_table
@@ -231,16 +230,6 @@ class MessagesServer:
         self.error = None
         self.gate = asyncio.Event()
         self.gate.set()
-
-    async def ask_unlocked(self, sql, *, on_mariadb):
-        rows = [
-            [
-                value if value is None or type(value) is bytes else str(value).encode()
-                for value in row
-            ]
-            for row in await self.rows(sql.decode())
-        ]
-        return SimpleNamespace(rows=list(map(text_row, rows)), ok=None), False
 
     async def rows(self, sql):
         self.sent.append(sql)

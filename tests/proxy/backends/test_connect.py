@@ -4,12 +4,11 @@ import pytest
 
 from streamfrom.proxy.backends import connect as module
 from streamfrom.proxy.backends.session_variables import Settings
-from streamfrom.proxy.config.dsn import SslMode
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from tests.proxy.backends.pools import opened
 from tests.proxy.fake_answers import Error, until
-from tests.proxy.fake_server import PASSWORD, FakeServer
+from tests.proxy.fake_server import PASSWORD
 
 
 async def test_a_login_leaves_a_connection_that_reports_what_sessions_change(server):
@@ -63,19 +62,3 @@ async def test_a_server_that_refuses_to_track_is_not_used(server):
     with pytest.raises(BackendError, match="can't be set"):
         await opened(server)
     await until(lambda: not server.connections)
-
-
-def test_tls_is_as_strict_as_the_mode_says():
-    def context(mode):
-        return module.tls_context(FakeServer().dsn(ssl_mode=mode))
-
-    assert context(SslMode.DISABLED) is None
-    for mode, verifies, names_host in (
-        (SslMode.PREFERRED, False, False),
-        (SslMode.REQUIRED, False, False),
-        (SslMode.VERIFY_CA, True, False),
-        (SslMode.VERIFY_IDENTITY, True, True),
-    ):
-        made = context(mode)
-        assert made is not None
-        assert (bool(made.verify_mode), made.check_hostname) == (verifies, names_host)
