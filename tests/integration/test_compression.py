@@ -108,3 +108,5 @@ def test_a_stream_shows_rows_at_once(plain, command, terminal):
     for turn in range(2):
         run(producer, f"INSERT INTO my_message (id, tenant_id) VALUES ({turn}, 77{turn})")
         shell.expect(rf"\| +{turn} +\| +77{turn} \|")
+    shell.interrupt()
+    shell.expect(r"> $")
