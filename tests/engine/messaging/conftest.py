@@ -1,8 +1,9 @@
-"""Connections to real servers, as the engine has them."""
+"""Connections to servers, as the engine has them."""
 
 import pytest
 
 from tests.engine.messaging.sql_client import Client
+from tests.engine.messaging.sqlite_client import SqliteClient
 
 
 @pytest.fixture
@@ -28,3 +29,11 @@ def other(connect, server, database):
     connection = connect(server, database=database, autocommit=False)
     yield connection
     connection.close()
+
+
+@pytest.fixture
+def sqlite():
+    """A database in memory, without tables."""
+    client = SqliteClient()
+    yield client
+    client.connection.close()

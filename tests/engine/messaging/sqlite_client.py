@@ -13,9 +13,8 @@ _CHECK_FAILED = 4025
 class SqliteClient:
     """A database in memory; what violates a CHECK is refused as MariaDB refuses it."""
 
-    def __init__(self, definitions):
+    def __init__(self):
         self.connection = sqlite3.connect(":memory:", isolation_level=None)
-        self.connection.executescript(definitions)
 
     def run(self, conversation):
         try:

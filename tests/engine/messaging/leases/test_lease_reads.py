@@ -5,7 +5,6 @@ from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.table.table_settings import parse_comment
 from tests.engine.messaging.conversations import run
-from tests.engine.messaging.sqlite_client import SqliteClient
 from tests.sim.memory_store import loaded, raw_table
 
 
@@ -52,12 +51,12 @@ def test_a_parked_row_is_not_in_flight():
     assert not is_lease(parse_comment(COMMENT), 1000, PARKED_NS, NOW_NS)
 
 
-def test_what_a_former_dispatcher_has_in_flight_is_read_off_the_rows():
-    client = SqliteClient("CREATE TABLE msg (id, epoch, time_next, time_acked)")
+def test_what_a_former_dispatcher_has_in_flight_is_read_off_the_rows(sqlite):
+    sqlite.connection.execute("CREATE TABLE msg (id, epoch, time_next, time_acked)")
     soon_ns, late_ns = NOW_NS + 20 * SECOND_NS, NOW_NS + 50 * SECOND_NS
     rows = [
         (1, 1, soon_ns, None), (2, 1, late_ns, None), (3, 2, late_ns, None), (4, 0, soon_ns, None),
         (5, 1, NOW_NS, None), (6, 9, PARKED_NS, None), (7, 1, None, 5), (8, 1, soon_ns, 5),
     ]  # fmt: skip
-    client.connection.executemany("INSERT INTO msg VALUES (?, ?, ?, ?)", rows)
-    assert client.run(leases_left(TABLE, NOW_NS)) == {b"1": soon_ns, b"3": late_ns}
+    sqlite.connection.executemany("INSERT INTO msg VALUES (?, ?, ?, ?)", rows)
+    assert sqlite.run(leases_left(TABLE, NOW_NS)) == {b"1": soon_ns, b"3": late_ns}

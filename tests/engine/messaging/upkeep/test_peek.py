@@ -22,7 +22,6 @@ from streamfrom.engine.messaging.upkeep.peek import (
     ways,
 )
 from tests.engine.messaging.conversations import answered
-from tests.engine.messaging.sqlite_client import SqliteClient
 from tests.sim.memory_store import loaded, raw_table
 
 
@@ -106,17 +105,19 @@ def state_of(time_next, time_acked):
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
 @pytest.mark.parametrize("priorities", [(3, 5, 7), (None, 5, 7)])
-def test_every_message_is_on_one_page_of_its_state_in_the_order_of_the_index(priorities, limit):
+def test_every_message_is_on_one_page_of_its_state_in_the_order_of_the_index(
+    sqlite, priorities, limit
+):
     table, dice = replace(TABLE, priority_nullable=None in priorities), Random(limit)
     rows = [
         (ident, dice.choice(priorities), dice.choice(TIMES), dice.choice((None, None, ident)))
         for ident in range(1, 100)
     ]
-    client = SqliteClient(DEFINITION)
-    client.connection.executemany("INSERT INTO msg VALUES (?, ?, 0, ?, ?, NULL)", rows)
+    sqlite.connection.execute(DEFINITION)
+    sqlite.connection.executemany("INSERT INTO msg VALUES (?, ?, 0, ?, ?, NULL)", rows)
     every = [ident for ident, *_ in rows]
-    assert pages(client, lambda at: peek(table, PeekState.ALL, at, NOW_NS, limit))[0] == every
-    latest = client.run(peek(table, PeekState.ACKED, None, NOW_NS, limit)).ids
+    assert pages(sqlite, lambda at: peek(table, PeekState.ALL, at, NOW_NS, limit))[0] == every
+    latest = sqlite.run(peek(table, PeekState.ACKED, None, NOW_NS, limit)).ids
     assert [*map(int, latest)] == [one[0] for one in reversed(rows) if one[3]][:limit]
 
     def place(row):
@@ -128,32 +129,32 @@ def test_every_message_is_on_one_page_of_its_state_in_the_order_of_the_index(pri
     ids = [b"%d" % ident for ident in every]
     for state in (PeekState.READY, PeekState.SCHEDULED, PeekState.BLOCKED, PeekState.PARKED):
         expected = [row[0] for row in sorted(rows, key=place) if states[row[0]] is state]
-        found, _ = pages(client, lambda at, of=state: peek(table, of, at, NOW_NS, limit))
+        found, _ = pages(sqlite, lambda at, of=state: peek(table, of, at, NOW_NS, limit))
         assert found == expected
     for state in PeekState:
         own = [one for one in every if state in {PeekState.ALL, states[one]}]
         assert [
             int(row.id)
-            for row in client.run(rows_of(table, ids, (), 9, in_state(state, NOW_NS)))
+            for row in sqlite.run(rows_of(table, ids, (), 9, in_state(state, NOW_NS)))
         ] == own
 
 
-def test_an_answer_looks_at_some_of_many_priorities_and_says_where_to_go_on():
-    client = SqliteClient(DEFINITION)
+def test_an_answer_looks_at_some_of_many_priorities_and_says_where_to_go_on(sqlite):
+    sqlite.connection.execute(DEFINITION)
     parked = partial(peek, TABLE, PeekState.PARKED, now_ns=NOW_NS, limit=20)
-    assert pages(client, lambda at: parked(place=at)) == ([], [0])
+    assert pages(sqlite, lambda at: parked(place=at)) == ([], [0])
     numbers = [(number, number) for number in range(100)]
-    client.connection.executemany(
+    sqlite.connection.executemany(
         "INSERT INTO msg (id, priority, time_next) VALUES (?, ?, 0)", numbers
     )
-    assert pages(client, lambda at: parked(place=at)) == ([], [0, 0, 0, 0])
+    assert pages(sqlite, lambda at: parked(place=at)) == ([], [0, 0, 0, 0])
 
 
-def test_rows_of_a_value_come_page_by_page():
-    client = SqliteClient(DEFINITION)
+def test_rows_of_a_value_come_page_by_page(sqlite):
+    sqlite.connection.execute(DEFINITION)
     rows = [(number, "xy"[number % 2]) for number in range(9)]
-    client.connection.executemany("INSERT INTO msg (id, message) VALUES (?, ?)", rows)
-    found = pages(client, lambda at: peek_by_value(TABLE, Match("message", b"y"), "i", at, 2))
+    sqlite.connection.executemany("INSERT INTO msg (id, message) VALUES (?, ?)", rows)
+    found = pages(sqlite, lambda at: peek_by_value(TABLE, Match("message", b"y"), "i", at, 2))
     assert found == ([1, 3, 5, 7], [2, 2, 0])
 
 

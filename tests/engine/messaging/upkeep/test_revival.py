@@ -15,7 +15,6 @@ from streamfrom.engine.messaging.upkeep.revival import (
 )
 from tests.engine.messaging.claims.test_first_delivery import BY_ID, NOW_NS
 from tests.engine.messaging.conversations import answered, lenient
-from tests.engine.messaging.sqlite_client import SqliteClient
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
@@ -80,22 +79,25 @@ TABLES = """
 
 @pytest.mark.parametrize("limit", [1, 2, 7])
 @pytest.mark.parametrize("is_queue", [False, True])
-def test_each_dead_letter_goes_back_or_stays_with_the_words_of_the_server(is_queue, limit):
-    client, dice = SqliteClient(TABLES), Random(limit)
+def test_each_dead_letter_goes_back_or_stays_with_the_words_of_the_server(
+    sqlite, is_queue, limit
+):
+    dice = Random(limit)
+    sqlite.connection.executescript(TABLES)
     rows = [
         (n, dice.choice(("good", "bad", "kept")), dice.choice((None, 5))) for n in range(60)
     ]
-    client.connection.executemany("INSERT INTO dead VALUES (?, ?, ?)", rows)
+    sqlite.connection.executemany("INSERT INTO dead VALUES (?, ?, ?)", rows)
     refused, last, moved = dict[bytes, str](), None, 0
     for _ in range(len(rows) + 1):
-        found = client.run(restore(SPENT, BURIED._replace(is_queue=is_queue), last, limit))
+        found = sqlite.run(restore(SPENT, BURIED._replace(is_queue=is_queue), last, limit))
         moved, last = moved + found.rows, found.last
         refused |= found.refused
         if last is None:
             break
     tried = {n: message for n, message, acked in rows if not (is_queue and acked)}
     good = [n for n, message in tried.items() if message == "good"]
-    query = client.connection.execute
+    query = sqlite.connection.execute
     assert query("SELECT * FROM msg").fetchall() == [(n, "good", 0, 0, None) for n in good]
     assert [n for (n,) in query("SELECT id FROM dead")] == sorted({*range(len(rows))} - {*good})
     assert moved == len(good)
