@@ -137,15 +137,17 @@ def fields_of(
     Raises:
         RequestError: it is missing somewhere, is no message table, differs between shards, or has a column that Spark cannot hold.
     """
-    found: dict[str, tuple[Field, ...]] = {}
-    for shard in shards:
-        columns = declared(endpoint, shard, table)
-        found[shard] = tuple(Field(name, name, kind, type_of(kind)) for name, kind in columns)
-        if found[shard] != found[shards[0]]:
+    columns = {shard: declared(endpoint, shard, table) for shard in shards}
+    first = columns[shards[0]]
+    fields = tuple(Field(name, name, kind, type_of(kind)) for name, kind in first)
+    for shard, others in columns.items():
+        there = tuple(Field(name, name, kind, type_of(kind)) for name, kind in others)
+        # What the source pushes down is compared by each server as its own type, so there types are alike to the letter.
+        if there != fields or (type_of is exact_type and others != first):
             raise RequestError(
                 f"{table} has other columns on {shard} than on {shards[0]}: alter it"
             )
-    return found[shards[0]]
+    return fields
 
 
 def ddl_of(fields: "Sequence[Field]") -> str:

@@ -1,11 +1,14 @@
 """Types and values; that Spark gets them so is `test_batch_db.py`."""
 
+from contextlib import nullcontext
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
+from streamfrom.spark import table_schema as module
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.table_schema import (
     Field,
@@ -13,6 +16,7 @@ from streamfrom.spark.table_schema import (
     asked_for,
     ddl_of,
     exact_type,
+    fields_of,
     kept_type,
 )
 from tests.cases import cases
@@ -30,6 +34,21 @@ def test_a_job_keeps_what_the_server_sends(mysql_type, told):
     except RequestError as refusal:
         kind = str(refusal)
     assert told in kind
+
+
+@pytest.mark.parametrize(
+    ("other", "is_read", "is_moved"),
+    [("varchar(9)", True, True), ("varchar(20)", False, True), ("int", False, False)],
+)
+def test_shards_differ_for_the_source_by_the_letter_and_for_jobs_by_what_they_keep(
+    monkeypatch, other, is_read, is_moved
+):
+    endpoint: Any = None
+    types = {"-80": "varchar(9)", "80-": other}
+    monkeypatch.setattr(module, "declared", lambda _endpoint, shard, _: [("c", types[shard])])
+    for type_of, is_alike in ((exact_type, is_read), (kept_type, is_moved)):
+        with nullcontext() if is_alike else pytest.raises(RequestError, match="alter it"):
+            assert fields_of(endpoint, [*types], "t", type_of)[0].mysql_type == "varchar(9)"
 
 
 def test_a_date_that_no_calendar_has_is_null_beside_others_that_are_not():
