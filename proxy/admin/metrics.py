@@ -169,8 +169,9 @@ def _of_shards(shards: Iterable[ShardStatus]) -> Sequence[MetricFamily]:
     used = MetricFamily("streamfrom_pool_connections", "gauge", "Connections of the pool.")
     for shard in shards:
         named = {"keyspace": shard.keyspace, "shard": shard.shard}
+        of = labels(**named)
         for read, family in families.items():
-            family.add(labels(**named), getattr(shard, read))
+            family.add(of, getattr(shard, read))
         used.add(labels(**named, state="in_use"), shard.pool_in_use)
         used.add(labels(**named, state="free"), shard.pool_open - shard.pool_in_use)
     return *families.values(), used

@@ -244,7 +244,7 @@ class Runner:
         self._handle()
 
     def post_soon(self, event: Event) -> None:
-        """Handle *event* in the next turn of the loop, or before any event that comes earlier.
+        """Handle *event* in the next turn of the loop, or ahead of any event that is posted before then.
 
         So the client that waits for an answer has it first, and begins with its next message: 15 % more acks a second
         of one message each by 16 consumers, and of 100 messages by one on MySQL.
