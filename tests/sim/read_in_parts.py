@@ -1,4 +1,4 @@
-"""Worlds whose caches are large beside what one poll reads at an interval: all promises of `tests.sim.world` hold.
+"""Worlds whose caches are large beside what polls read of them, at an interval or of a flood: all promises of `tests.sim.world` hold.
 
 What was written past the proxies is found once the polls of some intervals have come by all that is known.
 """
@@ -14,6 +14,26 @@ from tests.sim.world import World
 SPAN_KEYS = 2
 
 
+def queues(world):
+    """Return the queues of all members."""
+    states = [state for one in world.registries for state in one.here.schedulers]
+    return [shard.queue for state in states for shard in state.shards]
+
+
+@dataclass(eq=False)
+class LongFloods(World):
+    """One history in which what comes after a flood is not read before the flood has almost ended."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.settings = replace(self.settings, cache=10)
+
+    def trouble(self):
+        super().trouble()
+        for queue in queues(self):
+            queue.low_keys = 1
+
+
 @dataclass(eq=False)
 class ReadInParts(World):
     """One history."""
@@ -26,10 +46,8 @@ class ReadInParts(World):
 
     def trouble(self):
         super().trouble()
-        for registry in self.registries:
-            for state in registry.here.schedulers:
-                for shard in state.shards:
-                    self.shrink(shard.queue)
+        for queue in queues(self):
+            self.shrink(queue)
 
     def shrink(self, queue):
         """Let a poll read little of *queue*, and count such polls."""

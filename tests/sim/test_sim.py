@@ -25,7 +25,7 @@ from tests.sim.limited_queue import InFlightLimited, InFlightLimitedFleet, RateL
 from tests.sim.locked_rows import LockedRows
 from tests.sim.memory_store import MemoryStore
 from tests.sim.ordered_queue import Ordered, OrderedFleet
-from tests.sim.read_in_parts import OrderedInParts, ReadInParts
+from tests.sim.read_in_parts import LongFloods, OrderedInParts, ReadInParts
 from tests.sim.shared_prefetch import SharedPrefetch
 from tests.sim.spent_messages import SpentMessages
 from tests.sim.unsteady import Unsteady, UnsteadyFleet
@@ -48,6 +48,7 @@ HISTORIES = {
     "every promise is kept where all is told": partial(World, is_told=True),
     "every promise is kept where caches are read in parts": ReadInParts,
     "messages of a key wait for one another where caches are read in parts": OrderedInParts,
+    "every promise is kept where floods are long beside what is read of them": LongFloods,
     "a fleet keeps every promise whatever happens": FleetWorld,
     "dispatchers share the prefetch of a stream": SharedPrefetch,
     "a clock that is set and news that comes twice break no promise": Unsteady,

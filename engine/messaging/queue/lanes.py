@@ -31,14 +31,14 @@ def rank(key: MessageKey) -> tuple[int, int, int | bytes]:
 class Lane:
     """Sorted keys, complete within [floor_ns, horizon_ns]; more: rows outside are left out."""
 
-    __slots__ = ("floor_ns", "full", "horizon_ns", "keys", "more")
+    __slots__ = ("floor_ns", "horizon_ns", "keys", "low", "more")
 
     def __init__(self) -> None:
         self.keys: SortedKeyList[MessageKey] = SortedKeyList(key=rank)
         self.floor_ns = 0
         self.horizon_ns = FOREVER_NS
         self.more = False
-        self.full = 0  # how many keys there were when the lane was last narrowed
+        self.low = 0  # with no more keys than these, those that were left out are needed
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -67,8 +67,8 @@ class Lane:
         return taken
 
     def is_low(self) -> bool:
-        """Return whether rows are left out and half of what was here is used up."""
-        return self.more and len(self.keys) <= self.full // 2
+        """Return whether rows are left out and most of what was here is used up."""
+        return self.more and len(self.keys) <= self.low
 
 
 class Tier:

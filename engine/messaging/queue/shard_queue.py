@@ -34,6 +34,7 @@ from streamfrom.engine.messaging.queue.key_turns import KeyTurns
 from streamfrom.engine.messaging.queue.lanes import Lane, Tier
 from streamfrom.engine.messaging.queue.poll import (
     KEYS_KNOWN_MAX,
+    LOW_KEYS,
     NOTHING_NS,
     SPAN_KEYS,
     PollPart,
@@ -79,6 +80,7 @@ class ShardQueue:
     """The keys of one shard that are due soonest. Pure: no clock, no I/O; times come in as arguments."""
 
     span_keys = SPAN_KEYS
+    low_keys = LOW_KEYS
 
     def __init__(self, limit: int, *, newest: bool = False, fair: bool = False) -> None:
         self._limit = limit
@@ -434,6 +436,7 @@ class ShardQueue:
             is_fair=self._fair,
             walked_to=self._walked_to,
             news=self._news_polled,
+            low=self.low_keys,
         )
 
     def poll_failed(self) -> None:
@@ -497,7 +500,7 @@ class ShardQueue:
         self._postpone_locked(now_ns)
         self._shrink(now_ns)
         for lane in self._lanes(self._named_polled if result.is_of_named else None):
-            lane.full = len(lane)
+            lane.low = min(len(lane) // 2, self.low_keys)
         if not result.is_of_named:
             self._left = self._due_ids(now_ns) if self._fair else set()
             self._left_full = len(self._left)
@@ -726,6 +729,6 @@ class ShardQueue:
             horizon_ns = victim.time_next_ns if victim.time_next_ns > 0 else NOTHING_NS
             last.narrow(last.floor_ns, horizon_ns, more=True)
         self._leaves_out = True
-        last.full = len(last)
+        last.low = min(len(last) // 2, self.low_keys)
         self._left.discard(victim.id)
         del self._keys[victim.id]

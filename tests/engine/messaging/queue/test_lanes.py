@@ -41,10 +41,10 @@ def test_a_lane_admits_what_lies_in_its_known_part():
     ]
 
 
-def test_a_lane_is_low_when_rows_are_left_out_and_half_is_used():
+def test_a_lane_is_low_when_rows_are_left_out_and_few_are_left():
     lane = Lane()
     lane.keys.update([key(1), key(2)])
-    lane.full = 4
+    lane.low = 2
     assert not lane.is_low()
     lane.narrow(0, NOTHING_NS, more=True)
     assert lane.is_low()

@@ -84,6 +84,13 @@ def test_when_the_flood_is_over_the_future_is_of_interest_again():
     assert (ids(tier.timed), tier.horizon_ns) == ([1000 + NOW_NS + 9], FOREVER_NS)
 
 
+def test_the_future_waits_while_much_is_left_of_a_flood():
+    request = PollRequest(10, overloaded=frozenset({(b"", 50)}), low=5)
+    ((tier,), asked) = run(timed(*range(1, 7), NOW_NS + 9), request)
+    assert PollPart.SOONEST not in parts(asked)
+    assert (len(tier.timed), tier.timed_more, tier.horizon_ns) == (6, True, NOW_NS)
+
+
 def test_newest_under_overload_knows_the_latest_due_rows():
     ((tier,), _) = run(timed(*range(10, 50)), PollRequest(5, newest=True))
     assert ids(tier.timed) == [1049, 1048, 1047, 1046, 1045]
