@@ -44,6 +44,7 @@ from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_work import LoginWork
 from streamfrom.proxy.sessions.services import Peer, Services, Tally
 from streamfrom.proxy.sessions.session import Session
+from streamfrom.proxy.sessions.time_limits import keep_time_limits
 from streamfrom.proxy.sql.compile.catalog import Catalog
 from streamfrom.proxy.sql.compile.large_texts import readers
 from streamfrom.proxy.status.status_rows import MemberStatus
@@ -285,7 +286,7 @@ class Application:
                 await listening.listen_unix(self._accept, bound, backlog=BACKLOG)
             )
         self._vschema_files.start()
-        self._config_reload.keep_deadlines(server)
+        self._spawn(keep_time_limits(self.services))
         self._spawn(self._hangups())
         await self._start_admin()
         await self._start_message_service()

@@ -15,7 +15,6 @@ from streamfrom.proxy.config.file import Config, Role, Server, User
 from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.errors import AccountChanged
 from streamfrom.proxy.passwords.verifier import Verifier
-from streamfrom.proxy.sessions.statement_timeout import StatementTimeout
 from streamfrom.proxy.tls import ServerTls
 from streamfrom.proxy.wire.login.auth import Credentials
 
@@ -46,23 +45,11 @@ class ConfigReload:
     _recovery: Recovery | None
     _disconnection: Disconnection
     _rsa_key: ServerKey
-    _timing_out: asyncio.Task[None] | None = None
 
     async def prepare(self, config: Config) -> None:
         """Make the RSA key if users of *config* may need it, in a thread: that takes some 80 ms."""
         if any(user.password_hash is not None for user in config.users):
             await asyncio.to_thread(self._rsa_key.make)
-
-    def keep_deadlines(self, server: Server) -> None:
-        """Have all sessions keep to the time limits of *server* from now on."""
-        if self._timing_out is not None:
-            self._timing_out.cancel()
-        sessions = self._services.sessions
-        timeout = StatementTimeout(sessions, server.statement_timeout_s)
-        self._timing_out = self._services.spawn(timeout.run())
-        for session in sessions.values():
-            if session.user is not None:
-                session.work.limits_changed()
 
     def _keep_limits(self, server: Server) -> None:
         """Give the parts that have limits of their own those of *server*."""
@@ -130,7 +117,6 @@ class ConfigReload:
         services.loopback_only = not config.users
         services.tls = tls
         self._keep_limits(config.server)
-        self.keep_deadlines(config.server)
         removed = []
         for session in self._disconnection.clients():
             assert session.user is not None

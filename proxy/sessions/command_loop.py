@@ -9,6 +9,7 @@ anything else as `internal error` with the connection id, logged once with its t
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from streamfrom.proxy.errors import (
     BackendError,
     ConnectionKilled,
+    IdleTooLong,
     InternalError,
     ServerShutdown,
     SessionLost,
@@ -25,7 +27,6 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_error
 from streamfrom.proxy.execution.reply import INTERRUPTED, Reply
 from streamfrom.proxy.local_statements.show_processlist import Process
-from streamfrom.proxy.sessions.idle_timeout import IdleTimeout
 from streamfrom.proxy.wire.constants import Capability, Command
 from streamfrom.proxy.wire.server_connection import CommandReceived, ConnectionPhase, refusal
 from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
     from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.config.file import Server
     from streamfrom.proxy.execution.attempt import Attempt
     from streamfrom.proxy.sessions.dispatch import Dispatch
     from streamfrom.proxy.sessions.services import Services
@@ -101,7 +103,7 @@ class CommandLoop:
         self.context = context
         self.is_busy = False
         self._dispatch = dispatch
-        self._link = link = context.link
+        self._link = context.link
         self._wire = wire = context.wire
         self._log = logger
         self._tally = services.tally
@@ -127,13 +129,6 @@ class CommandLoop:
         self._commands: deque[CommandReceived] = deque()
         self._queued_bytes = 0
         self._task: asyncio.Task[None] | None = None
-        self._idle_timeout = IdleTimeout(
-            link,
-            wire,
-            logger,
-            lambda: None if self.is_busy else self._since_s,
-            lambda: services.config.idle_timeout_s,
-        )
 
     def close(self) -> list[asyncio.Task[None]]:
         """End: the client is gone, or has become another user.
@@ -141,7 +136,6 @@ class CommandLoop:
         Return the tasks that have servers end what this session has left there.
         """
         self._is_over = True
-        self._idle_timeout.stop()
         # Backends first: their readers must not find a task to wake that is being cancelled.
         ending = self._executor.forget()
         self._streams.close()
@@ -276,11 +270,6 @@ class CommandLoop:
             self._go_on()
         if self._farewell is not None:
             self._leave_at_rest()
-        # The statement may have been a SET of it.
-        wait_timeout_s = self._state.settings.wait_timeout_s
-        if wait_timeout_s != self._idle_timeout.wait_timeout_s and not self._is_over:
-            self._idle_timeout.wait_timeout_s = wait_timeout_s
-            self._idle_timeout.look()
 
     def client_writable(self) -> None:
         """Go on after the client caught up."""
@@ -401,17 +390,31 @@ class CommandLoop:
     def _in_transaction(self) -> bool:
         return self._executor.branches.in_transaction
 
-    def busy_s(self, now_s: float) -> float:
-        """Return for how long a statement has been running, 0 for none and for a STREAM."""
-        return now_s - self._since_s if self.is_busy and not self.is_streaming else 0.0
+    def keep_limits(self, now_s: float, limits: Server) -> None:
+        """Stop a statement that takes too long, again if it goes on; disconnect a client that is silent for too long."""
+        if self._is_over or self._link.closed:
+            return
+        took_s = now_s - self._since_s
+        if self.is_busy:
+            limit_s = limits.statement_timeout_s
+            if limit_s and took_s >= limit_s and not self.is_streaming:
+                self._time_out(now_s)
+            return
+        # The sooner of what the configuration says, where 0 is none, and SET wait_timeout.
+        idle_s, own_s = limits.idle_timeout_s, self._state.settings.wait_timeout_s
+        if own_s is not None and own_s < (idle_s or math.inf):
+            if took_s >= own_s:
+                self._idle_too_long("wait_timeout and interactive_timeout", is_own=True)
+        elif idle_s and took_s >= idle_s:
+            self._idle_too_long("idle_timeout")
 
-    def limits_changed(self) -> None:
-        """Keep to the limits of a configuration that was read again."""
-        if not self._is_over:
-            self._idle_timeout.look()
+    def _idle_too_long(self, setting: str, *, is_own: bool = False) -> None:
+        if not (is_own and self._wire.is_mariadb):  # which says nothing
+            self._log.info("client idle for too long")
+            self._tell(IdleTooLong(setting))
+        self._link.close()
 
-    def time_out(self, now_s: float) -> None:
-        """Stop the statement, which takes too long; called again if the statement goes on."""
+    def _time_out(self, now_s: float) -> None:
         # First a KILL QUERY, which keeps the session; a server that does not end by it loses
         # the connection.
         if self._reply.stopped is None:

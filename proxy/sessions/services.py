@@ -58,14 +58,8 @@ class Work(Protocol):
     def stop_work(self, error: StreamfromError) -> None:
         """End with *error* after the statement under way; stop that if nothing is lost."""
 
-    def busy_s(self, now_s: float) -> float:
-        """Return for how long a statement has been running, 0 for none and for a STREAM."""
-
-    def time_out(self, now_s: float) -> None:
-        """Stop the statement, which takes too long; called again if the statement goes on."""
-
-    def limits_changed(self) -> None:
-        """Keep to the limits of a configuration that was read again."""
+    def keep_limits(self, now_s: float, limits: Server) -> None:
+        """Stop a statement that takes too long; disconnect a client that is silent for too long."""
 
 
 class Peer(Protocol):
