@@ -139,16 +139,15 @@ class AdminGate:
     async def _judge(self, address: str, name: str, password: bytes) -> bool:
         services, loop = self._services, asyncio.get_running_loop()
         verifier, is_known = services.authenticator.verifier_of(name)
-        matches: bool | None = None
-        async with services.work.turn(address):
+        waited_s = 0.0
+
+        def turn_s() -> float:
+            nonlocal waited_s
             waited_s = services.backoff.turn(address, name, loop.time())
-            if not waited_s:
-                matches = await services.work.done(verifier.is_password(password))
-        if matches is None:
-            await asyncio.sleep(waited_s)
-            async with services.work.turn(address):
-                matches = await services.work.done(verifier.is_password(password))
-        if matches and is_known:
+            return waited_s
+
+        pieces = verifier.is_password(password)
+        if await services.work.judged(address, pieces, turn_s) and is_known:
             services.backoff.succeeded(address, name)
             return True
         await asyncio.sleep(services.backoff.failed(address, name, loop.time(), waited_s))

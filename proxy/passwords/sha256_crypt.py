@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from hashlib import sha256
-from typing import Final, TypeVar
+from typing import Final
 
 
 _ALPHABET: Final = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -23,8 +23,6 @@ _GROUPS: Final = (
     (15, 25, 5), (6, 16, 26), (27, 7, 17), (18, 28, 8), (9, 19, 29),
 )  # fmt: skip
 
-
-T = TypeVar("T")
 
 # About 0.3 ms.
 ROUNDS_AT_ONCE: Final = 500
@@ -57,16 +55,6 @@ def sha256_crypt(password: bytes, salt: bytes, rounds: int) -> Generator[None, N
             digest = sha256(before + digest + after).digest()
         yield
     return _encode(digest)
-
-
-def in_one_go(pieces: Generator[None, None, T]) -> T:
-    """Return what *pieces* return, once all of them are done."""
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as ended:
-            result: T = ended.value
-            return result
 
 
 def _repeated(block: bytes, size: int) -> bytes:

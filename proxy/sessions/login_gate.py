@@ -14,7 +14,7 @@ Every refusal of a login is sent here, and the connection closed behind it:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.config.file import Role, User
@@ -52,8 +52,8 @@ class LoginGate:
         self._timer: asyncio.TimerHandle | None = None
         # The user that the login under way names; None when the login has been decided.
         self._user: str | None = None
-        # How long this login has waited for its turn; None before `LoginBackoff.turn` was asked.
-        self._waited_s: float | None = None
+        # How long it has waited for its turn.
+        self._waited_s = 0.0
         self._judging: asyncio.Task[None] | None = None
 
     def admits(self) -> bool:
@@ -104,28 +104,24 @@ class LoginGate:
         self._log.info("login timed out", host=self._link.peer)
         self._link.abort()
 
-    def leave(self) -> None:
-        """Stop every wait: the client is in, or gone."""
-        self._stop_timer()
-        if self._judging is not None:
-            self._judging.cancel()
-            self._judging = None
-
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def logged_in(self) -> None:
-        """End the waits, and count the client among those of its address that have logged in."""
-        self.leave()
+        """Count the client among those of its address that have logged in."""
+        self._stop_timer()
+        self._judging = None
         if self._is_counted and not self._is_in:
             self._services.addresses.logged_in(self._address)
         self._is_in = True
 
     def disconnected(self) -> None:
         """End the waits of a client that is gone; an answer that it did not wait for counts as a failure."""
-        self.leave()
+        self._stop_timer()
+        if self._judging is not None:
+            self._judging.cancel()
         if self._user is not None and self._waited_s == 0.0:
             self._services.backoff.failed(self._address, self._user, self._loop.time())
         if self._is_counted:
@@ -153,59 +149,41 @@ class LoginGate:
 
     # --- proofs ---------------------------------------------------------------------------
 
-    def defers(self, user: str, *, is_costly: bool) -> bool:
-        """True if a proof of *user* is to be judged by `judge`: it must wait, or is much work."""
-        if self._user is None:
-            self._user, self._waited_s = user, None
-        if self._waited_s is None:
-            # A costly proof asks in its own turn, when the proofs before it have been judged.
-            self._waited_s = 0.0 if is_costly else self._turn_s(user)
-        return is_costly or self._waited_s > 0
-
-    def _turn_s(self, user: str) -> float:
-        return self._services.backoff.turn(self._address, user, self._loop.time())
-
     def judge(
         self,
         user: str,
         pieces: Generator[None, None, list[Event]],
-        then: Callable[[list[Event]], None],
+        then: Callable[[list[Event]], Awaitable[None]],
         *,
         is_costly: bool,
     ) -> None:
-        """Have a proof that was deferred judged when it may be, and call *then* with what follows."""
+        """Have a proof of *user* judged when it may be, and call *then* with what follows."""
         # Nothing is read meanwhile: a client that goes on sending fills its own socket.
         self._link.pause_reading()
-        self._judging = asyncio.create_task(
-            self._judge(user, pieces, then, is_costly=is_costly)
-        )
+        if self._user is None:
+            self._user, self._waited_s = user, 0.0
+        self._judging = asyncio.create_task(self._judge(pieces, then, is_costly=is_costly))
 
     async def _judge(
         self,
-        user: str,
         pieces: Generator[None, None, list[Event]],
-        then: Callable[[list[Event]], None],
+        then: Callable[[list[Event]], Awaitable[None]],
         *,
         is_costly: bool,
     ) -> None:
-        work = self._services.work
-        events: list[Event] | None = None
-        if not is_costly:
-            await self._wait(self._waited_s or 0.0)
-            events = await work.done(pieces)
-        else:
-            async with work.turn(self._address):
-                wait_s = 0.0 if self._waited_s else self._turn_s(user)
-                if not wait_s:
-                    events = await work.done(pieces)
-            if events is None:
-                self._waited_s = wait_s
-                await self._wait(wait_s)
-                async with work.turn(self._address):
-                    events = await work.done(pieces)
-        self._judging = None
+        events = await self._services.work.judged(
+            self._address, pieces, self._turn_s, self._wait, is_costly=is_costly
+        )
         self._link.resume_reading()
-        then(events)
+        await then(events)
+
+    def _turn_s(self) -> float:
+        if self._waited_s:  # with an earlier proof of this login
+            return 0.0
+        assert self._user is not None
+        backoff = self._services.backoff
+        self._waited_s = backoff.turn(self._address, self._user, self._loop.time())
+        return self._waited_s
 
     async def _wait(self, wait_s: float) -> None:
         """Wait for the turn of a proof; connect_timeout stands still unless the queue is long."""
@@ -217,12 +195,10 @@ class LoginGate:
         await asyncio.sleep(wait_s)
         self._set_timer()
 
-    def proven(self, user: str, answer: bytes, then: Callable[[], None]) -> None:
-        """Send *answer* to a client that has proven to be *user*, and go on."""
+    def proven(self, user: str) -> None:
+        """Forget failures: a client has proven to be *user*."""
         self._user = None
         self._services.backoff.succeeded(self._address, user)
-        self._link.write(answer)
-        then()
 
     def refuse(self, wire: ServerConnection, error: StreamfromError) -> None:
         """Refuse a client that has proven who it is."""
@@ -236,13 +212,13 @@ class LoginGate:
         if isinstance(error, AccessDenied):
             self._user = None
             wait_s = self._services.backoff.failed(
-                self._address, error.user, self._loop.time(), self._waited_s or 0.0
+                self._address, error.user, self._loop.time(), self._waited_s
             )
         if not wait_s:
             self._link.write(answer)
             self._link.close()
             return
-        self.leave()
+        self._stop_timer()
         self._link.pause_reading()
 
         def go_on() -> None:

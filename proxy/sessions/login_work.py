@@ -7,9 +7,11 @@ time, so a guesser delays the logins of its own address alone. ADDRESSES_AT_ONCE
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Generator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, nullcontext
+from functools import partial
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
 
 ADDRESSES_AT_ONCE: Final = 4
@@ -22,8 +24,8 @@ class LoginWork:
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(ADDRESSES_AT_ONCE)
-        # By address: its turn, and how many wait for it or have it.
-        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
+        # By address: its turn, as long as one has it or waits for it.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def __len__(self) -> int:
         """Return how many addresses have work."""
@@ -32,15 +34,29 @@ class LoginWork:
     @asynccontextmanager
     async def turn(self, address: str) -> AsyncIterator[None]:
         """Wait until no other login of *address* has its turn; they come in their order."""
-        lock, number = self._turns.get(address) or (asyncio.Lock(), 0)
-        self._turns[address] = lock, number + 1
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, number = self._turns.pop(address)
-            if number > 1:
-                self._turns[address] = lock, number - 1
+        async with self._turns.setdefault(address, asyncio.Lock()):
+            yield
+
+    async def judged(
+        self,
+        address: str,
+        pieces: Generator[None, None, T],
+        turn_s: Callable[[], float],
+        wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        *,
+        is_costly: bool = True,
+    ) -> T:
+        """Return what *pieces* return, after a *wait* of as long as *turn_s* returns.
+
+        is_costly: *turn_s* is asked, and the work done, in a `turn` of *address*.
+        """
+        turn = partial(self.turn, address) if is_costly else nullcontext
+        async with turn():
+            if not (wait_s := turn_s()):
+                return await self.done(pieces)
+        await wait(wait_s)
+        async with turn():
+            return await self.done(pieces)
 
     async def done(self, pieces: Generator[None, None, T]) -> T:
         """Return what *pieces* return, once all of them are done."""

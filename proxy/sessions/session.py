@@ -7,7 +7,6 @@ events. Those of a login are carried out here; commands go to `CommandLoop`, a n
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -15,9 +14,7 @@ import structlog
 from streamfrom.proxy.errors import (
     AccountChanged,
     ConnectionMemoryExceeded,
-    NoClientCharset,
     ServerShutdown,
-    UnknownDatabase,
 )
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.fairness import next_turn
@@ -97,7 +94,6 @@ class Session:
         self._unread_bytes = 0
         self._goes_on = False
         self._is_over = False
-        self._entering: asyncio.Task[None] | None = None
 
     # --- what the link calls --------------------------------------------------------------
 
@@ -134,7 +130,6 @@ class Session:
             lacks_certificate=lambda: (
                 tls is not None and tls.wants_certificate and self._link.subject is None
             ),
-            defers=self._defers,
         )
         self._login_gate.open()
         self._link.write(self._wire.data_to_send())
@@ -222,9 +217,6 @@ class Session:
                 self._login_gate.judge(
                     login.user, self._wire.judge(), self._judged, is_costly=is_costly
                 )
-            case Authenticated(name):
-                answer = self._wire.data_to_send()
-                self._login_gate.proven(name, answer, partial(self._logged_in, name))
             case Closed(error):
                 self._log.info(
                     "connection refused" if self.user is None else "connection closed",
@@ -235,87 +227,59 @@ class Session:
             case _:
                 pass
 
-    def _defers(self, is_costly: bool) -> bool:  # noqa: FBT001 - as the protocol asks
-        login = self._wire.login
-        assert login is not None
-        return self._login_gate.defers(login.user, is_costly=is_costly)
-
-    def _judged(self, events: list[Event]) -> None:
-        """Go on after a proof that was deferred."""
+    async def _judged(self, events: list[Event]) -> None:
+        """Go on after a proof was judged."""
         for event in events:
             if self._link.closed:
                 return
-            self._login_event(event)
+            if isinstance(event, Authenticated):
+                self._login_gate.proven(event.user)
+                self._link.write(self._wire.data_to_send())
+                await self._enter(event.user)
+            else:
+                self._login_event(event)
         # Also what has come behind the proof.
         self.data_received(b"")
 
-    def _logged_in(self, name: str) -> None:
+    async def _enter(self, name: str) -> None:
         """Make the session of a login, or of COM_CHANGE_USER, which makes a new one."""
         ending = [] if self.user is None else self.work.close()
         if ending:
-            self._entering = asyncio.create_task(self._begin_behind(ending, name))
+            # The servers end what the session before had there, its locks above all.
+            await asyncio.wait(ending)
+        try:
+            user, context = await self._context_of(name)
+        except StreamfromError as error:
+            if not self._link.closed:
+                self._login_gate.refuse(self._wire, error)
         else:
-            self._begin(name)
+            if not self._link.closed:
+                self._welcome(user, context)
 
-    async def _begin_behind(self, ending: list[asyncio.Task[None]], name: str) -> None:
-        """Begin when the servers have ended what the session before had there, its locks above all."""
-        await asyncio.wait(ending)
-        if not self._is_over:
-            self._begin(name)
-
-    def _begin(self, name: str) -> None:
-        services = self._services
-        login = self._wire.login
+    async def _context_of(self, name: str) -> tuple[User, SessionContext]:
+        services, login = self._services, self._wire.login
         assert login is not None
         if services.is_stopping():
-            self._login_gate.refuse(self._wire, ServerShutdown())
-            return
+            raise ServerShutdown
         if services.authenticator.account(name) is not self._account:
-            # Changed since the proof was asked for.
-            self._login_gate.refuse(self._wire, AccountChanged(name))
-            return
+            raise AccountChanged(name)  # since the proof was asked for
         user = services.users[name]
-        try:
-            context = make_context(
-                services,
-                self._link,
-                self._wire,
-                user,
-                self.connection_id,
-                memory=self._memory,
-                others=self._process_list,
-            )
-        except NoClientCharset as error:
-            self._login_gate.refuse(self._wire, error)
-            return
+        context = make_context(
+            services,
+            self._link,
+            self._wire,
+            user,
+            self.connection_id,
+            memory=self._memory,
+            others=self._process_list,
+        )
         if self.user is not None:
             before = self.work.context.state
             context.state.multi_statements = before.multi_statements
-        try:
-            self._login_gate.check(user, self)
-            if login.database:
-                context.compiler.target.use(login.database)
-        except UnknownDatabase:
-            # Perhaps a server has it next to a keyspace.
-            self._entering = asyncio.create_task(
-                self._enter(user, context, login.database or "")
-            )
-        except StreamfromError as error:
-            self._login_gate.refuse(self._wire, error)
-        else:
-            self._welcome(user, context)
-
-    async def _enter(self, user: User, context: SessionContext, database: str) -> None:
-        """End a login that names a database which is no keyspace."""
-        try:
-            await use(context.compiler.target, database)
-            self._login_gate.check(user, self)
-        except StreamfromError as error:
-            if not self._is_over:
-                self._login_gate.refuse(self._wire, error)
-        else:
-            if not self._is_over:
-                self._welcome(user, context)
+        if login.database:
+            await use(context.compiler.target, login.database)
+        self._login_gate.check(user, self)
+        return user, context
 
     def _welcome(self, user: User, context: SessionContext) -> None:
         self.user = user

@@ -4,8 +4,8 @@ The shell writes ``data_to_send``, feeds ``receive_data`` and acts on the events
 commands itself. The phases and every allowed move between them are the table ``_NEXT``:
 
     GREETED ─ request for TLS ──► TLS ─ tls_started ─► GREETED
-    GREETED ─ login ────────────► AUTHENTICATING ─ proof ─► DECIDING ─ accept ─► COMMAND
-    AUTHENTICATING ─ a proof that is deferred ─► JUDGING ─ judge ─► AUTHENTICATING
+    GREETED ─ login ────────────► AUTHENTICATING ─ right ─► DECIDING ─ accept ─► COMMAND
+    AUTHENTICATING ─ a proof ─► JUDGING ─ judge ─► AUTHENTICATING
     COMMAND ─ COM_CHANGE_USER ──► AUTHENTICATING
     COMMAND ─ expect_infile ────► INFILE ─ empty packet ─► COMMAND
     any ───── refuse, bad bytes, wrong password ─────────► CLOSED
@@ -149,7 +149,6 @@ class ServerConnection:
     is_secure: no third party can listen even without TLS (a unix socket).
     memory: the budget that counts incomplete packets.
     requires_tls: refuse logins in the clear.
-    defers: returns whether `judge` judges a proof later, given whether judging is costly.
     lacks_certificate: returns whether a client with TLS lacks a required certificate.
 
     ``capabilities``: flags in force, 0 before a login was read.
@@ -171,7 +170,6 @@ class ServerConnection:
         is_secure: bool = False,
         requires_tls: bool = False,
         lacks_certificate: Callable[[], bool] = lambda: False,
-        defers: Callable[[bool], bool] = lambda _: False,
     ) -> None:
         self.phase = ConnectionPhase.GREETED
         self.capabilities = 0
@@ -189,7 +187,6 @@ class ServerConnection:
         self._is_secure = is_secure
         self._requires_tls = requires_tls
         self._lacks_certificate = lacks_certificate
-        self._defers = defers
         self._nonce = greeting.nonce
         self._auth: ServerAuth | None = None
         self._login_info = b""
@@ -436,7 +433,6 @@ class ServerConnection:
             greeted_plugin=self._greeting.plugin,
             is_secure=self.is_secure,
             is_tls=self.is_tls,
-            defers=self._defers,
         )
         self._act(self._auth.begin(is_change=is_change), events)
 

@@ -23,7 +23,7 @@ from streamfrom.proxy.wire.resultset import (
     end_of_rows,
     err_packet,
 )
-from streamfrom.proxy.wire.server_connection import CommandReceived, ServerConnection
+from streamfrom.proxy.wire.server_connection import CommandReceived
 from tests.proxy.fake_answers import (
     Bytes,
     Error,
@@ -36,6 +36,7 @@ from tests.proxy.fake_answers import (
     rows_of,
 )
 from tests.proxy.fake_session import ServerSession
+from tests.proxy.wire.accounts import PromptConnection
 
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Connection(ServerSession, asyncio.Protocol):
         self._transport = transport
         server = self._server
         server.connections[self.id] = self
-        self._wire = ServerConnection(
+        self._wire = PromptConnection(
             Greeting(server.version, self.id, NONCE, offer_as(server.version, PROXY_OFFER)),
             server.authenticator,
             host="client",

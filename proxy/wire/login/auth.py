@@ -6,8 +6,8 @@
                  └─ AuthSwitch with a fresh nonce ─ proof ─┘    "full authentication": the
                                                               password itself, over TLS or RSA
 
-A caller that chooses the moment when a proof is judged has it deferred (``Deferred``), and calls ``judge`` later: guesses
-can wait, and the work for a crypt hash can be done in pieces.
+The caller chooses the moment when a proof is judged: it gets a ``Deferred``, and calls ``judge``. So guesses can wait, and
+the work for a crypt hash can be done in pieces.
 
 A step returns the packet to send, and the last step returns ``Accepted``. Every refusal raises, so a caller cannot overlook
 it. A login of an unknown user takes the same steps with a decoy that looks like one of the accounts, costs the same work,
@@ -32,7 +32,6 @@ from streamfrom.proxy.passwords.scramble import (
     stored_sha2,
     unmasked_password,
 )
-from streamfrom.proxy.passwords.sha256_crypt import in_one_go
 from streamfrom.proxy.passwords.verifier import Verifier
 from streamfrom.proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD, NONCE_BYTES
 from streamfrom.proxy.wire.login.handshake import encode_auth_more_data, encode_auth_switch
@@ -183,14 +182,13 @@ def _plugin_for(verifier: Verifier, asked: str, greeted: str) -> str:
 class ServerAuth:
     """One login attempt.
 
-    ``begin`` once with the client's request, then ``receive`` every further packet until an
-    ``Accepted`` comes back. Both raise AccessDenied, after which the connection must close.
+    ``begin`` once with the client's request, ``receive`` every further packet, and ``judge`` what is ``Deferred``, until an
+    ``Accepted`` comes back. After AccessDenied the connection must close.
 
     nonce: the nonce in force: that of the greeting, later that of the last switch.
     greeted_plugin: the plugin of the greeting.
     is_secure: no third party can listen (TLS or a unix socket), so clear text is fine.
     is_tls: TLS is on, so the certificate may need its signature.
-    defers: returns whether a proof is deferred, given whether it is costly; by default none is.
     """
 
     def __init__(
@@ -203,10 +201,9 @@ class ServerAuth:
         greeted_plugin: str = CACHING_SHA2,
         is_secure: bool = False,
         is_tls: bool = False,
-        defers: Callable[[bool], bool] = lambda _: False,
     ) -> None:
-        self._defers = defers
-        self._deferred: tuple[Callable[[bytes], list[Step]], bytes] | None = None
+        # What judges the proof, None for the password itself; and the proof.
+        self._deferred: tuple[Callable[[bytes], list[Step]] | None, bytes] | None = None
         self._authenticator = authenticator
         self._login = login
         self._host = host
@@ -219,11 +216,11 @@ class ServerAuth:
         self._next: Callable[[bytes], list[Step]] = self._over
 
     def begin(self, *, is_change: bool = False) -> list[Step]:
-        """Judge the first proof. *is_change*: it came with COM_CHANGE_USER."""
+        """Take the first proof. *is_change*: it came with COM_CHANGE_USER."""
         login = self._login
         if login.plugin is None:
             # Without PLUGIN_AUTH a client speaks native and cannot be asked to switch.
-            return self._proof(self._native, login.response)
+            return self._defer(self._native, login.response)
         plugin = _plugin_for(self._verifier, login.plugin, self._greeted_plugin)
         if is_change or plugin != login.plugin:
             # The proof of a change was made with a nonce that has been used before.
@@ -232,34 +229,30 @@ class ServerAuth:
             # libmysql sends nothing when the greeting names another plugin than its own, and
             # waits to be asked again.
             return self._switch(plugin)
-        return self._proof(self._step_of(plugin), login.response)
+        return self._defer(self._step_of(plugin), login.response)
 
     def receive(self, payload: bytes) -> list[Step]:
-        """Judge the client's next packet."""
+        """Take the client's next packet."""
         step, self._next = self._next, self._over
         return step(payload)
 
     def judge(self) -> Generator[None, None, list[Step]]:
-        """Judge the proof that was deferred, in pieces. Raises as `receive`."""
+        """Judge the proof that was deferred, in pieces. Raises AccessDenied."""
         assert self._deferred is not None
         (step, payload), self._deferred = self._deferred, None
-        if step == self._password:
-            return (yield from self._judge_password(payload))
+        if step is None:
+            return (yield from self._password(payload))
         return step(payload)
 
-    def _proof(
-        self, step: Callable[[bytes], list[Step]], payload: bytes, *, is_costly: bool = False
-    ) -> list[Step]:
-        if not self._defers(is_costly):
-            return step(payload)
+    def _defer(self, step: Callable[[bytes], list[Step]] | None, payload: bytes) -> list[Step]:
         self._deferred = step, payload
-        return [Deferred(is_costly)]
+        return [Deferred(is_costly=step is None)]
 
     def _switch(self, plugin: str) -> list[Step]:
         # A fresh one: the greeting's has been answered, and an answer must prove one nonce
         # only.
         self.nonce = self._authenticator.nonces()
-        self._next = partial(self._proof, self._step_of(plugin))
+        self._next = partial(self._defer, self._step_of(plugin))
         return [Send(encode_auth_switch(plugin, self.nonce))]
 
     def _step_of(self, plugin: str) -> Callable[[bytes], list[Step]]:
@@ -294,14 +287,11 @@ class ServerAuth:
         # The client cannot send its password in the clear here, so it asks for a key to encrypt
         # it with.
         if not self._is_secure and key is not None and payload == _WANTS_PUBLIC_KEY:
-            self._next = partial(self._proof, self._password, is_costly=True)
+            self._next = partial(self._defer, None)
             return [Send(encode_auth_more_data(key.public_pem()))]
-        return self._proof(self._password, payload, is_costly=True)
+        return self._defer(None, payload)
 
-    def _password(self, payload: bytes) -> list[Step]:
-        return in_one_go(self._judge_password(payload))
-
-    def _judge_password(self, payload: bytes) -> Generator[None, None, list[Step]]:
+    def _password(self, payload: bytes) -> Generator[None, None, list[Step]]:
         password = self._clear_text(payload)
         if not password.endswith(b"\0") or len(password) > PASSWORD_BYTES_MAX + 1:
             return self._decide(matches=False)

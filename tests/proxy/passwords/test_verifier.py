@@ -1,9 +1,8 @@
 import pytest
 
 from streamfrom.proxy.passwords.scramble import stored_native, stored_sha2
-from streamfrom.proxy.passwords.sha256_crypt import in_one_go
 from streamfrom.proxy.passwords.verifier import Verifier
-from tests.proxy.wire.accounts import CRYPT, NATIVE, PASSWORD, verifier
+from tests.proxy.wire.accounts import CRYPT, NATIVE, PASSWORD, in_one_go, verifier
 
 
 def test_verifiers_are_made_from_what_servers_store():

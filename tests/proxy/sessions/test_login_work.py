@@ -1,4 +1,5 @@
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -69,5 +70,8 @@ async def test_work_that_fails_or_is_given_up_leaves_its_place():
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
+    del waiting
+    await asyncio.sleep(0)
+    gc.collect()  # what tracebacks keep
     assert len(work) == 0
     assert await work.done(pieces([], "x", 1, 5)) == 5

@@ -3,10 +3,49 @@
 from __future__ import annotations
 
 from streamfrom.proxy.passwords.scramble import stored_native
-from streamfrom.proxy.passwords.sha256_crypt import in_one_go, sha256_crypt
+from streamfrom.proxy.passwords.sha256_crypt import sha256_crypt
 from streamfrom.proxy.passwords.verifier import Verifier
 from streamfrom.proxy.rsa import ServerKey
-from streamfrom.proxy.wire.login.auth import Authenticator, Credentials, nonce_from
+from streamfrom.proxy.wire.login.auth import (
+    Authenticator,
+    Credentials,
+    Deferred,
+    ServerAuth,
+    nonce_from,
+)
+from streamfrom.proxy.wire.server_connection import ServerConnection
+
+
+def in_one_go(pieces):
+    """What a generator returns, once all of its pieces are done."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as ended:
+            return ended.value
+
+
+class PromptAuth(ServerAuth):
+    """Judges each proof as it comes."""
+
+    def begin(self, *, is_change=False):
+        return self._judged(super().begin(is_change=is_change))
+
+    def receive(self, payload):
+        return self._judged(super().receive(payload))
+
+    def _judged(self, steps):
+        return in_one_go(self.judge()) if isinstance(steps[-1], Deferred) else steps
+
+
+class PromptConnection(ServerConnection):
+    """Judges each proof as it comes."""
+
+    def receive_data(self, data):
+        events = super().receive_data(data)
+        while events and isinstance(events[-1], Deferred):
+            events[-1:] = [*in_one_go(self.judge()), *super().receive_data(b"")]
+        return events
 
 
 PASSWORD = "päss"

@@ -13,9 +13,8 @@ from streamfrom.proxy.wire.server_connection import (
     CommandReceived,
     Limits,
     LoginAttempt,
-    ServerConnection,
 )
-from tests.proxy.wire.accounts import NONCE, authenticator
+from tests.proxy.wire.accounts import NONCE, PromptConnection, authenticator
 from tests.proxy.wire.peers import encode_change_user
 from tests.proxy.wire.streams import cut, places
 
@@ -202,7 +201,7 @@ class Client:
         flags = int(PROXY_OFFER | Capability.COMPRESS)
         self.login = LoginRequest("empty", b"", None, flags, 45, plugin="caching_sha2_password")
         greeting = Greeting("8.0.36", 7, NONCE, flags)
-        self.server = ServerConnection(greeting, authenticator("empty"), host="h", **options)
+        self.server = PromptConnection(greeting, authenticator("empty"), host="h", **options)
         self.server.receive_data(frame(encode_login(self.login), 1))
         self.server.accept()
         # The OK of the login is the last that is not packed.
@@ -230,7 +229,7 @@ def test_a_command_that_came_with_the_login_is_packed_already():
     flags = int(PROXY_OFFER | Capability.ZSTD_COMPRESSION)
     login = LoginRequest("empty", b"", None, flags, 45, plugin="caching_sha2_password")
     greeting = Greeting("8.0.36", 7, NONCE, flags)
-    server = ServerConnection(greeting, authenticator("empty"), host="h")
+    server = PromptConnection(greeting, authenticator("empty"), host="h")
     sql = b"select '" + b"x" * 1000 + b"'"
     packed = Compression(zstd_packer(3)).pack(commands.query(sql))
     events = server.receive_data(frame(encode_login(login), 1) + packed)

@@ -38,16 +38,24 @@ from streamfrom.proxy.wire.server_connection import (
     TlsRequested,
     refusal,
 )
-from tests.proxy.wire.accounts import KEY, NONCE, PASSWORD, authenticator
-from tests.proxy.wire.login.test_auth import judged
+from tests.proxy.wire.accounts import (
+    KEY,
+    NONCE,
+    PASSWORD,
+    PromptConnection,
+    authenticator,
+    in_one_go,
+)
 from tests.proxy.wire.peers import PING, encode_change_user
 from tests.proxy.wire.streams import cut, places
 
 
-def connection(*, tls=False, kinds=("empty", "clear", "crypt", "native"), **options):
+def connection(
+    kind=PromptConnection, *, tls=False, kinds=("empty", "clear", "crypt", "native"), **options
+):
     offer = PROXY_OFFER | (Capability.SSL if tls else 0)
     greeting = Greeting("8.0.36", 7, NONCE, int(offer))
-    server = ServerConnection(greeting, authenticator(*kinds, rsa_key=KEY), host="h", **options)
+    server = kind(greeting, authenticator(*kinds, rsa_key=KEY), host="h", **options)
     assert decode_greeting(server.data_to_send()[4:]) == greeting
     return server
 
@@ -100,14 +108,14 @@ def test_a_login_is_reported_proven_and_answered_with_what_both_sides_can():
 
 
 @pytest.mark.parametrize("password", [PASSWORD, "wrong"])
-def test_a_deferred_proof_is_judged_when_its_turn_comes_and_what_came_behind_it_waits(password):
-    server = connection(defers=lambda _: True)
+def test_a_proof_is_judged_when_its_turn_comes_and_what_came_behind_it_waits(password):
+    server = connection(ServerConnection)
     stream = frame(encode_login(login("clear", password)), 1) + commands.query(b"select 1")
     attempt, deferred = server.receive_data(stream)
     assert isinstance(attempt, LoginAttempt)
     assert (deferred, server.user) == (Deferred(is_costly=False), None)
     assert server.receive_data(b"") == []
-    ((event,), _) = judged(server)
+    (event,) = in_one_go(server.judge())
     if password == PASSWORD:
         assert event == Authenticated("clear")
         server.accept()

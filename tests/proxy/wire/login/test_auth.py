@@ -36,6 +36,7 @@ from tests.proxy.wire.accounts import (
     KEY,
     NONCE,
     PASSWORD,
+    PromptAuth,
     authenticator,
     nonce_source,
 )
@@ -53,7 +54,7 @@ def request(user, plugin=CACHING_SHA2, response=None, password=PASSWORD):
 
 
 def attempt(auth, login, **options):
-    return ServerAuth(auth, login, host="h", nonce=NONCE, **options)
+    return PromptAuth(auth, login, host="h", nonce=NONCE, **options)
 
 
 def converse(auth, user, password, *, is_secure, plugin=CACHING_SHA2, greeted=CACHING_SHA2):
@@ -121,17 +122,13 @@ def test_a_client_without_plugins_speaks_native():
             attempt(authenticator("crypt"), login).begin()
 
 
-@pytest.mark.parametrize("defers", [False, True])
-def test_a_native_account_switches_the_client_over_with_a_fresh_nonce(defers):
-    server = attempt(authenticator("native"), request("native"), defers=lambda _: defers)
+def test_a_native_account_switches_the_client_over_with_a_fresh_nonce():
+    server = attempt(authenticator("native"), request("native"))
     (switch,) = server.begin()
     assert server.nonce != NONCE
     assert isinstance(switch, Send)
     assert switch.payload == encode_auth_switch(NATIVE_PASSWORD, server.nonce)
     actions = server.receive(native_proof(PASSWORD.encode(), server.nonce))
-    if defers:
-        assert actions == [Deferred(is_costly=False)]
-        actions, _ = judged(server)
     assert actions == [Accepted(Authenticated("native"), b"")]
     # libmysql with another default plugin than the greeting's sends no proof at first.
     (switch,) = attempt(authenticator("clear"), request("clear", NATIVE_PASSWORD, b"")).begin()
@@ -289,11 +286,11 @@ def judged(server):
 
 
 def test_a_proof_that_is_deferred_is_judged_when_it_is_asked_for():
-    server = attempt(authenticator("clear"), request("clear"), defers=lambda _: True)
+    server = ServerAuth(authenticator("clear"), request("clear"), host="h", nonce=NONCE)
     assert server.begin() == [Deferred(is_costly=False)]
     assert judged(server) == ([Send(FAST_OK), Accepted(Authenticated("clear"), b"")], 0)
     wrong = request("clear", password="wrong")
-    server = attempt(authenticator("clear"), wrong, defers=lambda _: True)
+    server = ServerAuth(authenticator("clear"), wrong, host="h", nonce=NONCE)
     assert server.begin() == [Deferred(is_costly=False)]
     with pytest.raises(AccessDenied):
         judged(server)
@@ -303,10 +300,10 @@ def test_a_proof_that_is_deferred_is_judged_when_it_is_asked_for():
 @pytest.mark.parametrize("password", [PASSWORD, "wrong"])
 def test_a_crypt_hash_is_costly_and_made_in_pieces(user, password):
     auth = authenticator("crypt")
-    server = attempt(
-        auth, request(user, password=password), is_secure=True, defers=lambda costly: costly
-    )
-    assert server.begin() == [Send(FULL_NEEDED)]
+    login = request(user, password=password)
+    server = ServerAuth(auth, login, host="h", nonce=NONCE, is_secure=True)
+    assert server.begin() == [Deferred(is_costly=False)]
+    assert judged(server) == ([Send(FULL_NEEDED)], 0)
     assert server.receive(password.encode() + b"\0") == [Deferred(is_costly=True)]
     if (user, password) == ("crypt", PASSWORD):
         actions, pieces = judged(server)
