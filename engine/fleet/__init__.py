@@ -5,10 +5,10 @@ and no other store is needed. The dispatcher serves the streams of all members.
 
 Read in this order:
 
-* ``election``: from follower to dispatcher of one shard, ``handle(event, now) -> actions``;
+* ``election``: by what rules the dispatcher of a shard is elected;
 * ``lock_connection``: every SQL statement of an election, as conversations without I/O;
 * ``directory``: who the members are, and which of them dispatches;
-* ``elector``: the shell that carries an election out;
+* ``elector``: from follower to dispatcher of one shard;
 * ``peer_link``: what members send each other, and the ways on which they do;
 * ``credit``: how many rows may be on their way from one member to another;
 * ``prefetch_shares``: how a fixed prefetch is divided among the members that dispatch to one stream;

@@ -1,7 +1,7 @@
-"""The thin shell of one shard's election: carries out what `engine.fleet.election` decides.
+"""One shard's election, as one member takes part in it.
 
-An event is handled in the caller's turn of the loop. What the server must answer runs as tasks, on one
-connection at a time; one timer wakes the election when something is due by itself.
+One task goes from a connection to the term that is written on it, and pings from then on. What ends that, wherever it is
+noticed, takes effect in the same turn of the loop.
 """
 
 from __future__ import annotations
@@ -9,42 +9,31 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar, assert_never
+from itertools import count
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from streamfrom.engine.clock import WakeTimer
 from streamfrom.engine.errors import StoreError, TableGone
 from streamfrom.engine.fleet.directory import Directory, Member
 from streamfrom.engine.fleet.election import (
-    AcquireLock,
-    Answered,
-    BeginDispatch,
-    Connect,
-    Connected,
-    ConnectionLost,
-    Disconnect,
-    Drained,
-    Elapsed,
-    Election,
-    LockGranted,
+    ANSWER_NS,
+    LEASE_NS,
+    LOOK_NS,
+    PING_NS,
+    RETRY_FIRST_NS,
+    RETRY_LAST_NS,
+    ROUND_S,
+    SECOND_NS,
     LockHold,
-    LockNotGranted,
-    LookAround,
-    Ping,
-    Resign,
-    TermRefused,
-    TermWritten,
-    TurnedReadOnly,
-    Withhold,
-    WriteTerm,
 )
 from streamfrom.engine.fleet.lock_connection import (
     NO_SUCH_TABLE,
     READ_ONLY,
+    READ_ONLY_SAID,
     LockLost,
     MemberExists,
     NotWritable,
@@ -63,7 +52,6 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 if TYPE_CHECKING:
     from streamfrom.engine.fleet.directory import DirectoryRead, MemberDifferences
-    from streamfrom.engine.fleet.election import ElectionAction, ElectionEvent
 
 
 T = TypeVar("T")
@@ -107,11 +95,17 @@ class Tables(Protocol):
 
 
 class Elector:
-    """One member's part in one shard's election. Belongs to one event loop.
+    """One member's part in one shard's election (`election`), from follower to dispatcher. Belongs to one event loop.
+
+    ::
+
+        follower ── connects ──► candidate ── has the lock ──► elect ── writes its term ──► dispatcher
+            ▲                                                                                   │ stop
+            └───────── the connection is lost or of no use, the server is read-only ◄────── resigning
 
     open_session: opens the connection for the lock; raises a StreamfromError. It is given what to call when
         the server has closed that connection.
-    now_ns: a monotonic clock, the same as the sessions'.
+    now_ns: a monotonic clock, the same as the sessions': the wall clock may jump.
     on_doubt: called when the server may have turned read-only, or be away: its health should be checked now.
     directory: what is known of the members.
     session: the connection for the lock; None without one.
@@ -136,51 +130,58 @@ class Elector:
         self._on_doubt = on_doubt
         self._now_ns = now_ns
         self._loop = asyncio.get_running_loop()
-        self._election = Election()
-        self._events: deque[ElectionEvent] = deque()
-        self._is_handling = False
-        self._is_stopping = False
-        self._connection = 0
+        self._numbers = count(1)
+        self._connection = (
+            0  # the number of the one that is there, or is being opened; 0 for none
+        )
         self.session: ElectionSession | None = None
         self._tasks: set[asyncio.Task[None]] = set()  # all of the connection that is there
         self._is_waiting = False  # the connection waits for the lock, up to ROUND_S
-        self._drain: asyncio.Task[None] | None = None
-        self._timer = WakeTimer(self._loop, now_ns, partial(self.post, Elapsed()))
+        self._term: int | None = (
+            None  # what is written on it, with the lock; 0 where nothing can be
+        )
+        self._is_sending = False  # `Tables.dispatch` was the last word, and not `withhold`
+        self._is_telling = False  # it is being said
+        self._is_over = False  # the member leaves the election
+        self._proof_ns = 0  # when the latest question was sent that has been answered
+        self._given_up_ns: int | None = None  # when the answer under way is waited for no more
+        self._failures = 0
         self._is_failing = False
+        self._drain: asyncio.Task[None] | None = None
+        # Also without any answer: a dispatcher that hears nothing must fall silent.
+        self._timer = WakeTimer(self._loop, now_ns, self._check)
         self._secret: str | None = None  # of the lock's name, as read on the connection
         self._hold = LockHold.PLAIN
         self._has_left = False
         self.directory = Directory(member)
 
     def start(self) -> None:
-        """Take part from now on."""
-        self.post(Elapsed())
+        """Take part from now on, until `stop`."""
+        if not self._is_over:
+            # A new number for each connection: what comes of an earlier one comes too late to mean anything.
+            self._connection = next(self._numbers)
+            self._start(self._take_part(self._connection))
 
     async def stop(self) -> None:
         """Leave: withhold, let what is under way end, and free the lock. Twice is fine."""
-        self._is_stopping = True
-        self.post(Resign())
-        if self.session is not None and self._drain is None:
+        self._is_over = True
+        self._withhold("the proxy is shutting down")
+        if self._term is not None and self._drain is None:
             self._drain = self._loop.create_task(self._tables.drain())
         if self._drain is not None:
             await asyncio.wait([self._drain])
-        self.post(Drained())
+        self._close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._timer.cancel()
-
-    @property
-    def term(self) -> int:
-        """The term in which the member dispatches; 0 for none, or where none can be written."""
-        return self._election.term
 
     def may_send(self) -> bool:
         """Return whether messages may be sent at this moment.
 
         Where it may no longer be, `Tables.withhold` has been called before this returns.
         """
-        if self._election.may_send(self._now_ns()):
+        if self._is_sending and self._is_proven():
             return True
-        self.post(Elapsed())
+        self._check()
         return False
 
     @property
@@ -204,22 +205,26 @@ class Elector:
         try:
             result, asked_ns = await session.transact(make)
         except ServerRefused as refused:
-            if refused.code in READ_ONLY:
-                self.post(TurnedReadOnly(connection))
+            if refused.code in READ_ONLY and connection == self._connection:
+                self.turned_read_only()
             kind = TableGone if refused.code == NO_SUCH_TABLE else StoreError
             raise kind(refused.message) from refused
         except StreamfromError as error:
-            # Whatever broke it, the lock went with the connection: the election must hear of it
-            # first.
-            self.post(ConnectionLost(connection, str(error)))
+            # Whatever broke it, the lock went with the connection.
+            self._lost(connection, str(error))
             raise
-        self.post(Answered(connection, asked_ns))
+        self._answered(connection, asked_ns)
         return result
 
     def unreachable(self, reason: str) -> None:
         """Note that the server cannot be reached: a wait for its lock may have lost its connection in silence."""
         if self._is_waiting:
-            self.post(ConnectionLost(self._connection, reason))
+            self._lost(self._connection, reason)
+
+    def turned_read_only(self) -> None:
+        """Note that the server refuses writes: nothing may be sent from it."""
+        if self._term is not None and not self._is_over:
+            self._lost(self._connection, READ_ONLY_SAID, RETRY_LAST_NS)
 
     async def leave(self) -> None:
         """Say goodbye, once `stop` has returned: the others look for this member no longer."""
@@ -235,118 +240,94 @@ class Elector:
                 finally:
                     session.close()
 
-    def turned_read_only(self) -> None:
-        """Note that the server refuses writes."""
-        self.post(TurnedReadOnly(self._connection))
-
     def look(self) -> asyncio.Task[None]:
         """Read the directory again, for a member that is not known yet. It has been read when the task is done."""
         return self._start(self._look())
 
-    def post(self, event: ElectionEvent) -> None:
-        """Handle *event* before returning, unless another one is being handled right now."""
-        self._events.append(event)
-        if self._is_handling:
-            return
-        self._is_handling = True
-        try:
-            while self._events:
-                for action in self._election.handle(self._events.popleft(), self._now_ns()):
-                    self._carry_out(action)
-        finally:
-            self._is_handling = False
-        self._timer.set(self._election.wake_ns())
+    # From follower to dispatcher
 
-    def _carry_out(self, action: ElectionAction) -> None:
-        match action:
-            case Connect():
-                self._connection = action.connection
-                self._start(self._connect(action.connection))
-            case AcquireLock():
-                self._ask(action.connection, partial(self._acquire, action))
-            case WriteTerm():
-                self._ask(action.connection, partial(self._write_term, action.connection))
-            case Ping():
-                self._ask(action.connection, partial(self._ping, action.connection))
-            case LookAround():
-                self.look()
-            case Disconnect():
-                self._disconnect()
-                self._on_doubt()
-            case BeginDispatch():
-                term = {"term": action.term}
-                log.info("shard is dispatched from here", extra={**self._named, **term})
-                self._tables.dispatch(action.term)
-            case Withhold():
-                level = logging.INFO if self._is_stopping else logging.WARNING
-                reason = {"reason": action.reason}
-                log.log(level, "shard is withheld", extra={**self._named, **reason})
-                # In this turn of the loop: after the event that lost the lock no row may leave.
-                self._tables.withhold(action.reason)
-            case _:
-                assert_never(action)
-
-    # What the server must answer
-
-    async def _connect(self, connection: int) -> None:
+    async def _take_part(self, connection: int) -> None:
+        """Connect, wait for the lock, and dispatch, until the connection is lost, which ends this."""
         try:
-            lost = ConnectionLost(connection, "the server has closed the connection")
-            session = await self._open_session(partial(self.post, lost))
-        except StreamfromError as error:
-            self._note_failure(str(error))
-            self.post(ConnectionLost(connection, str(error)))
-            return
-        self.session = session
+            session = await self._in_time(self._connect(connection))
+            known_ns, wait_s = self._now_ns(), 0
+            # Without a wait at first, so that a member that is not alone soon knows who else there is.
+            while (hold := await self._in_time(self._acquire(session, wait_s), wait_s)) is None:
+                await self._in_time(self.look())
+                wait_s = ROUND_S
+            # From then on no other member can take itself for the dispatcher.
+            sole_ns = {
+                LockHold.BOTH: 0,
+                LockHold.PLAIN: self._now_ns() + LEASE_NS,
+                LockHold.SECRET: known_ns + LEASE_NS,
+            }
+            await self._sleep(lambda: sole_ns[hold])
+            self._term, asked_ns = await self._in_time(self._write_term(session))
+            look_ns = self._now_ns() + LOOK_NS
+            self._answered(connection, asked_ns)
+            while connection == self._connection:
+                # Answers to writes move that moment. It counts from the question, so that a slow answer does not thin the
+                # proofs out.
+                await self._sleep(lambda: self._proof_ns + PING_NS)
+                if self._now_ns() >= look_ns and not self._is_over:
+                    look_ns = self._now_ns() + LOOK_NS
+                    self.look()
+                self._answered(connection, await self._in_time(self._ping(session)))
+        except NotWritable as refused:
+            # At the longest pause at once: a failover takes seconds, and the answer was a clear one.
+            self._lost(connection, str(refused), RETRY_LAST_NS)
+        except (StreamfromError, ServerRefused, LockLost) as error:
+            self._lost(connection, str(error))
+
+    async def _connect(self, connection: int) -> ElectionSession:
+        """Open the connection, known to the shard's directory."""
         try:
-            joined, _ = await session.converse(
-                join(self._database, self._member, secrets.token_hex(16))
-            )
+            closed = partial(self._lost, connection, "the server has closed the connection")
+            session = self.session = await self._open_session(closed)
+            own_secret = secrets.token_hex(16)
+            joined, _ = await session.converse(join(self._database, self._member, own_secret))
         except MemberExists:
             # Of this member: an earlier connection whose end the server has not noticed yet.
-            self._fail(connection, "the server still has an earlier connection of this member")
+            text = "the server still has an earlier connection of this member"
+            raise StoreError(text) from None
         except (StreamfromError, ServerRefused) as error:
-            self._note_failure(str(error))
-            self._fail(connection, str(error))
-        else:
-            self._is_failing = False
-            self._secret = joined.secret
-            if joined.denied is not None:
-                log.info(
-                    "the directory has no row of this member",
-                    extra={**self._named, "reason": joined.denied},
-                )
-            self.post(Connected(connection))
+            if not self._is_failing:
+                extra = {**self._named, "reason": str(error)}
+                log.warning("cannot elect a dispatcher", extra=extra)
+            self._is_failing = True
+            raise
+        self._is_failing = False
+        self._secret = joined.secret
+        if joined.denied is not None:
+            extra = {**self._named, "reason": joined.denied}
+            log.info("the directory has no row of this member", extra=extra)
+        return session
 
-    async def _acquire(self, action: AcquireLock) -> ElectionEvent:
-        session = self.session
-        assert session is not None
+    async def _acquire(self, session: ElectionSession, wait_s: int) -> LockHold | None:
+        """Wait for the lock; None if another member held it all the time."""
         self._is_waiting = True
         try:
-            hold, _ = await session.converse(
-                acquire(self._database, self._secret, action.wait_s)
-            )
+            hold, _ = await session.converse(acquire(self._database, self._secret, wait_s))
         finally:
             self._is_waiting = False
-        if hold is None:
-            return LockNotGranted(action.connection)
-        self._hold = hold
-        return LockGranted(action.connection, hold)
+        self._failures = 0
+        self._hold = hold or LockHold.PLAIN
+        return hold
 
-    async def _write_term(self, connection: int) -> ElectionEvent:
-        assert self.session is not None
+    async def _write_term(self, session: ElectionSession) -> tuple[int, int]:
+        """Write the next term if the lock is still held and the server writable; return it, and when that was asked."""
         try:
-            await self._keep(self.session)
-            term, asked_ns = await self.session.converse(write_term(self._database))
-        except (LockLost, NotWritable, ServerRefused) as refused:
-            return TermRefused(connection, str(refused) or "the server is read-only")
-        return TermWritten(connection, asked_ns, term)
+            await self._keep(session)
+            return await session.converse(write_term(self._database))
+        except (LockLost, ServerRefused) as refused:
+            raise NotWritable(str(refused)) from refused
 
-    async def _ping(self, connection: int) -> ElectionEvent:
-        assert self.session is not None
+    async def _ping(self, session: ElectionSession) -> int:
+        """Ask for a proof; return when."""
         if self._hold is LockHold.SECRET:
             # Others may take the plain name as soon as it is free, so a sign of life is no proof.
-            return Answered(connection, await self._keep(self.session))
-        return Answered(connection, await self.session.ping())
+            return await self._keep(session)
+        return await session.ping()
 
     async def _keep(self, session: ElectionSession) -> int:
         """See that the lock is still this member's alone; return when that was asked. Raises LockLost."""
@@ -354,13 +335,101 @@ class Elector:
         self._hold, _ = await session.converse(keep(self._database, self._secret))
         return asked_ns
 
+    async def _in_time(self, answer: Awaitable[T], wait_s: int = 0) -> T:
+        """Return an answer. Where it takes ANSWER_NS longer than the server itself waits, the connection is given up."""
+        self._given_up_ns = self._now_ns() + wait_s * SECOND_NS + ANSWER_NS
+        self._set_timer()
+        found = await answer
+        self._given_up_ns = None
+        return found
+
+    async def _sleep(self, until_ns: Callable[[], int]) -> None:
+        while (left_ns := until_ns() - self._now_ns()) > 0:  # noqa: ASYNC110 - the moment moves
+            await asyncio.sleep(left_ns / SECOND_NS)
+
+    # What an answer does, and what its absence
+
+    def _is_proven(self) -> bool:
+        return self._now_ns() < self._proof_ns + LEASE_NS
+
+    def _answered(self, connection: int, asked_ns: int) -> None:
+        """Take an answer on the lock's connection for a proof, and dispatch.
+
+        The lease counts from the question: between the two the server may have ended the connection, and given the lock to
+        another.
+        """
+        if connection != self._connection or self._term is None:
+            return
+        self._proof_ns = max(self._proof_ns, asked_ns)
+        self._given_up_ns = None
+        if not self._is_over and not self._is_sending and self._is_proven():
+            self._is_sending = self._is_telling = True
+            extra = {**self._named, "term": self._term}
+            log.info("shard is dispatched from here", extra=extra)
+            self._tables.dispatch(self._term)
+            self._is_telling = False
+            self.look()
+        self._check()
+
+    def _check(self) -> None:
+        """Withhold messages once the proof is too old, and give up a connection without answers."""
+        if not self._is_telling and not self._is_proven():
+            self._withhold(f"no answer of the server within {LEASE_NS // SECOND_NS} s")
+        if self._given_up_ns is not None and self._now_ns() >= self._given_up_ns:
+            reason = f"no answer of the server within {ANSWER_NS // SECOND_NS} s"
+            self._lost(self._connection, reason)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        moments = [] if self._given_up_ns is None else [self._given_up_ns]
+        if self._is_sending:
+            moments.append(self._proof_ns + LEASE_NS)
+        self._timer.set(min(moments, default=None))
+
+    def _withhold(self, reason: str) -> None:
+        """Send nothing more, in this turn of the loop: after what lost the lock no row may leave."""
+        if self._is_sending:
+            self._is_sending = False
+            level = logging.INFO if self._is_over else logging.WARNING
+            log.log(level, "shard is withheld", extra={**self._named, "reason": reason})
+            self._tables.withhold(reason)
+
+    def _lost(self, connection: int, reason: str, pause_ns: int | None = None) -> None:
+        """Follow again, after *pause_ns* or one that doubles: the lock went with the connection, or may have."""
+        if connection != self._connection:
+            return
+        self._withhold(reason)
+        self._close()
+        if pause_ns is None:
+            # The shift is bounded because `_failures` is not, and a server may be away for days.
+            pause_ns = min(RETRY_FIRST_NS << min(self._failures, 10), RETRY_LAST_NS)
+        self._failures += 1
+        self._loop.call_later(pause_ns / SECOND_NS, self.start)
+
+    def _close(self) -> None:
+        """Close the connection, and the lock with it, and end what waits for its answers."""
+        if not self._connection:
+            return
+        self._connection = 0
+        self._term = self._given_up_ns = None
+        if self.session is not None:
+            self.session.close()
+            self.session = None
+        for task in self._tasks:
+            # The one that has lost the connection is at its end anyway.
+            if task is not asyncio.current_task():
+                task.cancel()
+        self._on_doubt()
+
+    # The directory
+
     async def _look(self) -> None:
         with suppress(StreamfromError, ServerRefused):
             connection = self._connection
             read = await self._read_directory()
             if self.session is not None and read.secret != self._secret:
                 # The directory was made, dropped, restored, or may be read by now: take part under the lock's name of today.
-                self.post(ConnectionLost(connection, "the directory's secret has changed"))
+                self._lost(connection, "the directory's secret has changed")
             differences = self.directory.take(read, self._now_ns())
             for text in differences.warnings:
                 log.warning("members differ", extra={**self._named, "reason": text})
@@ -390,38 +459,6 @@ class Elector:
         again = enroll(self._database, self._member, secrets.token_hex(16))
         joined, _ = await session.converse(again)
         return replace(read, secret=joined.secret)
-
-    def _ask(self, connection: int, ask: Callable[[], Awaitable[ElectionEvent]]) -> None:
-        self._start(self._answer(connection, ask))
-
-    async def _answer(
-        self, connection: int, ask: Callable[[], Awaitable[ElectionEvent]]
-    ) -> None:
-        try:
-            event = await ask()
-        except (StreamfromError, ServerRefused, LockLost) as error:
-            event = ConnectionLost(connection, str(error))
-        self.post(event)
-
-    def _fail(self, connection: int, reason: str) -> None:
-        self.post(ConnectionLost(connection, reason))
-
-    def _disconnect(self) -> None:
-        """Close the connection, and end what waits for its answers."""
-        if self.session is not None:
-            self.session.close()
-            self.session = None
-        for task in self._tasks:
-            # The one that has lost the connection is at its end anyway.
-            if task is not asyncio.current_task():
-                task.cancel()
-
-    def _note_failure(self, reason: str) -> None:
-        if not self._is_failing:
-            log.warning("cannot elect a dispatcher", extra={**self._named, "reason": reason})
-        self._is_failing = True
-
-    # Tasks
 
     def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)

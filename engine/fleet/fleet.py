@@ -78,10 +78,8 @@ class DatabaseElection:
         for keyspace, shard in self.shards:
             self._fleet.elsewhere.dispatched_here(keyspace, shard)
             self._fleet.here.elected(keyspace, shard)
-        # Sent once the directory has been read: before that this member may not know whom to
-        # inform.
+        # Sent once the directory has been read, as follows now: before that this member may not know whom to inform.
         self._is_unannounced = True
-        self.elector.look()
 
     def withhold(self, reason: str) -> None:
         """Let the registry withhold the shards."""

@@ -55,7 +55,7 @@ DENIED: Final = frozenset({1044, 1142, 1143, 1227})
 READ_ONLY: Final = frozenset({1290, 1836})
 # How long a member that has the name with the secret waits for the plain one, before its round is over.
 PLAIN_WAIT_S: Final = 3
-_READ_ONLY_SAID: Final = "the server is read-only"
+READ_ONLY_SAID: Final = "the server is read-only"
 
 
 class Ask(Enum):
@@ -168,7 +168,7 @@ def enroll(database: str, member: Member, new_secret: str) -> Conversation[Joine
         ServerRefused: the server has trouble that no right explains.
     """
     if (yield from _is_read_only()):
-        return Joined((yield from read_secret(database)), _READ_ONLY_SAID)
+        return Joined((yield from read_secret(database)), READ_ONLY_SAID)
     denied: str | None
     try:
         denied = yield from publish(database, member)
@@ -178,7 +178,7 @@ def enroll(database: str, member: Member, new_secret: str) -> Conversation[Joine
     except ServerRefused as refused:
         if refused.code not in READ_ONLY:
             raise
-        denied = _READ_ONLY_SAID
+        denied = READ_ONLY_SAID
     secret = yield from read_secret(database)
     if secret is None and denied is None:
         # Of two members that write at the same time the first one wins.
@@ -394,7 +394,7 @@ def write_term(database: str) -> Conversation[int]:
         ServerRefused: the server has trouble that no right explains.
     """
     if (yield from _is_read_only()):
-        raise NotWritable
+        raise NotWritable(READ_ONLY_SAID)
     try:
         answer = yield StoreQuery(
             b"SELECT term FROM streamfrom.locks WHERE database_name = %b" % _name(database),
@@ -411,7 +411,7 @@ def write_term(database: str) -> Conversation[int]:
         )
     except ServerRefused as refused:
         if refused.code in READ_ONLY:
-            raise NotWritable from refused
+            raise NotWritable(READ_ONLY_SAID) from refused
         if refused.code in DENIED | NO_DIRECTORY:
             return 0
         raise

@@ -7,7 +7,7 @@ import pytest
 
 from streamfrom.engine.errors import StoreError, TableGone
 from streamfrom.engine.fleet.directory import Member, MemberDifferences, Stranger
-from streamfrom.engine.fleet.election import LEASE_NS
+from streamfrom.engine.fleet.election import ANSWER_NS, LEASE_NS, LOOK_NS
 from streamfrom.engine.fleet.elector import Elector
 from streamfrom.engine.fleet.lock_connection import acquire
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
@@ -26,7 +26,7 @@ class Part:
         self.server, self.network = server, Network()
         self.said: list[int | str] = []
         self.members: list[MemberDifferences] = []
-        self.doubts = 0
+        self.doubts = self.opened = 0
         self.is_busy = asyncio.Event()
         self.is_busy.set()
         own = Member(name, "", f"{name}:1", f"PEM {name}", ord(name[0]), "1", "c")
@@ -34,6 +34,7 @@ class Part:
         self.elector.start()
 
     async def _open(self, _on_lost):
+        self.opened += 1
         return await self.server.open(self.network)
 
     def _doubted(self):
@@ -260,3 +261,108 @@ async def test_a_candidate_looks_without_waiting_for_the_lock():
     assert [member.id for member in second.members[-1].joined] == ["c"]
     assert len(server.sessions) == sessions, "the connection for it is closed"
     await asyncio.gather(*(part.elector.stop() for part in (first, second, third)))
+
+
+@running
+async def test_a_connection_that_does_not_open_is_given_up():
+    server = FakeShard()
+    server.runs.clear()
+    part = Part(server, "a")
+    await asyncio.sleep(ANSWER_NS / 10**9 - 0.1)
+    assert part.doubts == 0
+    await asyncio.sleep(0.2)
+    assert part.doubts == 1
+    server.runs.set()
+    await asyncio.sleep(2)
+    assert part.said == [1]
+
+
+@running
+async def test_a_term_that_took_too_long_to_write_is_no_right_to_send():
+    server = FakeShard()
+    part = Part(server, "a")
+    while not server.terms:  # noqa: ASYNC110 - the server tells nobody
+        await asyncio.sleep(0.0001)
+    part.network.is_whole.clear()
+    await asyncio.sleep(LEASE_S + 0.5)
+    part.network.is_whole.set()
+    await asyncio.sleep(0.0015)
+    assert part.said == [], "its answer is here, and the one to a ping is not"
+    await asyncio.sleep(0.1)
+    assert part.said == [1]
+
+
+@running
+@pytest.mark.parametrize("name", ["plain", "secret"])
+async def test_who_has_one_name_of_the_lock_waits_until_others_would_have_noticed(name):
+    server = FakeShard()
+    if name == "secret":
+        client = await server.open(Network(account="client"))
+        client.silence.cancel()
+        assert await client.converse(acquire(DATABASE, None, 0))
+    part = Part(server, "a")
+    part.network.may_use = name == "secret"
+    await asyncio.sleep(LEASE_S - 0.1)
+    assert part.said == []
+    await asyncio.sleep(0.3)
+    assert part.said == [1 if name == "secret" else 0]
+
+
+@running
+async def test_who_has_long_known_the_secret_need_not_wait():
+    server = FakeShard()
+    first, second = await elected(server)
+    await asyncio.sleep(LEASE_S)
+    client = await server.open(Network(account="client"))
+    client.silence.cancel()
+    taking = asyncio.ensure_future(client.converse(acquire(DATABASE, None, 60)))
+    await asyncio.sleep(0.1)
+    await first.elector.stop()
+    await asyncio.sleep(0.5)
+    assert await taking
+    assert second.said == [2]
+
+
+@running
+async def test_a_dispatcher_that_hears_nothing_falls_silent_and_one_that_does_looks_around():
+    _, part = await started()
+    seen = len(part.members)
+    await asyncio.sleep(2 * LOOK_NS / 10**9 + 1)
+    assert len(part.members) == seen + 2
+    part.network.is_whole.clear()
+    await asyncio.sleep(LEASE_S + 0.1)
+    assert part.said == [1, "no answer of the server within 2 s"]
+
+
+@running
+async def test_what_an_earlier_connection_says_counts_no_more():
+    server, part = await started()
+    server.write_s = 1
+    writing = asyncio.ensure_future(part.elector.write(write()))
+    await asyncio.sleep(0.5)
+    part.elector.turned_read_only()
+    with pytest.raises(StoreError, match="gone away"):
+        await writing
+    await asyncio.sleep(5)
+    assert part.opened == 2
+    assert part.said == [1, "the server is read-only", 2]
+
+
+@running
+async def test_by_the_secret_alone_it_goes_on_until_another_proxy_has_the_plain_name():
+    server = FakeShard()
+    client = await server.open(Network(account="client"))
+    client.silence.cancel()
+    await client.converse(acquire(DATABASE, None, 0))
+    knowing = Part(server, "a")
+    await asyncio.sleep(LEASE_S + 1)
+    assert knowing.said == [1]
+    other = Part(server, "b")
+    other.network.may_use = False
+    await asyncio.sleep(1)
+    server.end(client)
+    await asyncio.sleep(LEASE_S - 0.5)
+    reason = "a proxy that does not know the directory has the lock"
+    assert (knowing.said, other.said) == ([1, reason], [])
+    await asyncio.sleep(1)
+    assert other.said == [0]
