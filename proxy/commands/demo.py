@@ -59,6 +59,29 @@ ALTER USER {reader}@'127.0.0.1' IDENTIFIED BY '{reader}';
 GRANT SELECT, SHOW VIEW ON {keyspace}.* TO {reader}@'127.0.0.1';
 """
 
+CONFIG: Final = f"""\
+[server]
+listen = "127.0.0.1:{{port}}"
+
+[admin]
+listen = "127.0.0.1:{{admin_port}}"
+
+[[users]]
+name = "root"
+password = ""
+account = "shared"
+
+[[users]]
+name = "{READER}"
+password = "{READER}"
+
+[keyspaces.{KEYSPACE}]
+{{vschema}}"""
+SHARD: Final = f"""
+[[keyspaces.{KEYSPACE}.shards]]
+name = "{{name}}"
+primary = "mysql://{ACCOUNT}:{{password}}@127.0.0.1:{{port}}/{KEYSPACE}"
+"""
 # The table of https://vitess.io/docs/reference/features/messaging, except that a message not
 # acknowledged comes back after 10 s, while the reader is still looking, and that ids need not be thought up.
 CREATE_TABLE: Final = f"""
@@ -288,36 +311,15 @@ def _write_config(
     admin_port: int,
 ) -> Config:
     """Write the files an operator would write, and read them as the proxy reads them."""
-    lines = [
-        "[server]",
-        f'listen = "127.0.0.1:{port}"',
-        "",
-        "[admin]",
-        f'listen = "127.0.0.1:{admin_port}"',
-        "",
-        "[[users]]",
-        'name = "root"',
-        'password = ""',
-        'account = "shared"',
-        "",
-        "[[users]]",
-        f'name = "{READER}"',
-        f'password = "{READER}"',
-        "",
-        f"[keyspaces.{KEYSPACE}]",
-    ]
+    vschema = ""
     if len(servers) > 1:  # one server takes tables that no vschema places
         (folder / f"{KEYSPACE}.vschema.json").write_text(json.dumps(VSCHEMA, indent=2) + "\n")
-        lines.append(f'vschema = "{KEYSPACE}.vschema.json"')
+        vschema = f'vschema = "{KEYSPACE}.vschema.json"\n'
+    text = CONFIG.format(port=port, admin_port=admin_port, vschema=vschema)
     for name, server in zip(shard_names(len(servers)), servers, strict=True):
-        lines += [
-            "",
-            f"[[keyspaces.{KEYSPACE}.shards]]",
-            f'name = "{name}"',
-            f'primary = "mysql://{ACCOUNT}:{accounts.password}@127.0.0.1:{server.port}/{KEYSPACE}"',
-        ]
+        text += SHARD.format(name=name, password=accounts.password, port=server.port)
     path = folder / "streamfrom.toml"
-    _write_private(path, "\n".join(lines) + "\n")
+    _write_private(path, text)
     return load(path, {})
 
 
