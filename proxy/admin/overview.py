@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from streamfrom.engine.messaging.table.message import AUTO
 from streamfrom.engine.messaging.table.setting_keys import KEYS
 from streamfrom.proxy.admin.history import Rates, Series
+from streamfrom.proxy.config.changes import key_of
 from streamfrom.proxy.status.queue_figures import FIGURES, QueueLook
 from streamfrom.proxy.status.status_rows import TABLES, StatusRow, queue_rows
 
@@ -21,22 +22,13 @@ if TYPE_CHECKING:
 
 Record: TypeAlias = dict[str, Any]
 
-# Settings of [server] that an operator runs into, as the configuration calls them.
-_LIMITS: Final = {
-    "max_connections": "max_connections",
-    "max_connections_per_address": "max_connections_per_address",
-    "max_logins_per_address": "max_logins_per_address",
-    "max_allowed_packet": "max_allowed_packet_bytes",
-    "connection_memory": "connection_memory_bytes",
-    "user_memory": "user_memory_bytes",
-    "merge_memory": "merge_memory_bytes",
-    "statement_timeout": "statement_timeout_s",
-    "idle_timeout": "idle_timeout_s",
-    "pool_timeout": "pool_timeout_s",
-    "failover_buffer": "failover_buffer_s",
-    "stream_grace": "stream_grace_s",
-    "shutdown_grace": "shutdown_grace_s",
-}
+# Settings of [server] that an operator runs into.
+_LIMITS: Final = (
+    *("max_connections", "max_connections_per_address", "max_logins_per_address"),
+    *("max_allowed_packet_bytes", "connection_memory_bytes", "user_memory_bytes"),
+    *("merge_memory_bytes", "statement_timeout_s", "idle_timeout_s", "pool_timeout_s"),
+    *("failover_buffer_s", "stream_grace_s", "shutdown_grace_s"),
+)
 
 
 def records(table: str, rows: Iterable[StatusRow]) -> list[Record]:
@@ -122,4 +114,4 @@ def newer(series: Series, after_s: float) -> Series:
 
 def limits(server: Server) -> Record:
     """Return the limits in force, by their keys of the configuration: bytes, seconds, counts."""
-    return {key: getattr(server, name) for key, name in _LIMITS.items()}
+    return {key_of(name): getattr(server, name) for name in _LIMITS}

@@ -62,7 +62,7 @@ def changes(old: Config, new: Config) -> Changes:
         if getattr(server_old, each.name) != getattr(server_new, each.name)
     ]
     kept = {name: getattr(server_old, name) for name in differing if name in RESTART}
-    restart = {f"server.{_key(name)}": None for name in kept}
+    restart = {f"server.{key_of(name)}": None for name in kept}
     restart |= dict.fromkeys(_keyspaces(old.keyspaces, new.keyspaces))
     restart |= {
         name: None for name in _RESTART_TABLES if getattr(old, name) != getattr(new, name)
@@ -72,7 +72,7 @@ def changes(old: Config, new: Config) -> Changes:
     both = sorted(before.keys() & after.keys())
     return Changes(
         config=replace(old, server=replace(server_new, **kept), users=new.users),
-        live=tuple(f"server.{_key(name)}" for name in differing if name not in RESTART),
+        live=tuple(f"server.{key_of(name)}" for name in differing if name not in RESTART),
         restart=tuple(restart),
         added=tuple(sorted(after.keys() - before.keys())),
         removed=tuple(sorted(before.keys() - after.keys())),
@@ -81,7 +81,7 @@ def changes(old: Config, new: Config) -> Changes:
     )
 
 
-def _key(field: str) -> str:
+def key_of(field: str) -> str:
     """Return the key of the file that a field of `Server` comes from."""
     return _KEYS.get(field, field.removesuffix("_s").removesuffix("_bytes"))
 

@@ -237,14 +237,12 @@ def _server(table: TomlTable) -> Server:
         "connection_memory", max(128 << 20, 2 * packet_bytes), least=packet_bytes
     )
     max_connections = table.integer("max_connections", 10_000, least=1)
+    if unix_socket:
+        unix_socket = socket_path(unix_socket, table.key("unix_socket"), table.around)
     server = Server(
         host=host,
         port=port,
-        unix_socket=(
-            socket_path(unix_socket, table.key("unix_socket"), table.around)
-            if unix_socket
-            else None
-        ),
+        unix_socket=unix_socket or None,
         unix_socket_mode=_mode(table),
         max_connections=max_connections,
         max_connections_per_address=table.integer("max_connections_per_address", 0, least=0),
@@ -265,9 +263,7 @@ def _server(table: TomlTable) -> Server:
         shutdown_grace_s=table.seconds("shutdown_grace", 5, zero=True),
         schema_reload_s=table.seconds("schema_reload", 30),
         pool_timeout_s=table.seconds("pool_timeout", 10),
-        transaction_mode=TransactionMode(
-            table.choice("transaction_mode", TransactionMode.MULTI, tuple(TransactionMode))
-        ),
+        transaction_mode=table.choice("transaction_mode", TransactionMode.MULTI),
         recovery_grace_s=table.seconds("recovery_grace", 5),
         replica_max_lag_s=table.seconds("replica_max_lag", 30, zero=True),
         statement_timeout_s=table.seconds("statement_timeout", 0, zero=True),
@@ -324,14 +320,14 @@ def _users(tables: list[TomlTable]) -> tuple[User, ...]:
 def _user(table: TomlTable) -> User:
     name = table.name("name", expected="a user's name")
     password, password_hash = _credentials(table)
-    account = SessionAccount(table.choice("account", SessionAccount.OWN, tuple(SessionAccount)))
+    account = table.choice("account", SessionAccount.OWN)
     if account is SessionAccount.OWN and password is None:
         raise table.fault(
             "password_hash",
             'expected password or password_env, as sessions log in at the shards with it; or account = "shared"',
         )
     refuse_walls(table, name)
-    role = Role(table.choice("role", Role.USER, tuple(Role)))
+    role = table.choice("role", Role.USER)
     most = None
     if "max_connections" in table:
         most = table.integer("max_connections", REQUIRED, least=1)

@@ -40,8 +40,7 @@ class LogSettings:
 def log_from(table: TomlTable) -> LogSettings:
     """Return what is configured in *table*. Raises ConfigError."""
     settings = LogSettings(
-        LogLevel(table.choice("level", LogLevel.INFO, tuple(LogLevel))),
-        LogFormat(table.choice("format", LogFormat.AUTO, tuple(LogFormat))),
+        table.choice("level", LogLevel.INFO), table.choice("format", LogFormat.AUTO)
     )
     table.close()
     return settings

@@ -15,9 +15,12 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Final, final
+from typing import Final, TypeVar, final
 
+
+C = TypeVar("C", bound=StrEnum)
 
 NAME_OF_VARIABLE: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 VARIABLE: Final = re.compile(r"\$\{(" + NAME_OF_VARIABLE + r")\}")
@@ -189,13 +192,15 @@ class TomlTable:
             raise self.fault(name, f'expected {expected}, got ""')
         return text
 
-    def choice(self, name: str, default: str, choices: tuple[str, ...]) -> str:
-        """Return one of *choices*."""
-        expected = " or ".join(json.dumps(choice) for choice in choices)
+    def choice(self, name: str, default: C) -> C:
+        """Return a member of the enumeration that *default* is one of."""
+        kind = type(default)
+        expected = " or ".join(map(json.dumps, kind))
         text = self.written(name, default, expected=expected)
-        if text not in choices:
-            raise self.fault(name, f"expected {expected}, got {shown(text)}")
-        return text
+        try:
+            return kind(text)
+        except ValueError:
+            raise self.fault(name, f"expected {expected}, got {shown(text)}") from None
 
     def strings(
         self, name: str, default: tuple[str, ...], *, secret: bool = False
