@@ -20,10 +20,16 @@ from streamfrom.proxy.backends.health import Health, Probe, ReplicaHealth, prima
 from streamfrom.proxy.backends.kills import Kills
 from streamfrom.proxy.backends.pooling.multiplexing import SharedConnections
 from streamfrom.proxy.backends.pooling.pool import Pool
-from streamfrom.proxy.backends.pooling.turned_away import TurnedAway
 from streamfrom.proxy.backends.sequence_blocks import Sequences
 from streamfrom.proxy.backends.session_variables import globals_of_logins
-from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.errors import (
+    BackendError,
+    BackendUnavailable,
+    NoDescriptor,
+    PoolTimeout,
+    ServerFull,
+)
+from streamfrom.proxy.log import SparingLog
 
 
 if TYPE_CHECKING:
@@ -44,6 +50,12 @@ RETRY_LAST_S = 1.0
 
 _NOT_REACHED = "not reached yet"
 _ONLY_SHARD = frozenset({"0", "-"})
+# What is logged of statements that get no connection.
+_TURNED_AWAY: dict[type[Exception], str] = {
+    NoDescriptor: "no file descriptor left for a connection to a shard",
+    PoolTimeout: "no free connection",
+    ServerFull: "the server takes no more connections",
+}
 
 
 class ShardRuntime:
@@ -90,7 +102,7 @@ class ShardRuntime:
         self._log = log.bind(keyspace=keyspace, shard=config.name)
         if isinstance(health, ReplicaHealth):
             self._log = self._log.bind(replica=str(self.dsn))
-        self._turned_away = TurnedAway(self._log, self.dsn.server)
+        self._turned_away = SparingLog(self._log)
         self.control = Control(keyspace, config.name, config.primary)
         self.sequences = Sequences(self.control)
         self.pool = Pool(
@@ -100,7 +112,7 @@ class ShardRuntime:
             timeout_s=pool_timeout_s,
             open_backend=self.open_backend,
             on_lost=self.suspect,
-            on_timeout=self._turned_away.note,
+            on_timeout=self._note,
         )
         self.kills = Kills(self.control, self.open_backend, self._log)
         self.shared_connections = SharedConnections(
@@ -152,13 +164,17 @@ class ShardRuntime:
                 variant=variant,
                 program=program,
             )
-        except BackendUnavailable as error:
-            self._turned_away.note(error)
-            self.suspect()
+        except (BackendUnavailable, BackendError) as error:
+            self._note(error)
+            if isinstance(error, BackendUnavailable):
+                self.suspect()
             raise
-        except BackendError as error:
-            self._turned_away.note(error)
-            raise
+
+    def _note(self, error: Exception) -> None:
+        """Log that a statement gets no connection, if *error* says that."""
+        event = _TURNED_AWAY.get(type(error))
+        if event is not None:
+            self._turned_away.warning(event, server=self.dsn.server, reason=str(error))
 
     def outdate(self) -> None:
         """Have new sessions log in again, after a change of the server's global variables."""
@@ -220,13 +236,9 @@ class ShardRuntime:
         except TimeoutError:
             self._set(f"{self.dsn}: no answer within {CHECK_TIMEOUT_S:g} s")
             return
-        except BackendUnavailable as error:
-            self._turned_away.note(error)
-            self._set(error.reason)
-            return
-        except BackendError as error:
-            self._turned_away.note(error)
-            self._set(str(error))
+        except (BackendUnavailable, BackendError) as error:
+            self._note(error)
+            self._set(error.reason if isinstance(error, BackendUnavailable) else str(error))
             return
         took_s = loop.time() - began_s
         # The first answer had to open a connection.

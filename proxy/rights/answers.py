@@ -11,7 +11,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 
 KEPT_S: Final = 30.0
-# So many answers are kept; when there are more, those that are not fresh go, then the oldest.
+# So many answers are kept; when there are more, the oldest go.
 ANSWERS_MAX: Final = 50_000
 
 K = TypeVar("K", bound="Hashable")
@@ -67,9 +67,9 @@ class Answers(Generic[K, T]):
         before = self._answers.pop(key, None)
         if before is not None and before.asked_s > answer.asked_s:
             answer = before
-        if len(self._answers) >= ANSWERS_MAX:
-            self._make_room(answer.asked_s)
         self._answers[key] = answer
+        if len(self._answers) > ANSWERS_MAX:
+            del self._answers[next(iter(self._answers))]
 
     def forget(self) -> None:
         """Have everything asked again."""
@@ -77,12 +77,3 @@ class Answers(Generic[K, T]):
 
     def __len__(self) -> int:
         return len(self._answers)
-
-    def _make_room(self, now_s: float) -> None:
-        self._answers = {
-            key: answer
-            for key, answer in self._answers.items()
-            if self.fresh(key, now_s) is not None
-        }
-        while len(self._answers) >= ANSWERS_MAX:
-            del self._answers[next(iter(self._answers))]
