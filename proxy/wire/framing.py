@@ -216,10 +216,6 @@ class Framer:
         """True when no part of a packet waits for its rest."""
         return self._at == len(self._buffer) and self._gathered is None
 
-    def reset_sequence(self) -> None:
-        """Expect number 0 next: a new command begins."""
-        self.next_sequence = 0
-
     def take_rest(self) -> bytes:
         """Remove and return all bytes that are in no packet yet."""
         rest = bytes(self._buffer[self._at :])

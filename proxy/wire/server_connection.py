@@ -55,18 +55,6 @@ _CHANGE_USER: Final = int(Command.CHANGE_USER)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What one client may send.
-
-    packet_bytes_max: the largest command. Default 64 MiB, as MySQL's own max_allowed_packet.
-    login_bytes_max: the largest packet before the login is accepted. Default 64 KiB.
-    """
-
-    packet_bytes_max: int = 64 << 20
-    login_bytes_max: int = 64 << 10
-
-
-@dataclass(frozen=True, slots=True)
 class TlsRequested:
     """The client asks for TLS. *leftover* is the bytes after the request, which belong to the TLS layer."""
 
@@ -146,6 +134,7 @@ class ServerConnection:
     """The protocol of one client connection.
 
     host: the client's host, which a refusal names.
+    packet_bytes_max: the largest command.
     is_secure: no third party can listen even without TLS (a unix socket).
     memory: the budget that counts incomplete packets.
     requires_tls: refuse logins in the clear.
@@ -165,7 +154,7 @@ class ServerConnection:
         authenticator: Authenticator,
         *,
         host: str,
-        limits: Limits | None = None,
+        packet_bytes_max: int = 64 << 20,
         memory: Memory | None = None,
         is_secure: bool = False,
         requires_tls: bool = False,
@@ -183,15 +172,14 @@ class ServerConnection:
         self._greeting = greeting
         self._authenticator = authenticator
         self._host = host
-        self._limits = limits or Limits()
+        self._packet_bytes_max = packet_bytes_max
         self._is_secure = is_secure
         self._requires_tls = requires_tls
         self._lacks_certificate = lacks_certificate
         self._nonce = greeting.nonce
         self._auth: ServerAuth | None = None
         self._login_info = b""
-        self._framer = Framer(self._limits.login_bytes_max)
-        self._framer.next_sequence = 1
+        self._framer = Framer(_LOGIN_BYTES_MAX, next_sequence=1)
         self._out = [frame(greeting.encode(), 0)]
 
     @property
@@ -339,8 +327,8 @@ class ServerConnection:
         self._nonce = self._auth.nonce
         self._auth = None
         self._login_info = b""
-        self._framer.packet_bytes_max = self._limits.packet_bytes_max
-        self._framer.reset_sequence()
+        self._framer.packet_bytes_max = self._packet_bytes_max
+        self._framer.next_sequence = 0
         if self.compression is not None:
             self.compression.next_sequence = 0
             return
@@ -405,7 +393,7 @@ class ServerConnection:
         if payload[0] == _CHANGE_USER:
             # Until the new user is known the client gets no more room than a stranger.
             login = decode_change_user(payload, self.capabilities)
-            self._framer.packet_bytes_max = self._limits.login_bytes_max
+            self._framer.packet_bytes_max = _LOGIN_BYTES_MAX
             if self.compression is not None:
                 self.compression.sequence = self.compression.next_sequence
             self._begin(login, events, is_change=True)
@@ -417,7 +405,7 @@ class ServerConnection:
     def _infile(self, payload: bytes, events: list[Event]) -> None:
         if not payload:
             self._move(ConnectionPhase.COMMAND)
-            self._framer.reset_sequence()
+            self._framer.next_sequence = 0
         events.append(InfileData(payload))
 
     def _begin(self, login: LoginRequest, events: list[Event], *, is_change: bool) -> None:
@@ -450,6 +438,8 @@ class ServerConnection:
                 events.append(action.proof)
 
 
+# The largest packet before the login is accepted.
+_LOGIN_BYTES_MAX: Final = 64 << 10
 # How much one call of `receive_data` unpacks before it gives the shell a chance to pause.
 _UNPACKED_BYTES_MAX: Final = 1 << 20
 # So far beyond its budget a connection may go with a command that is not whole. To refuse one

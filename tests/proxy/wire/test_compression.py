@@ -11,7 +11,6 @@ from streamfrom.proxy.wire.login.handshake import Greeting, LoginRequest, encode
 from streamfrom.proxy.wire.server_connection import (
     Closed,
     CommandReceived,
-    Limits,
     LoginAttempt,
 )
 from tests.proxy.wire.accounts import NONCE, PromptConnection, authenticator
@@ -255,7 +254,7 @@ def test_a_change_of_user_stays_packed():
     [(piece(b"no zlib", size=100), CannotUnpack), (piece(b"", size=1005), PacketTooLarge)],
 )
 def test_a_refusal_is_numbered_behind_what_is_refused(data, error):
-    client = Client(limits=Limits(packet_bytes_max=1000))
+    client = Client(packet_bytes_max=1000)
     (closed,) = client.server.receive_data(data)
     assert isinstance(closed, Closed)
     assert isinstance(closed.error, error)

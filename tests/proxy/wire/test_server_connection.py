@@ -32,7 +32,6 @@ from streamfrom.proxy.wire.server_connection import (
     CommandReceived,
     ConnectionPhase,
     InfileData,
-    Limits,
     LoginAttempt,
     ServerConnection,
     TlsRequested,
@@ -260,16 +259,14 @@ def test_file_data_is_read_where_it_is_expected_and_nowhere_else():
 
 
 def test_bytes_that_are_too_many_or_bad_close_with_an_error():
-    small = Limits(packet_bytes_max=100, login_bytes_max=200)
-    (closed,) = connection(limits=small).receive_data(b"\xc9\x00\x00\x01")
+    (closed,) = connection().receive_data(b"\x01\x00\x01\x01")
     assert isinstance(closed.error, PacketTooLarge)
-    limits = Limits(packet_bytes_max=100, login_bytes_max=300)
     for data, error in (
         (commands.query(b"x" * 100), PacketTooLarge),
         (b"\x01\x00\x00\x05x", OutOfOrder),
         (frame(b"", 0), WireError),
     ):
-        server = logged_in(limits=limits)
+        server = logged_in(packet_bytes_max=100)
         (closed,) = server.receive_data(data)
         assert isinstance(closed.error, error)
         assert parse_err(server.data_to_send()[4:]).code == closed.error.mysql_code
