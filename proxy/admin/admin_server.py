@@ -33,8 +33,8 @@ from streamfrom.proxy.admin.queue_api import QueueApi
 from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.rights.desk import Question
 from streamfrom.proxy.sessions.addresses import group
-from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
+from streamfrom.proxy.sessions.services import Asker
 from streamfrom.proxy.status.status_rows import TABLES
 from streamfrom.proxy.status.status_source import Viewer
 from streamfrom.proxy.status.turns import in_turns

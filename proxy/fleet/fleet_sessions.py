@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from streamfrom.engine.fleet.directory import Member
-    from streamfrom.proxy.sessions.asker import Asker
+    from streamfrom.proxy.sessions.services import Asker
 
 
 AnswerT = TypeVar("AnswerT", pb.KillReply, pb.SessionsReply)

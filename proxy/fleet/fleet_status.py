@@ -23,7 +23,7 @@ from streamfrom.proxy.fleet.status_codec import (
     encode_queue,
     encode_stream,
 )
-from streamfrom.proxy.sessions.asker import Asker
+from streamfrom.proxy.sessions.services import Asker
 from streamfrom.proxy.status.fleet_figures import MemberFigures, MembersFigures
 from streamfrom.proxy.status.status_rows import Unanswered
 from streamfrom.proxy.status.turns import in_turns

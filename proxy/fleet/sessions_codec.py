@@ -8,7 +8,7 @@ from typing import Final
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.fields_codec import FieldsCodec
 from streamfrom.proxy.local_statements.show_processlist import Process
-from streamfrom.proxy.sessions.asker import Asker
+from streamfrom.proxy.sessions.services import Asker
 
 
 # Of the text of a statement so much travels: ten thousand sessions may each run one of 64 MB.

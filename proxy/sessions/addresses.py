@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+from collections import Counter
 
 
 class Addresses:
     """The connections of all addresses. Each is `connected` once, then perhaps `logged_in`, then `disconnected`."""
 
     def __init__(self) -> None:
-        self._all: dict[str, int] = {}
-        self._strangers: dict[str, int] = {}
+        self._all: Counter[str] = Counter()
+        self._strangers: Counter[str] = Counter()
 
     def __len__(self) -> int:
         """Return how many addresses there are."""
@@ -18,16 +19,16 @@ class Addresses:
 
     def connections(self, address: str) -> int:
         """Return how many connections *address* has."""
-        return self._all.get(address, 0)
+        return self._all[address]
 
     def strangers(self, address: str) -> int:
         """Return how many connections of *address* have not logged in."""
-        return self._strangers.get(address, 0)
+        return self._strangers[address]
 
     def connected(self, address: str) -> None:
         """Count a connection before its login."""
-        self._all[address] = self._all.get(address, 0) + 1
-        self._strangers[address] = self._strangers.get(address, 0) + 1
+        self._all[address] += 1
+        self._strangers[address] += 1
 
     def logged_in(self, address: str) -> None:
         """Count the login of a connection."""
@@ -40,11 +41,10 @@ class Addresses:
             _less(self._strangers, address)
 
 
-def _less(counts: dict[str, int], address: str) -> None:
-    if counts[address] == 1:
+def _less(counts: Counter[str], address: str) -> None:
+    counts[address] -= 1
+    if not counts[address]:
         del counts[address]
-    else:
-        counts[address] -= 1
 
 
 def group(peer: str) -> str:

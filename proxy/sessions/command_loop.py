@@ -27,6 +27,7 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_error
 from streamfrom.proxy.execution.reply import INTERRUPTED, Reply
 from streamfrom.proxy.local_statements.show_processlist import Process
+from streamfrom.proxy.sessions.dispatch import take_attributes
 from streamfrom.proxy.wire.constants import Capability, Command
 from streamfrom.proxy.wire.server_connection import CommandReceived, ConnectionPhase, refusal
 from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -196,7 +197,7 @@ class CommandLoop:
             self._large_bytes = len(payload)
         if self._reads_attributes:
             try:
-                payload = self._dispatch.attributes.taken_from(payload)
+                payload = take_attributes(payload, self._state, self._dispatch.table)
             except StreamfromError as error:
                 self._start(_refuse, error)
                 return

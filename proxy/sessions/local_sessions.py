@@ -12,8 +12,7 @@ from streamfrom.proxy.errors import NoSuchThread, NotOwner, QueryInterrupted
 
 if TYPE_CHECKING:
     from streamfrom.proxy.local_statements.show_processlist import Process
-    from streamfrom.proxy.sessions.asker import Asker
-    from streamfrom.proxy.sessions.services import Peer
+    from streamfrom.proxy.sessions.services import Asker, Peer
 
 
 @dataclass(frozen=True, slots=True)

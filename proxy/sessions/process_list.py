@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.errors import ConnectionKilled, KillDenied, NoSuchThread, QueryInterrupted
-from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.local_sessions import LocalSessions, end
+from streamfrom.proxy.sessions.services import Asker
 from streamfrom.proxy.status.status_source import Sight, Viewer
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
+from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.log import SparingLog
 
 
@@ -19,12 +20,11 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.config.file import Server, User
+    from streamfrom.proxy.config.file import Server
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.memory import Memory
     from streamfrom.proxy.rights.desk import RightsDesk
     from streamfrom.proxy.sessions.addresses import Addresses
-    from streamfrom.proxy.sessions.asker import Asker
     from streamfrom.proxy.sessions.login_backoff import LoginBackoff
     from streamfrom.proxy.sessions.login_work import LoginWork
     from streamfrom.proxy.sql.compile.catalog import Catalog
@@ -97,6 +97,28 @@ class OtherMembers(Protocol):
 
     async def processes(self, asker: Asker) -> list[Process]:
         """Return what SHOW PROCESSLIST lists of them; a member that does not answer has a line that says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks about sessions.
+
+    user: the name.
+    is_admin: its role is admin.
+    """
+
+    user: str
+    is_admin: bool
+
+    @classmethod
+    def of(cls, user: User) -> Asker:
+        """Return *user* as one who asks."""
+        return cls(user.name, user.role is Role.ADMIN)
+
+    def may_see(self, user: User | None) -> bool:
+        """Return whether a session of *user* may be listed and ended; None: it has not logged in."""
+        # By name: the user may have been read again since one of them logged in.
+        return user is not None and (self.is_admin or user.name == self.user)
 
 
 class Tally:

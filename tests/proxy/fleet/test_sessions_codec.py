@@ -8,7 +8,7 @@ from streamfrom.proxy.fleet.sessions_codec import (
     encode_process,
 )
 from streamfrom.proxy.local_statements.show_processlist import Process
-from streamfrom.proxy.sessions.asker import Asker
+from streamfrom.proxy.sessions.services import Asker
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))

@@ -3,7 +3,7 @@ import pytest
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.errors import MalformedPacket
 from streamfrom.proxy.execution.session_state import SessionState
-from streamfrom.proxy.sessions.query_attributes import QueryAttributes
+from streamfrom.proxy.sessions.dispatch import take_attributes
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
 from streamfrom.proxy.wire.attribute_encoding import (
     COUNT_FOLLOWS,
@@ -28,36 +28,34 @@ def state():
 
 
 @pytest.fixture
-def attributes(state):
+def taken(state):
     table = PreparedStatements()
     table.begin()
     table.add(PreparedStatement(StatementCache().get(b"SELECT ?", DEFAULT_MODE), None))
-    return QueryAttributes(state, table)
+    return lambda payload: take_attributes(payload, state, table)
 
 
-def test_they_are_the_sessions_for_one_command(state, attributes):
-    assert attributes.taken_from(into_query(query(b"SELECT 1"), RED)[4:]) == b"\x03SELECT 1"
+def test_they_are_the_sessions_for_one_command(state, taken):
+    assert taken(into_query(query(b"SELECT 1"), RED)[4:]) == b"\x03SELECT 1"
     assert state.attributes == RED
-    assert attributes.taken_from(into_query(query(b"SELECT 2"), ())[4:]) == b"\x03SELECT 2"
+    assert taken(into_query(query(b"SELECT 2"), ())[4:]) == b"\x03SELECT 2"
     assert state.attributes == ()
 
 
-def test_an_execution_is_split_by_what_the_statement_takes_if_it_is_known(state, attributes):
+def test_an_execution_is_split_by_what_the_statement_takes_if_it_is_known(state, taken):
     known, unknown = (
         stmt_execute(number, COUNT_FOLLOWS, into_execute(BODY, 1, RED))[4:] for number in (1, 9)
     )
-    assert attributes.taken_from(known) == stmt_execute(1, 0, BODY)[4:]
+    assert taken(known) == stmt_execute(1, 0, BODY)[4:]
     assert state.attributes == RED
-    assert attributes.taken_from(unknown) == unknown
+    assert taken(unknown) == unknown
     assert state.attributes == ()
 
 
 @pytest.mark.parametrize("payload", [b"\x0e", b"", b"\x02plain", b"\x16SELECT 1"])
-def test_no_other_command_has_any_and_what_makes_no_sense_is_refused(
-    state, attributes, payload
-):
+def test_no_other_command_has_any_and_what_makes_no_sense_is_refused(state, taken, payload):
     state.attributes = RED
-    assert attributes.taken_from(payload) == payload
+    assert taken(payload) == payload
     assert state.attributes == ()
     with pytest.raises(MalformedPacket, match=r"^Malformed communication packet\.$"):
-        attributes.taken_from(b"\x03\x05\x01")
+        taken(b"\x03\x05\x01")
