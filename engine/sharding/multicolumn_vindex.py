@@ -37,7 +37,7 @@ class MultiColumnVindex(Protocol):
 def make_any_vindex(vindex_type: str, params: Mapping[str, str]) -> Vindex | MultiColumnVindex:
     """Return the vindex of this type, of one column or several; VindexError for an unknown type."""
     make = _TYPES.get(vindex_type)
-    return make_vindex(vindex_type, params) if make is None else make(params)
+    return make_vindex(vindex_type) if make is None else make(params)
 
 
 def is_multi_column(vindex: Vindex | MultiColumnVindex) -> TypeGuard[MultiColumnVindex]:
@@ -62,7 +62,7 @@ class MultiCol:
     def __init__(self, params: Mapping[str, str]) -> None:
         self.count = _number(params, "column_count", 1, _COLUMNS_MAX)
         names = _listed(params, "column_vindex", self.count)
-        self._vindexes = [make_vindex(name or _DEFAULT_VINDEX, {}) for name in names]
+        self._vindexes = [make_vindex(name or _DEFAULT_VINDEX) for name in names]
         self._sizes = _sizes(_listed(params, "column_bytes", self.count))
 
     def prefix(self, values: Sequence[Value]) -> bytes | None:
@@ -85,7 +85,7 @@ class RegionExperimental:
 
     def __init__(self, params: Mapping[str, str]) -> None:
         self._size = _number(params, "region_bytes", 1, 2)
-        self._hash = make_vindex("hash", {})
+        self._hash = make_vindex("hash")
 
     def prefix(self, values: Sequence[Value]) -> bytes | None:
         """Return the region's bytes, with an id the 8 of its hash behind them."""

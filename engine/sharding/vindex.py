@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
 from cryptography.hazmat.primitives.ciphers import Cipher, modes
@@ -28,11 +29,16 @@ _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _LEAST, _BEYOND = -(2**63), 2**64
 
 
-class Vindex(Protocol):
-    """Computes keyspace ids."""
+@dataclass(frozen=True, slots=True)
+class Vindex:
+    """Computes keyspace ids.
 
-    def map(self, value: Value) -> bytes | None:
-        """Return the keyspace id of *value*, or None when no shard owns it."""
+    type: its name in Vitess.
+    map: returns the keyspace id of a value, or None when no shard owns it.
+    """
+
+    type: str
+    map: Callable[[Value], bytes | None]
 
 
 def is_of_strings(vindex: Vindex) -> bool:
@@ -41,153 +47,101 @@ def is_of_strings(vindex: Vindex) -> bool:
     '05' = 5 is true there, and '05' and '5' have different keyspace ids. An ``xxhash`` is not
     taken for one: integers are often placed by it.
     """
-    return isinstance(vindex, _OF_STRINGS)
+    return vindex.type in {"binary", "binary_md5", *_LOOSE}
 
 
 def is_loose(vindex: Vindex) -> bool:
     """True for a vindex of collated text, which maps only the characters whose weights are known here."""
-    return isinstance(vindex, UnicodeLooseMd5 | UnicodeLooseXxHash)
+    return vindex.type in _LOOSE
 
 
-def make_vindex(vindex_type: str, params: Mapping[str, str]) -> Vindex:
-    """Return the vindex of this type; VindexError for a type that is not known.
-
-    *params* are for types that take any; those that take none ignore them, as in Vitess.
-    """
-    make = _TYPES.get(vindex_type)
-    if make is None:
-        raise VindexError(f'vindexType "{vindex_type}" not found')
-    return make(params)
+def make_vindex(vindex_type: str) -> Vindex:
+    """Return the vindex of this type; VindexError for a type that is not known."""
+    try:
+        return Vindex(vindex_type, _MAPS[vindex_type])
+    except KeyError:
+        raise VindexError(f'vindexType "{vindex_type}" not found') from None
 
 
-class Hash:
-    """``hash``: the integer, big-endian, DES-encrypted with the null key."""
-
-    def __init__(self, _params: Mapping[str, str]) -> None:
-        # Three DES rounds with one key are one round, and OpenSSL keeps single DES in a
-        # legacy provider. ECB has no state, so one encryptor serves all.
-        self._encrypt = Cipher(TripleDES(bytes(24)), modes.ECB()).encryptor()  # noqa: S305
-
-    def map(self, value: Value) -> bytes | None:
-        """Return 8 bytes; negative numbers count as their two's complement."""
-        number = _integer(value)
-        if number is None or not _LEAST <= number < _BEYOND:
-            return None
-        # The modulo makes the two's complement of a negative number.
-        return self._encrypt.update((number % _BEYOND).to_bytes(8, "big"))
+# Three DES rounds with one key are one round, and OpenSSL keeps single DES in a
+# legacy provider. ECB has no state, so one encryptor serves all.
+_ENCRYPT: Final = Cipher(TripleDES(bytes(24)), modes.ECB()).encryptor().update  # noqa: S305
 
 
-class Numeric:
-    """``numeric``: the unsigned integer, big-endian."""
-
-    def __init__(self, _params: Mapping[str, str]) -> None:
-        pass
-
-    def map(self, value: Value) -> bytes | None:
-        """Return 8 bytes."""
-        number = _unsigned(value)
-        return None if number is None else number.to_bytes(8, "big")
+def _hash(value: Value) -> bytes | None:
+    """Return the integer, big-endian, DES-encrypted with the null key."""
+    number = _integer(value)
+    if number is None or not _LEAST <= number < _BEYOND:
+        return None
+    # The modulo makes the two's complement of a negative number.
+    return _ENCRYPT((number % _BEYOND).to_bytes(8, "big"))
 
 
-class ReverseBits:
-    """``reverse_bits``: the unsigned integer with its 64 bits in reverse, big-endian."""
-
-    def __init__(self, _params: Mapping[str, str]) -> None:
-        pass
-
-    def map(self, value: Value) -> bytes | None:
-        """Return 8 bytes."""
-        number = _unsigned(value)
-        return None if number is None else int(f"{number:064b}"[::-1], 2).to_bytes(8, "big")
+def _numeric(value: Value) -> bytes | None:
+    """Return the unsigned integer, big-endian."""
+    number = _unsigned(value)
+    return None if number is None else number.to_bytes(8, "big")
 
 
-class Binary:
-    """``binary``: the value's bytes as they are; NULL is the empty string.
+def _reverse_bits(value: Value) -> bytes | None:
+    """Return the unsigned integer with its 64 bits in reverse, big-endian."""
+    number = _unsigned(value)
+    return None if number is None else int(f"{number:064b}"[::-1], 2).to_bytes(8, "big")
+
+
+def _binary(value: Value) -> bytes:
+    """Return the value as the text of the protocol; NULL is empty.
 
     The empty string has the empty id, as in Vitess, which is the first shard's; a SELECT from the vindex
     shows no row for it, here and there.
     """
-
-    def __init__(self, _params: Mapping[str, str]) -> None:
-        pass
-
-    def map(self, value: Value) -> bytes | None:
-        """Return the bytes."""
-        return _bytes(value)
-
-
-class BinaryMd5:
-    """``binary_md5``: the MD5 of the value's bytes."""
-
-    def __init__(self, _params: Mapping[str, str]) -> None:
-        pass
-
-    def map(self, value: Value) -> bytes | None:
-        """Return 16 bytes."""
-        return hashlib.md5(_bytes(value), usedforsecurity=False).digest()
+    match value:
+        case None:
+            return b""
+        case bytes():
+            return value
+        case int():
+            return b"%d" % value
+        case Number():
+            return value.text.encode()
 
 
-class XxHash:
-    """``xxhash``: the XXH64 of the value's bytes, a number's being its decimal digits."""
-
-    def __init__(self, _params: Mapping[str, str]) -> None:
-        pass
-
-    def map(self, value: Value) -> bytes | None:
-        """Return 8 bytes, little-endian as in Vitess."""
-        # XXH64 is written big-endian elsewhere. Vitess writes it little-endian, and rows are
-        # where Vitess put them.
-        return xxh64_intdigest(_bytes(value)).to_bytes(8, "little")
+def _md5(data: bytes) -> bytes:
+    return hashlib.md5(data, usedforsecurity=False).digest()
 
 
-class UnicodeLooseMd5:
-    """``unicode_loose_md5``: the MD5 of the text's primary collation key."""
-
-    def __init__(self, _params: Mapping[str, str]) -> None:
-        pass
-
-    def map(self, value: Value) -> bytes | None:
-        """Return 16 bytes; None for text whose key is not known (`engine.sharding.unicode_weights`)."""
-        key = _loose_key(value)
-        return None if key is None else hashlib.md5(key, usedforsecurity=False).digest()
+def _xxhash(data: bytes) -> bytes:
+    # XXH64 is written big-endian elsewhere. Vitess writes it little-endian, and rows are
+    # where Vitess put them.
+    return xxh64_intdigest(data).to_bytes(8, "little")
 
 
-class UnicodeLooseXxHash:
-    """``unicode_loose_xxhash``: the XXH64 of the text's primary collation key."""
+def _of_loose_key(digest: Callable[[bytes], bytes]) -> Callable[[Value], bytes | None]:
+    """Return what digests a text's primary collation key, if that is known (`engine.sharding.unicode_weights`)."""
 
-    def __init__(self, _params: Mapping[str, str]) -> None:
-        pass
+    def digested(value: Value) -> bytes | None:
+        try:
+            key = loose_key(_binary(value).decode())
+        except UnicodeDecodeError:
+            return None
+        return None if key is None else digest(key)
 
-    def map(self, value: Value) -> bytes | None:
-        """Return 8 bytes, little-endian; None for text whose key is not known."""
-        key = _loose_key(value)
-        return None if key is None else xxh64_intdigest(key).to_bytes(8, "little")
-
-
-_OF_STRINGS: Final = (Binary, BinaryMd5, UnicodeLooseMd5, UnicodeLooseXxHash)
+    return digested
 
 
-class Null:
-    """``null``: everything on the first shard."""
-
-    def __init__(self, _params: Mapping[str, str]) -> None:
-        pass
-
-    def map(self, _value: Value) -> bytes | None:
-        """Return a zero byte."""
-        return b"\0"
-
-
-_TYPES: Final[dict[str, Callable[[Mapping[str, str]], Vindex]]] = {
-    "hash": Hash,
-    "numeric": Numeric,
-    "reverse_bits": ReverseBits,
-    "binary": Binary,
-    "binary_md5": BinaryMd5,
-    "unicode_loose_md5": UnicodeLooseMd5,
-    "unicode_loose_xxhash": UnicodeLooseXxHash,
-    "null": Null,
-    "xxhash": XxHash,
+_LOOSE: Final = {
+    "unicode_loose_md5": _of_loose_key(_md5),
+    "unicode_loose_xxhash": _of_loose_key(_xxhash),
+}
+_MAPS: Final[dict[str, Callable[[Value], bytes | None]]] = {
+    "hash": _hash,
+    "numeric": _numeric,
+    "reverse_bits": _reverse_bits,
+    "binary": _binary,
+    "binary_md5": lambda value: _md5(_binary(value)),
+    "null": lambda _: b"\0",  # everything on the first shard
+    "xxhash": lambda value: _xxhash(_binary(value)),
+    **_LOOSE,
 }
 
 
@@ -204,23 +158,3 @@ def _unsigned(value: Value) -> int | None:
     number = _integer(value)
     # Vitess refuses a negative number here, where `hash` takes it.
     return number if number is not None and 0 <= number < _BEYOND else None
-
-
-def _loose_key(value: Value) -> bytes | None:
-    try:
-        return loose_key(_bytes(value).decode())
-    except UnicodeDecodeError:
-        return None
-
-
-def _bytes(value: Value) -> bytes:
-    """Return a value as the text of the protocol; NULL is empty."""
-    match value:
-        case None:
-            return b""
-        case bytes():
-            return value
-        case int():
-            return b"%d" % value
-        case Number():
-            return value.text.encode()

@@ -67,7 +67,7 @@ def test_a_slice_is_read_from_where_it_begins():
 )
 def test_ids_and_shards_are_those_of_the_proxy(vindex, values, names):
     found = keyspace_ids(pa.array(values, pa.int64()), vindex)
-    ours = make_vindex(vindex, {})
+    ours = make_vindex(vindex)
     expected = [ours.map(value) for value in values]
     assert found.to_pylist() == expected
     keyspace = Keyspace("ks", tuple(Shard.named(name) for name in names))

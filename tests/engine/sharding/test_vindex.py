@@ -9,7 +9,7 @@ from streamfrom.sqlparse_ext.literal_values import Number
 
 
 def mapped(vindex_type, value):
-    found = make_vindex(vindex_type, {}).map(value)
+    found = make_vindex(vindex_type).map(value)
     return None if found is None else found.hex()
 
 
@@ -36,13 +36,13 @@ def test_hash_owns_nothing_but_integers(value):
 
 
 def test_hash_is_the_same_however_often_it_is_used():
-    vindex = make_vindex("hash", {})
+    vindex = make_vindex("hash")
     assert len({vindex.map(1) for _ in range(100)}) == 1
 
 
 def test_hash_spreads_over_two_shards_as_in_vitess():
     lower = KeyRange.parse("-80")
-    vindex = make_vindex("hash", {})
+    vindex = make_vindex("hash")
     assert [value for value in (1, 2, 3, 4, 5, 6, 0, -1) if lower.contains(vindex.map(value) or b"")] == [
         1, 2, 3, 5, -1,
     ]  # fmt: skip
@@ -131,5 +131,5 @@ def test_null_puts_everything_in_one_place(value):
 
 def test_an_unknown_type_is_an_error():
     with pytest.raises(VindexError) as failure:
-        make_vindex("hush", {})
+        make_vindex("hush")
     assert str(failure.value) == 'vindexType "hush" not found'
