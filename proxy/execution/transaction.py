@@ -291,9 +291,9 @@ class Branches:
             transaction.xids[backend] = xid
             # Without autocommit MySQL has begun something with a mere SHOW, which is in the way.
             opening = (
-                (xid.start,)
+                (xid.sql("START"),)
                 if self._state.settings.autocommit
-                else (backend.ending(b"COMMIT"), xid.start)
+                else (backend.ending(b"COMMIT"), xid.sql("START"))
             )
         # Noted before it is sent: a connection that fails half way must stay with this session.
         backend.in_transaction = transaction.has_begun = True

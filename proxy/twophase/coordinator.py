@@ -242,7 +242,9 @@ async def _is_read_only(branch: Branch, sql: bytes) -> bool:
 async def _prepare(branch: Branch) -> None:
     assert branch.xid is not None
     try:
-        await branch.backend.pipeline([query(branch.xid.end), query(branch.xid.prepare)])
+        await branch.backend.pipeline(
+            [query(branch.xid.sql("END")), query(branch.xid.sql("PREPARE"))]
+        )
     except (BackendError, BackendLost) as error:
         raise _Failed(branch, error) from None
 
@@ -263,7 +265,7 @@ async def _commit_branch(branch: Branch) -> bool:
     """Commit a prepared branch on its own connection; True if that has certainly happened."""
     assert branch.xid is not None
     try:
-        await branch.backend.query(branch.xid.commit)
+        await branch.backend.query(branch.xid.sql("COMMIT"))
     except (BackendError, BackendLost):
         branch.shard.pool.discard(branch.backend)
         return False
@@ -275,7 +277,7 @@ async def _commit_elsewhere(branch: Branch) -> bool:
     assert branch.xid is not None
     control = branch.shard.control
     try:
-        await control.execute(branch.xid.commit.decode())
+        await control.execute(branch.xid.sql("COMMIT").decode())
     except BackendUnavailable:
         return False
     except BackendError as error:
@@ -302,7 +304,7 @@ async def _roll_back(branch: Branch) -> None:
     xid = branch.xid
     # XA END is refused where it has been said before, or where a deadlock has undone the branch.
     rollback = branch.backend.ending(b"ROLLBACK")
-    sqls = (rollback,) if xid is None else (xid.end, xid.rollback)
+    sqls = (rollback,) if xid is None else (xid.sql("END"), xid.sql("ROLLBACK"))
     try:
         *_, last = await branch.backend.answers([query(sql) for sql in sqls])
     except BackendLost:

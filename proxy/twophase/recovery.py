@@ -122,7 +122,11 @@ class Recovery:
         outcome = await self._decisions.outcome(first, xid.whole)
         if outcome is TransactionOutcome.UNKNOWN:
             return
-        sql = xid.commit if outcome is TransactionOutcome.COMMITTED else xid.rollback
+        sql = (
+            xid.sql("COMMIT")
+            if outcome is TransactionOutcome.COMMITTED
+            else xid.sql("ROLLBACK")
+        )
         try:
             await shard.control.execute(sql.decode())
         except (BackendError, BackendUnavailable) as error:

@@ -49,7 +49,11 @@ class GlobalId:
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """One branch of a transaction. The properties are the statements about it."""
+    """One branch of a transaction.
+
+    START opens it on a connection that is in no transaction. END closes it to further statements, and comes before PREPARE
+    and ROLLBACK. PREPARE makes it outlive its connection and its server, until COMMIT or ROLLBACK on any connection.
+    """
 
     whole: GlobalId
     branch: str
@@ -57,33 +61,9 @@ class Xid:
     def __str__(self) -> str:
         return f"'{self.whole}','{self.branch}',{FORMAT_ID}"
 
-    def _about(self, verb: str) -> bytes:
+    def sql(self, verb: str) -> bytes:
+        """Return the statement that does *verb* with it."""
         return f"XA {verb} {self}".encode()
-
-    @property
-    def start(self) -> bytes:
-        """Opens the branch on a connection that is in no transaction."""
-        return self._about("START")
-
-    @property
-    def end(self) -> bytes:
-        """Closes it to further statements; it must come before `prepare` and `rollback`."""
-        return self._about("END")
-
-    @property
-    def prepare(self) -> bytes:
-        """Makes it outlive its connection and its server, until `commit` or `rollback`."""
-        return self._about("PREPARE")
-
-    @property
-    def commit(self) -> bytes:
-        """Commits it, once prepared; on any connection."""
-        return self._about("COMMIT")
-
-    @property
-    def rollback(self) -> bytes:
-        """Rolls it back; once prepared on any connection."""
-        return self._about("ROLLBACK")
 
 
 def recovered(row: Sequence[object]) -> Xid | None:
