@@ -6,13 +6,12 @@ not know the question, so a member that hangs holds up no client.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.fleet import members_pb2 as pb
-from streamfrom.proxy.fleet.member_calls import PresentMembers, answered, ask
+from streamfrom.proxy.fleet.member_calls import PresentMembers, answered, ask_all
 from streamfrom.proxy.fleet.sessions_codec import ASKERS
 from streamfrom.proxy.fleet.status_codec import (
     MEMBERS,
@@ -32,7 +31,6 @@ from streamfrom.proxy.status.turns import in_turns
 if TYPE_CHECKING:
     import grpc
 
-    from streamfrom.engine.clock import Clock
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.proxy.fleet.grpc_links import GrpcLinks
     from streamfrom.proxy.sessions.local_sessions import LocalSessions
@@ -45,12 +43,24 @@ ANSWER_BYTES_MAX: Final = 32 << 20
 
 
 class FleetStatus:
-    """What the other members report: `status.status_source.OtherFigures`."""
+    """The figures of the other members, for this one (`status.status_source.OtherFigures`), and its own for them.
 
-    def __init__(self, roster: PresentMembers, links: GrpcLinks, clock: Clock) -> None:
+    roster: who the other members are.
+    source: what this process knows.
+    sessions: those of this process.
+    """
+
+    def __init__(
+        self,
+        roster: PresentMembers,
+        links: GrpcLinks,
+        source: StatusSource,
+        sessions: LocalSessions,
+    ) -> None:
         self._roster = roster
         self._channel = partial(links.channel, answer_bytes_max=ANSWER_BYTES_MAX)
-        self._clock = clock
+        self._source = source
+        self._sessions = sessions
 
     async def ask(self, tables: Iterable[str], viewer: Viewer | None = None) -> MembersFigures:
         """Return what they report, as `OtherFigures.ask`."""
@@ -61,14 +71,10 @@ class FleetStatus:
         if viewer is not None:
             asker = Asker(viewer.user.name, viewer.is_admin)
             request.asker.CopyFrom(ASKERS.encode(asker))
-        told = await asyncio.gather(
-            *(
-                ask(self._channel, member, "Status", request, pb.StatusReply, STATUS_TIMEOUT_S)
-                for member in members
-            )
-        )
         answers, unanswered = [], []
-        for member, answer in zip(members, told, strict=True):
+        for member, answer in await ask_all(
+            self._channel, members, "Status", request, pb.StatusReply, STATUS_TIMEOUT_S
+        ):
             if isinstance(answer, str):
                 unanswered.append(Unanswered(member.id, member.version, member.address, answer))
             else:
@@ -80,7 +86,7 @@ class FleetStatus:
         return MembersFigures(tuple(answers), tuple(unanswered))
 
     async def _decode(self, answer: pb.StatusReply, member: Member) -> MemberFigures:
-        now_ns = self._clock.time_ns()
+        now_ns = self._source.clock.time_ns()
         queues = []
         async for some in in_turns(answer.queues):
             queues += [decode_queue(each, now_ns) for each in some]
@@ -92,25 +98,11 @@ class FleetStatus:
             tuple(SET_ASIDE.decode(each, now_ns) for each in answer.set_aside),
         )
 
-
-class StatusForMembers:
-    """The figures of this process, for other members: the handler of the service's method.
-
-    source: what this process knows.
-    sessions: those of this process.
-    roster: who may ask.
-    """
-
-    def __init__(
-        self, source: StatusSource, sessions: LocalSessions, roster: PresentMembers
-    ) -> None:
-        self._source = source
-        self._sessions = sessions
-        self._roster = roster
+    # For the other members
 
     @property
     def methods(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
-        """Return it by its name."""
+        """Return the handler of the service's method by its name."""
         method = answered(self._roster, pb.StatusRequest, pb.StatusReply, self._status)
         return {"Status": method}
 

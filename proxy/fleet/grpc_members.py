@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamfrom.proxy.fleet.fleet_sessions import FleetSessions, SessionsForMembers
-from streamfrom.proxy.fleet.fleet_status import FleetStatus, StatusForMembers
+from streamfrom.proxy.fleet.fleet_sessions import FleetSessions
+from streamfrom.proxy.fleet.fleet_status import FleetStatus
 from streamfrom.proxy.fleet.grpc_links import GrpcDoor, GrpcLinks
 
 
@@ -29,18 +29,15 @@ class GrpcMembers:
     ) -> None:
         self._own = own
         self._fleet = fleet
-        self._source = source
-        self._local = sessions
         self._door: GrpcDoor | None = None
         self.links = GrpcLinks(own)
-        self.sessions = FleetSessions(fleet, self.links.channel)
-        self.figures = FleetStatus(fleet, self.links, source.clock)
+        self.sessions = FleetSessions(fleet, self.links.channel, sessions)
+        self.figures = FleetStatus(fleet, self.links, source, sessions)
 
     async def open(self, port: GrpcPort) -> None:
         """Let in, by *port*, the members that the fleet knows."""
         self._door = GrpcDoor(self._own, port, self._fleet)
-        self._door.add(SessionsForMembers(self._local, self._fleet).methods)
-        self._door.add(StatusForMembers(self._source, self._local, self._fleet).methods)
+        self._door.add(self.sessions.methods | self.figures.methods)
         await self._door.start()
 
     async def stop(self) -> None:

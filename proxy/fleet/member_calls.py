@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import grpc
@@ -71,6 +72,22 @@ async def ask(
             reason = f"version {member.version} does not know the question"
     log.warning("a member does not answer", member=member.id, method=method, reason=reason)
     return reason
+
+
+async def ask_all(
+    channel: Callable[[Member], grpc.aio.Channel],
+    members: Iterable[Member],
+    method: str,
+    request: Message,
+    answer: type[AnswerT],
+    timeout_s: float,
+) -> list[tuple[Member, AnswerT | str]]:
+    """Return each of *members* with what `ask` returns of it; all are asked at once."""
+
+    async def one(member: Member) -> tuple[Member, AnswerT | str]:
+        return member, await ask(channel, member, method, request, answer, timeout_s)
+
+    return await asyncio.gather(*map(one, members))
 
 
 def answered(

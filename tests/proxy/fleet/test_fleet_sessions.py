@@ -8,7 +8,7 @@ import pytest
 
 from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.fleet import fleet_sessions, members_pb2 as pb
-from streamfrom.proxy.fleet.fleet_sessions import FleetSessions, SessionsForMembers
+from streamfrom.proxy.fleet.fleet_sessions import FleetSessions
 from streamfrom.proxy.fleet.grpc_links import SERVICE
 from streamfrom.proxy.sessions.connection_ids import first_of
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
@@ -28,8 +28,8 @@ class OneMember(Process):
             first_of(prefix) + n: Session(first_of(prefix) + n, user)
             for n, user in enumerate(["eve", "root"], 1)
         }
-        self.door.add(SessionsForMembers(LocalSessions(self.sessions), self).methods)
-        self.others = FleetSessions(self, self.links.channel)
+        self.others = FleetSessions(self, self.links.channel, LocalSessions(self.sessions))
+        self.door.add(self.others.methods)
 
 
 @pytest.fixture

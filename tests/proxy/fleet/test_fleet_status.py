@@ -15,7 +15,7 @@ from streamfrom.engine.messaging.figures.figures import (
 from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.fleet import fleet_status
-from streamfrom.proxy.fleet.fleet_status import FleetStatus, StatusForMembers
+from streamfrom.proxy.fleet.fleet_status import FleetStatus
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.status.status_rows import MemberStatus
 from streamfrom.proxy.status.status_source import StatusSource, Viewer
@@ -42,15 +42,16 @@ class OneMember(Process):
         self.ids = [number * 10 + 1, number * 10 + 2]
         users = dict(zip(self.ids, ("eve", "root"), strict=True))
         sessions: Any = {number: Session(number, user) for number, user in users.items()}
-        source: Any = StatusSource(
+        self.known_by_it: Any = StatusSource(
             SimpleNamespace(known_queues=self.queues, streams=self.streams),  # type: ignore[arg-type]
             SimpleNamespace(),  # type: ignore[arg-type]
             VirtualClock(),
             {("ks", "0"): runtime("ks")},
             lambda: MemberStatus(name, "1", 1.0, 2, 3, 4, is_stopping=False),
         )
-        self.door.add(StatusForMembers(source, LocalSessions(sessions), self).methods)
-        self.others = FleetStatus(self, self.links, VirtualClock())
+        self.sessions = LocalSessions(sessions)
+        self.others = FleetStatus(self, self.links, self.known_by_it, self.sessions)
+        self.door.add(self.others.methods)
 
     async def queues(self):
         await self.gate.wait()
@@ -129,7 +130,7 @@ async def test_a_member_that_has_left_since_is_not_missing(three):
 async def test_an_answer_that_is_too_long_is_refused(three, monkeypatch):
     one, *_ = three
     monkeypatch.setattr(fleet_status, "ANSWER_BYTES_MAX", 10)
-    narrow = FleetStatus(one, one.links, VirtualClock())
+    narrow = FleetStatus(one, one.links, one.known_by_it, one.sessions)
     found = await narrow.ask(ALL, BOSS)
     assert [silent.member for silent in found.unanswered] == ["three", "two"]
     assert "larger than max" in found.unanswered[1].error
