@@ -18,7 +18,6 @@ import grpc.aio
 import structlog
 
 from streamfrom.engine.fleet.peer_link import PeerService, Roster
-from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.peer_codec import (
     PROTOCOL,
     PeerMessageUnreadable,
@@ -256,10 +255,7 @@ class GrpcDoor:
         link: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(
             self._link, response_serializer=encode_from_dispatcher
         )
-        hello: grpc.RpcMethodHandler[Any, Any] = grpc.unary_unary_rpc_method_handler(
-            _hello, pb.HelloRequest.FromString, pb.HelloReply.SerializeToString
-        )
-        self.add({"Link": link, "Hello": hello})
+        self.add({"Link": link})
         credentials = grpc.dynamic_ssl_server_credentials(
             self._configuration(self._trusted.answered),
             self._knocked,  # type: ignore[arg-type]  # the stubs do not know of None, for no change
@@ -341,7 +337,3 @@ async def _read(
     if not outbox.is_closed:
         outbox.close()
         hearer.lost(reason)
-
-
-async def _hello(_request: pb.HelloRequest, _context: object) -> pb.HelloReply:
-    return pb.HelloReply(protocol=PROTOCOL)

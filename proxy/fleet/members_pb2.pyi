@@ -7,18 +7,6 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class HelloRequest(_message.Message):
-    __slots__ = ("protocol",)
-    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
-    protocol: int
-    def __init__(self, protocol: _Optional[int] = ...) -> None: ...
-
-class HelloReply(_message.Message):
-    __slots__ = ("protocol",)
-    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
-    protocol: int
-    def __init__(self, protocol: _Optional[int] = ...) -> None: ...
-
 class ToDispatcher(_message.Message):
     __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "stop_waiting", "news", "dispatching", "definitions_changed", "show_leases", "ack_early", "give_share", "progress_elsewhere", "more")
     OPEN_STREAM_FIELD_NUMBER: _ClassVar[int]
