@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from typing import Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.account import account_of
-from streamfrom.proxy.backends.control_connection import Control
-from streamfrom.proxy.config.file import Config, SessionAccount, TransactionMode, User
-from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.backends.connect import open_backend
+from streamfrom.proxy.config.file import (
+    Config,
+    SessionAccount,
+    ShardConfig,
+    TransactionMode,
+    User,
+)
+from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
 from streamfrom.proxy.report import Finding, Level
 from streamfrom.proxy.twophase.decisions import DECIDES, TABLE
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.resultset import parse_text_row
+
+
+if TYPE_CHECKING:
+    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
 
 
 # By each of these the name of the dispatcher's lock can be seen, whose secret the directory has.
 _SIGHTS: Final = {
-    "PROCESS": "SHOW ENGINE INNODB STATUS",
-    "performance_schema": "SELECT 1 FROM performance_schema.metadata_locks LIMIT 0",
-    "SELECT on streamfrom": "SELECT 1 FROM streamfrom.locks LIMIT 0",
+    "PROCESS": b"SHOW ENGINE INNODB STATUS",
+    "performance_schema": b"SELECT 1 FROM performance_schema.metadata_locks LIMIT 0",
+    "SELECT on streamfrom": b"SELECT 1 FROM streamfrom.locks LIMIT 0",
 }
 # It inserts no row. The table need not be there yet.
 _DECIDE: Final = (
-    "INSERT INTO streamfrom.decisions (id, branches, time_created)"
-    " SELECT id, branches, time_created FROM streamfrom.decisions WHERE FALSE"
+    b"INSERT INTO streamfrom.decisions (id, branches, time_created)"
+    b" SELECT id, branches, time_created FROM streamfrom.decisions WHERE FALSE"
 )
 # What a server says to who may read, where there is no such table or database.
 _NOT_THERE: Final = frozenset({1049, 1146})
@@ -50,47 +63,49 @@ async def user_logins(config: Config) -> AsyncIterator[Finding]:
         if user.account is SessionAccount.OWN:
             for keyspace in config.keyspaces:
                 for shard in keyspace.shards:
-                    control = Control(
-                        keyspace.name, shard.name, account_of(user).at(shard.primary)
-                    )
-                    place = f"{keyspace.name}/{shard.name}"
-                    try:
-                        found = await _login(control, place, user.name, is_twopc=is_twopc)
-                    except BackendUnavailable:
-                        continue  # the check of the shard says so
-                    finally:
-                        await control.close()
-                    for finding in found:
-                        yield finding
+                    with suppress(BackendUnavailable):  # the check of the shard says so
+                        for finding in await _login(
+                            keyspace.name, shard, user, is_twopc=is_twopc
+                        ):
+                            yield finding
 
 
-async def _login(control: Control, shard: str, user: str, *, is_twopc: bool) -> list[Finding]:
+async def _login(
+    keyspace: str, shard: ShardConfig, user: User, *, is_twopc: bool
+) -> list[Finding]:
+    """Log in as sessions do, with whatever the server asks of the account. Raises BackendUnavailable."""
+    place, dsn = f"{keyspace}/{shard.name}", shard.primary
     try:
-        ((who,),) = await control.rows("SELECT CURRENT_USER()")
-        seen = [what for what, sql in _SIGHTS.items() if await _may_run(control, sql)]
-        may_decide = not is_twopc or await _may_run(control, _DECIDE)
+        backend = await open_backend(
+            keyspace, shard.name, dsn, account_of(user), database=dsn.database
+        )
+        try:
+            who, decides, *sights = await backend.answers(
+                [query(sql) for sql in (b"SELECT CURRENT_USER()", _DECIDE, *_SIGHTS.values())]
+            )
+        finally:
+            backend.close()
     except BackendError as error:
         if error.code == _NO_DATABASE:
-            text = f"user {user} logs in, and may use no database here"
-            return [Finding(Level.OK, shard, text)]
-        return [Finding(Level.ERROR, shard, f"user {user} cannot log in: {error}")]
-    text = f"user {user} logs in as {who}"
-    if seen:
+            text = f"user {user.name} logs in, and may use no database here"
+            return [Finding(Level.OK, place, text)]
+        return [Finding(Level.ERROR, place, f"user {user.name} cannot log in: {error}")]
+    except BackendLost as error:
+        return [Finding(Level.ERROR, place, f"user {user.name} logs in, and then: {error}")]
+    (account,) = parse_text_row(who.rows[0], 1)
+    text = f"user {user.name} logs in as {(account or b'').decode()}"
+    if seen := [what for what, answer in zip(_SIGHTS, sights, strict=True) if _may(answer)]:
         text += f", and could see the name of the dispatcher's lock ({', '.join(seen)})"
         fix = "revoke that: an account that knows the name can stop delivery"
-        found = [Finding(Level.WARNING, shard, text, fix)]
+        found = [Finding(Level.WARNING, place, text, fix)]
     else:
-        found = [Finding(Level.OK, shard, text)]
-    if not may_decide:
-        text = f"user {user} may commit transactions over several shards only if they are READ ONLY"
+        found = [Finding(Level.OK, place, text)]
+    if is_twopc and not _may(decides):
+        text = f"user {user.name} may commit transactions over several shards only if they are READ ONLY"
         fix = f"GRANT {DECIDES} ON {TABLE}, if it writes in such transactions"
-        found.append(Finding(Level.INFO, shard, text, fix))
+        found.append(Finding(Level.INFO, place, text, fix))
     return found
 
 
-async def _may_run(control: Control, sql: str) -> bool:
-    try:
-        await control.rows(sql)
-    except BackendError as error:
-        return error.code in _NOT_THERE
-    return True
+def _may(answer: BufferedAnswer) -> bool:
+    return answer.error is None or answer.error.code in _NOT_THERE

@@ -4,14 +4,23 @@ from typing import Any
 
 import pytest
 
+from streamfrom.proxy.accounts.user_logins import user_logins
 from streamfrom.proxy.backends.account import Account
 from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.config.dsn import Dsn, SslMode
+from streamfrom.proxy.config.file import (
+    Config,
+    KeyspaceConfig,
+    SessionAccount,
+    ShardConfig,
+    User,
+)
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.embedded.servers import Family
 from streamfrom.proxy.errors import BackendError
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.integration.accounts.conftest import Accounts
+from tests.proxy.rigs import SERVER
 
 
 pytestmark = pytest.mark.db
@@ -51,6 +60,14 @@ async def who(dsn: Dsn, name: str, password: str) -> bytes:
         backend.close()
 
 
+async def checked(dsn: Dsn, name: str, password: str) -> str:
+    """Return how `streamfrom check` begins what it reports of an account without a right."""
+    user = User(name, Secret(password), None, account=SessionAccount.OWN)
+    keyspace = KeyspaceConfig("ks", None, (ShardConfig("-", dsn, (), 4),))
+    (finding,) = [each async for each in user_logins(Config(SERVER, (user,), (keyspace,)))]
+    return finding.text.partition(" use")[0]
+
+
 @pytest.mark.parametrize("index", [0, 1])
 async def test_a_password_answers(server: DatabaseServer, index: int) -> None:
     how = WAYS[server.family][index]
@@ -70,6 +87,7 @@ async def test_a_password_answers(server: DatabaseServer, index: int) -> None:
                 # The second login of caching_sha2_password is its fast one.
                 for _ in range(2):
                     assert (await who(dsn, name, password))[1:] == f"{name}@%".encode()
+                assert await checked(dsn, name, password) == f"user {name} logs in, and may"
                 with pytest.raises(BackendError) as refused:
                     await who(dsn, name, f"{password}x")
                 assert refused.value.code == 1045
