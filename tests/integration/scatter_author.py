@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.integration import scatter_parts
+from tests.integration.forms import Forms
 
 
 WORDS = (
@@ -26,28 +26,22 @@ class Field:
 
 
 def fields(dice: random.Random, family: Family) -> list[Field]:
-    collations = [
+    own = "utf8mb4_0900_ai_ci" if family is Family.MYSQL else "utf8mb4_unicode_nopad_ci"
+    collations = (
         "utf8mb4_general_ci",
         "utf8mb4_bin",
         "utf8mb4_unicode_ci",
         "latin1_swedish_ci",
-    ]
-    collations.append(
-        "utf8mb4_0900_ai_ci" if family is Family.MYSQL else "utf8mb4_unicode_nopad_ci"
+        own,
     )
-    collation = dice.choice(collations)
-    other = dice.choice(collations)
     words = tuple(f"'{word}'" for word in WORDS)
-    latin = tuple(word for word in words if "😀" not in word)
 
-    def string(name: str, sort: str, kind: str) -> Field:
-        return Field(
-            name,
-            f"{kind} CHARACTER SET {sort.partition('_')[0]} COLLATE {sort}",
-            "string",
-            latin if sort.startswith("latin1") else words,
-            folds=True,
-        )
+    def string(name: str, kind: str) -> Field:
+        sort = dice.choice(collations)
+        charset = sort.partition("_")[0]
+        values = words if charset == "utf8mb4" else tuple(set(words) - {"'😀'"})
+        definition = f"{kind} CHARACTER SET {charset} COLLATE {sort}"
+        return Field(name, definition, "string", tuple(sorted(values)), folds=True)
 
     return [
         Field("a", dice.choice(("INT", "TINYINT", "BIGINT", "SMALLINT")), "int",
@@ -57,8 +51,8 @@ def fields(dice: random.Random, family: Family) -> list[Field]:
               ("0", "1.5", "-1.5", "2.25", "10", "9.99", "-0.01", "333")),
         Field("f", dice.choice(("DOUBLE", "FLOAT", "DOUBLE(12,3)")), "float",
               ("0", "0.1", "-2.5", "3.3333333333", "3.33333333334", "123456.789", "2", "1000000")),
-        string("s", collation, dice.choice(("VARCHAR(20)", "CHAR(10)", "TEXT"))),
-        string("r", other, "VARCHAR(30)"),
+        string("s", dice.choice(("VARCHAR(20)", "CHAR(10)", "TEXT"))),
+        string("r", "VARCHAR(30)"),
         Field("v", "VARBINARY(10)", "bytes", ("'a'", "'A'", "x'00'", "'a '", "''", "x'ff61'")),
         Field("d", dice.choice(("DATE", "DATETIME", "DATETIME(3)", "TIMESTAMP NULL", "YEAR")), "time",
               ("20240101", "20231231", "20250228", "20240229")),
@@ -69,113 +63,210 @@ def fields(dice: random.Random, family: Family) -> list[Field]:
 
 
 def literal(dice: random.Random, field: Field) -> str:
-    if dice.random() < 0.15:
-        return "NULL"
-    value = dice.choice(field.values)
-    if field.type == "YEAR":
-        return value[:4]
-    return value
+    return "NULL" if dice.random() < 0.15 else own_literal(field, dice.choice(field.values))
 
 
-class Author:
-    united = scatter_parts.united
-    windowed = scatter_parts.windowed
-    from_parts = scatter_parts.from_parts
+def own_literal(field: Field, value: str) -> str:
+    return value[:4] if field.type == "YEAR" else value
 
+
+FORMS = {
+    **{f"below_{limit}": tuple(map(str, range(limit))) for limit in (4, 5, 6, 8, 9, 12, 60, 80)},
+    "where": (
+        *[""] * 6, " WHERE {field} IS NOT NULL", " WHERE id > {below_80}", " WHERE {different}",
+        f" WHERE id IN ({', '.join(['{below_60}'] * 9)})",
+    ),
+    "limit": (
+        " LIMIT {below_12}", " LIMIT {below_6}, {below_8}", " LIMIT {below_8} OFFSET {below_6}", "", "", "",
+    ),
+    "direction": ("", " ASC", " DESC"),
+    "alias": ("", "", " AS {as}", " {as}"),
+    # Aggregates of the column {f}.
+    "count": ("COUNT(*)", "COUNT({f})", "COUNT(DISTINCT {f}{others})"),
+    "others": ("", "", "", ", {field}", ", {field}, {field}"),
+    "sum": ("SUM({f})", "AVG({f})", "sum({f})"),
+    "sum_of_distinct": ("SUM(DISTINCT {f})", "AVG(DISTINCT {f})"),
+    "bits": ("BIT_AND({bit})", "BIT_OR({bit})", "BIT_XOR({bit})"),
+    "bit": ("a", "u", "id", "{f}"),
+    "list": (
+        *["GROUP_CONCAT({f}{also} ORDER BY {by}{direction}{separator})"] * 4,
+        "GROUP_CONCAT(DISTINCT {f} ORDER BY {f} DESC)",
+    ),
+    "also": ("", "", ", '=', id"),
+    "by": ("id", "a, id", "r, id", "{f}"),
+    "separator": ("", "", " SEPARATOR '; '", " SEPARATOR ''"),
+    "extreme": ("MIN({f})", "MAX({f})"),
+    "constant": (
+        "5 + 5", "-7", "'x'", "CONCAT('a', 1)", "1.5 * 2", "CURDATE() > '2020-01-01'", "CAST('5' AS UNSIGNED)",
+        "DATE('2024-01-01')", "10 / 4", "NULL", "5e0 / 2",
+    ),
+    # An aggregate whose value is an exact number, or nearly always.
+    "number": (
+        "COUNT(*)", "COUNT({field})", "SUM({exact})", "SUM({exact})", "MIN({exact})", "MAX({exact})", "SUM(a = 1)",
+        "AVG({exact})", "COUNT(DISTINCT {exact})",
+    ),
+    "exact": ("a", "n", "u", "id"),
+    "whole": ("COUNT(*)", "SUM(a)"),
+    # Expressions of aggregates, the last ones of texts.
+    "made": (
+        "{rounded}", "{floating}", "{moment}", "{shown}", "{coalesced}", "{coalesced}", "{ratio}", "{ratio}", "{cut}",
+        "{compared}", "{calculated}", "{calculated}",
+    ),
+    "rounded": (
+        "ROUND({average} / {divisor}, {below_4})", "ROUND({average} * 100, 0)", "ROUND({average} * 100, 2)",
+        "ROUND(100 * {average})", "ROUND({average} / 60)", "ROUND({average} * 10, 2)",
+    ),
+    "average": ("AVG(a)", "AVG(n)", "AVG(u)", "AVG(id)", "AVG(a = 1)"),
+    "divisor": ("3", "7", "60", "100", "1000", "3600"),
+    "floating": ("COALESCE({float}, 0)", "{float} / COUNT(*)", "{float} * 2", "ROUND({float}, 3)"),
+    "float": ("SUM(f)", "AVG(f)", "MAX(f)"),
+    "moment": (
+        "DATE(MAX(d))", "DATEDIFF(MAX(d), MIN(d))", "YEAR(MAX(d))", "MAX(d) + INTERVAL 1 DAY",
+        "DATE_FORMAT(MAX(d), '%Y-%m')", "TIMESTAMPDIFF(DAY, MIN(d), MAX(d))", "COALESCE(MAX(d), '2024-01-01')",
+        "MAX(d) > '20240201'", "TIME_TO_SEC(MAX(h))", "ADDTIME(MIN(h), '01:00:00')", "CAST(MAX(h) AS CHAR)",
+        "IFNULL(MAX(d), 'never')",
+    ),
+    "shown": (
+        "CONCAT({number}, ' rows')", "CAST({number} AS CHAR)", "LPAD({number}, 9, '0')", "FORMAT({number}, 2)",
+        "IF({number} > 2, 'yes', 'no')", "CASE WHEN {number} > {number} THEN 'more' ELSE 'less' END",
+    ),
+    "coalesced": ("COALESCE({number}, 0)", "IFNULL({number}, -1)", "COALESCE({number}, {number}, 7.5)"),
+    "ratio": (
+        "{number} / {number}", "{number} / 3", "100 * {number} / COUNT(*)", "ROUND({number} / {whole}, 2)",
+        "COALESCE({number} / NULLIF({number}, 0), 0)", "{number} / {whole} * 7",
+    ),
+    "cut": (
+        "ROUND({number}, 1)", "ROUND(COALESCE({number}, 0), 2)", "CAST({number} AS SIGNED)", "FLOOR({number})",
+        "CAST({number} AS DECIMAL(30,2))", "TRUNCATE({number}, 1)", "ABS({number})", "-{number}",
+    ),
+    "compared": (
+        "{number} IS NULL", "{number} BETWEEN 1 AND 5", "NULLIF({number}, 1)", "{number} DIV 2", "{number} % 3",
+        "GREATEST({number}, {number})", "{number} IN (1, 2, 3)", "NOT {number}",
+    ),
+    "calculated": (
+        "{number} + {number}", "{number} - {whole}", "{number} * 1.2", "({number} + 1) * 2", "{number} * {whole}",
+        "{number} * 1.5e0", "MAX(a) - MIN(a)",
+    ),
+    "made_of_text": (
+        "COALESCE({text}, 'none')", "CONCAT('!', {text})", "UPPER({text})", "IF({text} = 'A', 1, 0)",
+        "NULLIF({text}, 'b')", "{text} > 'a'",
+    ),
+    "text": ("MIN(s)", "MIN(r)", "MIN(v)", "MAX(s)", "MAX(r)", "MAX(v)"),
+    # Of HAVING, and not one aggregate and a number.
+    "condition": (
+        "{number} > 1 OR {number} < 3", "{number} BETWEEN 1 AND 9", "NOT ({number} = 1)", "{number} > {number}",
+        "{number} / {number} > 0.5", "{number} + {number} > 4", "{number} IN (1, 2, 3)", "COALESCE({number}, 0) > 1",
+        "MAX(s) > 'a'", "MIN(r) <> 'b' AND COUNT(*) > 1", "{number} * 2 >= 3", "{number} / 3 = 1",
+        "{number} > 1 AND {number} IS NOT NULL", "SUM(a) / COUNT(*) < 0.3333", "MAX(d) > '2024-01-15'",
+    ),
+    "of_int": ("{f} % 3", "{f} / 2", "-{f}"),
+    "of_string": ("UPPER({f})", "LENGTH({f})", "CONCAT({f}, 'x')"),
+    "of_decimal": ("ROUND({f}, 1)",),
+    # A part of a UNION: {f} and a number.
+    "part": (
+        *["SELECT {f}, {counted}{from} GROUP BY {f}"] * 2, "SELECT MAX({f}), {counted}{from}",
+        "(SELECT {f}, id{from} ORDER BY id LIMIT {below_9})",
+        "(SELECT {f}, id FROM t ORDER BY id DESC LIMIT {below_4}, 5)", "SELECT {f}, id FROM t WHERE id = {below_9}",
+        "SELECT NULL, {below_5}", "SELECT {f}, id{from}",
+    ),
+    "from": (" FROM t{where}",),
+    "counted": ("COUNT(*)", "COUNT(*)", "COUNT({f})", "MAX(id)", "COUNT(DISTINCT a)"),
+    "union": (" UNION ALL ", " UNION ALL ", " UNION ", " UNION DISTINCT "),
+    # A derived table with {f} AS k and a number AS c.
+    "inner": (
+        *["SELECT {f} AS k, {figure} AS c{from} GROUP BY {f}"] * 2, "SELECT DISTINCT {f} AS k, a AS c{from}",
+        "SELECT {f} AS k, id AS c{from} ORDER BY id LIMIT {below_9}",
+    ),
+    "figure": ("COUNT(*)", "MAX(id)", "MAX(n)", "MIN(a)", "SUM(n)", "COUNT(DISTINCT s)", "AVG(a)"),
+    "of_inner": ("", "", " WHERE c > 1", " WHERE k IS NOT NULL"),
+    # A window function, and its place in a SELECT as {w}.
+    "windowed": (
+        *["{call} OVER (PARTITION BY {partition}{order}){plus}"] * 8,
+        "LAG(id) OVER (PARTITION BY {partition}{sorted}){plus}",
+    ),
+    "call": (
+        "ROW_NUMBER()", "RANK()", "COUNT({f})", "SUM(a)", "MAX({f})", "SUM(n)", "AVG(a)", "FIRST_VALUE({f})",
+    ),
+    "partition": ("id", "id", "id", "{f}, id", "t.id", "{f}"),
+    "order": ("", "{sorted}", "{sorted}"),
+    "sorted": (" ORDER BY {f}", " ORDER BY a DESC, id"),
+    "plus": ("", "", " + 1"),
+}  # fmt: skip
+# What is selected from a derived table, and where its sort keys are among the items.
+OF_PARTS: tuple[tuple[str, list[int]], ...] = (
+    ("SELECT k, c FROM d{of_inner} ORDER BY k, c", [0, 1]),
+    ("SELECT MAX(k), SUM(c), COUNT(*) FROM d{of_inner}", []),
+    ("SELECT k, SUM(c) FROM d{of_inner} GROUP BY k", []),
+    ("SELECT k, c * 2, c + 1 FROM d{of_inner} ORDER BY 1 DESC, 2 LIMIT 5", [0, 1]),
+    ("SELECT k, c / 3 FROM d{of_inner}", []),
+    ("SELECT k, RANK() OVER (ORDER BY c) FROM d{of_inner}", []),
+)
+OF_WINDOWS: tuple[tuple[str, list[int]], ...] = (
+    ("SELECT id, {windowed} AS w{from}", []),
+    ("SELECT id, {windowed} AS w{from} ORDER BY id{direction}{limit}", [0]),
+    ("SELECT id, {windowed} AS w{from} ORDER BY w DESC, id{limit}", [1, 0]),
+    ("SELECT * FROM (SELECT id, {windowed} AS w{from}) d WHERE w IS NOT NULL", []),
+)
+NUMBERS = ("int", "decimal", "float")
+# A SELECT, where its sort keys are among the items, and which items fold.
+Written = tuple[str, list[int], frozenset[int]]
+
+
+class Author(Forms):
     def __init__(self, dice: random.Random, columns: Sequence[Field]) -> None:
-        self.dice = dice
         self.columns = [Field("id", "BIGINT", "int", ("1", "2", "3")), *columns]
         self.by_name = {field.name: field for field in self.columns}
+        different = [
+            f"{field.name} <> {own_literal(field, dice.choice(field.values))}"
+            for field in self.columns
+        ]
+        super().__init__(dice, {**FORMS, "field": tuple(self.by_name), "different": different})
 
     def pick(self, count: int) -> list[Field]:
         return self.dice.sample(self.columns, min(count, len(self.columns)))
 
-    def where(self) -> str:
-        dice = self.dice
-        if dice.random() < 0.6:
-            return ""
-        field = dice.choice(self.columns)
-        match dice.randrange(4):
-            case 0:
-                return f" WHERE {field.name} IS NOT NULL"
-            case 1:
-                return f" WHERE id > {dice.randrange(80)}"
-            case 2:
-                return f" WHERE id IN ({', '.join(str(dice.randrange(60)) for _ in range(9))})"
-            case _:
-                return f" WHERE {field.name} <> {dice.choice(field.values)[:4] if field.type == 'YEAR' else dice.choice(field.values)}"
-
-    def limit(self) -> str:
-        dice = self.dice
-        match dice.randrange(6):
-            case 0:
-                return f" LIMIT {dice.randrange(12)}"
-            case 1:
-                return f" LIMIT {dice.randrange(6)}, {dice.randrange(8)}"
-            case 2:
-                return f" LIMIT {dice.randrange(8)} OFFSET {dice.randrange(6)}"
-            case _:
-                return ""
-
-    def direction(self) -> str:
-        return self.dice.choice(("", " ASC", " DESC"))
-
     def aggregate(self) -> tuple[str, bool]:
         """Return an aggregate and whether its value stands for others that compare equal."""
-        dice = self.dice
-        field = dice.choice(self.columns)
-        match dice.randrange(10):
-            case 0:
-                return "COUNT(*)", False
-            case 1:
-                return f"COUNT({field.name})", False
-            case 2:
-                more = [each.name for each in self.pick(dice.choice((0, 0, 0, 1, 2)))]
-                return f"COUNT(DISTINCT {', '.join([field.name, *more])})", False
-            case 3 | 4 if field.kind in ("int", "decimal", "float"):
-                return f"{dice.choice(('SUM', 'AVG', 'sum'))}({field.name})", False
-            case 7:
-                order = f"{dice.choice(('id', 'a, id', 'r, id', field.name))}{self.direction()}"
-                if dice.random() < 0.2:
-                    return (
-                        f"GROUP_CONCAT(DISTINCT {field.name} ORDER BY {field.name} DESC)",
-                        False,
-                    )
-                end = dice.choice(("", "", " SEPARATOR '; '", " SEPARATOR ''"))
-                also = dice.choice(("", "", ", '=', id"))
-                return f"GROUP_CONCAT({field.name}{also} ORDER BY {order}{end})", False
-            case 6:
-                bits = dice.choice(("BIT_AND", "BIT_OR", "BIT_XOR"))
-                return f"{bits}({dice.choice(('a', 'u', 'id', field.name))})", False
-            case 5 if field.kind in ("int", "decimal", "float", "time", "enum"):
-                return f"{dice.choice(('SUM', 'AVG'))}(DISTINCT {field.name})", False
-            case _:
-                return f"{dice.choice(('MIN', 'MAX'))}({field.name})", field.folds
+        field = self.dice.choice(self.columns)
+        names = ["count"] * 3 + ["bits", "list"] + ["extreme"] * 2
+        names += ["sum" if field.kind in NUMBERS else "extreme"] * 2
+        names.append(
+            "sum_of_distinct" if field.kind in (*NUMBERS, "time", "enum") else "extreme"
+        )
+        name = self.dice.choice(names)
+        return self.say(name, f=field.name), name == "extreme" and field.folds
 
-    def constant(self) -> str:
-        return self.dice.choice(
-            ("5 + 5", "-7", "'x'", "CONCAT('a', 1)", "1.5 * 2", "CURDATE() > '2020-01-01'",
-             "CAST('5' AS UNSIGNED)", "DATE('2024-01-01')", "10 / 4", "NULL", "5e0 / 2")
-        )  # fmt: skip
+    def made(self) -> tuple[str, bool]:
+        """Return an expression of aggregates, and whether it folds as `aggregate` says."""
+        is_text = self.dice.random() < 1 / 13
+        return self.say("made_of_text" if is_text else "made"), is_text
+
+    def mixed(self, count: int) -> list[tuple[str, bool]]:
+        """Return expressions of aggregates, and a few aggregates as they are."""
+        dice = self.dice
+        return [self.made() if dice.random() < 0.7 else self.aggregate() for _ in range(count)]
+
+    def with_constant(
+        self, found: list[tuple[str, bool]], share: float
+    ) -> list[tuple[str, bool]]:
+        return found + [(self.say("constant"), False)] * (self.dice.random() < share)
+
+    def expression(self, field: Field) -> str:
+        if self.dice.random() < 0.8 or field.kind not in ("int", "string", "decimal"):
+            return field.name
+        return self.say(f"of_{field.kind}", f=field.name).replace("-u", "u")
 
     def select(self) -> tuple[str, str, list[int], frozenset[int]]:
-        """Return its kind, a SELECT, where its sort keys are among the items, and which items fold."""
-        makers = [self.rows, self.groups, self.whole, self.distinct, self.counted, self.derived]
-        makers += [
-            self.computed,
-            self.computed_groups,
-            self.united,
-            self.from_parts,
-            self.windowed,
-        ]
-        (make,) = self.dice.choices(makers, (4, 4, 2, 2, 2, 2, 2, 4, 2, 1, 1))
+        """Return its kind, and what was written."""
+        makers = {
+            self.rows: 4, self.groups: 4, self.whole: 2, self.distinct: 2, self.counted: 2, self.derived: 2,
+            self.computed: 2, self.computed_groups: 4, self.united: 2, self.from_parts: 1, self.windowed: 1,
+        }  # fmt: skip
+        (make,) = self.dice.choices([*makers], [*makers.values()])
         text, keys, folds = make()
         if self.dice.random() < 0.2:
             # An alias that hides a column, which may be one of those that it is made of.
-            alias, name = (
-                self.dice.choice(("m0", "m1", "k0")),
-                self.dice.choice(self.columns).name,
-            )
+            alias, name = self.dice.choice(("m0", "m1", "k0")), self.say("field")
             hidden = re.sub(rf"\b{alias}\b", name, text)
             if hidden != text and re.search(rf"\b{name}\b", text.partition(" BY ")[2]):
                 # It is sorted by something else now, and of rows that are equal in that a LIMIT takes any.
@@ -183,7 +274,7 @@ class Author:
             text = hidden
         return make.__name__, text, keys, folds
 
-    def counted(self) -> tuple[str, list[int], frozenset[int]]:
+    def counted(self) -> Written:
         """Return the count of what another SELECT gives, as paginators ask for it."""
         makers = (
             self.rows,
@@ -195,248 +286,163 @@ class Author:
         )
         inner, _, _ = self.dice.choice(makers)()
         alias = self.dice.choice(("", " AS count_1", " n"))
-        return (
-            f"SELECT COUNT(*){alias} FROM ({inner}) {self.dice.choice(('AS d', 'd'))}",
-            [],
-            frozenset(),
-        )
+        text = f"SELECT COUNT(*){alias} FROM ({inner}) {self.dice.choice(('AS d', 'd'))}"
+        return text, [], frozenset()
 
-    def derived(self) -> tuple[str, list[int], frozenset[int]]:
+    def derived(self) -> Written:
         """Return a SELECT from a derived table with the table's columns, or some of them."""
         dice = self.dice
-        makers = (self.rows, self.groups, self.whole, self.distinct, self.computed_groups)
-        make = dice.choice(makers)
-        text, keys, folds = make()
-        if self.by_name["f"].type == "FLOAT" and re.search(
-            r"\bM(IN|AX)\(f\)", text, re.IGNORECASE
-        ):
+        makers = self.rows, self.groups, self.whole, self.distinct, self.computed_groups
+        text, keys, folds = dice.choice(makers)()
+        if self.by_name["f"].type == "FLOAT" and re.search(r"(?i)\bM(IN|AX)\(f\)", text):
             # On MySQL it has the digits of a FLOAT or of a DOUBLE, 0.1 or 0.10000000149011612, as
             # the plan takes it through a temporary table or does not.
             return self.derived()
         items = dice.choice(("*", "DISTINCT *", ", ".join(self.by_name)))
-        inner = f"(SELECT {items} FROM t{self.where()})"
+        inner = self.fill(f"(SELECT {items}{{from}})")
         return re.sub(r" FROM t( AS x| x)?\b", f" FROM {inner} d", text, count=1), keys, folds
 
-    def number(self) -> str:
-        """Return an aggregate whose value is an exact number, or nearly always."""
-        dice = self.dice
-        column = dice.choice(("a", "n", "u", "id"))
-        return dice.choice(
-            ("COUNT(*)", f"COUNT({dice.choice(self.columns).name})", f"SUM({column})",
-             f"SUM({column})", f"MIN({column})", f"MAX({column})", "SUM(a = 1)", f"AVG({column})",
-             f"COUNT(DISTINCT {column})")
-        )  # fmt: skip
-
-    def made(self) -> tuple[str, bool]:
-        """Return an expression of aggregates, and whether it folds as `aggregate` says."""
-        dice = self.dice
-        x, y, whole = self.number(), self.number(), dice.choice(("COUNT(*)", "SUM(a)"))
-        match dice.randrange(13):
-            case 12:
-                average = f"AVG({dice.choice(('a', 'n', 'u', 'id', 'a = 1'))})"
-                return dice.choice(
-                    (f"ROUND({average} / {dice.choice((3, 7, 60, 100, 1000, 3600))}, {dice.randrange(4)})",
-                     f"ROUND({average} * 100, {dice.randrange(3)})", f"ROUND(100 * {average})",
-                     f"ROUND({average} / 60)", f"ROUND({average} * 10, 2)")
-                ), False  # fmt: skip
-            case 0:
-                f = dice.choice(("SUM(f)", "AVG(f)", "MAX(f)"))
-                return dice.choice(
-                    (f"COALESCE({f}, 0)", f"{f} / COUNT(*)", f"{f} * 2", f"ROUND({f}, 3)")
-                ), False
-            case 1:
-                s = f"{dice.choice(('MIN', 'MAX'))}({dice.choice('srv')})"
-                return dice.choice(
-                    (f"COALESCE({s}, 'none')", f"CONCAT('!', {s})", f"UPPER({s})",
-                     f"IF({s} = 'A', 1, 0)", f"NULLIF({s}, 'b')", f"{s} > 'a'")
-                ), True  # fmt: skip
-            case 2:
-                d = "MAX(d)"
-                return dice.choice(
-                    (f"DATE({d})", f"DATEDIFF({d}, MIN(d))", f"YEAR({d})", f"{d} + INTERVAL 1 DAY",
-                     f"DATE_FORMAT({d}, '%Y-%m')", f"TIMESTAMPDIFF(DAY, MIN(d), {d})",
-                     f"COALESCE({d}, '2024-01-01')", f"{d} > '20240201'", "TIME_TO_SEC(MAX(h))",
-                     "ADDTIME(MIN(h), '01:00:00')", "CAST(MAX(h) AS CHAR)", f"IFNULL({d}, 'never')")
-                ), False  # fmt: skip
-            case 3:
-                return dice.choice(
-                    (f"CONCAT({x}, ' rows')", f"CAST({x} AS CHAR)", f"LPAD({x}, 9, '0')",
-                     f"IF({x} > 2, 'yes', 'no')", f"FORMAT({x}, 2)",
-                     f"CASE WHEN {x} > {y} THEN 'more' ELSE 'less' END")
-                ), False  # fmt: skip
-            case 4 | 5:
-                return dice.choice(
-                    (f"COALESCE({x}, 0)", f"IFNULL({x}, -1)", f"COALESCE({x}, {y}, 7.5)")
-                ), False
-            case 6 | 7:
-                return dice.choice(
-                    (f"{x} / {y}", f"{x} / 3", f"100 * {x} / COUNT(*)", f"ROUND({x} / {whole}, 2)",
-                     f"COALESCE({x} / NULLIF({y}, 0), 0)", f"{x} / {whole} * 7")
-                ), False  # fmt: skip
-            case 8:
-                return dice.choice(
-                    (f"ROUND({x}, 1)", f"ROUND(COALESCE({x}, 0), 2)", f"CAST({x} AS SIGNED)", f"FLOOR({x})",
-                     f"CAST({x} AS DECIMAL(30,2))", f"TRUNCATE({x}, 1)", f"ABS({x})", f"-{x}")
-                ), False  # fmt: skip
-            case 9:
-                return dice.choice(
-                    (f"{x} IS NULL", f"{x} BETWEEN 1 AND 5", f"NULLIF({x}, 1)", f"{x} DIV 2",
-                     f"{x} % 3", f"GREATEST({x}, {y})", f"{x} IN (1, 2, 3)", f"NOT {x}")
-                ), False  # fmt: skip
-            case _:
-                return dice.choice(
-                    (f"{x} + {y}", f"{x} - {whole}", f"{x} * 1.2", f"({x} + 1) * 2",
-                     f"{x} * {whole}", f"{x} * 1.5e0", "MAX(a) - MIN(a)")
-                ), False  # fmt: skip
-
-    def computed(self) -> tuple[str, list[int], frozenset[int]]:
+    def computed(self) -> Written:
         """Return a SELECT of expressions of aggregates, without groups."""
-        found = [
-            self.made() if self.dice.random() < 0.7 else self.aggregate()
-            for _ in range(self.dice.randrange(1, 4))
-        ]
-        text = f"SELECT {', '.join(item for item, _ in found)} FROM t{self.where()}"
+        found = self.mixed(self.dice.randrange(1, 4))
+        text = f"SELECT {', '.join(item for item, _ in found)}{self.say('from')}"
         if self.dice.random() < 0.2:
-            text += f" HAVING {self.computed_condition()}"
-        return text, [], frozenset(i for i, (_, folds) in enumerate(found) if folds)
+            text += f" HAVING {self.say('condition')}"
+        return text, [], folding(found)
 
-    def computed_condition(self) -> str:
-        """Return a condition of HAVING that is not one aggregate and a number."""
-        dice = self.dice
-        x, y = self.number(), self.number()
-        return dice.choice(
-            (f"{x} > 1 OR {y} < 3", f"{x} BETWEEN 1 AND 9", f"NOT ({x} = 1)", f"{x} > {y}",
-             f"{x} / {y} > 0.5", f"{x} + {y} > 4", f"{x} IN (1, 2, 3)", f"COALESCE({x}, 0) > 1",
-             "MAX(s) > 'a'", "MIN(r) <> 'b' AND COUNT(*) > 1", f"{x} * 2 >= 3", f"{x} / 3 = 1",
-             f"{x} > 1 AND {y} IS NOT NULL", "SUM(a) / COUNT(*) < 0.3333", "MAX(d) > '2024-01-15'")
-        )  # fmt: skip
-
-    def computed_groups(self) -> tuple[str, list[int], frozenset[int]]:
+    def computed_groups(self) -> Written:
         """Return a SELECT of groups with expressions of aggregates wherever they may stand."""
         dice = self.dice
         chosen = self.pick(dice.randrange(1, 3))
         names = [field.name for field in chosen]
-        found = [self.made() if dice.random() < 0.7 else self.aggregate() for _ in range(2)]
+        found = self.mixed(2)
         if dice.random() < 0.2 and chosen[0].kind == "int":
             found[0] = f"{names[0]} + COUNT(*)" if names[0] != "u" else "u - COUNT(*)", False
         elif dice.random() < 0.1 and chosen[0].kind == "string":
             found[0] = f"CONCAT(COUNT(*), ':', {names[0]})", True
-        items = names + [f"{item} AS m{i}" for i, (item, _) in enumerate(found)]
-        text = f"SELECT {', '.join(items)} FROM t{self.where()} GROUP BY {', '.join(names)}"
-        if dice.random() < 0.3:
-            text += f" HAVING {dice.choice((self.computed_condition(), 'm0 > 1', 'm0 IS NULL', 'm0 + m1 > 2'))}"
-        folds = {i for i, field in enumerate(chosen) if field.folds}
-        folds |= {len(chosen) + i for i, (_, each) in enumerate(found) if each}
-        keys = []
-        if dice.random() < 0.7:
-            order = [name + self.direction() for name in names]
-            keys = list(range(len(chosen)))
-            if dice.random() < 0.6 and not found[0][1]:
-                order.insert(0, dice.choice(("m0", found[0][0], "m0 + 1")) + self.direction())
-                keys.insert(0, len(chosen))
-            elif dice.random() < 0.3:
-                order.insert(0, f"{self.number()} + COUNT(*)" + self.direction())
-                keys = []
-            text += " ORDER BY " + ", ".join(order) + self.limit()
-        return text, keys, frozenset(folds)
+        having = dice.choice((self.say("condition"), "m0 > 1", "m0 IS NULL", "m0 + m1 > 2"))
+        first = ""
+        if not found[0][1] and dice.random() < 0.6:
+            first = dice.choice(("m0", found[0][0], "m0 + 1"))
+        elif dice.random() < 0.3:
+            first = f"{self.say('number')} + COUNT(*)"
+        return self.grouped(chosen, names, found, names, having, first)
 
-    def expression(self, field: Field) -> str:
+    def groups(self) -> Written:
         dice = self.dice
-        if dice.random() < 0.8:
-            return field.name
-        match field.kind:
-            case "int":
-                return dice.choice(
-                    (
-                        f"{field.name} % 3",
-                        f"{field.name} / 2",
-                        f"-{field.name}" if field.name != "u" else "u",
-                    )
-                )
-            case "string":
-                return dice.choice(
-                    (
-                        f"UPPER({field.name})",
-                        f"LENGTH({field.name})",
-                        f"CONCAT({field.name}, 'x')",
-                    )
-                )
-            case "decimal":
-                return f"ROUND({field.name}, 1)"
-            case _:
-                return field.name
+        chosen = self.pick(dice.randrange(1, 3))
+        expressions = [self.expression(field) for field in chosen]
+        found = [self.aggregate() for _ in range(dice.randrange(1, 4))]
+        found = self.with_constant(found, 0.1)
+        places = [
+            dice.choice((expression, str(i), f"({i})", f"({expression})"))
+            for i, expression in enumerate(expressions, 1)
+        ]
+        is_number = found[0][0].startswith(("COUNT", "SUM", "AVG"))
+        having = dice.choice(
+            ("COUNT(*) > 1", "m0 IS NOT NULL", "AVG(a) >= 0.3333", "AVG(n) < 1.5",
+             "COUNT(*) >= 2 AND m0 > 0" if is_number else "COUNT(*) < 4")
+        )  # fmt: skip
+        first = "m0" if not found[0][1] and dice.random() < 0.5 else ""
+        return self.grouped(chosen, expressions, found, places, having, first)
 
-    def rows(self) -> tuple[str, list[int], frozenset[int]]:
-        dice = self.dice
-        chosen = self.pick(dice.randrange(1, 4))
-        items = []
+    def grouped(
+        self,
+        chosen: Sequence[Field],
+        expressions: Sequence[str],
+        found: Sequence[tuple[str, bool]],
+        places: Sequence[str],
+        having: str,
+        first: str,
+    ) -> Written:
+        """Return a SELECT of *expressions* and of what was *found*, grouped by *places*; *first*: what it is sorted by first."""
+        items = [*expressions, *(f"{item} AS m{i}" for i, (item, _) in enumerate(found))]
+        text = f"SELECT {', '.join(items)}{self.say('from')} GROUP BY {', '.join(places)}"
+        if self.dice.random() < 0.3:
+            text += f" HAVING {having}"
         keys: list[int] = []
-        order = []
-        for place, field in enumerate(chosen):
+        if self.dice.random() < 0.65:
+            keys = [*range(len(chosen))]
+            if first in ("m0", "m0 + 1", found[0][0]):
+                keys.insert(0, len(chosen))
+            elif first:
+                keys = []
+            by = ", ".join(f"{each}{{direction}}" for each in (first, *expressions) if each)
+            text += self.fill(f" ORDER BY {by}{{limit}}")
+        return text, keys, folding([*((field.name, field.folds) for field in chosen), *found])
+
+    def rows(self) -> Written:
+        dice = self.dice
+        items, keys, order = [], [], []
+        for place, field in enumerate(self.pick(dice.randrange(1, 4))):
             expression = self.expression(field)
-            alias = dice.choice(("", "", f" AS k{place}", f" k{place}"))
+            alias = self.say("alias", **{"as": f"k{place}"})
             items.append(expression + alias)
             if dice.random() < 0.6:
                 keys.append(place)
                 name = alias.split()[-1] if alias else expression
                 position = dice.choice((f"{place + 1}", f"{place + 1}", f"({place + 1})"))
-                order.append(dice.choice((name, position)) + self.direction())
+                order.append(dice.choice((name, position)) + self.say("direction"))
         is_total = dice.random() < 0.6
-        if is_total:
-            order.append("id")
-        text = (
-            f"SELECT {', '.join(items)} FROM t{dice.choice(('', ' AS x', ' x'))}{self.where()}"
-        )
+        order += ["id"] * is_total
+        alias = dice.choice(("", " AS x", " x"))
+        text = f"SELECT {', '.join(items)} FROM t{alias}{self.say('where')}"
         if order:
-            text += " ORDER BY " + ", ".join(order)
-            text += self.limit() if is_total else ""
+            text += " ORDER BY " + ", ".join(order) + self.say("limit") * is_total
         return text, keys, frozenset()
 
-    def whole(self) -> tuple[str, list[int], frozenset[int]]:
+    def whole(self) -> Written:
         found = [self.aggregate() for _ in range(self.dice.randrange(1, 5))]
-        found += [(self.constant(), False)] if self.dice.random() < 0.2 else []
-        alias = self.dice.choice(("", "", " AS m0", " m0"))
-        text = f"SELECT {', '.join(item for item, _ in found)}{alias} FROM t{self.where()}"
-        folds = frozenset(i for i, (_, folds) in enumerate(found) if folds)
-        return text, [], folds
+        found = self.with_constant(found, 0.2)
+        items = ", ".join(item for item, _ in found)
+        text = self.fill(f"SELECT {items}{{alias}}{{from}}", **{"as": "m0"})
+        return text, [], folding(found)
 
-    def distinct(self) -> tuple[str, list[int], frozenset[int]]:
-        dice = self.dice
-        chosen = self.pick(dice.randrange(1, 3))
-        text = f"SELECT DISTINCT {', '.join(f.name for f in chosen)} FROM t{self.where()}"
-        folds = frozenset(i for i, field in enumerate(chosen) if field.folds)
-        keys = list(range(len(chosen)))
-        if dice.random() < 0.6:
-            text += " ORDER BY " + ", ".join(f.name + self.direction() for f in chosen)
-            text += self.limit()
-            return text, keys, folds
-        return text, [], folds
+    def distinct(self) -> Written:
+        chosen = self.pick(self.dice.randrange(1, 3))
+        names = [field.name for field in chosen]
+        text = f"SELECT DISTINCT {', '.join(names)}{self.say('from')}"
+        folds = folding([(field.name, field.folds) for field in chosen])
+        if self.dice.random() < 0.4:
+            return text, [], folds
+        by = ", ".join(f"{name}{{direction}}" for name in names)
+        return text + self.fill(f" ORDER BY {by}{{limit}}"), [*range(len(names))], folds
 
-    def groups(self) -> tuple[str, list[int], frozenset[int]]:
+    def united(self) -> Written:
+        """Return a UNION of SELECTs that do not all scatter row by row."""
         dice = self.dice
-        chosen = self.pick(dice.randrange(1, 3))
-        expressions = [self.expression(field) for field in chosen]
-        found = [self.aggregate() for _ in range(dice.randrange(1, 4))]
-        found += [(self.constant(), False)] if dice.random() < 0.1 else []
-        items = expressions + [f"{item} AS m{i}" for i, (item, _) in enumerate(found)]
-        grouped = [
-            dice.choice((expression, str(i + 1), f"({i + 1})", f"({expression})"))
-            for i, expression in enumerate(expressions)
+        field = dice.choice(self.columns)
+        # Sometimes of another type, which is to be refused or the same.
+        fields = [field if dice.random() < 0.9 else dice.choice(self.columns) for _ in range(3)]
+        first, *others = [
+            self.say("part", f=each.name) for each in fields[: dice.choice((2, 2, 3))]
         ]
-        text = f"SELECT {', '.join(items)} FROM t{self.where()} GROUP BY {', '.join(grouped)}"
-        if dice.random() < 0.3:
-            text += dice.choice(
-                (" HAVING COUNT(*) > 1", " HAVING m0 IS NOT NULL", " HAVING AVG(a) >= 0.3333", " HAVING AVG(n) < 1.5", " HAVING COUNT(*) >= 2 AND m0 > 0"
-                 if found[0][0].startswith(("COUNT", "SUM", "AVG")) else " HAVING COUNT(*) < 4")
-            )  # fmt: skip
-        folds = {i for i, field in enumerate(chosen) if field.folds}
-        folds |= {len(chosen) + i for i, (_, each) in enumerate(found) if each}
-        keys = []
-        if dice.random() < 0.6:
-            order = [expression + self.direction() for expression in expressions]
-            keys = list(range(len(chosen)))
-            if dice.random() < 0.5 and not found[0][1]:
-                order.insert(0, "m0" + self.direction())
-                keys.insert(0, len(chosen))
-            text += " ORDER BY " + ", ".join(order) + self.limit()
-        return text, keys, frozenset(folds)
+        if dice.random() < 0.5:
+            first = first.replace(", ", " AS k, ", 1)
+        if not first.startswith("(") and others[-1].startswith("(") and dice.random() < 0.5:
+            first = f"({first})"
+        text = first + "".join(self.say("union") + each for each in others)
+        folds = frozenset({0} if any(each.folds for each in fields) else ())
+        if dice.random() < 0.4:
+            return text, [], folds
+        return text + self.fill(" ORDER BY 1{direction}, 2{direction}{limit}"), [0, 1], folds
+
+    def from_parts(self) -> Written:
+        """Return a SELECT from a derived table, or from WITH, that all shards have rows for."""
+        field = self.dice.choice([each for each in self.columns if each.type != "FLOAT"])
+        inner = self.say("inner", f=field.name)
+        form, keys = self.dice.choice(OF_PARTS)
+        text = self.fill(form)
+        folds = frozenset({0} if field.folds else ())
+        if self.dice.random() < 0.5:
+            return f"WITH d AS ({inner}) {text}", keys, folds
+        return text.replace("FROM d", f"FROM ({inner}) AS d", 1), keys, folds
+
+    def windowed(self) -> Written:
+        """Return a SELECT with a window function, most of which have each partition on one shard."""
+        form, keys = self.dice.choice(OF_WINDOWS)
+        return self.fill(form, f=self.say("field")), keys, frozenset()
+
+
+def folding(found: Sequence[tuple[str, bool]]) -> frozenset[int]:
+    return frozenset(place for place, (_, folds) in enumerate(found) if folds)

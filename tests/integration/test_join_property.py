@@ -10,6 +10,7 @@ import re
 
 import pytest
 
+from tests.integration.forms import Forms
 from tests.integration.scatter import ComparedCluster, Tally, ask, differences
 
 
@@ -23,119 +24,118 @@ COLUMNS = ("id", "k", "v")
 IDS = 14
 
 
-class JoinAuthor:
+FORMS = {
+    "number": tuple(map(str, range(IDS))),
+    "any": TABLES,
+    "more": ("t", "t", "u", "u", "r"),
+    "column": ("id", "id", "k", "v"),
+    "output": COLUMNS,
+    "not": ("", "", "NOT "),
+    "distinct": ("", "", "DISTINCT "),
+    # Of the alias {x}: alone, with another one, {o}, and of a table that {o} is outside of.
+    "own": (
+        "{x}.id = {number}", "{x}.id IN ({number}, {number})", "({x}.k > {number} OR {x}.id = {number})",
+        "{x}.v IS NULL", "{x}.v IS NOT NULL", *["{x}.{column} < {number}"] * 2,
+    ),
+    "tied": (*["{x}.id = {o}.id"] * 3, "{o}.{column} = {x}.{column}"),
+    "subquery": (
+        "{not}EXISTS (SELECT 1 FROM {any} {x} WHERE {tie}{one})",
+        "{left} {not}IN (SELECT {x}.{column} FROM {any} {x}{maybe})",
+        "{o}.k < (SELECT COUNT(*) FROM {any} {x} WHERE {tie} AND {x}.v > {number})",
+        "{o}.k >= (SELECT MIN({x}.k) FROM {any} {x} WHERE {tie})",
+    ),
+    "tie": (*["{x}.id = {o}.id"] * 7, *["{own}"] * 3),
+    "one": ("", " LIMIT 1"),
+    "left": (*["{o}.id"] * 4, "{o}.{column}"),
+    "maybe": ("", " WHERE {own}"),
+    # A derived table with the columns of {table}.
+    "derived": (
+        "(SELECT {x}.id, COUNT(*) AS k, MAX({x}.v) AS v FROM {table} {x}{where} GROUP BY {x}.id)",
+        "(SELECT id, COUNT(*) AS k, MAX({x}.k) AS v FROM {table} {x}{where} GROUP BY id HAVING k > 0)",
+        "(SELECT {x}.id, {x}.k, SUM({x}.v) AS v FROM {table} {x}{where} GROUP BY {x}.k, {x}.id)",
+        "(SELECT {x}.k AS id, COUNT(*) AS k, MIN({x}.v) AS v FROM {table} {x}{where} GROUP BY {x}.k)",
+        "(SELECT DISTINCT {x}.id, {x}.k, {x}.v FROM {table} {x}{where})",
+        "(SELECT DISTINCT {x}.k AS id, {x}.k, {x}.v FROM {table} {x}{where})",
+        "(SELECT {x}.id, {x}.k, {x}.v FROM {table} {x}{where})",
+        "(SELECT id, k, v FROM {table} {x}{where})", "(SELECT * FROM {table} {x}{where})",
+        "(SELECT id, k, v FROM {table} {x}{where} ORDER BY id LIMIT 4)",
+        "(SELECT MAX(id) AS id, COUNT(*) AS k, 1 AS v FROM {table} {x}{where})",
+        "(SELECT id, ROW_NUMBER() OVER (ORDER BY id) AS k, v FROM {table} {x}{where})",
+    ),
+    "joined": (
+        " JOIN {table} {x} USING (id)", " LEFT JOIN {table} {x} USING (id)", " RIGHT JOIN {table} {x} USING (id)",
+        *[", {table} {x}"] * 2, *[" {join} {table} {x} ON {on}"] * 20,
+    ),
+    "join": ("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN"),
+    "with_": ("WITH {o} AS (SELECT id, k FROM {any} {x}{where}) SELECT id, k FROM {o}",),
+    "of_joined": (
+        "SELECT d.a, d.b FROM (SELECT {distinct}{key} AS a, {one_of}.k AS b FROM {source}) d{big} ORDER BY d.a, d.b",
+        "SELECT d.a, d.b FROM (SELECT {key} AS a, COUNT(*) AS b FROM {source} GROUP BY {key}) d{big} ORDER BY d.a, d.b",
+    ),
+    "big": ("", " WHERE d.b > 1"),
+    "words": ("UNION ALL", "UNION ALL", "UNION", "UNION", "EXCEPT", "INTERSECT"),
+    "item": ("(SELECT {counted} FROM {any} {x} WHERE {x}.id = {o}.id{one}) AS s",),
+    "counted": ("COUNT(*)", "MAX(k)", "{x}.k"),
+    "aggregate": ("COUNT(*)", "SUM({x}.k)", "MIN({x}.v)", "COUNT(DISTINCT {x}.k)"),
+    "grouped": (
+        *["SELECT {aggregate} AS m FROM {source}"] * 2,
+        *["SELECT {group}, {aggregate} AS m FROM {source} GROUP BY {group}{having}{order}"] * 3,
+    ),
+    "having": ("", "", " HAVING COUNT(*) > 1"),
+    "order": ("", " ORDER BY {group}"),
+}  # fmt: skip
+
+
+class JoinAuthor(Forms):
     """Writes queries. Every table has the columns id, k and v; some are tied, some are not."""
 
     def __init__(self, dice: random.Random) -> None:
-        self.dice = dice
+        super().__init__(dice, FORMS)
         self.aliases = 0
 
     def alias(self) -> str:
         self.aliases += 1
         return f"x{self.aliases}"
 
-    def column(self, alias: str) -> str:
-        return f"{alias}.{self.dice.choice(('id', 'id', 'k', 'v'))}"
-
-    def literal(self) -> str:
-        return str(self.dice.randrange(IDS))
-
     def condition(self, alias: str, others: list[str]) -> str:
         """Return a condition on *alias*, often one that ties it."""
         dice = self.dice
-        match dice.randrange(10):
-            case 0 | 1 | 2 if others:
-                return f"{alias}.id = {dice.choice(others)}.id"
-            case 3 if others:
-                return f"{self.column(dice.choice(others))} = {self.column(alias)}"
-            case 4:
-                return f"{alias}.id = {self.literal()}"
-            case 5:
-                return f"{alias}.id IN ({self.literal()}, {self.literal()})"
-            case 6:
-                return f"({alias}.k > {self.literal()} OR {alias}.id = {self.literal()})"
-            case 7:
-                return f"{alias}.v IS {dice.choice(('', 'NOT '))}NULL"
-            case 8 if others:
-                return self.subquery_condition([alias, *others])
-            case _:
-                return f"{self.column(alias)} < {self.literal()}"
-
-    def subquery_condition(self, outer: list[str]) -> str:
-        dice = self.dice
-        table, alias, other = dice.choice(TABLES), self.alias(), dice.choice(outer)
-        tie = f"{alias}.id = {other}.id" if dice.random() < 0.7 else self.condition(alias, [])
-        negation = dice.choice(("", "", "NOT "))
-        match dice.randrange(4):
-            case 0:
-                limit = dice.choice(("", " LIMIT 1"))
-                return f"{negation}EXISTS (SELECT 1 FROM {table} {alias} WHERE {tie}{limit})"
-            case 1:
-                item = dice.choice(("id", "id", "k", "v"))
-                where = f" WHERE {self.condition(alias, [])}" if dice.random() < 0.5 else ""
-                left = f"{other}.id" if dice.random() < 0.8 else self.column(other)
-                return (
-                    f"{left} {negation}IN (SELECT {alias}.{item} FROM {table} {alias}{where})"
-                )
-            case 2:
-                return (
-                    f"{other}.k < (SELECT COUNT(*) FROM {table} {alias} WHERE {tie}"
-                    f" AND {alias}.v > {self.literal()})"
-                )
-            case _:
-                return f"{other}.k >= (SELECT MIN({alias}.k) FROM {table} {alias} WHERE {tie})"
-
-    def factor(self, table: str) -> str:
-        """Return a table, or a derived table with the columns of one."""
-        dice = self.dice
-        if dice.random() < 0.8:
-            return table
-        x = self.alias()
-        where = self.where([x])
-        select, group = dice.choice(
-            ((f"{x}.id, COUNT(*) AS k, MAX({x}.v) AS v", f" GROUP BY {x}.id"),
-             (f"id, COUNT(*) AS k, MAX({x}.k) AS v", " GROUP BY id HAVING k > 0"),
-             (f"{x}.id, {x}.k, SUM({x}.v) AS v", f" GROUP BY {x}.k, {x}.id"),
-             (f"{x}.k AS id, COUNT(*) AS k, MIN({x}.v) AS v", f" GROUP BY {x}.k"),
-             (f"DISTINCT {x}.id, {x}.k, {x}.v", ""), (f"DISTINCT {x}.k AS id, {x}.k, {x}.v", ""),
-             (f"{x}.id, {x}.k, {x}.v", ""), ("id, k, v", ""), ("*", ""),
-             ("id, k, v", " ORDER BY id LIMIT 4"), ("MAX(id) AS id, COUNT(*) AS k, 1 AS v", ""),
-             ("id, ROW_NUMBER() OVER (ORDER BY id) AS k, v", ""))
-        )  # fmt: skip
-        return f"(SELECT {select} FROM {table} {x}{where}{group})"
-
-    def source(self) -> tuple[str, list[str]]:
-        """Return a FROM and its aliases."""
-        dice = self.dice
-        aliases = [self.alias()]
-        text = f"{self.factor(dice.choice(('t', 't', 'u', 'r')))} {aliases[0]}"
-        for _ in range(dice.choice((0, 1, 1, 1, 2))):
-            table, alias = self.factor(dice.choice(TABLES)), self.alias()
-            if dice.random() < 0.12:
-                text += (
-                    f" {dice.choice(('', 'LEFT ', 'RIGHT '))}JOIN {table} {alias} USING (id)"
-                )
-            elif dice.random() < 0.1:
-                text += f", {table} {alias}"
-            else:
-                join = dice.choice(("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN"))
-                on = f"{alias}.id = {dice.choice(aliases)}.id"
-                if dice.random() < 0.3:
-                    on = self.condition(alias, aliases)
-                if dice.random() < 0.3:
-                    on += f" AND {self.condition(dice.choice([alias, *aliases]), [])}"
-                text += f" {join} {table} {alias} ON {on}"
-            aliases.append(alias)
-        return text, aliases
+        if not others or dice.random() < 0.5:
+            return self.say("own", x=alias)
+        if dice.random() < 0.2:
+            return self.say("subquery", x=self.alias(), o=dice.choice([alias, *others]))
+        return self.say("tied", x=alias, o=dice.choice(others))
 
     def where(self, aliases: list[str]) -> str:
         found = []
         while self.dice.random() < 0.55:
             alias = self.dice.choice(aliases)
             found.append(self.condition(alias, [other for other in aliases if other != alias]))
-        if len(found) > 1 and self.dice.random() < 0.15:
-            return " WHERE " + " OR ".join(found)
-        return " WHERE " + " AND ".join(found) if found else ""
+        word = " OR " if self.dice.random() < 0.15 else " AND "
+        return " WHERE " + word.join(found) if found else ""
+
+    def factor(self, table: str) -> str:
+        """Return a table, or a derived table with the columns of one."""
+        if self.dice.random() < 0.8:
+            return table
+        x = self.alias()
+        return self.say("derived", table=table, x=x, where=self.where([x]))
+
+    def source(self) -> tuple[str, list[str]]:
+        """Return a FROM and its aliases."""
+        dice = self.dice
+        aliases = [self.alias()]
+        text = f"{self.factor(dice.choice('ttur'))} {aliases[0]}"
+        for _ in range(dice.choice((0, 1, 1, 1, 2))):
+            table, x = self.factor(dice.choice(TABLES)), self.alias()
+            on = f"{x}.id = {dice.choice(aliases)}.id"
+            if dice.random() < 0.3:
+                on = self.condition(x, aliases)
+            if dice.random() < 0.3:
+                on += f" AND {self.condition(dice.choice([x, *aliases]), [])}"
+            text += self.say("joined", table=table, x=x, on=on)
+            aliases.append(x)
+        return text, aliases
 
     def select(self) -> tuple[str, str]:
         makers = (self.union, self.with_, self.derived, self.counted, self.grouped, self.rows)
@@ -143,29 +143,22 @@ class JoinAuthor:
         return make.__name__, make()
 
     def with_(self) -> str:
-        inner, alias = self.alias(), self.alias()
-        return (
-            f"WITH {alias} AS (SELECT id, k FROM {self.dice.choice(TABLES)} {inner}"
-            f"{self.where([inner])}) SELECT id, k FROM {alias}"
-        )
+        x = self.alias()
+        return self.say("with_", x=x, o=self.alias(), where=self.where([x]))
 
     def derived(self) -> str:
-        dice = self.dice
-        inner, alias, outer = self.alias(), self.alias(), self.alias()
-        if dice.random() < 0.5:
+        if self.dice.random() < 0.5:
             text, aliases = self.source()
-            item = f"{dice.choice(aliases)}.id"
-            group = dice.choice(("", f" GROUP BY {item}"))
-            value = "COUNT(*)" if group else f"{dice.choice(aliases)}.k"
-            return (
-                f"SELECT d.a, d.b FROM (SELECT {dice.choice(('', 'DISTINCT '))}{item} AS a,"
-                f" {value} AS b FROM {text}{self.where(aliases)}{group}) d"
-                f"{dice.choice(('', ' WHERE d.b > 1'))} ORDER BY d.a, d.b"
-            )
-        return (
-            f"SELECT {outer}.id, {alias}.k FROM {dice.choice(TABLES)} {outer} JOIN"
-            f" (SELECT id, k FROM {dice.choice(TABLES)} {inner}{self.where([inner])})"
-            f" {alias} ON {alias}.id = {outer}.id{self.where([outer])}"
+            one_of, other = self.dice.choice(aliases), self.dice.choice(aliases)
+            source = text + self.where(aliases)
+            return self.say("of_joined", key=f"{one_of}.id", one_of=other, source=source)
+        x, o, inner = self.alias(), self.alias(), self.alias()
+        given = {"x": x, "o": o, "inner": inner, "of_inner": self.where([inner])}
+        return self.fill(
+            "SELECT {o}.id, {x}.k FROM {any} {o} JOIN (SELECT id, k FROM {any} {inner}{of_inner})"
+            " {x} ON {x}.id = {o}.id{where}",
+            **given,
+            where=self.where([o]),
         )
 
     def counted(self) -> str:
@@ -176,83 +169,56 @@ class JoinAuthor:
     def union(self) -> str:
         dice = self.dice
         columns = dice.choice((("id", "k"), ("id", "k"), ("k",), ("k", "v"), ("v", "id")))
-        words = ("UNION ALL", "UNION ALL", "UNION", "UNION", "EXCEPT", "INTERSECT")
         sql = self.part(columns)
         for _ in range(dice.choice((1, 1, 2))):
-            sql += f" {dice.choice(words)} {self.part(columns)}"
-        names = [f"{name}{dice.choice(('', ' DESC'))}" for name in columns]
-        places = map(str, range(1, len(columns) + 1))
-        return sql + dice.choice(
-            (
-                f" ORDER BY {', '.join(names)}",
-                f" ORDER BY {', '.join(places)} LIMIT {dice.randrange(9)}, 5",
-                "",
-                "",
-            )
-        )
+            sql += f" {self.say('words')} {self.part(columns)}"
+        names = ", ".join(f"{name}{dice.choice(('', ' DESC'))}" for name in columns)
+        places = ", ".join(map(str, range(1, len(columns) + 1)))
+        limited = f" ORDER BY {places} LIMIT {dice.randrange(9)}, 5"
+        return sql + dice.choice((f" ORDER BY {names}", limited, "", ""))
 
     def part(self, columns: tuple[str, ...]) -> str:
         """Return one SELECT of a UNION: of a table, of a join, or of none."""
         dice = self.dice
         if dice.random() < 0.05:
-            return f"SELECT {', '.join(f'{self.literal()} AS {name}' for name in columns)}"
-        alias = self.alias()
-        source, aliases = (
-            self.source()
-            if dice.random() < 0.2
-            else (f"{dice.choice(('t', 't', 'u', 'u', 'r'))} {alias}", [alias])
-        )
+            return self.fill("SELECT " + ", ".join(f"{{number}} AS {name}" for name in columns))
+        x = self.alias()
+        source, aliases = self.say("more") + f" {x}", [x]
+        if dice.random() < 0.2:
+            source, aliases = self.source()
         items = [
             f"{dice.choice(aliases)}.{name if dice.random() < 0.9 else 'k'} AS {name}"
             for name in columns
         ]
-        sql = f"SELECT {dice.choice(('', '', '', 'DISTINCT '))}{', '.join(items)} FROM {source}"
-        sql += self.where(aliases)
+        sql = f"SELECT {self.say('distinct')}{', '.join(items)} FROM {source}{self.where(aliases)}"
         return f"({sql})" if dice.random() < 0.2 else sql
 
     def rows(self) -> str:
         dice = self.dice
         text, aliases = self.source()
-        items = [f"{alias}.{dice.choice(COLUMNS)} AS c{i}" for i, alias in enumerate(aliases)]
+        items = [f"{alias}.{self.say('output')} AS c{i}" for i, alias in enumerate(aliases)]
+        names = [f"c{i}" for i in range(len(aliases))]
         if dice.random() < 0.15:
-            items = ["*"]
+            items, names = ["*"], []
         elif dice.random() < 0.15:
-            inner, other = self.alias(), dice.choice(aliases)
-            items.append(
-                f"(SELECT {dice.choice(('COUNT(*)', 'MAX(k)', f'{inner}.k'))} FROM"
-                f" {dice.choice(TABLES)} {inner} WHERE {inner}.id = {other}.id"
-                f"{dice.choice(('', ' LIMIT 1'))}) AS s"
-            )
-        sql = f"SELECT {dice.choice(('', '', 'DISTINCT '))}{', '.join(items)} FROM {text}{self.where(aliases)}"
-        if dice.random() < 0.5:
-            direction = dice.choice(("", " DESC"))
-            keys = [f"{alias}.{name}{direction}" for alias in aliases for name in COLUMNS]
-            if "DISTINCT" in sql:
-                names = [f"c{i}" for i in range(len(aliases))] + ["s"] * (
-                    len(items) > len(aliases)
-                )
-                keys = [f"{name}{direction}" for name in names] if "c0" in sql else []
-            if keys:
-                sql += f" ORDER BY {', '.join(keys)}"
-                sql += dice.choice(("", " LIMIT 3", " LIMIT 2 OFFSET 2"))
+            items.append(self.say("item", x=self.alias(), o=dice.choice(aliases)))
+            names.append("s")
+        sql = (
+            f"SELECT {self.say('distinct')}{', '.join(items)} FROM {text}{self.where(aliases)}"
+        )
+        direction = dice.choice(("", " DESC"))
+        if "DISTINCT" not in sql:
+            names = [f"{alias}.{name}" for alias in aliases for name in COLUMNS]
+        if names and dice.random() < 0.5:
+            sql += f" ORDER BY {', '.join(name + direction for name in names)}"
+            sql += dice.choice(("", " LIMIT 3", " LIMIT 2 OFFSET 2"))
         return sql
 
     def grouped(self) -> str:
-        dice = self.dice
         text, aliases = self.source()
-        alias = dice.choice(aliases)
-        aggregate = dice.choice(
-            ("COUNT(*)", f"SUM({alias}.k)", f"MIN({alias}.v)", f"COUNT(DISTINCT {alias}.k)")
-        )
-        if dice.random() < 0.4:
-            return f"SELECT {aggregate} AS m FROM {text}{self.where(aliases)}"
-        group = f"{dice.choice(aliases)}.{dice.choice(COLUMNS)}"
-        having = dice.choice(("", "", " HAVING COUNT(*) > 1"))
-        order = f" ORDER BY {group}" if dice.random() < 0.5 else ""
-        return (
-            f"SELECT {group}, {aggregate} AS m FROM {text}{self.where(aliases)}"
-            f" GROUP BY {group}{having}{order}"
-        )
+        x, o = self.dice.choice(aliases), self.dice.choice(aliases)
+        group = f"{o}.{self.say('output')}"
+        return self.say("grouped", x=x, group=group, source=text + self.where(aliases))
 
 
 def is_sorted(sql: str) -> bool:

@@ -14,6 +14,7 @@ import pymysql
 import pytest
 from pymysql.connections import Connection
 
+from tests.integration.forms import Forms
 from tests.integration.scatter import ComparedCluster, Tally, ask
 
 
@@ -28,41 +29,79 @@ IDS = 14
 UNSUPPORTED = 1235
 
 
-class WriteAuthor:
+FORMS = {
+    "number": tuple(map(str, range(IDS))),
+    "value": ("{number}", "{number}", "NULL"),
+    "target": ("t", "t", "t", "u", "u", "r"),
+    "any": TABLES,
+    "column": ("id", "k", "v"),
+    "key": ("id", "id", "k"),
+    "not": ("", "NOT "),
+    "left": ("", "LEFT "),
+    "change": ("k = VALUES(k), v = 1", "k = k + 1", "v = VALUES(v)", "id = VALUES(id)"),
+    "row": (*["({number}, {number}, {value})"] * 28, "({number}, NULL, {value})", "({number}, 7, {value})"),
+    # Of the table {a}.
+    "condition": (
+        "{a}.id = {number}", "{a}.id = {number}", "{a}.id IN ({number}, {number}, {number})", "{a}.v IS {not}NULL",
+        "({a}.id = {number} OR {a}.k = {number})", "{a}.id {not}IN (SELECT z.{key} FROM {any} z{inner})",
+        "{not}EXISTS (SELECT 1 FROM {any} z WHERE z.id = {a}.id)", "{a}.{column} < {number}", "{a}.{column} < {number}",
+    ),
+    "inner": ("", " WHERE z.k > {number}"),
+    "where": ("{condition}", "{condition}", "{condition} AND {where}"),
+    "assignment": (
+        "{a}.k = {number}", "{a}.k = {a}.k + 1", "{a}.v = {value}", "{a}.id = {number}",
+        "{a}.v = {a}.id * 200000000",  # Too large for some rows only.
+        "{a}.k = {a}.v",  # NULL for some rows only.
+    ),
+    "update": (
+        *["UPDATE {a} SET {assignment} WHERE {where}"] * 9,
+        "UPDATE {a} SET {assignment} WHERE {where} ORDER BY id LIMIT 2",
+    ),
+    "delete": (
+        *["DELETE FROM {a} WHERE {where}"] * 7, "DELETE FROM {a} WHERE {a}.id = {number} LIMIT 1",
+        # With fewer than there may be, which rows go is any server's own choice.
+        *[f"DELETE FROM {{a}} WHERE {{where}} LIMIT {IDS}"] * 2,
+    ),
+    "items": ("a.id, a.k, a.v", "a.id, a.k, a.v", "a.id, 3, a.k", "a.k, a.id, a.v"),
+    "query": (
+        "SELECT {number}, a.k, a.v FROM {any} a WHERE a.id = 1",
+        "SELECT a.id, COUNT(*), MAX(b.v) FROM {any} a JOIN {any} b ON b.id = a.id WHERE {where} GROUP BY a.id",
+        "SELECT a.id, b.k, b.v FROM {any} a LEFT JOIN {any} b ON b.id = a.id WHERE {where}",
+        "SELECT a.id, COUNT(*), 0 FROM {any} a WHERE a.id = {number}",
+        "SELECT a.k + 3, COUNT(*), MAX(a.v) FROM {any} a GROUP BY a.k",
+        # In this order, for the last row of a key is the one that stays.
+        "SELECT {items} FROM {any} a WHERE {where} ORDER BY a.id",
+    ),
+    "tie": ("b.id = a.id", "b.id = a.id", "b.id = a.id", "b.k = a.id"),
+    "joined": ("{where}", "b.id IS NULL", "b.k > {number}"),
+    "joined_write": (
+        *["DELETE a FROM {target} a {left}JOIN {any} b ON {tie} WHERE {joined}"] * 2,
+        # A row with several partners may be set to any of them: only its own values are exact.
+        "UPDATE {target} a {left}JOIN {any} b ON {tie} SET a.k = a.k + 1 WHERE {joined}",
+        "UPDATE {target} a JOIN {any} b ON b.id = a.id SET a.k = b.k WHERE {joined}",
+    ),
+}  # fmt: skip
+DUPLICATES = " ON DUPLICATE KEY UPDATE {change}"
+VERBS = (("INSERT IGNORE", ""), ("REPLACE", ""), ("INSERT", DUPLICATES), *[("INSERT", "")] * 3)
+
+
+class WriteAuthor(Forms):
     def __init__(self, dice: random.Random) -> None:
-        self.dice = dice
+        super().__init__(dice, FORMS)
         self.savepoints: list[str] = []
         self.in_transaction = False
 
-    def number(self) -> str:
-        return str(self.dice.randrange(IDS))
-
-    def value(self) -> str:
-        return self.dice.choice((self.number(), self.number(), "NULL"))
-
-    def target(self) -> str:
-        return self.dice.choice(("t", "t", "t", "u", "u", "r"))
-
     def statement(self) -> str:
-        dice = self.dice
-        match dice.randrange(20):
-            case 0 | 1 if not self.in_transaction:
-                self.in_transaction = True
-                return dice.choice(("BEGIN", "START TRANSACTION"))
-            case 0 | 1:
-                return self.end()
-            case 2 if self.in_transaction:
-                return self.savepoint()
-            case 3 | 4 | 5 | 6:
-                return self.insert()
-            case 7 | 8 | 9:
-                return self.insert_select()
-            case 10 | 11 | 12 | 13:
-                return self.update()
-            case 14 | 15:
-                return self.joined_write()
-            case _:
-                return self.delete()
+        first, second = self.begin, self.delete
+        if self.in_transaction:
+            first, second = self.end, self.savepoint
+        makers = (first, second, self.insert, self.insert_select, self.update, self.delete, self.joined_write)  # fmt: skip
+        (make,) = self.dice.choices(makers, (2, 1, 4, 3, 4, 4, 2))
+        return make()
+
+    def begin(self) -> str:
+        self.in_transaction = True
+        return self.dice.choice(("BEGIN", "START TRANSACTION"))
 
     def end(self) -> str:
         self.in_transaction = False
@@ -83,133 +122,25 @@ class WriteAuthor:
         self.savepoints.append(name)
         return f"SAVEPOINT {name}"
 
-    # --- one table --------------------------------------------------------------------------
-
-    def verb(self) -> tuple[str, str]:
-        """Return how to insert, and what to do about duplicates."""
-        dice = self.dice
-        match dice.randrange(6):
-            case 0:
-                return "INSERT IGNORE", ""
-            case 1:
-                return "REPLACE", ""
-            case 2:
-                change = dice.choice(
-                    ("k = k + 1", "v = VALUES(v)", "k = VALUES(k), v = 1", "id = VALUES(id)")
-                )
-                return "INSERT", f" ON DUPLICATE KEY UPDATE {change}"
-            case _:
-                return "INSERT", ""
-
-    def insert(self) -> str:
-        verb, duplicates = self.verb()
-        rows = [
-            f"({self.number()}, {self.dice.choice((self.number(), 'NULL', '7'))}, {self.value()})"
-            if self.dice.random() < 0.1
-            else f"({self.number()}, {self.number()}, {self.value()})"
-            for _ in range(self.dice.choice((1, 1, 2, 3, 6)))
-        ]
-        return f"{verb} INTO {self.target()} (id, k, v) VALUES {', '.join(rows)}{duplicates}"
-
-    def condition(self, alias: str) -> str:
-        dice = self.dice
-        match dice.randrange(9):
-            case 0 | 1:
-                return f"{alias}.id = {self.number()}"
-            case 2:
-                return f"{alias}.id IN ({self.number()}, {self.number()}, {self.number()})"
-            case 3:
-                return f"{alias}.v IS {dice.choice(('', 'NOT '))}NULL"
-            case 4:
-                return f"({alias}.id = {self.number()} OR {alias}.k = {self.number()})"
-            case 5:
-                other, item = dice.choice(TABLES), dice.choice(("id", "id", "k"))
-                inner = f" WHERE z.k > {self.number()}" if dice.random() < 0.5 else ""
-                negation = dice.choice(("", "NOT "))
-                return f"{alias}.id {negation}IN (SELECT z.{item} FROM {other} z{inner})"
-            case 6:
-                other, negation = dice.choice(TABLES), dice.choice(("", "NOT "))
-                return f"{negation}EXISTS (SELECT 1 FROM {other} z WHERE z.id = {alias}.id)"
-            case _:
-                return f"{alias}.{dice.choice(('id', 'k', 'v'))} < {self.number()}"
-
-    def where(self, alias: str) -> str:
-        found = [self.condition(alias)]
-        while self.dice.random() < 0.3:
-            found.append(self.condition(alias))
-        return " AND ".join(found)
-
-    def assignment(self, alias: str) -> str:
-        return self.dice.choice(
-            (
-                f"{alias}.k = {self.number()}",
-                f"{alias}.k = {alias}.k + 1",
-                f"{alias}.v = {self.value()}",
-                f"{alias}.v = {alias}.id * 200000000",  # Too large for some rows only.
-                f"{alias}.k = {alias}.v",  # NULL for some rows only.
-                f"{alias}.id = {self.number()}",
-            )
-        )
-
     def update(self) -> str:
-        table = self.target()
-        limit = " ORDER BY id LIMIT 2" if self.dice.random() < 0.1 else ""
-        return f"UPDATE {table} SET {self.assignment(table)} WHERE {self.where(table)}{limit}"
+        return self.say("update", a=self.say("target"))
 
     def delete(self) -> str:
-        table = self.target()
-        if self.dice.random() < 0.1:
-            return f"DELETE FROM {table} WHERE {table}.id = {self.number()} LIMIT 1"
-        if self.dice.random() < 0.2:
-            # With fewer than there may be, which rows go is any server's own choice.
-            return f"DELETE FROM {table} WHERE {self.where(table)} LIMIT {IDS}"
-        return f"DELETE FROM {table} WHERE {self.where(table)}"
-
-    # --- several ----------------------------------------------------------------------------
-
-    def insert_select(self) -> str:
-        dice = self.dice
-        verb, duplicates = self.verb()
-        # MariaDB and MySQL take `k` of a SELECT's table for ambiguous here.
-        duplicates = duplicates.replace("= k + 1", "= VALUES(k) + 1")
-        table = self.target()
-        source = dice.choice(TABLES)
-        items = dice.choice(
-            ("a.id, a.k, a.v", "a.id, a.k, a.v", "a.id, 3, a.k", "a.k, a.id, a.v")
-        )
-        match dice.randrange(6):
-            case 0:
-                body = f"SELECT {self.number()}, a.k, a.v FROM {source} a WHERE a.id = 1"
-            case 1:
-                body = (
-                    f"SELECT a.id, COUNT(*), MAX(b.v) FROM {source} a JOIN {dice.choice(TABLES)} b"
-                    f" ON b.id = a.id WHERE {self.where('a')} GROUP BY a.id"
-                )
-            case 2:
-                body = (
-                    f"SELECT a.id, b.k, b.v FROM {source} a LEFT JOIN {dice.choice(TABLES)} b"
-                    f" ON b.id = a.id WHERE {self.where('a')}"
-                )
-            case 3:
-                body = f"SELECT a.id, COUNT(*), 0 FROM {source} a WHERE a.id = {self.number()}"
-            case 4:
-                body = f"SELECT a.k + 3, COUNT(*), MAX(a.v) FROM {source} a GROUP BY a.k"
-            case _:
-                # In this order, for the last row of a key is the one that stays.
-                body = f"SELECT {items} FROM {source} a WHERE {self.where('a')} ORDER BY a.id"
-        return f"{verb} INTO {table} (id, k, v) {body}{duplicates}"
+        return self.say("delete", a=self.say("target"))
 
     def joined_write(self) -> str:
-        dice = self.dice
-        one, other = self.target(), dice.choice(TABLES)
-        tie = dice.choice(("b.id = a.id", "b.id = a.id", "b.id = a.id", "b.k = a.id"))
-        left = dice.choice(("", "LEFT "))
-        where = dice.choice((self.where("a"), "b.id IS NULL", f"b.k > {self.number()}"))
-        if dice.random() < 0.5:
-            return f"DELETE a FROM {one} a {left}JOIN {other} b ON {tie} WHERE {where}"
-        # A row with several partners may be set to any of them: only its own values are exact.
-        value = "b.k" if tie == "b.id = a.id" and not left else "a.k + 1"
-        return f"UPDATE {one} a {left}JOIN {other} b ON {tie} SET a.k = {value} WHERE {where}"
+        return self.say("joined_write", a="a")
+
+    def insert(self) -> str:
+        verb, duplicates = self.dice.choice(VERBS)
+        rows = ", ".join(["{row}"] * self.dice.choice((1, 1, 2, 3, 6)))
+        return self.fill(f"{verb} INTO {{target}} (id, k, v) VALUES {rows}{duplicates}")
+
+    def insert_select(self) -> str:
+        verb, duplicates = self.dice.choice(VERBS)
+        sql = self.fill(f"{verb} INTO {{target}} (id, k, v) {{query}}{duplicates}", a="a")
+        # MariaDB and MySQL take `k` of a SELECT's table for ambiguous here.
+        return sql.replace("= k + 1", "= VALUES(k) + 1")
 
 
 def write(connection: "Connection[Any]", sql: str) -> tuple[int, int, str]:
