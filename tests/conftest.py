@@ -28,6 +28,7 @@ pytest_plugins = (
     "tests.fixtures.running_proxy",
     "tests.fixtures.streams",
     "tests.fixtures.load",
+    "tests.fixtures.programs",
     "tests.fixtures.terminal",
     "tests.fixtures.scheduling",
     "tests.fixtures.ways",

@@ -16,6 +16,7 @@ from tests.fixtures.database_servers import DatabaseServer, execute, free_port, 
 from tests.fixtures.running_proxy import (
     RunningProxy,
     StartProxy,
+    by_hash,
     keyspace_toml,
     proxies_of,
     write_vschema,
@@ -24,18 +25,11 @@ from tests.fixtures.streams import Consume, Consumer, message_table, run
 from tests.integration import scatter
 
 
-VSCHEMA = {
-    "sharded": True,
-    "vindexes": {"hash": {"type": "hash"}, "binary_md5": {"type": "binary_md5"}},
-    "tables": {
-        "my_message": {"column_vindexes": [{"column": "id", "name": "hash"}]},
-        "other_message": {"column_vindexes": [{"column": "id", "name": "hash"}]},
-        "named": {"column_vindexes": [{"column": "id", "name": "binary_md5"}]},
-        "customer": {"column_vindexes": [{"column": "id", "name": "hash"}]},
-        "purchase": {"column_vindexes": [{"column": "customer_id", "name": "hash"}]},
-        "item": {"column_vindexes": [{"column": "id", "name": "hash"}]},
-    },
-}
+VSCHEMA = by_hash(
+    my_message="id", other_message="id", customer="id", purchase="customer_id", item="id"
+)
+VSCHEMA["vindexes"]["binary_md5"] = {"type": "binary_md5"}
+VSCHEMA["tables"]["named"] = {"column_vindexes": [{"column": "id", "name": "binary_md5"}]}
 SETTINGS = """[server]
 listen = "127.0.0.1:0"
 schema_reload = 1

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pymysql
 from pymysql.connections import Connection
@@ -24,7 +24,7 @@ from streamfrom.proxy.wire.resultset import (
     parse_text_row,
 )
 from tests.fixtures.database_servers import DatabaseServer, execute, names, root
-from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.running_proxy import RunningProxy, by_hash, write_vschema
 from tests.integration.binary_rows import parse_binary_row
 
 
@@ -33,15 +33,8 @@ RANGES = {
     3: ("-40", "40-80", "80-"),
     8: ("-20", "20-40", "40-60", "60-80", "80-a0", "a0-c0", "c0-e0", "e0-"),
 }
-VSCHEMA = {
-    "sharded": True,
-    "vindexes": {"hash": {"type": "hash"}},
-    "tables": {
-        "t": {"column_vindexes": [{"column": "id", "name": "hash"}]},
-        "u": {"column_vindexes": [{"column": "id", "name": "hash"}]},
-        "r": {"type": "reference"},
-    },
-}
+VSCHEMA = by_hash(t="id", u="id")
+VSCHEMA["tables"]["r"] = {"type": "reference"}
 # What comes and goes with a server's plan (an index, a temporary table) for one statement:
 # PRI_KEY, PART_KEY, BINARY and the mark of a column that is grouped by.
 PLAN_FLAGS = 0x2 | 0x4000 | 0x80 | 0x8000
@@ -56,13 +49,10 @@ UNSTEADY = FLOATS | {FieldType.BLOB}
 Row = tuple[bytes | None, ...]
 
 
-class Answer:
-    def __init__(
-        self, columns: list[ColumnDefinition], rows: list[Row], error: tuple[int, str] | None
-    ):
-        self.columns = columns
-        self.rows = rows
-        self.error = error
+class Answer(NamedTuple):
+    columns: list[ColumnDefinition]
+    rows: list[Row]
+    error: tuple[int, str] | None
 
 
 def ask(connection: "Connection[Any]", sql: str, *, prepared: bool = False) -> Answer:
@@ -155,8 +145,7 @@ def compared_proxy(
     """Run a proxy before *server* with the keyspaces by2, by3 and by8; yield it and all databases, the whole one first."""
     prefix = next(names)
     databases = [prefix]
-    vschema = folder / "scatter.vschema.json"
-    vschema.write_text(json.dumps(VSCHEMA))
+    vschema = write_vschema(folder, VSCHEMA)
     config = '[server]\nlisten = "127.0.0.1:0"\n'
     for count, ranges in RANGES.items():
         config += f"[keyspaces.by{count}]\nvschema = {json.dumps(str(vschema))}\n"

@@ -2,8 +2,6 @@
 
 import os
 import re
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -17,6 +15,7 @@ from kombu import Connection, Exchange, Queue, pools
 from kombu.utils.uuid import uuid
 
 import streamfrom_worker.celery  # noqa: F401 - it registers the transport
+from tests.fixtures.programs import StartProgram, kill
 from tests.fixtures.streams import WAIT_S, eventually, rows, run
 from tests.integration.conftest import Queue as Place
 
@@ -80,31 +79,20 @@ PARKED = "SELECT last_error FROM celery_message WHERE time_acked IS NULL AND tim
 
 
 class Worker:
-    """A `celery worker` in a process of its own, and an application that sends it tasks."""
+    """A `celery worker` in a process of its own."""
 
-    def __init__(self, folder: Path, broker: str, name: str) -> None:
+    def __init__(self, start: StartProgram, folder: Path, broker: str, name: str) -> None:
         self.out = folder / f"{name}.out"
-        environ = {
-            **os.environ,
-            "BROKER": broker,
-            "PYTHONPATH": os.pathsep.join([str(LIBRARY), str(folder)]),
-        }
+        path = os.pathsep.join([str(LIBRARY), str(folder)])
         words = f"-m celery -A tasks_of_test worker -n {name}@here -c 2 -l INFO"
         command = [sys.executable, *words.split()]
-        with self.out.open("wb") as out, self.out.with_suffix(".log").open("wb") as log:
-            self.process = subprocess.Popen(
-                command, cwd=folder, env=environ, stdout=out, stderr=log, start_new_session=True
-            )
+        environ = {**os.environ, "BROKER": broker, "PYTHONPATH": path}
+        self.process = start(command, self.out, cwd=folder, env=environ)
 
     def said(self, word: str) -> list[list[str]]:
         """Return the words of each line that begins with *word*."""
         lines = [line.split() for line in self.out.read_text().splitlines()]
         return [line for line in lines if line[:1] == [word]]
-
-    def kill(self) -> None:
-        """End it and its children as a crash of the machine would."""
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
 
     def stop(self) -> None:
         """Ask it to end, and wait until it has."""
@@ -128,15 +116,6 @@ def app(broker: str) -> Iterator[Celery]:
     pools.reset()  # they would outlive the tables of this test
 
 
-@pytest.fixture
-def workers() -> Iterator[list[Worker]]:
-    started: list[Worker] = []
-    yield started
-    for worker in started:
-        if worker.process.poll() is None:
-            worker.kill()
-
-
 def send(app: Celery, name: str, *values: Any, **options: Any) -> Any:
     return app.send_task(f"tasks_of_test.{name}", values, **options)
 
@@ -147,13 +126,12 @@ def send_texts(client: Any, queue: str, texts: Sequence[str]) -> None:
     run(client, f"INSERT INTO celery_message (queue, priority, payload) VALUES {values}")
 
 
-def test_a_worker_does_what_celerys_users_ask(plain, app, broker, tmp_path, workers):
+def test_a_worker_does_what_celerys_users_ask(plain, app, broker, tmp_path, start_program):
     for n in range(50):
         send(app, "pass_on" if n % 2 else "note", f"n{n}")
     due_s = time.time() + 3
     send(app, "note", "later", countdown=3)
-    worker = Worker(tmp_path, broker, "one")
-    workers.append(worker)
+    worker = Worker(start_program, tmp_path, broker, "one")
     eventually(
         # A ping before the worker listens has no answer.
         lambda: app.control.ping(timeout=10, limit=1) == [{"one@here": {"ok": "pong"}}],
@@ -184,8 +162,7 @@ def test_a_worker_does_what_celerys_users_ask(plain, app, broker, tmp_path, work
     eventually(lambda: len(worker.said("begin")) == 2)
     worker.stop()
     assert len(worker.said("end")) == len(worker.said("begin"))
-    other = Worker(tmp_path, broker, "two")
-    workers.append(other)
+    other = Worker(start_program, tmp_path, broker, "two")
     eventually(lambda: len(worker.said("end")) + len(other.said("end")) == 4)
     assert len(worker.said("note")) == 51
     client = plain.connect()
@@ -200,28 +177,25 @@ def test_a_worker_does_what_celerys_users_ask(plain, app, broker, tmp_path, work
     )
 
 
-def test_tasks_of_a_worker_that_is_killed_are_anothers(app, broker, tmp_path, workers):
-    first = Worker(tmp_path, broker, "first")
-    workers.append(first)
+def test_tasks_of_a_worker_that_is_killed_are_anothers(app, broker, tmp_path, start_program):
+    first = Worker(start_program, tmp_path, broker, "first")
     send(app, "work", WORK_S)
     eventually(lambda: first.said("begin"))
-    first.kill()
-    second = Worker(tmp_path, broker, "second")
-    workers.append(second)
+    kill(first.process)
+    second = Worker(start_program, tmp_path, broker, "second")
     eventually(lambda: second.said("end"))
     # Longer than the lease, and yet no other process was given it.
     assert len(second.said("begin")) == 1
 
 
 def test_what_is_no_task_is_parked_with_the_reason_and_spares_the_rest(
-    plain, app, broker, tmp_path, workers
+    plain, app, broker, tmp_path, start_program
 ):
     send(app, "absent")
     client = plain.connect()
     send_texts(client, "celery", BROKEN + NO_TASKS)
     send(app, "note", "good")
-    worker = Worker(tmp_path, broker, "one")
-    workers.append(worker)
+    worker = Worker(start_program, tmp_path, broker, "one")
     eventually(lambda: worker.said("note"), "a task runs", 3 * WAIT_S)
     eventually(lambda: len(rows(client, PARKED)) == 1 + len(BROKEN + NO_TASKS))
     assert {error.partition(":")[0] for (error,) in rows(client, PARKED)} == {
@@ -243,7 +217,7 @@ def test_what_is_no_message_is_parked_however_it_is_taken(plain, broker, way, no
         assert len(rows(client, PARKED)) == len(BROKEN)
 
 
-def test_a_proxy_that_is_away_or_killed_costs_no_task(lone, tmp_path, workers):
+def test_a_proxy_that_is_away_or_killed_costs_no_task(lone, tmp_path, start_program):
     (tmp_path / "tasks_of_test.py").write_text(TASKS)
     broker = f"streamfrom://root@127.0.0.1:{lone.port}/{lone.keyspace}"
     with Celery("tasks_of_test", broker=broker) as app:
@@ -254,10 +228,8 @@ def test_a_proxy_that_is_away_or_killed_costs_no_task(lone, tmp_path, workers):
         for n in range(10):
             send(app, "note", f"n{n}")
         lone.proxy.stop()
-        worker = Worker(tmp_path, broker, "one")  # nothing listens yet
-        workers.append(worker)
-        log = worker.out.with_suffix(".log")
-        eventually(lambda: "Trying again" in log.read_text(), "it tries", 3 * WAIT_S)
+        worker = Worker(start_program, tmp_path, broker, "one")  # nothing listens yet
+        eventually(lambda: "Trying again" in worker.out.read_text(), "it tries", 3 * WAIT_S)
         lone.start()
         eventually(lambda: worker.said("note"), "a task runs", 3 * WAIT_S)
         lone.proxy.kill()
@@ -270,15 +242,15 @@ def test_a_proxy_that_is_away_or_killed_costs_no_task(lone, tmp_path, workers):
 
 
 def test_two_workers_with_one_name_share_the_tasks_and_repeat_none(
-    app, broker, tmp_path, workers
+    app, broker, tmp_path, start_program
 ):
+    workers = []
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
         (folder / "tasks_of_test.py").write_text(TASKS)
-        workers.append(Worker(folder, broker, "same"))
+        workers.append(Worker(start_program, folder, broker, "same"))
     for worker in workers:
-        log = worker.out.with_suffix(".log")
-        eventually(lambda: "ready" in log.read_text(), "it is ready", 3 * WAIT_S)  # noqa: B023
+        eventually(lambda: "ready" in worker.out.read_text(), "it is ready", 3 * WAIT_S)  # noqa: B023
     for n in range(40):
         send(app, "note", f"n{n}")
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.fixtures.background import running
 from tests.fixtures.database_servers import execute
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, user_toml
 from tests.fixtures.streams import eventually, run, value
 from tests.fixtures.terminal import OpenTerminal, Terminal
 from tests.integration.conftest import SETTINGS, SharedCluster
@@ -46,41 +46,29 @@ def client(request: pytest.FixtureRequest, terminal: OpenTerminal) -> OpenClient
 class TestCommandLines:
     def test_everyday_work(self, cluster, client, keyspace):
         shell = client(cluster.proxy.port, database=keyspace)
-        shell.type("CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20));")
-        shell.expect(r"Query OK, 0 rows affected")
-        shell.type("INSERT INTO customer (id, name) VALUES (1, 'ann'), (4, 'ünal');")
-        shell.expect(r"Query OK, 2 rows affected")
-        shell.expect(r"Records: 2  Duplicates: 0  Warnings: 0")
-        shell.type("SELECT name FROM customer WHERE id = 4;")
-        shell.expect(r"\| ünal")
-        shell.expect(r"1 row in set")
-        shell.type("UPDATE customer SET name = 'bob' WHERE id = 1;")
-        shell.expect(r"Rows matched: 1  Changed: 1  Warnings: 0")
-        shell.type("BEGIN;")
-        shell.expect(r"Query OK")
-        shell.type("DELETE FROM customer;")
-        shell.expect(r"2 rows affected")
-        shell.type("ROLLBACK;")
-        shell.expect(r"Query OK")
-        shell.type("SELECT id FROM customer;")
-        shell.expect(r"2 rows in set")
         joined = "SELECT * FROM customer a JOIN customer b ON a.name = b.name;"
-        shell.type("SELECT * FROM nosuch;" if keyspace == "plain" else joined)
-        shell.expect(r"ERROR (1146 \(42S02\)|1235 \(42000\))")
-        shell.type("SELECT CAST('1x' AS SIGNED);")
-        shell.expect(r"1 row in set, 1 warning")
-        shell.type("SHOW WARNINGS;")
-        shell.expect(r"Truncated incorrect")
-        shell.type("DESCRIBE customer;")
-        shell.expect(r"bigint")
-        shell.type("\\u plain")
-        shell.expect(r"Database changed")
-        shell.type("status;")
-        shell.expect(r"Threads: \d+")
-        shell.type("DROP TABLE IF EXISTS customer;")
-        shell.expect(r"Query OK")
-        shell.type("quit")
-        shell.expect(r"Bye")
+        for line, *shown in (
+            ("CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20));", r"Query OK, 0 rows affected"),
+            ("INSERT INTO customer (id, name) VALUES (1, 'ann'), (4, 'ünal');", r"Query OK, 2 rows affected",
+             r"Records: 2  Duplicates: 0  Warnings: 0"),
+            ("SELECT name FROM customer WHERE id = 4;", r"\| ünal", r"1 row in set"),
+            ("UPDATE customer SET name = 'bob' WHERE id = 1;", r"Rows matched: 1  Changed: 1  Warnings: 0"),
+            ("BEGIN;", r"Query OK"),
+            ("DELETE FROM customer;", r"2 rows affected"),
+            ("ROLLBACK;", r"Query OK"),
+            ("SELECT id FROM customer;", r"2 rows in set"),
+            ("SELECT * FROM nosuch;" if keyspace == "plain" else joined, r"ERROR (1146 \(42S02\)|1235 \(42000\))"),
+            ("SELECT CAST('1x' AS SIGNED);", r"1 row in set, 1 warning"),
+            ("SHOW WARNINGS;", r"Truncated incorrect"),
+            ("DESCRIBE customer;", r"bigint"),
+            ("\\u plain", r"Database changed"),
+            ("status;", r"Threads: \d+"),
+            ("DROP TABLE IF EXISTS customer;", r"Query OK"),
+            ("quit", r"Bye"),
+        ):  # fmt: skip
+            shell.type(line)
+            for pattern in shown:
+                shell.expect(pattern)
 
     def test_a_stream_shows_rows_at_once_and_ctrl_c_ends_it(self, queue, client):
         producer = queue.create()
@@ -121,19 +109,12 @@ USERS = """
 cert = "server.pem"
 key = "server.key"
 [[users]]
-name = "clear"
-account = "shared"
-password = "sécret"
-[[users]]
 name = "native"
 account = "shared"
 password_hash = "*14E65567ABDB5135D0CFD9A70B3032C179A49EE7"
-[[users]]
-name = "empty"
-account = "shared"
-password = ""
 """
-# PASSWORD('secret') and how MySQL stores caching_sha2_password.
+USERS += user_toml("clear", "sécret", account="shared")
+# PASSWORD('secret') is the hash above.
 NATIVE_PASSWORD = "secret"
 
 

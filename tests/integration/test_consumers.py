@@ -7,14 +7,13 @@ its seconds, which are fewer. The driver and the proxy decide what a consumer me
 import os
 import shutil
 import signal
-import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.fixtures.programs import StartProgram
 from tests.fixtures.streams import eventually, message_table, rows, run, value
 from tests.integration import toolchains
 
@@ -103,16 +102,9 @@ def command_of(name: str, folder: Path) -> list[str]:
 class Running:
     """A consumer's process and what it has said."""
 
-    def __init__(self, command: list[str], port: int, log: Path) -> None:
+    def __init__(self, start: StartProgram, command: list[str], port: int, log: Path) -> None:
         self.log = log
-        with log.open("wb") as out:
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                env=toolchains.place(port),
-            )
+        self.process = start(command, log, env=toolchains.place(port))
 
     def said(self) -> list[str]:
         return self.log.read_text().splitlines()
@@ -146,23 +138,12 @@ class Work:
         return {int(ident) for (ident,) in rows(self.connection, sql)}
 
 
-@pytest.fixture
-def started() -> Iterator[list[Running]]:
-    """The consumers that a test starts, which end with it."""
-    started: list[Running] = []
-    yield started
-    for consumer in started:
-        consumer.process.kill()
-        consumer.process.wait()
-
-
 @pytest.mark.parametrize("name", WORKS)
-def test_a_consumer_does_everything_right(name, lone, started, tmp_path):
+def test_a_consumer_does_everything_right(name, lone, start_program, tmp_path):
     command = command_of(name, tmp_path)
     work = Work(lone.connect(), tmp_path)
     run(work.connection, message_table(columns="message TEXT"))
-    consumer = Running(command, lone.port, tmp_path / "said")
-    started.append(consumer)
+    consumer = Running(start_program, command, lone.port, tmp_path / "said")
 
     # Heartbeats, which add two or three seconds, hold long work.
     work.send(1, 2)
@@ -200,6 +181,6 @@ def test_a_consumer_does_everything_right(name, lone, started, tmp_path):
 
     # What no second try heals ends it with its error.
     run(work.connection, "DROP TABLE my_message")
-    started.append(lost := Running(command, lone.port, tmp_path / "lost"))
+    lost = Running(start_program, command, lone.port, tmp_path / "lost")
     assert lost.process.wait(END_S) > 0
     assert "my_message" in lost.log.read_text()

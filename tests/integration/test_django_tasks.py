@@ -3,19 +3,16 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fixtures.programs import finished
+from tests.fixtures.programs import StartProgram, finished, kill
 from tests.fixtures.streams import WAIT_S, eventually, rows, run
 from tests.integration.conftest import Lone, Queue as Place
 
@@ -80,8 +77,11 @@ def answer(count):
 class Project:
     """A Django project of its own, in a folder."""
 
-    def __init__(self, folder: Path, place: Place | Lone, keyspace: str = "") -> None:
+    def __init__(
+        self, folder: Path, place: Place | Lone, start: StartProgram, keyspace: str = ""
+    ) -> None:
         self.folder = folder
+        self._start = start
         (folder / "settings_of_test.py").write_text(SETTINGS % ACK_WAIT_S)
         (folder / "tasks_of_test.py").write_text(TASKS)
         self._environ = {
@@ -91,7 +91,6 @@ class Project:
             "DJANGO_SETTINGS_MODULE": "settings_of_test",
             "PYTHONPATH": f"{LIBRARY}{os.pathsep}{folder}",
         }
-        self.workers: list[subprocess.Popen[bytes]] = []
 
     def manage(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "django", *words]
@@ -105,42 +104,30 @@ class Project:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout.splitlines()[-1])
 
-    def work(self, name: str, *words: str) -> subprocess.Popen[bytes]:
+    def work(self, name: str, *words: str) -> subprocess.Popen[Any]:
         command = [sys.executable, "-m", "django", "streamfrom_worker", *words]
-        with (self.folder / name).open("wb") as out:
-            worker = subprocess.Popen(
-                command, cwd=self.folder, env=self._environ, stdout=out, start_new_session=True
-            )
-        self.workers.append(worker)
-        return worker
+        return self._start(command, self.folder / name, cwd=self.folder, env=self._environ)
 
     def said(self, name: str, word: str) -> list[list[str]]:
         lines = [line.split() for line in (self.folder / name).read_text().splitlines()]
         return [line for line in lines if line[:1] == [word]]
 
 
-@contextmanager
-def migrated(folder: Path, place: Place | Lone) -> Iterator[Project]:
-    project = Project(folder, place)
+def migrated(folder: Path, place: Place | Lone, start: StartProgram) -> Project:
+    project = Project(folder, place, start)
     done = project.manage("migrate", "--verbosity", "0")
     assert done.returncode == 0, done.stderr
-    yield project
-    for worker in project.workers:
-        if worker.poll() is None:
-            os.killpg(worker.pid, signal.SIGKILL)
-        worker.wait()
+    return project
 
 
 @pytest.fixture
-def project(plain: Place, tmp_path: Path) -> Iterator[Project]:
-    with migrated(tmp_path, plain) as project:
-        yield project
+def project(plain: Place, tmp_path: Path, start_program: StartProgram) -> Project:
+    return migrated(tmp_path, plain, start_program)
 
 
 @pytest.fixture
-def lone_project(lone: Lone, tmp_path: Path) -> Iterator[Project]:
-    with migrated(tmp_path, lone) as project:
-        yield project
+def lone_project(lone: Lone, tmp_path: Path, start_program: StartProgram) -> Project:
+    return migrated(tmp_path, lone, start_program)
 
 
 def test_tasks_and_their_results(project: Project, plain: Place) -> None:
@@ -207,7 +194,7 @@ def test_a_killed_workers_task_is_anothers_and_a_long_one_stays_its_own(project)
     ident = project.runs(f"found = work.enqueue({2 * ACK_WAIT_S}).id")
     first = project.work("first")
     eventually(lambda: project.said("first", "begin") == [["begin", "1"]])
-    os.killpg(first.pid, signal.SIGKILL)
+    kill(first)
     project.work("second", "--concurrency", "2")
     eventually(lambda: project.said("second", "end"))
     # Longer than the lease, and yet no other thread or process was given it.
@@ -294,8 +281,10 @@ def test_what_the_server_refuses_is_its_own_error_and_spares_the_rest(lone, lone
     assert results == [["FAILED", ["pymysql.err.OperationalError"]], ["SUCCESSFUL", []]]
 
 
-def test_a_keyspace_that_is_not_there_ends_the_worker_with_a_sentence(lone, tmp_path):
-    project = Project(tmp_path, lone, keyspace="nothing")
+def test_a_keyspace_that_is_not_there_ends_the_worker_with_a_sentence(
+    lone, tmp_path, start_program
+):
+    project = Project(tmp_path, lone, start_program, keyspace="nothing")
     done = project.manage("streamfrom_worker")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (

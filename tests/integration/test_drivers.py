@@ -8,14 +8,13 @@ One way per server is tried here, DRIVERS=all tries them all.
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.programs import finished
-from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, user_toml
 from tests.fixtures.streams import message_table, run
 from tests.integration import toolchains
 from tests.integration.test_prepared import ITEM
@@ -24,7 +23,6 @@ from tests.proxy.certificates import write_certificate
 
 pytestmark = pytest.mark.db
 
-RUN_S = 90
 # A JVM that shakes hands for the first time, beside all other tests, takes its time.
 GUARDED = """[server]
 listen = "127.0.0.1:0"
@@ -33,10 +31,6 @@ connect_timeout = 60
 cert = "server.pem"
 key = "server.key"
 require = true
-[[users]]
-name = "app"
-account = "shared"
-password = "secret"
 """
 # Language or program, the driver's name for it, the module that must be there, prepared or not.
 PYTHON_ROWS = (
@@ -76,26 +70,6 @@ OTHER_CASES = [
 ]
 
 
-@dataclass(frozen=True)
-class Door:
-    """Where a driver comes in."""
-
-    proxy: RunningProxy
-    database: str
-    user: str
-    tls: bool
-
-    def arguments(self, *, prepared: bool) -> list[str]:
-        """Return what every program takes behind its driver's name."""
-        return [
-            str(self.proxy.port),
-            self.database,
-            self.user,
-            str(int(self.tls)),
-            str(int(prepared)),
-        ]
-
-
 @pytest.fixture(scope="session")
 def guarded_proxy(shared_cluster, tmp_path_factory):
     folder = tmp_path_factory.mktemp("guarded")
@@ -103,6 +77,7 @@ def guarded_proxy(shared_cluster, tmp_path_factory):
     config = folder / "proxy.toml"
     config.write_text(
         GUARDED
+        + user_toml("app", "secret", account="shared")
         + keyspace_toml("plain", shared_cluster.servers[:1], shared_cluster.databases["plain"])
     )
     proxy = RunningProxy(config)
@@ -112,14 +87,14 @@ def guarded_proxy(shared_cluster, tmp_path_factory):
 
 @pytest.fixture(params=["tls", "sharded"])
 def door(request, cluster, family, guarded_proxy):
-    """A way in, with the tables that the programs use."""
+    """What the programs take of where they come in: port, database, user and whether by TLS. Their tables are there."""
     if not toolchains.EVERYTHING and (request.param == "tls") != (family is Family.MARIADB):
         pytest.skip("the other server's way in; DRIVERS=all tries both")
     if request.param == "sharded":
-        found = Door(cluster.proxy, "commerce", "root", tls=False)
+        found = [str(cluster.proxy.port), "commerce", "root", "0"]
         connection = cluster.proxy.connect(database="commerce", autocommit=True)
     else:
-        found = Door(guarded_proxy, "plain", "app", tls=True)
+        found = [str(guarded_proxy.port), "plain", "app", "1"]
         connection = guarded_proxy.connect(
             database="plain",
             autocommit=True,
@@ -135,8 +110,8 @@ def door(request, cluster, family, guarded_proxy):
     guarded_proxy.disconnect()
 
 
-def assert_at_home(command: list[str], door: Door, *, prepared: bool) -> None:
-    done = finished([*command, *door.arguments(prepared=prepared)])
+def assert_at_home(command: list[str], door: list[str], *, prepared: bool) -> None:
+    done = finished([*command, *door, str(int(prepared))])
     told = (done.stdout + done.stderr)[-3000:]
     assert (done.stdout.strip(), done.returncode) == ("ok", 0), told
 

@@ -1,7 +1,6 @@
 """The producer and the consumer of examples/, as they are printed, on the tables of compose.yaml and of the tutorial."""
 
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -25,7 +24,7 @@ TABLES = {
 
 @pytest.mark.parametrize("table", TABLES)
 def test_what_the_producer_sends_the_consumer_acknowledges_until_it_is_told_to_end(
-    table, cluster, tmp_path
+    table, cluster, tmp_path, start_program
 ):
     client = cluster.proxy.connect(database="commerce", autocommit=True).cursor()
     client.execute(TABLES[table])
@@ -41,16 +40,10 @@ def test_what_the_producer_sends_the_consumer_acknowledges_until_it_is_told_to_e
         return int(count)
 
     log = tmp_path / "said"
-    with log.open("wb") as out:
-        command = [sys.executable, str(EXAMPLES / "consumer.py")]
-        consumer = subprocess.Popen(command, env=environ, stdout=out, stderr=subprocess.STDOUT)
-    try:
-        eventually(lambda: acked() == 40, log.read_text(), END_S)
-        consumer.send_signal(signal.SIGTERM)
-        assert consumer.wait(END_S) == 0, log.read_text()
-    finally:
-        consumer.kill()
-        consumer.wait()
+    consumer = start_program([sys.executable, EXAMPLES / "consumer.py"], log, env=environ)
+    eventually(lambda: acked() == 40, log.read_text(), END_S)
+    consumer.send_signal(signal.SIGTERM)
+    assert consumer.wait(END_S) == 0, log.read_text()
     *works, bye = log.read_text().splitlines()
     assert len(works) == len(set(works)) * 2 == 40  # each number was sent twice
     assert bye == "bye"

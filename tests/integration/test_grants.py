@@ -10,7 +10,7 @@ import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.fork_server import run_to_end
-from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, user_toml
 from tests.fixtures.streams import Consumer, message_table, run, value
 
 
@@ -41,13 +41,11 @@ class Jobs:
         self.config = folder / "jobs.toml"
         self.folder = folder
         self.names = {job: f"{job}_{database}" for job in JOBS}
-        users = "".join(
-            f'[[users]]\nname = "{name}"\npassword = "x"\n' for name in self.names.values()
-        )
-        users += '[[users]]\nname = "root"\npassword = ""\naccount = "shared"\n'
+        users = "".join(user_toml(name, "x") for name in self.names.values())
+        users += user_toml("root", account="shared")
         self.toml = users + keyspace_toml(database, [server])
         self.config.write_text(self.toml)
-        self.proxy: RunningProxy | None = None
+        self.proxy: RunningProxy  # once the accounts are there
         self.created = ""
         self.accounts: list[str] = []
 
@@ -61,7 +59,6 @@ class Jobs:
         return lines
 
     def client(self, job: str) -> "pymysql.connections.Connection[pymysql.cursors.Cursor]":
-        assert self.proxy is not None
         return self.proxy.connect(
             user=self.names[job], password="x", database=self.database, autocommit=True
         )
@@ -71,7 +68,6 @@ class Jobs:
 
     def admin(self, sql: str) -> None:
         """Run *sql* on the shards' account through the proxy, which then asks anew who may do what."""
-        assert self.proxy is not None
         run(self.proxy.connect(database=self.database, autocommit=True), sql)
 
     def produce(self) -> None:

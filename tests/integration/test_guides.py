@@ -8,14 +8,14 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.fixtures.programs import finished
+from tests.fixtures.streams import eventually
 from tests.integration import toolchains
 from tests.integration.conftest import SharedCluster
 
@@ -131,44 +131,15 @@ def started(command: str, folder: Path) -> list[str]:
     return ["sh", "-ec", f"exec {command}"]
 
 
-def run_until_printed(
-    command: list[str], folder: Path, environ: Mapping[str, str], lines: list[str]
-) -> None:
-    """Run a command until it has printed all *lines*, then end it."""
-    log = folder / "printed"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**os.environ, **environ},
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        deadline = time.monotonic() + END_S
-        while any(line not in log.read_text() for line in lines):
-            ended = process.poll() is not None
-            assert not ended or all(line in log.read_text() for line in lines), log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.05)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(END_S)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
-
 @pytest.mark.parametrize(
     "page",
     [page for page, blocks in PRINTED.items() if any(each[0] == "console" for each in blocks)],
 )
-def test_every_program_of_a_guide_prints_what_it_says(page, lone, tmp_path):
-    environ = {**path_with_python(page), "PYTHONUNBUFFERED": "1"}
+def test_every_program_of_a_guide_prints_what_it_says(page, lone, tmp_path, start_program):
+    options = {
+        "cwd": tmp_path,
+        "env": {**os.environ, **path_with_python(page), "PYTHONUNBUFFERED": "1"},
+    }
     for path in (SKELETONS / page).rglob("*"):
         if path.is_file():
             put(tmp_path / path.relative_to(SKELETONS / page), path.read_text(), lone.port)
@@ -180,10 +151,22 @@ def test_every_program_of_a_guide_prints_what_it_says(page, lone, tmp_path):
         line, *printed = part.splitlines()
         command = started(line, tmp_path)
         if printed:
-            run_until_printed(command, tmp_path, environ, printed)
+            log = tmp_path / "printed"
+            end_once_printed(start_program(command, log, **options), log, printed)
         else:
-            done = finished(command, cwd=tmp_path, env={**os.environ, **environ})
+            done = finished(command, **options)
             assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+
+
+def end_once_printed(process: "subprocess.Popen[Any]", log: Path, lines: list[str]) -> None:
+    def has_printed() -> bool:
+        return all(line in log.read_text() for line in lines)
+
+    eventually(lambda: process.poll() is not None or has_printed(), str(lines), END_S)
+    assert has_printed(), log.read_text()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    process.wait(END_S)
 
 
 def put(path: Path, text: str, port: int) -> None:

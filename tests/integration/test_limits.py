@@ -6,7 +6,7 @@ import pytest
 
 from tests.fixtures.background import running
 from tests.fixtures.database_servers import execute
-from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, write_vschema
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, user_toml, write_vschema
 from tests.fixtures.streams import eventually, message_table, refused, rows, run
 from tests.integration.conftest import VSCHEMA
 
@@ -18,11 +18,8 @@ listen = "127.0.0.1:0"
 statement_timeout = 1
 idle_timeout = 5
 auth_backoff = 1
-[[users]]
-name = "app"
-account = "shared"
-password = "sesame"
 """
+SETTINGS += user_toml("app", "sesame", account="shared")
 
 
 @pytest.fixture

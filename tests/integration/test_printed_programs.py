@@ -3,8 +3,6 @@
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sysconfig
 from pathlib import Path
 from typing import Any
@@ -87,24 +85,12 @@ def test_a_producer_sends_what_is_in_the_file(command, proxy, tmp_path):
 
 
 @pytest.mark.parametrize("command", each(CONSUMERS))
-def test_a_consumer_works_and_acknowledges(command, proxy, tmp_path):
+def test_a_consumer_works_and_acknowledges(command, proxy, tmp_path, start_program):
     client = proxy.connect(database="commerce", autocommit=True)
     run(client, "INSERT INTO my_message (id, message) VALUES (1, '{}'), (2, '{}')")
     shell = prepared(command, tmp_path)
     log = tmp_path / "said"
-    with log.open("wb") as out:
-        consumer = subprocess.Popen(
-            shell,
-            cwd=tmp_path,
-            env=environment(proxy),
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # a shell passes no signal on to its programs
-        )
-    try:
-        left = "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL"
-        eventually(lambda: value(client, left) == 0, log.read_text(), END_S)
-        assert log.read_text().count("working on") == 2
-    finally:
-        os.killpg(consumer.pid, signal.SIGKILL)
-        consumer.wait()
+    start_program(shell, log, cwd=tmp_path, env=environment(proxy))
+    left = "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL"
+    eventually(lambda: value(client, left) == 0, log.read_text(), END_S)
+    assert log.read_text().count("working on") == 2

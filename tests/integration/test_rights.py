@@ -17,7 +17,7 @@ import pytest
 from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
 from tests.fixtures.database_servers import DatabaseServer, execute, free_port
 from tests.fixtures.page_visitor import PageVisitor
-from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, user_toml
 from tests.fixtures.streams import (
     Consume,
     Consumer,
@@ -40,12 +40,8 @@ listen = "127.0.0.1:0"
 schema_reload = 1
 auth_backoff = 0
 failover_buffer = 5
-[[users]]
-name = "boss"
-password = "boss"
-account = "shared"
-role = "admin"
 """
+BOSS = user_toml("boss", "boss", account="shared", role="admin")
 GRANTS = {
     "consumer": (
         "SELECT (id, message, epoch, time_next, time_acked), UPDATE (epoch, time_next, time_acked)"
@@ -101,7 +97,7 @@ def cluster(server, database, start_proxy, consume):
         execute(server, f"CREATE USER {user}@'%' IDENTIFIED BY '{user}'")
         for grant in GRANTS[user]:
             execute(server, f"GRANT {grant.format(database=database)} TO {user}@'%'")
-    users = "".join(f'[[users]]\nname = "{user}"\npassword = "{user}"\n' for user in USERS)
+    users = BOSS + "".join(user_toml(user, user) for user in USERS)
     admin_port, grpc_port = free_port(), free_port()
     settings = SETTINGS + users + keyspace_toml(database, [server])
     more = f'[admin]\nlisten = "127.0.0.1:{admin_port}"\n[grpc]\nlisten = "127.0.0.1:{grpc_port}"\n'

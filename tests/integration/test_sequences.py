@@ -2,42 +2,35 @@
 
 import asyncio
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import execute
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import (
+    RunningProxy,
+    StartProxy,
+    by_hash,
+    keyspace_toml,
+    write_vschema,
+)
 from tests.fixtures.streams import message_table, rows, run, value
 from tests.proxy.fake_client import MARIADB as MARIADB_CLIENT, Client
 
 
 pytestmark = pytest.mark.db
 
-HASH = {"column": "id", "name": "hash"}
-TABLES = {
-    "my_message": {
-        "column_vindexes": [HASH],
-        "auto_increment": {"column": "id", "sequence": "seq"},
-    },
-    "customer": {
-        "column_vindexes": [HASH],
-        "auto_increment": {"column": "id", "sequence": "lookup.seq"},
-    },
-    "broken": {
-        "column_vindexes": [HASH],
-        "auto_increment": {"column": "id", "sequence": "lookup.nothing"},
-    },
-}
+SEQUENCES = {"my_message": "seq", "customer": "lookup.seq", "broken": "lookup.nothing"}
 
 
 @pytest.fixture
 def config(tmp_path, servers, sharded_database):
-    sharded, lookup = tmp_path / "commerce.json", tmp_path / "lookup.json"
-    vindexes = {"hash": {"type": "hash"}}
-    sharded.write_text(json.dumps({"sharded": True, "vindexes": vindexes, "tables": TABLES}))
+    vschema = by_hash(**dict.fromkeys(SEQUENCES, "id"))
+    for table, sequence in SEQUENCES.items():
+        vschema["tables"][table]["auto_increment"] = {"column": "id", "sequence": sequence}
+    sharded, lookup = write_vschema(tmp_path, vschema), tmp_path / "lookup.json"
     lookup.write_text(json.dumps({"tables": {"seq": {"type": "sequence"}}}))
     execute(servers[0], f"CREATE DATABASE {sharded_database}_lookup")
     return keyspace_toml("commerce", servers, sharded_database, sharded) + keyspace_toml(
@@ -111,11 +104,8 @@ def test_values_are_asked_for_and_given_once_by_two_proxies(proxy, config, start
         for _ in range(40):
             run(client, "INSERT INTO customer (name) VALUES ('x'), ('y')")
 
-    threads = [threading.Thread(target=work, args=(client,)) for client in clients]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor() as workers:
+        list(workers.map(work, clients))
     assert value(clients[0], "SELECT COUNT(DISTINCT id) FROM customer") == 240
 
 

@@ -1,13 +1,17 @@
 """The SQL of docs/sql and docs/concepts, as it is printed: each statement runs, on tables of the names that the pages use."""
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
 from tests.fixtures.database_servers import execute, names
-from tests.fixtures.running_proxy import HERE, RunningProxy, keyspace_toml, write_vschema
+from tests.fixtures.running_proxy import (
+    HERE,
+    RunningProxy,
+    by_hash,
+    keyspace_toml,
+    write_vschema,
+)
 from tests.fixtures.streams import run
 from tests.integration.conftest import SharedCluster
 
@@ -65,34 +69,23 @@ def test_statements_on_messages_run(cluster: SharedCluster, page: str) -> None:
         run(client, ended(sql))
 
 
-def sharded(**columns: str) -> Mapping[str, Any]:
-    """Return a vschema that shards each table by its column, and has a reference table."""
-    tables: dict[str, Any] = {
-        table: {"column_vindexes": [{"column": column, "name": "hash"}]}
-        for table, column in columns.items()
-    }
-    tables["countries"] = {"type": "reference"}
-    return {"sharded": True, "vindexes": {"hash": {"type": "hash"}}, "tables": tables}
-
-
 @pytest.fixture
 def shop(servers, tmp_path, start_proxy):
     """Two sharded keyspaces with the same tables: orders are by id in one, by customer in the other."""
-    others = {"customers": "id", "archive": "id", "a": "id", "b": "id"}
+    others = {"items": "order_id", "customers": "id", "archive": "id", "a": "id", "b": "id"}
     config = ""
     made = []
-    for keyspace, orders, items in (
-        ("commerce", "id", "order_id"),
-        ("by_customer", "customer_id", "order_id"),
-    ):
+    for keyspace, orders in (("commerce", "id"), ("by_customer", "customer_id")):
         database = next(names)
         made.append(database)
         for server in servers:
             execute(server, f"CREATE DATABASE {database}")
         folder = tmp_path / keyspace
         folder.mkdir()
-        vschema = write_vschema(folder, sharded(orders=orders, items=items, **others))
-        config += keyspace_toml(keyspace, servers, database, vschema)
+        vschema = by_hash(orders=orders, **others)
+        vschema["tables"]["countries"] = {"type": "reference"}
+        path = write_vschema(folder, vschema)
+        config += keyspace_toml(keyspace, servers, database, path)
     yield start_proxy(config)
     for database in made:
         for server in servers:

@@ -4,27 +4,24 @@ import json
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.fixtures.database_servers import execute
-from tests.fixtures.running_proxy import MESSAGE_VSCHEMA
+from tests.fixtures.running_proxy import by_hash
 from tests.fixtures.streams import message_table, refused, rows, run
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
-CUSTOMER = {"column_vindexes": [{"column": "id", "name": "hash"}]}
 IDS = "SELECT id FROM customer ORDER BY id"
 LOW, HIGH = 1, 4  # what hash says of them: -80 and 80-
 
 
-def replace_vschema(tmp_path: Path, tables: dict[str, Any]) -> None:
+def shard_customer(tmp_path: Path, column: str) -> None:
     """Write another vschema at once, as tools that deploy files do."""
-    vschema = MESSAGE_VSCHEMA | {"tables": MESSAGE_VSCHEMA["tables"] | tables}  # type: ignore[operator]
     other = tmp_path / "other.json"
-    other.write_text(json.dumps(vschema))
+    other.write_text(json.dumps(by_hash(my_message="id", customer=column)))
     os.replace(other, tmp_path / "vschema.json")
 
 
@@ -37,13 +34,12 @@ def test_sessions_and_streams_live_on_when_the_vschema_changes(
     consumer = consume(sharded_proxy, database="commerce")
     assert refused(client, "SELECT * FROM customer")[0] == 1235
 
-    replace_vschema(tmp_path, {"customer": CUSTOMER})
+    shard_customer(tmp_path, "id")
     sharded_proxy.wait_for_log("vschema reloaded")
     run(client, f"INSERT INTO customer (id, ref) VALUES ({LOW}, {HIGH}), ({HIGH}, {LOW})")
     assert rows(client, IDS) == ((LOW,), (HIGH,))
 
-    other = {"column_vindexes": [{"column": "ref", "name": "hash"}]}
-    replace_vschema(tmp_path, {"customer": other})
+    shard_customer(tmp_path, "ref")
     os.kill(sharded_proxy.pid, signal.SIGHUP)
     sharded_proxy.wait_for_log('"vschema reloaded"', times=2)
     # Rows are looked for where their `ref` would have put them.
@@ -63,15 +59,14 @@ def test_sessions_and_streams_live_on_when_the_vschema_changes(
 def test_a_prepared_statement_is_routed_anew(
     sharded_proxy, servers, sharded_database, tmp_path
 ):
-    replace_vschema(tmp_path, {"customer": CUSTOMER})
+    shard_customer(tmp_path, "id")
     sharded_proxy.wait_for_log("vschema reloaded")
     client = sharded_proxy.connector("commerce")
     client.cursor().execute("CREATE TABLE customer (id BIGINT PRIMARY KEY, ref BIGINT)")
     prepared = client.cursor(prepared=True)
     insert = "INSERT INTO customer (id, ref) VALUES (?, ?)"
     prepared.execute(insert, (LOW, HIGH))
-    by_ref = {"column_vindexes": [{"column": "ref", "name": "hash"}]}
-    replace_vschema(tmp_path, {"customer": by_ref})
+    shard_customer(tmp_path, "ref")
     sharded_proxy.wait_for_log("vschema reloaded", times=2)
     prepared.execute(insert, (LOW + 1, HIGH))
     client.close()

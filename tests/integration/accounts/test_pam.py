@@ -14,7 +14,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer, Family, find_server
 from tests.fixtures.database_servers import OPTIONS, execute, root
-from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.running_proxy import RunningProxy, user_toml
 from tests.fixtures.streams import refused, rows, run, value
 
 
@@ -89,9 +89,7 @@ def pam_server(request, tmp_path_factory):
 
 
 def config(server: EmbeddedServer, *, password: str = PASSWORD, options: str = "") -> str:
-    users = "".join(
-        f'[[users]]\nname = "{name}"\npassword = "{password}"\n' for name in ("ann", "bob")
-    )
+    users = user_toml("ann", password) + user_toml("bob", password)
     return (
         '[server]\nlisten = "127.0.0.1:0"\n[keyspaces.shop]\n[[keyspaces.shop.shards]]\nname = "0"\n'
         f'primary = "mysql://root@127.0.0.1:{server.port}/shop{options}"\n{users}'
