@@ -13,15 +13,16 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
 from tests.fixtures.database_servers import root
 from tests.fixtures.programs import finished
+from tests.fixtures.relay import Relay
 from tests.fixtures.running_proxy import (
     MESSAGE_VSCHEMA,
     RunningProxy,
     keyspace_toml,
+    user_toml,
     write_vschema,
 )
 from tests.fixtures.streams import eventually, message_table, rows, run
 from tests.integration import toolchains
-from tests.integration.faults.partitioned_way import PartitionedWay
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -38,16 +39,9 @@ auth_backoff = 0
 shutdown_grace = 0
 [grpc]
 listen = "127.0.0.1:0"
-[[users]]
-name = "app"
-account = "shared"
-password = "sesame"
-[[users]]
-name = "boss"
-account = "shared"
-password = "sesame"
-role = "admin"
 """
+CONFIG += user_toml("app", "sesame", account="shared")
+CONFIG += user_toml("boss", "sesame", account="shared", role="admin")
 WHOLE = pb.MessageStreamRequest(keyspace="ks", name="my_message")
 
 
@@ -246,7 +240,7 @@ def test_a_client_that_leaves_in_the_middle_of_an_answer_leaves_nothing_behind(
     for first in range(1, 201, 20):
         values = ", ".join(f"({id_}, '\"{text}\"')" for id_ in range(first, first + 20))
         run(boss, f"INSERT INTO my_message (id, message) VALUES {values}")
-    way = PartitionedWay(int(address_of(proxy).rpartition(":")[2]))
+    way = Relay(int(address_of(proxy).rpartition(":")[2]))
     channel = grpc.insecure_channel(f"127.0.0.1:{way.port}")
     call = Calls(channel).open()
     assert taken(call, 1)
@@ -276,7 +270,7 @@ def test_an_ack_whose_client_leaves_is_stopped_on_the_server(
 ):
     boss = connect(proxy, "boss")
     run(boss, "INSERT INTO my_message (id) VALUES (1), (2)")
-    way = PartitionedWay(int(address_of(proxy).rpartition(":")[2]))
+    way = Relay(int(address_of(proxy).rpartition(":")[2]))
     channel = grpc.insecure_channel(f"127.0.0.1:{way.port}")
     with root(servers[0], database=sharded_database) as holder:
         run(holder, "BEGIN")

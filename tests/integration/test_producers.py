@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures.relay import Relay
 from tests.fixtures.streams import eventually, message_table, rows, run
-from tests.fixtures.tripwire import Tripwire
 from tests.integration import toolchains
 
 
@@ -27,7 +27,7 @@ def test_a_producer_sends_each_message_once_whatever_breaks(name, lone, tmp_path
     source = shutil.copytree(PRODUCERS, tmp_path / "source")
     command = toolchains.example(tmp_path, source, name)
     run(lone.connect(), message_table())
-    way = Tripwire(lone.proxy)
+    way = Relay(lone.port)
     said, errors = tmp_path / "said", tmp_path / "errors"
     with said.open("wb") as out, errors.open("wb") as told:
         producer = subprocess.Popen(

@@ -1,12 +1,11 @@
 """transaction_mode = "twopc": everywhere or nowhere, whoever is killed at whichever step.
 
 A transaction here begins in the unsharded keyspace `plain`, so that is its first shard, and goes on
-to both shards of `commerce`. Each shard stands behind a `Tripwire`, which stops the proxy at
+to both shards of `commerce`. Each shard stands behind a `Relay`, which stops the proxy at
 a chosen statement of the commit.
 """
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ import pytest
 
 from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import DatabaseServer, execute, names
+from tests.fixtures.relay import Relay
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
 from tests.fixtures.streams import eventually, refused, rows, run
-from tests.fixtures.tripwire import Tripwire
 
 
 pytestmark = pytest.mark.db
@@ -43,7 +42,7 @@ schema_reload = 1
 
 
 class Stage:
-    """Three shards on two servers, each behind a tripwire: plain, commerce/-80, commerce/80-."""
+    """Three shards on two servers, each behind a relay: plain, commerce/-80, commerce/80-."""
 
     def __init__(
         self,
@@ -61,7 +60,7 @@ class Stage:
                 "CREATE TABLE customer (id BIGINT UNSIGNED PRIMARY KEY, n INT)",
                 database=database,
             )
-        self.wires = tuple(Tripwire(server) for server in self.servers)
+        self.wires = tuple(Relay(server.port) for server in self.servers)
         plain, low, high = self.wires
         self.config = (
             SETTINGS
@@ -91,9 +90,6 @@ class Stage:
         )
         return int(count)
 
-    def beside(self, shard: int) -> int:
-        return sum(server is self.servers[shard] for server in self.servers)
-
     def prepared(self) -> list[Any]:
         tables = [
             self.direct(
@@ -116,8 +112,16 @@ class Stage:
         ((_, number),) = execute(self.servers[2], "SHOW GLOBAL STATUS LIKE 'Com_xa_recover'")
         return int(number)
 
-    def has_been_looked_at(self, times: int) -> bool:
-        return self.looks() >= times
+    def commit_killed_at(self, client: Any, shard: int, text: bytes, *, after: bool) -> str:
+        """Commit, and kill a shard's server at *text*; return the words of the error."""
+        self.wires[shard].arm(text, after=after)
+        committing = in_thread(lambda: refused(client, "COMMIT"))
+        self.wires[shard].wait()
+        self.servers[shard].kill()
+        self.release()
+        code, words = committing()
+        assert code == 1105
+        return str(words)
 
     def release(self) -> None:
         for wire in self.wires:
@@ -227,7 +231,7 @@ def test_what_may_commit_by_itself_is_refused_beside_other_shards(stage: Stage) 
 
 # --- somebody dies -------------------------------------------------------------------------
 
-# What is known, the tripwire's shard, its text, behind the text or before, does it survive.
+# What is known, the relay's shard, its text, behind the text or before, does it survive.
 STEPS = (
     ("the decision is not written", 0, DECIDE, False, False),
     ("the decision is written, nothing prepared", 0, DECIDE, True, False),
@@ -292,7 +296,7 @@ def test_two_proxies_agree_on_what_a_third_one_left(stage: Stage) -> None:
             # It is alive, only slow: the others leave its transaction alone.
             eventually(lambda: len(stage.prepared()) == 2, "it is prepared")
             enough = stage.looks() + 20
-            eventually(partial(stage.has_been_looked_at, enough), "the others look often")
+            eventually(lambda: stage.looks() >= enough, "the others look often")  # noqa: B023
             assert len(stage.prepared()) == 2
         proxy.kill()
         stage.release()
@@ -311,13 +315,7 @@ def test_the_deciding_server_killed_in_its_commit(breakable_stage, is_after):
     client = proxy.connect(database="commerce")
     run(client, "BEGIN")
     run(client, f"INSERT INTO customer (id) VALUES ({LOW}), ({HIGH})")
-    stage.wires[1].arm(COMMIT, after=is_after)
-    committing = in_thread(lambda: refused(client, "COMMIT"))
-    stage.wires[1].wait()
-    stage.servers[1].kill()
-    stage.release()
-    code, text = committing()
-    assert code == 1105
+    text = stage.commit_killed_at(client, 1, COMMIT, after=is_after)
     assert text.startswith(
         "whether the transaction is committed is not known: shard 'commerce/-80' was lost while"
         " it committed. It is prepared on commerce/80- and will be completed or rolled back there"
@@ -331,13 +329,7 @@ def test_the_deciding_server_killed_in_its_commit(breakable_stage, is_after):
 def test_another_server_killed_before_it_could_follow(breakable_stage: Stage) -> None:
     stage = breakable_stage
     client = insert_everywhere(stage.proxy())
-    stage.wires[2].arm(XA_COMMIT, after=False)
-    committing = in_thread(lambda: refused(client, "COMMIT"))
-    stage.wires[2].wait()
-    stage.servers[2].kill()
-    stage.release()
-    code, text = committing()
-    assert code == 1105
+    text = stage.commit_killed_at(client, 2, XA_COMMIT, after=False)
     assert text.startswith(
         "the transaction is committed, but not to be seen yet on commerce/80- ("
     )

@@ -1,6 +1,6 @@
 """Members of a fleet on machines of their own: joined, parted while the database is there, and one that nobody reaches."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -9,9 +9,9 @@ from pymysql.connections import Connection
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.fork_server import run_to_end
 from tests.fixtures.machines import Network, why_no_machines
-from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
+from tests.fixtures.relay import Relay
+from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import Consumer, eventually, message_table, rows, run
-from tests.integration.faults.partitioned_way import PartitionedWay
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
@@ -20,8 +20,6 @@ DISPATCHED = "is dispatched from here"
 NOT_REACHED = "a member cannot be reached"
 # Nobody has it.
 NOWHERE = "10.201.7.250:7000"
-
-Start = Callable[..., RunningProxy]
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +33,9 @@ def network() -> Iterator[Network]:
 
 
 @pytest.fixture
-def way(network: Network, server: DatabaseServer) -> Iterator[PartitionedWay]:
+def way(network: Network, server: DatabaseServer) -> Iterator[Relay]:
     """Where all machines reach the server."""
-    way = PartitionedWay(server.port, listener=network.listener())
+    way = Relay(server.port, listener=network.listener())
     yield way
     way.close()
 

@@ -17,6 +17,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer
 from tests.fixtures.database_servers import DatabaseServer, execute, free_port
+from tests.fixtures.relay import Relay
 from tests.fixtures.running_proxy import (
     MESSAGE_VSCHEMA,
     RunningProxy,
@@ -26,7 +27,6 @@ from tests.fixtures.running_proxy import (
 )
 from tests.fixtures.streams import WAIT_S, rows
 from tests.integration.faults.breaking import Servers, create, ordinary_user
-from tests.integration.faults.partitioned_way import PartitionedWay
 
 
 ROUNDS = int(os.environ.get("FAULT_ROUNDS", "4"))
@@ -62,10 +62,8 @@ class Rounds:
         self._dice = dice
         self._user = ordinary_user(servers, database)
         self._started: list[RunningProxy] = []
-        self.to_shards = [
-            [PartitionedWay(server.port) for server in servers] for _ in range(members)
-        ]
-        self.to_member = [PartitionedWay(free_port()) for _ in range(members)]
+        self.to_shards = [[Relay(server.port) for server in servers] for _ in range(members)]
+        self.to_member = [Relay(free_port()) for _ in range(members)]
         self.ports = [0] * members
         self.members = [self._start(number) for number in range(members)]
         self.ports = [member.port for member in self.members]
@@ -169,7 +167,7 @@ class Rounds:
             keyspace.replace("//root@", f"//{self._user}@"),
             "[fleet]",
             'name = "rounds"',
-            f'listen = "127.0.0.1:{way.port_of_target}"',
+            f'listen = "127.0.0.1:{way.target_port}"',
             f'advertise = "127.0.0.1:{way.port}"',
         )
         proxy = self._start_proxy("\n".join(lines))
@@ -183,7 +181,7 @@ class Rounds:
         finally:
             os.kill(pid, signal.SIGCONT)
 
-    def _cut(self, *ways: PartitionedWay) -> None:
+    def _cut(self, *ways: Relay) -> None:
         for way in ways:
             way.cut()
         time.sleep(self._dice.choice(self.pauses_s))
