@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,8 +26,6 @@ COLUMNS = {
     "message": "VARCHAR(64)",
 }
 INDEX = "INDEX poller_idx (time_acked, priority, time_next)"
-
-Check = Callable[..., list[dict[str, Any]]]
 
 
 def table(name: str, comment: str = f"vitess_message,{KEYS}", **columns: str) -> str:

@@ -4,7 +4,6 @@ import itertools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import dramatiq
 import pymysql
@@ -23,9 +22,7 @@ from tests.integration.conftest import Lone, Queue as Place
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
-LIBRARY = Path(__file__).parents[2] / "clients" / "python"
 ACK_WAIT_S = 3
-WORK_S = 2 * ACK_WAIT_S
 HANG_MS = 60_000
 PARKED = "SELECT last_error FROM dramatiq_message WHERE time_acked IS NULL AND time_next > 8e18 ORDER BY id"
 

@@ -21,7 +21,6 @@ from tests.integration.conftest import SharedCluster
 
 pytestmark = pytest.mark.db
 
-RUN_S = 120
 # Where servers are unpacked that no package installs.
 PLACES = os.pathsep.join((os.environ.get("PATH", ""), "/opt/mysql9/bin"))
 NAMES = {

@@ -79,52 +79,43 @@ def healthy(cluster: SharedCluster) -> Iterator[Healthy]:
     made.process.communicate()
 
 
-def filled(head: bytes, piece: bytes, size: int, tail: bytes = b"") -> bytes:
-    return head + piece * ((size - len(head) - len(tail)) // len(piece)) + tail
-
-
-def rows_of(count: int) -> bytes:
-    rows = b",".join(b"(%d,'%d')" % (n, n) for n in range(count))
-    return b"REPLACE INTO customer (id, m) VALUES " + rows
-
-
-TEXTS: dict[str, Callable[[], bytes]] = {
-    "SET of many": lambda: filled(b"SET @a=1", b",@a=1", 300_000),
-    "SET of more": lambda: filled(b"SET @a=1", b",@a=1", 4 * MB),
-    "open parentheses": lambda: filled(b"SELECT ", b"(", 4 * MB),
+REPLACE = b"REPLACE INTO customer (id, m) VALUES "
+# A head, a piece that is repeated up to a size, and a tail; or what makes the text.
+TEXTS: dict[str, tuple[bytes, bytes, int, bytes] | Callable[[], bytes]] = {
+    "SET of many": (b"SET @a=1", b",@a=1", 300_000, b""),
+    "SET of more": (b"SET @a=1", b",@a=1", 4 * MB, b""),
+    "open parentheses": (b"SELECT ", b"(", 4 * MB, b""),
     "nested parentheses": lambda: b"SELECT " + b"(" * 50_000 + b"1" + b")" * 50_000,
-    "IN list": lambda: filled(b"SELECT * FROM customer WHERE id IN (1", b",2", 2 * MB, b")"),
-    "DELETE with an IN list": lambda: filled(
-        b"DELETE FROM customer WHERE id IN (1", b",22", 4 * MB, b")"
-    ),
-    "UPDATE with an IN list": lambda: filled(
-        b"UPDATE customer SET m = 'x' WHERE id IN (1", b",'2'", 4 * MB, b")"
-    ),
-    "rows": lambda: rows_of(200_000),
-    "rows of expressions": lambda: filled(
-        b"REPLACE INTO customer (id, m) VALUES (1,1)", b",(1+1,concat('a',1))", 4 * MB
-    ),
-    "one value": lambda: filled(
-        b"REPLACE INTO customer (id, m) VALUES (1,'", b"a", 15 * MB, b"')"
-    ),
-    "one value of escapes": lambda: filled(
-        b"REPLACE INTO customer (id, m) VALUES (1,'", b"\\n", 4 * MB, b"')"
-    ),
-    "comment": lambda: filled(b"SELECT 1 /*", b"*a", 15 * MB, b"*/"),
-    "comments": lambda: filled(b"SELECT 1 ", b"/**/", 8 * MB),
-    "nothing but comments": lambda: filled(b"", b"/**/", 8 * MB),
-    "semicolons": lambda: filled(b"SELECT 1", b";", 15 * MB),
-    "statements": lambda: filled(b"", b"SELECT 1;", 4 * MB),
-    "one word": lambda: filled(b"SELECT ", b"a", 15 * MB),
-    "operators": lambda: filled(b"SELECT 1", b"+1", 8 * MB),
-    "CASE": lambda: filled(b"SELECT ", b"CASE WHEN 1 THEN ", 2 * MB),
+    "IN list": (b"SELECT * FROM customer WHERE id IN (1", b",2", 2 * MB, b")"),
+    "DELETE with an IN list": (b"DELETE FROM customer WHERE id IN (1", b",22", 4 * MB, b")"),
+    "UPDATE with an IN list": (b"UPDATE customer SET m = 'x' WHERE id IN (1", b",'2'", 4 * MB, b")"),
+    "rows": lambda: REPLACE + b",".join(b"(%d,'%d')" % (n, n) for n in range(200_000)),
+    "rows of expressions": (REPLACE + b"(1,1)", b",(1+1,concat('a',1))", 4 * MB, b""),
+    "one value": (REPLACE + b"(1,'", b"a", 15 * MB, b"')"),
+    "one value of escapes": (REPLACE + b"(1,'", b"\\n", 4 * MB, b"')"),
+    "comment": (b"SELECT 1 /*", b"*a", 15 * MB, b"*/"),
+    "comments": (b"SELECT 1 ", b"/**/", 8 * MB, b""),
+    "nothing but comments": (b"", b"/**/", 8 * MB, b""),
+    "semicolons": (b"SELECT 1", b";", 15 * MB, b""),
+    "statements": (b"", b"SELECT 1;", 4 * MB, b""),
+    "one word": (b"SELECT ", b"a", 15 * MB, b""),
+    "operators": (b"SELECT 1", b"+1", 8 * MB, b""),
+    "CASE": (b"SELECT ", b"CASE WHEN 1 THEN ", 2 * MB, b""),
     "JOIN": lambda: b"SELECT * FROM customer " + b"JOIN customer " * 200,
-    "calls of who it is": lambda: filled(b"SELECT USER()", b",USER()", 200_000),
-    "STREAM": lambda: filled(b"STREAM * FROM customer ", b"a ", 4 * MB),
-    "version comments": lambda: filled(b"SELECT 1 ", b"/*!1*/", 4 * MB),
-    "quotes": lambda: filled(b"SELECT '", b"''", 15 * MB, b"'"),
-    "an open quote": lambda: filled(b"SELECT 1, '", b"a", 15 * MB),
-}
+    "calls of who it is": (b"SELECT USER()", b",USER()", 200_000, b""),
+    "STREAM": (b"STREAM * FROM customer ", b"a ", 4 * MB, b""),
+    "version comments": (b"SELECT 1 ", b"/*!1*/", 4 * MB, b""),
+    "quotes": (b"SELECT '", b"''", 15 * MB, b"'"),
+    "an open quote": (b"SELECT 1, '", b"a", 15 * MB, b""),
+}  # fmt: skip
+
+
+def text_of(name: str) -> bytes:
+    made = TEXTS[name]
+    if callable(made):
+        return made()
+    head, piece, size, tail = made
+    return head + piece * ((size - len(head) - len(tail)) // len(piece)) + tail
 
 
 @pytest.fixture
@@ -146,7 +137,7 @@ def attacker(cluster: SharedCluster, keyspace: str) -> Any:
     ],
 )
 def test_a_large_text_holds_nobody_up(name, healthy, attacker, keyspace):
-    text = TEXTS[name]()
+    text = text_of(name)
     # A machine that stands still for a moment does not do so each time; a proxy that is held up does.
     waits_s: list[float] = []
     while len(waits_s) < 3 and min(waits_s, default=WAIT_S_MAX) >= WAIT_S_MAX:
@@ -172,8 +163,7 @@ def longest_wait_s(healthy: Healthy, attacker: Any, text: bytes) -> float:
 
 
 def test_a_client_that_leaves_while_its_text_is_read_is_forgotten(plain, healthy, attacker):
-    text = TEXTS["IN list"]()
-    attacker._execute_command(COMMAND.COM_QUERY, text)
+    attacker._execute_command(COMMAND.COM_QUERY, text_of("IN list"))
     attacker._force_close()
     eventually(lambda: healthy.longest_s() < WAIT_S_MAX, "others go on")
     assert rows(plain.connect(autocommit=False), "SELECT 1") == ((1,),)

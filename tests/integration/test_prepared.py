@@ -4,10 +4,8 @@ Every type, NULLs, a value of a megabyte, executions from many connections, tran
 stream of messages and their acks.
 """
 
-import contextlib
 import datetime
 import decimal
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,8 +14,6 @@ from tests.cases import in_turn
 from tests.fixtures.streams import message_table, run
 from tests.integration.conftest import SharedCluster
 
-
-Connect = Callable[..., Any]
 
 ITEM = (
     "CREATE TABLE {} (id BIGINT PRIMARY KEY, unsigned_value BIGINT UNSIGNED, name VARCHAR(100),"
@@ -38,27 +34,6 @@ def tables(cluster: SharedCluster, keyspace: str) -> str:
     return keyspace
 
 
-@pytest.fixture
-def connector(cluster: SharedCluster) -> Any:
-    driver = pytest.importorskip("mysql.connector", reason="no mysql-connector-python here")
-    opened = []
-
-    def connect(**options: Any) -> Any:
-        connection = driver.connect(
-            host="127.0.0.1",
-            user="root",
-            use_pure=True,
-            **{"autocommit": True, "port": cluster.proxy.port, **options},
-        )
-        opened.append(connection)
-        return connection
-
-    yield connect
-    for connection in opened:
-        with contextlib.suppress(driver.Error):  # its answer may be unread, or it was killed
-            connection.close()
-
-
 def fetch(connection: Any, sql: str, *values: Any) -> list[tuple[Any, ...]]:
     cursor = connection.cursor(prepared=True)
     cursor.execute(sql, values)
@@ -75,8 +50,8 @@ def change(connection: Any, sql: str, *values: Any) -> int:
     return count
 
 
-def test_every_type_comes_back_as_it_was_bound(connector: Connect, tables: str):
-    client = connector(database=tables)
+def test_every_type_comes_back_as_it_was_bound(cluster: SharedCluster, tables: str):
+    client = cluster.proxy.connector(tables)
     row = (
         1,
         2**64 - 1,
@@ -124,12 +99,12 @@ MODIFIED = [
 @in_turn
 @pytest.mark.parametrize(("old", "new", "value"), MODIFIED)
 def test_a_column_of_another_type_ends_a_prepared_stream_with_a_sentence(
-    cluster, connector, old, new, value
+    cluster, old, new, value
 ):
     writer = cluster.proxy.connect(database="plain", autocommit=True)
     run(writer, "DROP TABLE IF EXISTS ps")
     run(writer, message_table("ps", columns=f"n {old}"))
-    reader = connector(database="plain")
+    reader = cluster.proxy.connector("plain")
     cursor = reader.cursor(prepared=True)
     cursor.execute("STREAM id, n FROM ps")
     alter = f"ALTER TABLE ps MODIFY n {new}"
@@ -149,17 +124,15 @@ def test_a_column_of_another_type_ends_a_prepared_stream_with_a_sentence(
     again = reader.cursor(prepared=True)
     again.execute("STREAM id, n FROM ps LIMIT 1")
     ((ident, found),) = again.fetchall()
-    shown = fetch(connector(database="plain"), "SELECT n FROM ps WHERE id = ?", ident)
+    shown = fetch(cluster.proxy.connector("plain"), "SELECT n FROM ps WHERE id = ?", ident)
     assert (ident, [(found,)]) == (1, shown)
 
 
 @pytest.mark.parametrize("charset", ["utf8mb4", "binary"])
-def test_a_column_that_keeps_its_type_leaves_a_prepared_stream_open(
-    cluster, connector, charset
-):
+def test_a_column_that_keeps_its_type_leaves_a_prepared_stream_open(cluster, charset):
     writer = cluster.proxy.connect(database="plain", autocommit=True)
     run(writer, message_table("ps", columns="n VARCHAR(5), j JSON"))
-    reader = connector(database="plain")
+    reader = cluster.proxy.connector("plain")
     if charset == "binary":
         reader.cmd_query("SET character_set_results = binary")
     cursor = reader.cursor(prepared=True)

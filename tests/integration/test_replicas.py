@@ -1,6 +1,5 @@
 """Reads from a real replica: near its primary it answers, behind it or stopped it does not."""
 
-import time
 from typing import Any
 
 import pymysql
@@ -9,11 +8,10 @@ import pytest
 from streamfrom.proxy.embedded.servers import EmbeddedServer, Family, find_server
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy
-from tests.fixtures.streams import refused, refuses, rows, run, value
+from tests.fixtures.streams import eventually, refused, refuses, rows, run, value
 
 
 pytestmark = pytest.mark.db
-WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -54,16 +52,8 @@ def config_of(pair: tuple[EmbeddedServer, EmbeddedServer]) -> str:
 @pytest.fixture
 def proxy(pair: tuple[EmbeddedServer, EmbeddedServer], start_proxy: StartProxy) -> RunningProxy:
     proxy = start_proxy(config_of(pair))
-    wait_for(lambda: execute(pair[1], "SHOW DATABASES LIKE 'shop'"))
+    eventually(lambda: execute(pair[1], "SHOW DATABASES LIKE 'shop'"))
     return proxy
-
-
-def wait_for(condition: Any) -> Any:
-    deadline = time.monotonic() + WAIT_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
 
 
 def can_use(client: Any, target: str) -> bool:
@@ -89,13 +79,13 @@ def tablets(client: Any) -> list[tuple[str, str]]:
 def test_a_replica_answers_reads_and_refuses_writes(pair, proxy):
     _, replica = pair
     client = proxy.connect(autocommit=True)
-    wait_for(lambda: can_use(client, "shop@replica"))
+    eventually(lambda: can_use(client, "shop@replica"))
     writer = proxy.connect(database="shop@primary", autocommit=True)
     run(writer, "CREATE TABLE item (id INT PRIMARY KEY)")
     run(writer, "INSERT INTO item VALUES (1), (2)")
     assert value(writer, "SELECT @@server_id") == 1
-    wait_for(lambda: len(rows(client, "SHOW TABLES LIKE 'item'")) == 1)
-    wait_for(lambda: rows(client, "SELECT id FROM item ORDER BY id") == ((1,), (2,)))
+    eventually(lambda: len(rows(client, "SHOW TABLES LIKE 'item'")) == 1)
+    eventually(lambda: rows(client, "SELECT id FROM item ORDER BY id") == ((1,), (2,)))
     assert value(writer, "SELECT @@server_id FROM `shop:0@replica`.item LIMIT 1") == 2
     assert value(client, "SELECT DATABASE()") == "shop@replica"
     described = (
@@ -115,11 +105,11 @@ def test_a_replica_answers_reads_and_refuses_writes(pair, proxy):
 
     # Stopped, it is not read from, by sessions old and new; then it is again.
     serving = [("PRIMARY", "SERVING"), ("REPLICA", "SERVING")]
-    wait_for(lambda: tablets(writer) == serving)
+    eventually(lambda: tablets(writer) == serving)
     execute(replica, "STOP SLAVE")
-    wait_for(lambda: not can_use(proxy.connect(autocommit=True), "shop@replica"))
+    eventually(lambda: not can_use(proxy.connect(autocommit=True), "shop@replica"))
     stopped = [("PRIMARY", "SERVING"), ("REPLICA", "NOT_SERVING")]
-    wait_for(lambda: tablets(writer) == stopped)
+    eventually(lambda: tablets(writer) == stopped)
     code, sentence = refused(client, "SELECT * FROM item")
     assert code == 1105
     assert sentence.startswith(
@@ -130,7 +120,7 @@ def test_a_replica_answers_reads_and_refuses_writes(pair, proxy):
     assert value(client, "SELECT @@server_id") == 1
     assert rows(writer, "SELECT id FROM item ORDER BY id") == ((1,), (2,))
     execute(replica, "START SLAVE")
-    wait_for(lambda: can_use(client, "shop@replica"))
+    eventually(lambda: can_use(client, "shop@replica"))
     run(writer, "DROP TABLE item")
 
 
@@ -142,13 +132,13 @@ def test_an_own_account_reads_from_a_replica_as_itself(pair, start_proxy):
     proxy = start_proxy(config_of(pair) + '[[users]]\nname = "ann"\npassword = "x"\n')
     try:
         ann = proxy.connect(user="ann", password="x", autocommit=True)
-        wait_for(lambda: can_use(ann, "shop@replica"))
+        eventually(lambda: can_use(ann, "shop@replica"))
         sql = "SELECT secret FROM secrets"
-        wait_for(lambda: refused(ann, sql)[0] == 1143)
+        eventually(lambda: refused(ann, sql)[0] == 1143)
         assert rows(ann, "SELECT id FROM secrets") == ()
         assert value(ann, "SELECT CURRENT_USER()") == "ann@%"
         execute(primary, "GRANT SELECT ON shop.secrets TO ann@'%'")
-        wait_for(lambda: reads(ann, sql))
+        eventually(lambda: reads(ann, sql))
     finally:
         execute(primary, "DROP TABLE shop.secrets")
         execute(primary, "DROP USER ann@'%'")

@@ -10,7 +10,7 @@ from streamfrom.proxy.merge.stage import Stage, is_text
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from tests.fixtures.database_servers import DatabaseServer, execute, names, root
+from tests.fixtures.database_servers import DatabaseServer, execute, root
 from tests.integration.scatter import ask
 
 
@@ -101,17 +101,14 @@ HEXED = {FieldType.BLOB, FieldType.STRING, FieldType.VAR_STRING}
 
 
 @pytest.fixture
-def reader(server: DatabaseServer) -> Any:
-    """An account that has SELECT alone, in a READ ONLY transaction."""
-    name = next(names)
-    execute(server, f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
-    execute(server, f"CREATE USER '{name}'@'%' IDENTIFIED BY 'secret'")
-    execute(server, f"GRANT SELECT ON {name}.* TO '{name}'@'%'")
-    connection = root(server, user=name, password="secret", database=name)
+def reader(server: DatabaseServer, database: str) -> Any:
+    """An account that has SELECT alone."""
+    execute(server, f"CREATE USER '{database}'@'%' IDENTIFIED BY 'secret'")
+    execute(server, f"GRANT SELECT ON {database}.* TO '{database}'@'%'")
+    connection = root(server, user=database, password="secret", database=database)
     yield connection
     connection.close()
-    execute(server, f"DROP DATABASE {name}")
-    execute(server, f"DROP USER '{name}'@'%'")
+    execute(server, f"DROP USER '{database}'@'%'")
 
 
 def create(server: DatabaseServer, database: str, types: dict[str, tuple[str, ...]]) -> None:

@@ -27,15 +27,6 @@ def status(client: Any, columns: str) -> tuple[Any, ...]:
     ]
 
 
-def test_a_queue_nobody_streams_tells_its_depth(sharded: Queue, client: Any) -> None:
-    sharded.create()
-    insert(client, *LOW_IDS, *HIGH_IDS)
-    # A table of this name may have been asked about within the last second.
-    eventually(lambda: status(client, "depth") == (8,))
-    found = status(client, "keyspace, depth_is_exact, ready, in_flight, streams, error")
-    assert found == ("commerce", 0, None, 0, 0, None)
-
-
 def test_what_streams_hold_is_told_and_what_was_acked(sharded: Queue, client: Any) -> None:
     sharded.create()
     stream = sharded.stream("STREAM /*vt+ PREFETCH=2 */ * FROM my_message")

@@ -1,12 +1,10 @@
 """docs/tutorial.md: each of its commands, as it is printed, from the install to a page that shows a queue."""
 
-import json
 import os
 import re
 import shlex
 import shutil
 import sysconfig
-import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pymysql
 import pytest
 
 from tests.fixtures.database_servers import execute, free_port, root
+from tests.fixtures.page_visitor import PageVisitor
 from tests.fixtures.printed_steps import END_S, PrintedSteps
 from tests.fixtures.programs import finished
 from tests.fixtures.running_proxy import HERE
@@ -109,22 +108,6 @@ def shown(text: str) -> list[list[str]]:
     return [re.split(r" {2,}", line) for line in text.splitlines()]
 
 
-def queue(page: str, cookie: str) -> dict[str, Any]:
-    request = urllib.request.Request(f"{page}api/queues", headers={"Cookie": cookie})
-    with urllib.request.urlopen(request, timeout=END_S) as answer:
-        (found,) = json.loads(answer.read())
-    return dict(found)
-
-
-def log_in(page: str, user: str, password: str) -> str:
-    body = json.dumps({"user": user, "password": password}).encode()
-    request = urllib.request.Request(
-        f"{page}api/login", body, {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=END_S) as answer:
-        return str(answer.headers["Set-Cookie"]).partition(";")[0]
-
-
 def test_the_tutorial_from_nothing_to_a_queue(own_servers, installed, terminals):
     if shutil.which("mariadb") is None:
         pytest.skip("no mariadb client on this machine")
@@ -176,13 +159,13 @@ def test_the_tutorial_from_nothing_to_a_queue(own_servers, installed, terminals)
         assert "are you still there?" not in stream.output + consumer.output
 
         (page,) = re.findall(r"<(http://\S+/)>", text)
-        cookie = log_in(page, "app", "app-password")
+        visitor = PageVisitor(page.rstrip("/"), "app", "app-password")
         ((_, name, depth, *_),) = steps.sql(client)
         assert (name, depth) == ("my_message", 1)
-        assert queue(page, cookie)["depth"] == 1
+        assert [each["depth"] for each in visitor.get("/api/queues")[1]] == [1]
         steps.sql(client)
         consumer.expect("working on while it is paused")
-        eventually(lambda: queue(page, cookie)["depth"] == 0)
+        eventually(lambda: visitor.get("/api/queues")[1][0]["depth"] == 0)
         client.close()
     consumer.interrupt()
     assert consumer.process.wait(END_S) == 0

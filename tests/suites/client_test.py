@@ -13,7 +13,7 @@ import pymysql
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.suites.fetching import call, debian_program
-from tests.suites.suite import HOST, Outcome, Outcomes, Run, Suite
+from tests.suites.suite import HOST, Outcome, Outcomes, Run, Suite, run_into
 
 
 PROGRAM: Final = "mariadb-client-test"
@@ -54,20 +54,11 @@ def _make_anew(port: int) -> None:
 
 
 def _one(command: list[str], run: Run) -> Outcome:
-    with run.log.open("ab") as log:
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=run.log.parent,
-                timeout=TEST_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return Outcome.FAILED
-    return Outcome.PASSED if done.returncode == 0 else Outcome.FAILED
+    try:
+        code = run_into(run.log, command, TEST_S, run.log.parent)
+    except subprocess.TimeoutExpired:
+        return Outcome.FAILED
+    return Outcome.PASSED if code == 0 else Outcome.FAILED
 
 
 MARIADB_CLIENT_TEST: Final = Suite(

@@ -1,14 +1,12 @@
 """The tests of go-sql-driver: what Go programs speak, with and without prepared statements."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Final
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.suites.fetching import go_module
-from tests.suites.suite import HOST, Outcome, Outcomes, Run, Suite, SuiteError
+from tests.suites.suite import HOST, Outcome, Outcomes, Run, Suite, SuiteError, run_into
 
 
 MODULE: Final = "github.com/go-sql-driver/mysql"
@@ -35,16 +33,9 @@ def _run(run: Run) -> Outcomes:
         "GOMODCACHE": str(run.suite_folder.parent / "go"),
         "GOFLAGS": "-modcacherw",
     }
-    with run.log.open("wb") as log:
-        subprocess.run(
-            ["go", "test", "-json", "-count=1", f"-skip={DIALS_OUT}", "."],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            cwd=run.suite_folder,
-            env=os.environ | environ,
-            timeout=RUN_S,
-            check=False,
-        )
+    run.log.write_bytes(b"")
+    command = ["go", "test", "-json", "-count=1", f"-skip={DIALS_OUT}", "."]
+    run_into(run.log, command, RUN_S, run.suite_folder, **environ)
     outcomes = outcomes_of(run.log.read_text(errors="replace"))
     if not outcomes:
         raise SuiteError(f"go test ran nothing; see {run.log}")

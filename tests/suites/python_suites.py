@@ -6,7 +6,6 @@ Direct, kombu's tests run on its transport in memory, Celery's and Dramatiq's on
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -17,7 +16,7 @@ from bench.brokers import redis
 from streamfrom.proxy.embedded.servers import Family
 from tests.suites.fetching import python_with, sdist
 from tests.suites.python_tests import broker_url, run_pytest
-from tests.suites.suite import HOST, Outcome, Outcomes, Run, Suite, SuiteError
+from tests.suites.suite import HOST, Outcome, Outcomes, Run, Suite, SuiteError, run_into
 
 
 HERE: Final = Path(__file__).parent
@@ -62,17 +61,9 @@ def _django(run: Run, python: Path) -> Outcomes:
     words = (f"--settings={settings.stem}", "--parallel=1", "--noinput", "--keepdb")
     labels = "basic backends transactions queries aggregation expressions lookup bulk_create"
     labels += " select_for_update introspection"
-    with run.log.open("wb") as log:
-        subprocess.run(
-            [str(python), "tests/runtests.py", *words, *labels.split()],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            cwd=run.suite_folder,
-            env=os.environ | environ,
-            timeout=1200,
-            check=False,
-        )
+    run.log.write_bytes(b"")
+    command = [str(python), "tests/runtests.py", *words, *labels.split()]
+    run_into(run.log, command, 1200, run.suite_folder, **environ)
     if not report.exists():
         raise SuiteError(f"Django ran no test; see {run.log}")
     return {name: Outcome(end) for name, end in json.loads(report.read_text()).items()}
@@ -109,16 +100,8 @@ def _dramatiq(run: Run, python: Path) -> Outcomes:
     tests = run.suite_folder / "tests"
     shutil.copy(HERE / "dramatiq_conftest.py", tests / "conftest.py")
     (tests / "__init__.py").touch()
-    names = [
-        "actors",
-        "callbacks",
-        "composition",
-        "generic_actors",
-        "redis",
-        "results",
-        "worker",
-    ]
-    files = [f"tests/test_{name}.py" for name in names]
+    names = "actors callbacks composition generic_actors redis results worker"
+    files = [f"tests/test_{name}.py" for name in names.split()]
     with redis() as memory:
         url = broker_url(run, python, "dramatiq_test") or memory
         environ = {"BROKER_URL": url, "PYTHONPATH": str(CLIENTS)}

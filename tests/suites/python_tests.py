@@ -1,12 +1,11 @@
 """A run of pytest, and the report that it leaves."""
 
-import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.suites.suite import HOST, Outcome, Outcomes, Run, SuiteError
+from tests.suites.suite import HOST, Outcome, Outcomes, Run, SuiteError, run_into
 
 
 def run_pytest(
@@ -24,17 +23,9 @@ def run_pytest(
     """
     report = run.log.with_suffix(".xml")
     report.unlink(missing_ok=True)
-    with run.log.open("wb") as log:
-        subprocess.run(
-            [str(python), "-m", "pytest", "--quiet", f"--junitxml={report}", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            cwd=run.suite_folder,
-            env=os.environ | (environ or {}),
-            timeout=limit_s,
-            check=False,
-        )
+    run.log.write_bytes(b"")
+    command = [str(python), "-m", "pytest", "--quiet", f"--junitxml={report}", *words]
+    run_into(run.log, command, limit_s, run.suite_folder, **(environ or {}))
     if not report.exists():
         raise SuiteError(f"pytest wrote no report; see {run.log}")
     return outcomes_of(report.read_text())

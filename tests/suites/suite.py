@@ -1,6 +1,8 @@
 """What a suite is: a version that can be fetched, and a run that says how each test ended."""
 
-from collections.abc import Callable, Mapping
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -43,6 +45,27 @@ class Run:
     family: Family
     port: int
     log: Path
+
+
+def run_into(
+    log: Path, command: Sequence[str], limit_s: float, folder: Path, **environ: str
+) -> int:
+    """Run *command* in *folder*, add all that it says to *log*, and return its exit code.
+
+    Raises:
+        subprocess.TimeoutExpired: it takes longer than *limit_s*.
+    """
+    with log.open("ab") as out:
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=os.environ | environ,
+            timeout=limit_s,
+            check=False,
+        ).returncode
 
 
 @dataclass(frozen=True, slots=True)

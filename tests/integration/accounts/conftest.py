@@ -1,13 +1,14 @@
 """Users whose sessions log in at the servers by their own names and passwords."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from streamfrom.proxy.passwords.scramble import native_proof
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, write_vschema
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, user_toml, write_vschema
 from tests.integration.conftest import SETTINGS, VSCHEMA
 
 
@@ -37,13 +38,19 @@ class Accounts:
         for server in self.servers:
             execute(server, sql)
 
+    @contextmanager
+    def role(self, name: str, grant: str) -> Iterator[None]:
+        self.everywhere(f"CREATE ROLE {name}")
+        try:
+            self.everywhere(f"GRANT {grant} TO {name}")
+            yield
+        finally:
+            self.everywhere(f"DROP ROLE {name}")
+
     def toml(self, *names: str, more: str = "") -> str:
         """Return the users of the configuration; *more* has further keys of each."""
         self._names.update(names)
-        return "".join(
-            f'[[users]]\nname = "{name}"\npassword = "{self.password}"\n{more}'
-            for name in names
-        )
+        return "".join(user_toml(name, self.password) + more for name in names)
 
     def connect(self, proxy: RunningProxy, name: str, **options: Any) -> Any:
         return proxy.connect(

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import refused, refuses, rows, run, value
 from tests.integration.accounts.conftest import Accounts
@@ -14,7 +14,6 @@ from tests.integration.conftest import HIGH_IDS, LOW_IDS
 
 pytestmark = pytest.mark.db
 
-Servers = tuple[DatabaseServer, DatabaseServer]
 LOW, HIGH = LOW_IDS[0], HIGH_IDS[0]
 TWOPC = '[server]\ntransaction_mode = "twopc"\n'
 
@@ -68,9 +67,7 @@ def test_a_role_that_was_set_goes_to_no_other_session(
     accounts.create(
         "ann", f"SELECT (id) ON {sharded_database}.customer", f"EXECUTE ON {sharded_database}.*"
     )
-    accounts.everywhere("CREATE ROLE boss")
-    try:
-        accounts.everywhere(f"GRANT SELECT ON {sharded_database}.customer TO boss")
+    with accounts.role("boss", f"SELECT ON {sharded_database}.customer"):
         accounts.everywhere("GRANT boss TO 'ann'@'%'")
         for server in servers:
             sql = f"CREATE PROCEDURE {sharded_database}.p() SQL SECURITY INVOKER SET ROLE boss"
@@ -93,8 +90,6 @@ def test_a_role_that_was_set_goes_to_no_other_session(
         for _ in range(3):
             for other in others:
                 assert refused(other, secret)[0] == 1143
-    finally:
-        accounts.everywhere("DROP ROLE boss")
 
 
 def test_variables_that_a_procedure_set_follow_the_session(
@@ -142,9 +137,8 @@ def test_two_phases_need_the_right_to_note_the_decision(
 
 def test_a_role_is_set_on_every_shard(start_proxy, accounts, config, sharded_database):
     accounts.create("ann", f"SELECT (id) ON {sharded_database}.customer")
-    accounts.everywhere("CREATE ROLE boss, half")
-    try:
-        accounts.everywhere(f"GRANT SELECT ON {sharded_database}.customer TO boss")
+    grant = f"SELECT ON {sharded_database}.customer"
+    with accounts.role("boss", grant), accounts.role("half", grant):
         accounts.everywhere("GRANT boss TO 'ann'@'%'")
         execute(accounts.servers[0], "GRANT half TO 'ann'@'%'")
         proxy = start_proxy(config + accounts.toml("ann"))
@@ -167,8 +161,20 @@ def test_a_role_is_set_on_every_shard(start_proxy, accounts, config, sharded_dat
         other = accounts.connect(proxy, "ann", database="commerce")
         for sql in secrets:
             assert refused(other, sql)[0] == 1143
-    finally:
-        accounts.everywhere("DROP ROLE boss, half")
+
+
+def test_a_change_of_user_is_one_at_the_servers(
+    start_proxy, accounts, config, sharded_database
+):
+    accounts.create("ann", f"ALL ON {sharded_database}.*")
+    accounts.create("eve", f"SELECT (id) ON {sharded_database}.customer")
+    proxy = start_proxy(config + accounts.toml("ann", "eve"))
+    client = accounts.connect(proxy, "ann", database="commerce:-80")
+    run(client, "SET @a = 1")
+    for user in ("eve", "ann"):
+        accounts.change(client, user, "commerce:-80")
+        assert value(client, "SELECT CURRENT_USER()").startswith(f"{user}@")
+        assert value(client, "SELECT @a") is None
 
 
 class TestRefusals:

@@ -14,7 +14,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import DatabaseServer, execute, names, root
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import StartProxy, keyspace_toml, user_toml
 from tests.fixtures.streams import message_table, refused, run, value
 
 
@@ -27,11 +27,10 @@ SEED = os.environ.get("TRUST_SEED", "1")
 class Pair:
     """Keyspaces one and two on one server, each with a user of its name who has all rights there and none elsewhere."""
 
-    def __init__(self, server: DatabaseServer) -> None:
+    def __init__(self, server: DatabaseServer, start_proxy: StartProxy) -> None:
         self.server = server
         self.prefix = next(names)
         self.on_mariadb = server.family is Family.MARIADB
-        self.proxy: RunningProxy | None = None
         for name, secret in SECRET.items():
             database, user = self.of(name), self.of(name)
             execute(server, f"CREATE DATABASE {database}")
@@ -45,12 +44,13 @@ class Pair:
                 f"CREATE FUNCTION f() RETURNS VARCHAR(40) DETERMINISTIC RETURN '{secret}'",
             ):
                 execute(server, sql, database=database)
+        self.proxy = start_proxy(self.toml())
 
     def of(self, name: str) -> str:
         return f"{self.prefix}_{name}"
 
     def toml(self) -> str:
-        users = "".join(f'[[users]]\nname = "{self.of(n)}"\npassword = "x"\n' for n in SECRET)
+        users = "".join(user_toml(self.of(name), "x") for name in SECRET)
         return users + "".join(keyspace_toml(self.of(n), [self.server]) for n in SECRET)
 
     def text(self, sql: str) -> str:
@@ -60,7 +60,6 @@ class Pair:
         options = {"user": self.of(name), "password": "x", "database": self.of(name)}
         if direct:
             return root(self.server, autocommit=True, **options)
-        assert self.proxy is not None
         return self.proxy.connect(autocommit=True, **options)
 
     def close(self) -> None:
@@ -71,8 +70,7 @@ class Pair:
 
 @pytest.fixture
 def pair(server: DatabaseServer, start_proxy: StartProxy) -> Iterator[Pair]:
-    made = Pair(server)
-    made.proxy = start_proxy(made.toml())
+    made = Pair(server, start_proxy)
     yield made
     assert "Traceback" not in made.proxy.log()
     made.proxy.close()
@@ -191,19 +189,14 @@ def query(rng: random.Random, pair: Pair, depth: int = 1) -> str:
     where = condition(rng, pair, depth)
     first, second = table(rng, pair), table(rng, pair)
     return rng.choice(
-        [
-            f"SELECT id FROM {first} WHERE {where} ORDER BY id",
-            f"SELECT * FROM {first} WHERE {where} ORDER BY id",
-            f"SELECT COUNT(*) FROM {first} WHERE {where}",
-            f"SELECT a.id, b.id FROM {first} a JOIN {second} b ON a.id = b.id ORDER BY 1",
-            f"(SELECT id FROM {first}) UNION (SELECT id FROM {second}) ORDER BY 1",
-            f"SELECT (SELECT MAX(id) FROM {first}) AS m",
-            f"WITH c AS (SELECT id FROM {first}) SELECT * FROM c ORDER BY 1",
-            f"SELECT d.id FROM (SELECT id FROM {first} WHERE {where}) AS d ORDER BY 1",
-            f"SELECT {spelled(rng, pair.of(rng.choice(['one', 'two'])), 'f')}()",
-            "SELECT `load_file`('/etc/hostname')",
-        ]
-    )
+        (f"SELECT id FROM {first} WHERE {where} ORDER BY id", f"SELECT * FROM {first} WHERE {where} ORDER BY id",
+         f"SELECT COUNT(*) FROM {first} WHERE {where}", f"SELECT (SELECT MAX(id) FROM {first}) AS m",
+         f"SELECT a.id, b.id FROM {first} a JOIN {second} b ON a.id = b.id ORDER BY 1",
+         f"(SELECT id FROM {first}) UNION (SELECT id FROM {second}) ORDER BY 1",
+         f"WITH c AS (SELECT id FROM {first}) SELECT * FROM c ORDER BY 1", "SELECT `load_file`('/etc/hostname')",
+         f"SELECT d.id FROM (SELECT id FROM {first} WHERE {where}) AS d ORDER BY 1",
+         f"SELECT {spelled(rng, pair.of(rng.choice(['one', 'two'])), 'f')}()")
+    )  # fmt: skip
 
 
 def statement(rng: random.Random, pair: Pair) -> str:
@@ -213,22 +206,13 @@ def statement(rng: random.Random, pair: Pair) -> str:
         return query(rng, pair)
     target, where = table(rng, pair), condition(rng, pair, 1)
     return rng.choice(
-        [
-            f"UPDATE {target} SET id = id + 0 WHERE {where}",
-            f"DELETE FROM {target} WHERE {where}",
-            f"INSERT INTO {target} (id) VALUES (77)",
-            f"INSERT INTO {target} (id) SELECT id + 50 FROM {table(rng, pair)} WHERE id < 3",
-            f"REPLACE INTO {target} (id) VALUES (1)",
-            f"EXPLAIN {query(rng, pair, 0)}",
-            f"SHOW CREATE TABLE {target}",
-            f"SHOW COLUMNS FROM {target}",
-            f"SHOW INDEX FROM {target}",
-            f"DESCRIBE {target}",
-            f"SELECT * FROM {target} WHERE {where} FOR UPDATE",
-            f"DO (SELECT MAX(id) FROM {target})",
-            f"SET @v = (SELECT MAX(id) FROM {target})",
-        ]
-    )
+        (f"UPDATE {target} SET id = id + 0 WHERE {where}", f"DELETE FROM {target} WHERE {where}",
+         f"INSERT INTO {target} (id) VALUES (77)", f"REPLACE INTO {target} (id) VALUES (1)",
+         f"INSERT INTO {target} (id) SELECT id + 50 FROM {table(rng, pair)} WHERE id < 3",
+         f"EXPLAIN {query(rng, pair, 0)}", f"SHOW CREATE TABLE {target}", f"SHOW COLUMNS FROM {target}",
+         f"SHOW INDEX FROM {target}", f"DESCRIBE {target}", f"SELECT * FROM {target} WHERE {where} FOR UPDATE",
+         f"DO (SELECT MAX(id) FROM {target})", f"SET @v = (SELECT MAX(id) FROM {target})")
+    )  # fmt: skip
 
 
 # The proxy refuses with its own codes what it cannot place: then the server must not be one that answers with rows of others.

@@ -11,14 +11,14 @@ import struct
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 
-import pymysql
 import pytest
 
+from tests.fixtures.background import in_thread
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import Consumer, eventually, rows, run, value
+from tests.fixtures.streams import eventually, rows, run, value
 
 
 SESSIONS = int(os.environ.get("MUTATED_SESSIONS", "1500"))
@@ -165,52 +165,6 @@ async def play_all(port: int, dice: random.Random) -> None:
             group.create_task(player())
 
 
-class SteadyReader(threading.Thread):
-    """A client that reads one row again and again, and whose every answer must be right."""
-
-    def __init__(self, proxy: RunningProxy) -> None:
-        super().__init__(daemon=True)
-        self._connection = proxy.connect(database="commerce", autocommit=True)
-        self.stopping = threading.Event()
-        self.answers = 0
-        self.wrong: list[object] = []
-
-    def run(self) -> None:
-        while not self.stopping.wait(0.002):
-            try:
-                answer: object = rows(
-                    self._connection, "SELECT message FROM my_message WHERE id = 5"
-                )
-            except pymysql.MySQLError as error:
-                answer = error
-            self.answers += 1
-            if answer != (("five",),):
-                self.wrong.append(answer)
-
-
-@contextmanager
-def streaming(stream: Consumer, proxy: RunningProxy) -> Iterator[list[int]]:
-    """Send a message every few milliseconds meanwhile and yield the ids of those that were sent."""
-    producer = proxy.connect(database="commerce", autocommit=True)
-    sent: list[int] = []
-    stopping = threading.Event()
-
-    def produce() -> None:
-        while not stopping.wait(0.01):
-            ident = 1000 + len(sent)
-            run(producer, f"INSERT INTO my_message (id, message) VALUES ({ident}, 'm')")
-            sent.append(ident)
-
-    thread = threading.Thread(target=produce, daemon=True)
-    thread.start()
-    try:
-        yield sent
-    finally:
-        stopping.set()
-        thread.join(ANSWER_S)
-    assert sorted(stream.ids(len(sent), 30)) == sent
-
-
 def descriptors(proxy: RunningProxy) -> int:
     return len(os.listdir(f"/proc/{proxy.pid}/fd"))
 
@@ -222,22 +176,39 @@ def test_mutated_sessions_disturb_nobody_and_leave_nothing_behind(sharded, consu
     stream = consume(
         proxy, "STREAM /*vt+ PREFETCH=0 */ id FROM my_message", database="commerce"
     )
-    run(
-        proxy.connect(database="commerce", autocommit=True),
-        f"INSERT INTO my_message (id, message, time_acked) VALUES (5, 'five', {time.time_ns()})",
-    )
-    healthy = SteadyReader(proxy)
+    producer, reader = (proxy.connect(database="commerce", autocommit=True) for _ in range(2))
+    columns = "id, message, time_acked"
+    run(producer, f"INSERT INTO my_message ({columns}) VALUES (5, 'five', {time.time_ns()})")
     before = descriptors(proxy)
-    healthy.start()
-    with streaming(stream, proxy) as sent:
-        began_s = time.monotonic()
-        asyncio.run(play_all(proxy.port, random.Random(SEED)))
-        took_s = time.monotonic() - began_s
-    healthy.stopping.set()
-    healthy.join(ANSWER_S)
-    print(f"{SESSIONS} sessions in {took_s:.0f} s, {healthy.answers} answers, {len(sent)} sent")
-    assert healthy.answers
-    assert not healthy.wrong, healthy.wrong[:3]
+    stopping = threading.Event()
+
+    def read() -> int:
+        """Read one row again and again, and return how often: each answer must be right."""
+        count = 0
+        while not stopping.wait(0.002):
+            assert rows(reader, "SELECT message FROM my_message WHERE id = 5") == (("five",),)
+            count += 1
+        return count
+
+    def produce() -> list[int]:
+        """Send a message every few milliseconds; return the ids of those that were sent."""
+        sent: list[int] = []
+        while not stopping.wait(0.01):
+            ident = 1000 + len(sent)
+            run(producer, f"INSERT INTO my_message (id, message) VALUES ({ident}, 'm')")
+            sent.append(ident)
+        return sent
+
+    reading, producing = in_thread(read), in_thread(produce)
+    began_s = time.monotonic()
+    asyncio.run(play_all(proxy.port, random.Random(SEED)))
+    took_s = time.monotonic() - began_s
+    stopping.set()
+    answers, sent = reading(), producing()
+    print(f"{SESSIONS} sessions in {took_s:.0f} s, {answers} answers")
+    assert isinstance(answers, int), answers
+    assert answers
+    assert sorted(stream.ids(len(sent), 30)) == sent
     eventually(
         lambda: descriptors(proxy) <= before + DESCRIPTORS_SPARE, "descriptors are closed"
     )

@@ -6,10 +6,9 @@ again, acknowledged and purged; the rows are listed in `streamfrom.set_aside`; a
 
 from __future__ import annotations
 
-import json
-import threading
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pymysql
@@ -66,13 +65,10 @@ def insert(
     run(client, f"INSERT INTO {table} (id{column}) VALUES {values}")
 
 
-def insert_bad(client: Any, table: str, column: str = "", text: str = "") -> None:
+def insert_bad(client: Any, table: str) -> None:
     """Insert rows of which a table with STRICT refuses all but row 1."""
-    for ident, values in BAD_VALUES.items():
-        run(
-            client,
-            f"INSERT INTO {table} (id, small, parent, doc{column}) VALUES ({ident}, {values}{text})",
-        )
+    values = ", ".join(f"({ident}, {values})" for ident, values in BAD_VALUES.items())
+    run(client, f"INSERT INTO {table} (id, small, parent, doc) VALUES {values}")
 
 
 def create(
@@ -207,21 +203,16 @@ def test_acks_of_many_clients_are_written_but_for_bad_rows(plain: Queue) -> None
     refuse_updates(client, "NEW.time_acked IS NOT NULL")
     idents = range(10, 40)
     insert(client, "my_message", [*BAD, *idents])
-    answers: dict[int, int] = {}
+    connections = {ident: plain.connect() for ident in (*BAD, *idents)}
 
-    def ack(ident: int, connection: Any) -> None:
+    def ack(ident: int) -> tuple[int, int]:
         try:
-            answers[ident] = run(connection, ACK.format(ident))
+            return ident, run(connections[ident], ACK.format(ident))
         except pymysql.MySQLError as error:
-            answers[ident] = error.args[0]
+            return ident, error.args[0]
 
-    threads = [
-        threading.Thread(target=ack, args=(ident, plain.connect())) for ident in (*BAD, *idents)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    with ThreadPoolExecutor(len(connections)) as clients:
+        answers = dict(clients.map(ack, connections))
     refused = {answers.pop(ident) for ident in BAD}
     assert {1644, 1264, 1452} <= refused <= CODES
     assert answers == dict.fromkeys(idents, 1)
@@ -360,16 +351,12 @@ def test_a_bad_row_is_found_again_after_a_restart_and_early_acks_are_not_lost(
     config = keyspace_toml("plain", [server], database)
     proxy = start_proxy(config)
     client = proxy.connect(database="plain", autocommit=True)
-    more = ",vt_ack=early,vt_release_after=never"
-    run(
-        client,
-        message_table(
-            ack_wait=60,
-            poller_interval=1,
-            columns="message JSON, small TINYINT, parent BIGINT, doc JSON",
-            more=more,
-        ),
-    )
+    options: dict[str, Any] = {
+        "ack_wait": 60,
+        "poller_interval": 1,
+        "more": ",vt_ack=early,vt_release_after=never",
+    }
+    run(client, message_table(columns=f"message JSON, {LAX}", **options))
     refuse_updates(client, "NEW.time_acked IS NOT NULL AND OLD.id = 1")
     stream = consume(proxy, "STREAM id FROM my_message", database="plain")
     count = 250
@@ -385,9 +372,7 @@ def test_a_bad_row_is_found_again_after_a_restart_and_early_acks_are_not_lost(
     assert execute(
         server, "SELECT id FROM my_message WHERE time_acked IS NULL", database=database
     ) == ((1,),)
-    assert [
-        json.loads(line) for line in proxy.log().splitlines() if '"acks not written"' in line
-    ]
+    assert '"acks not written"' in proxy.log()
     proxy = start_proxy(config)
     client = proxy.connect(database="plain", autocommit=True)
     stream = consume(proxy, "STREAM id FROM my_message", database="plain")

@@ -12,14 +12,6 @@ pytestmark = pytest.mark.db
 QUIET_S = 0.4
 
 
-def test_columns_come_before_any_row_and_a_committed_row_at_once(queue: Queue) -> None:
-    producer, stream = queue.create(), queue.stream()
-    assert stream.columns == ("id", "tenant_id", "message")
-    insert(producer, 1, tenant_id=7, message='{"a": 1}')
-    ident, tenant, message = stream.next()
-    assert (ident, tenant, message.replace(" ", "")) == (1, 7, '{"a":1}')
-
-
 def test_rows_of_a_transaction_come_when_it_commits_and_not_before(queue: Queue) -> None:
     queue.create()
     producer = queue.connect(autocommit=False)

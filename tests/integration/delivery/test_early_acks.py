@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import mysql.connector
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute, root
-from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.streams import eventually, message_table, refused, rows, run
 from tests.integration.conftest import Queue, SharedCluster
 from tests.integration.delivery.producing import insert_all
@@ -44,21 +43,18 @@ def by_text(cluster: SharedCluster) -> Callable[[int], int]:
 
 
 def by_parameters(cluster: SharedCluster) -> Callable[[int], int]:
-    return prepared_ack(cluster.proxy.port, "plain")
+    return prepared_ack(cluster.proxy, "plain")
 
 
-def prepared_ack(port: int, database: str) -> Callable[[int], int]:
-    client = mysql.connector.connect(
-        host="127.0.0.1", port=port, user="root", database=database,
-        use_pure=True, autocommit=True,
-    )  # fmt: skip
+def prepared_ack(proxy: RunningProxy, database: str) -> Callable[[int], int]:
+    client = proxy.connector(database)
 
     def ack(ident: int) -> int:
         cursor = client.cursor(prepared=True)
         cursor.execute(
             ACK.replace("NOW()", "%s").format("%s"), (1_700_000_000_000_000_000, ident)
         )
-        return cursor.rowcount
+        return int(cursor.rowcount)
 
     return ack
 
@@ -197,7 +193,7 @@ def test_an_ack_through_a_member_that_does_not_dispatch_is_answered_by_the_one_t
     client = second.connect(database=database, autocommit=True)
     insert_all(client, range(1, 7))
     assert sorted(stream.ids(6)) == [1, 2, 3, 4, 5, 6]
-    ack = prepared_ack(second.port, database)
+    ack = prepared_ack(second, database)
     with row_held(server, database, 1):
         assert run(client, ACK.format(1)) == 1
         assert run(client, ACK.format(1)) == 0, "it is acked, though its row does not show it"

@@ -1,14 +1,15 @@
 """Acks of many clients at one moment are committed together, and each client has the answer of its own statement."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pymysql
 import pytest
 
+from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import root
 from tests.fixtures.streams import eventually, rows, run
 from tests.integration.conftest import Queue
@@ -34,7 +35,7 @@ class Ackers:
     def __init__(self, queue: Queue) -> None:
         self.answers: dict[int, list[int]] = {}
         self.clients = [queue.connect() for _ in range(CLIENTS)]
-        self._threads: list[threading.Thread] = []
+        self._results: list[Callable[[], Any]] = []
 
     def start(self, ids: Callable[[int], list[int]], again: bool = False) -> None:
         """Have client number n acknowledge *ids* (n), one after the other; *again*: until it is affected."""
@@ -53,19 +54,10 @@ class Ackers:
                     if not again or affected > 0:
                         break
 
-        self._threads = [
-            threading.Thread(target=work, args=each) for each in enumerate(self.clients)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def alive(self) -> list[threading.Thread]:
-        return [thread for thread in self._threads if thread.is_alive()]
+        self._results = [in_thread(partial(work, *each)) for each in enumerate(self.clients)]
 
     def join(self) -> None:
-        for thread in self._threads:
-            thread.join(60)
-            assert not thread.is_alive(), "an ack hangs"
+        assert [result() for result in self._results] == [None] * CLIENTS
 
 
 def own(number: int) -> list[int]:

@@ -53,25 +53,14 @@ def test_receivers_with_different_columns_share_the_messages(queue: Queue) -> No
     ]
 
 
-def test_priority_goes_first_then_the_one_that_was_due_longest(plain: Queue) -> None:
-    producer = plain.create()
-    run(
-        producer,
-        "INSERT INTO my_message (id, priority, time_next) VALUES"
-        " (1, 9, 10), (2, 1, 30), (3, 1, 20), (4, 5, 0), (5, 5, 1), (6, -3, 99)",
-    )
-    stream = plain.stream()
-    assert stream.ids(6) == [6, 3, 2, 4, 5, 1]
-
-
-def test_vt_order_newest_turns_it_round(plain: Queue) -> None:
-    producer = plain.create(more=",vt_order=newest")
-    run(
-        producer,
-        "INSERT INTO my_message (id, priority, time_next) VALUES"
-        " (1, 1, 10), (2, 1, 30), (3, 1, 20), (4, 1, 0), (5, 0, 1)",
-    )
-    assert plain.stream().ids(5) == [5, 2, 3, 1, 4]
+@pytest.mark.parametrize(
+    ("more", "order"), [("", [6, 3, 2, 4, 5, 1]), (",vt_order=newest", [6, 2, 3, 5, 4, 1])]
+)
+def test_priority_goes_first_then_the_one_that_was_due_longest_or_last(plain, more, order):
+    producer = plain.create(more=more)
+    values = "(1, 9, 10), (2, 1, 30), (3, 1, 20), (4, 5, 0), (5, 5, 1), (6, -3, 99)"
+    run(producer, f"INSERT INTO my_message (id, priority, time_next) VALUES {values}")
+    assert plain.stream().ids(6) == order
 
 
 def test_a_message_of_several_packets_comes_whole(plain: Queue) -> None:

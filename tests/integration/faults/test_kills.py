@@ -7,7 +7,6 @@ import os
 import random
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -15,10 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-import pymysql
 import pytest
 
 from tests.fixtures.database_servers import execute
+from tests.fixtures.load import Worker
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import eventually, run
 from tests.integration.faults.breaking import Servers, StartFaulty
@@ -68,34 +67,18 @@ class Kill(NamedTuple):
     to_s: float
 
 
-class Producer(threading.Thread):
+class Producer(Worker):
     """Sends messages until it is stopped; what was not confirmed is sent again under the same ids."""
 
-    def __init__(self, port: int) -> None:
-        super().__init__(daemon=True)
-        self._port = port
-        self.stopping = threading.Event()
-        self.sent = 0
+    sent = 0
 
-    def run(self) -> None:
-        while not self.stopping.is_set():
-            try:
-                with pymysql.connect(
-                    host="127.0.0.1",
-                    port=self._port,
-                    user="root",
-                    database="commerce",
-                    autocommit=True,
-                    read_timeout=END_S,
-                ) as connection:
-                    while not self.stopping.wait(0.05):
-                        values = ", ".join(
-                            f"({n}, {n})" for n in range(self.sent + 1, self.sent + BATCH + 1)
-                        )
-                        run(connection, f"INSERT IGNORE INTO job (id, n) VALUES {values}")
-                        self.sent += BATCH
-            except (pymysql.MySQLError, OSError):
-                time.sleep(0.05)
+    def work(self) -> None:
+        with self.connection(read_timeout=END_S) as connection:
+            while not self.stopping.wait(0.05):
+                ids = range(self.sent + 1, self.sent + BATCH + 1)
+                values = ", ".join(f"({n}, {n})" for n in ids)
+                run(connection, f"INSERT IGNORE INTO job (id, n) VALUES {values}")
+                self.sent += BATCH
 
 
 class Team:
@@ -162,7 +145,7 @@ def test_kills_lose_nothing_and_repeat_only_what_they_cut_off(
         f"CREATE QUEUE job (n BIGINT) WITH (ack_wait = {ACK_WAIT_S}, max_backoff = {ACK_WAIT_S})",
     )
     port, dice, kills = proxy.port, random.Random(SEED), list[Kill]()
-    producer = Producer(port)
+    producer = Producer(port, "commerce")
     producer.start()
     for _ in range(WORKERS):
         workers.start()
@@ -184,21 +167,13 @@ def test_kills_lose_nothing_and_repeat_only_what_they_cut_off(
     producer.stopping.set()
     producer.join(END_S)
 
-    def unacked() -> int:
-        sql = "SELECT COUNT(*) FROM job WHERE time_acked IS NULL"
-        return sum(
-            int(execute(server, sql, database=breakable_database)[0][0])
-            for server in breakable_servers
-        )
+    def acks() -> dict[int, int | None]:
+        sql = "SELECT n, time_acked FROM job"
+        tables = (execute(each, sql, database=breakable_database) for each in breakable_servers)
+        return {n: acked for table in tables for n, acked in table}
 
-    eventually(lambda: unacked() == 0, "all is acknowledged", END_S)
-    acked_s = {
-        int(n): int(acked) / 1e9
-        for server in breakable_servers
-        for n, acked in execute(
-            server, "SELECT n, time_acked FROM job", database=breakable_database
-        )
-    }
+    eventually(lambda: None not in acks().values(), "all is acknowledged", END_S)
+    acked_s = {n: (acked or 0) / 1e9 for n, acked in acks().items()}
     runs = workers.runs()
     assert set(range(1, producer.sent + 1)) <= set(runs), "a message was lost"
     again = [
@@ -225,16 +200,9 @@ def test_kills_lose_nothing_and_repeat_only_what_they_cut_off(
 
 def _committed_s(kills: list[Kill], acked_s: float) -> float:
     """Return when an ack was committed: one that came while its server was away waited in the proxy until it was back."""
-    return max(
-        [
-            acked_s,
-            *(
-                kill.to_s
-                for kill in kills
-                if kill.what == "server" and kill.from_s <= acked_s <= kill.to_s
-            ),
-        ]
-    )
+    servers = (kill for kill in kills if kill.what == "server")
+    backs_s = [kill.to_s for kill in servers if kill.from_s <= acked_s <= kill.to_s]
+    return max([acked_s, *backs_s])
 
 
 def _cause(kills: list[Kill], before: Ran, after: Ran) -> str | None:

@@ -1,18 +1,15 @@
 """Ids that the proxy gives to messages, as text and drivers ask for them."""
 
 import ast
-import asyncio
 import time
 from typing import Any
 
 import pytest
 
 from streamfrom.engine.messaging.table.message_ids import LEAD_STEPS, STEP_NS, first_id
-from streamfrom.proxy.embedded.servers import Family
 from tests.cases import cases
 from tests.fixtures.streams import message_table, refused, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
-from tests.proxy.fake_client import MARIADB as MARIADB_CLIENT, Client
 
 
 pytestmark = pytest.mark.db
@@ -83,24 +80,6 @@ def test_prepared_statements_and_batches(cluster, client, keyspace):
         first = plain.lastrowid
         assert first is not None
         assert stored(client)[3:] == [first, first + 1, first + 2]
-
-
-def test_a_batch_of_the_bulk_command(cluster, client, keyspace, family):
-    if family is Family.MYSQL:
-        pytest.skip("MySQL knows no batches")
-
-    async def send() -> int:
-        bulk = await Client.connect(
-            cluster.proxy.port, database=keyspace, capabilities=MARIADB_CLIENT
-        )
-        statement, _, _ = await bulk.prepare("INSERT INTO my_message (user_id) VALUES (?)")
-        result = await bulk.bulk(statement, (b"1",), (b"2",))
-        await bulk.close()
-        assert result.ok is not None, result.error
-        return result.ok.last_insert_id
-
-    first = asyncio.run(send())
-    assert stored(client) == [first, first + 1]
 
 
 def test_a_query_that_leaves_the_id_out_gets_one_for_each_row(queue, client):

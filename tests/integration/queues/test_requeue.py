@@ -1,13 +1,12 @@
 """ALTER QUEUE … REQUEUE: parked messages and dead letters are ready again, in every keyspace and on both servers."""
 
-import threading
 import time
 from typing import Any
 
-import pymysql
 import pytest
 
-from tests.fixtures.streams import eventually, refuses, rows, run, value
+from tests.fixtures.background import in_thread
+from tests.fixtures.streams import eventually, refused, refuses, rows, run, value
 from tests.integration.conftest import SharedCluster
 
 
@@ -93,20 +92,10 @@ def test_a_kill_ends_it_between_two_batches(cluster, keyspace, client):
     parked(client, 100)
     slow = cluster.proxy.connect(database=keyspace, autocommit=True)
     number = value(slow, "SELECT CONNECTION_ID()")
-    ended: list[Any] = []
-
-    def requeue() -> None:
-        try:
-            run(slow, "ALTER QUEUE job REQUEUE PARKED RATE 1")
-        except pymysql.MySQLError as error:
-            ended.append(error.args[0])
-
-    thread = threading.Thread(target=requeue)
-    thread.start()
+    outcome = in_thread(lambda: refused(slow, "ALTER QUEUE job REQUEUE PARKED RATE 1"))
     eventually(lambda: numbers(client, "epoch = 0") != [], "it has begun")
     run(client, f"KILL QUERY {number}")
-    thread.join(60)
-    assert ended == [1317]
+    assert outcome()[0] == 1317
     assert 1 <= len(numbers(client, "epoch = 0")) < 100
     assert value(slow, "SELECT 1") == 1, "the session goes on"
 

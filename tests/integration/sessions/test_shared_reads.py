@@ -5,15 +5,16 @@ by the server, which has fewer connections than clients.
 """
 
 import random
-import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pymysql
 import pytest
 
+from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import execute
-from tests.fixtures.streams import WAIT_S, eventually, rows, run, value
+from tests.fixtures.streams import eventually, rows, run, value
 from tests.integration.conftest import SharedCluster
 
 
@@ -47,22 +48,17 @@ class Crowd:
     def __init__(self, cluster: SharedCluster, table: str) -> None:
         self._cluster = cluster
         self._table = table
-        self._is_over = threading.Event()
+        self._is_over = False
         self.faults: list[str] = []
         self.reads = 0
         self.asks_back = True
-        self._threads = [
-            threading.Thread(target=self._read, args=(number,), daemon=True)
-            for number in range(CLIENTS)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._results = [in_thread(partial(self._read, number)) for number in range(CLIENTS)]
 
     def _read(self, number: int) -> None:
         dice = random.Random(number)
         client = self._cluster.proxy.connect(database="plain", autocommit=True)
         try:
-            while not self._is_over.is_set():
+            while not self._is_over:
                 self._one(client, dice)
         except Exception as error:
             self.faults.append(repr(error))
@@ -97,10 +93,8 @@ class Crowd:
         eventually(lambda: self.faults or self.reads >= wanted, f"{count} reads")
 
     def stop(self) -> None:
-        self._is_over.set()
-        for thread in self._threads:
-            thread.join(WAIT_S)
-        assert not any(thread.is_alive() for thread in self._threads)
+        self._is_over = True
+        assert [result() for result in self._results] == [None] * CLIENTS
         assert self.faults == []
 
 

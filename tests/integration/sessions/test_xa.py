@@ -237,19 +237,10 @@ def test_a_transaction_of_xa_is_not_spread_over_shards(plain: Queue, sharded: Qu
     run(first, "CREATE TABLE named (n INT AUTO_INCREMENT PRIMARY KEY)")
     run(first, "XA START 'spread'")
     run(first, "INSERT INTO named VALUES ()")
-    refuses(
-        first,
-        "INSERT INTO commerce.my_message (id) VALUES (1)",
-        1235,
-        "a transaction of XA over several shards",
-    )
+    spread = "INSERT INTO commerce.my_message (id) VALUES (1)"
+    refuses(first, spread, 1235, "a transaction of XA over several shards")
     run(first, "XA END 'spread'")
-    refuses(
-        first,
-        "INSERT INTO commerce.my_message (id) VALUES (1)",
-        1235,
-        "a transaction of XA over several shards",
-    )
+    refuses(first, spread, 1235, "a transaction of XA over several shards")
     run(first, "XA COMMIT 'spread' ONE PHASE")
     assert rows(first, "SELECT n FROM named") == ((1,),)
-    run(first, "INSERT INTO commerce.my_message (id) VALUES (1)")
+    run(first, spread)

@@ -6,13 +6,12 @@ import sys
 import time
 from typing import Any
 
-import pymysql
 import pytest
 
 from streamfrom.engine.messaging.table.message_ids import first_id
 from streamfrom.engine.messaging.upkeep.partitions import SPANS, definitions
 from tests.fixtures.background import in_thread
-from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.database_servers import execute, root
 from tests.fixtures.running_proxy import StartProxy
 from tests.fixtures.streams import Consume, eventually, message_table, rows, run, value
 from tests.integration.troubles.conftest import MADE, POOL, alone_before
@@ -126,9 +125,6 @@ def test_a_dead_shard(operated, troubled_servers, consume):
     def is_up(shard):
         return operated.metric("StreamfromShardDown", "streamfrom_shard_up", shard=shard)
 
-    def read_only(server: DatabaseServer) -> None:
-        execute(server, "SET GLOBAL read_only = 1")
-
     low.start()
     high.stop()
     try:
@@ -148,13 +144,11 @@ def test_a_dead_shard(operated, troubled_servers, consume):
             insert(client, 4)
             stream.comes(4)
 
-            read_only(high)
+            execute(high, "SET GLOBAL read_only = 1")
             eventually(lambda: is_up("80-") == 0)
             found = rows(client, "SELECT last_error FROM streamfrom.shards WHERE is_up = 0")
             assert "read-only" in found[0][0]
-            with pymysql.connect(
-                host="127.0.0.1", port=high.port, user="root", autocommit=True
-            ) as there:
+            with root(high) as there:
                 guide.sql(there)
             eventually(lambda: is_up("80-") == 1)
             insert(client, 6)
@@ -264,9 +258,7 @@ def test_a_full_pool(operated, troubled_servers):
         guide.sql(client, {CONNECTION: idle[0].thread_id()})
         assert answer() is None
         eventually(lambda: waiting() == 0)
-        with pymysql.connect(
-            host="127.0.0.1", port=troubled_servers[1].port, user="root"
-        ) as there:
+        with root(troubled_servers[1]) as there:
             assert len(guide.sql(there)) >= POOL - 1
     assert value(client, "SELECT COUNT(*) FROM my_message") == 1, "what was begun is undone"
     for each in idle[1:]:
@@ -323,7 +315,7 @@ def test_a_purge_that_is_held_back(server, database, start_proxy):
         guide.told("journalctl --unit streamfrom --grep 'purge failed'")
         (line,) = (one for one in proxy.log().splitlines() if "purge failed" in one)
         assert "DELETE command denied" in line
-        with pymysql.connect(host="127.0.0.1", port=server.port, user="root") as there:
+        with root(server) as there:
             guide.sql(there, {"commerce.*": f"{database}.*", "10.%": "127.%"})
         eventually(
             lambda: value(client, "SELECT COUNT(*) FROM my_message") == 0, "it is purged"
@@ -400,10 +392,8 @@ def test_a_certificate_that_ends_tomorrow(alone, start_proxy, tmp_path):
     operated = Operated(proxy)
 
     def left_s() -> float:
-        ends = operated.metric(
-            "StreamfromCertificateExpiringSoon",
-            "streamfrom_certificate_expiry_timestamp_seconds",
-        )
+        metric = "streamfrom_certificate_expiry_timestamp_seconds"
+        ends = operated.metric("StreamfromCertificateExpiringSoon", metric)
         assert ends is not None
         return ends - time.time()
 
