@@ -215,7 +215,11 @@ class Average:
 
 
 class Extreme:
-    """MIN(x) or MAX(x): the shards' own, compared by the key in the column *key_column*."""
+    """MIN(x) or MAX(x): the shards' own, compared by the key in the column *key_column*.
+
+    Attributes:
+        key: that of the value which `finish` returned last, None for NULL.
+    """
 
     def __init__(
         self,
@@ -229,25 +233,22 @@ class Extreme:
         self._key_column = key_column
         self._decode = decode
         self._largest = largest
-        self._value: bytes | None = None
-        self._key: Component | None = None
-        self.key: Component = (0,)
+        self._best: tuple[Component, bytes, bytes | None] | None = None
+        self.key: bytes | None = None
 
     def add(self, row: Row, *, is_new: bool) -> None:
         """Take one shard's part."""
-        value = row[self._column]
+        value, text = row[self._column], row[self._key_column]
         if value is None:
             return
-        key = self._decode(row[self._key_column])
-        if self._key is None or (key > self._key if self._largest else key < self._key):
-            self._key = key
-            self._value = value
+        key, best = self._decode(text), self._best
+        if best is None or (key > best[0] if self._largest else key < best[0]):
+            self._best = key, value, text
 
     def finish(self) -> bytes | None:
-        """Return the group's value; `key` is what it compares by."""
-        value, self._value = self._value, None
-        # No value at all is NULL, which is (0,) among keys.
-        self.key, self._key = self._key or (0,), None
+        """Return the group's value."""
+        _, value, self.key = self._best or (None, None, None)
+        self._best = None
         return value
 
 

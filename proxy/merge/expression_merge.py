@@ -8,18 +8,19 @@ computed, unless what is computed decides which these are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.errors import MergeTooLarge
+from streamfrom.proxy.merge.aggregates import Average
 from streamfrom.proxy.merge.comparison import Sort, scaled, sort_of, unscaled
-from streamfrom.proxy.merge.group_merge import KEPT_BYTES, WaitingGroup, sorted_in_bites
 from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.merge.aggregate_expressions import Computation, Computed
-    from streamfrom.proxy.merge.group_merge import GroupsMerge, GroupSort, Test
+    from streamfrom.proxy.merge.aggregates import Accumulator, Row
+    from streamfrom.proxy.merge.group_merge import GroupSort, KeptGroup, KeptGroups, Test
     from streamfrom.proxy.merge.ordered_merge import LimitWindow
 
 
@@ -28,27 +29,26 @@ _BATCH_GROUPS: Final = 500
 _BATCH_BYTES: Final = 256 << 10
 
 
-class ComputedMerge:
-    """The groups of the shards, with values that are computed after the merge.
+class ComputedGroups:
+    """The merged groups of the shards, with values that are still to be computed.
 
+    groups: what the merge has kept.
     width: the number of the answer's columns.
     tests: HAVING's conditions on computed values.
     order: the final order where a computed value is in it; else empty.
-
-    Attributes:
-        waiting_bytes: the size of each shard's rows that wait.
+    in_order: takes the groups in that order.
     """
 
     def __init__(
         self,
-        groups: GroupsMerge,
+        groups: KeptGroups,
         computation: Computation,
         window: LimitWindow,
         *,
         width: int,
         tests: Sequence[Test],
         order: Sequence[GroupSort],
-        memory_bytes: int,
+        in_order: KeptGroups,
     ) -> None:
         self._groups = groups
         self._computation = computation
@@ -56,41 +56,24 @@ class ComputedMerge:
         self._width = width
         self._tests = tests
         self._order = order
-        self._memory_bytes = memory_bytes
-        self._held: list[WaitingGroup] = []
-        self._held_bytes = 0
-        self._sorted: list[WaitingGroup] = []
-        self.waiting_bytes = groups.waiting_bytes
-        self.feed = groups.feed
-        self.end = groups.end
+        self._in_order = in_order
+
+    def row(self, values: Row, accumulators: Sequence[Accumulator]) -> bytes:
+        """Return what is kept of a group: all values, and the averages with all their digits."""
+        averages = [accumulators[place] for place in self._computation.averages]
+        return text_row(
+            [*values, *(each.cut() for each in averages if isinstance(each, Average))]
+        )
 
     @property
-    def is_complete(self) -> bool:
-        """Nothing of what may still come from the shards is needed."""
-        return self._groups.is_complete
+    def is_late(self) -> bool:
+        """A computed value decides which groups leave, so all of them are computed."""
+        return bool(self._tests or self._order)
 
-    @property
-    def has_more(self) -> bool:
-        """Another `next_rows` goes on without further news."""
-        return self._groups.has_more
-
-    def next_rows(self) -> list[bytes]:
-        """Keep what is sure; no row can leave.
-
-        Raises:
-            MergeTooLarge: more groups must be kept than there may be.
-        """
-        rows = self._groups.next_rows()
-        self._held += [WaitingGroup(row, ()) for row in rows]
-        self._held_bytes += sum(map(len, rows)) + KEPT_BYTES * len(rows)
-        if self._held_bytes > self._memory_bytes:
-            raise MergeTooLarge(self._memory_bytes)
-        return []
-
-    def batches(self) -> Iterator[list[WaitingGroup]]:
+    def batches(self) -> Iterator[list[KeptGroup]]:
         """Give the groups in pieces of which each is one question, while any can be wanted."""
-        # Late: a computed value decides which groups leave, so all of them are computed.
-        waiting = self._groups.take_kept() if self.is_late else self._held
+        groups = list(chain.from_iterable(self._groups.bites()))
+        waiting = groups if self.is_late else self._window.cut(groups)
         start = 0
         while start < len(waiting) and not (self._window.is_shut and self.is_late):
             stop = start
@@ -103,18 +86,13 @@ class ComputedMerge:
             yield waiting[start:stop]
             start = stop
 
-    @property
-    def is_late(self) -> bool:
-        """All groups are computed, whatever the answer has of them."""
-        return bool(self._tests or self._order)
-
-    def question(self, batch: Sequence[WaitingGroup]) -> bytes:
+    def question(self, batch: Sequence[KeptGroup]) -> bytes:
         """Return what a shard is asked to compute for these groups."""
         return self._computation.question([parse_text_row(kept.row) for kept in batch])
 
     def answer(
         self,
-        batch: Sequence[WaitingGroup],
+        batch: Sequence[KeptGroup],
         columns: Sequence[ColumnDefinition],
         rows: Sequence[bytes],
     ) -> list[bytes]:
@@ -135,19 +113,19 @@ class ComputedMerge:
             ):
                 continue
             row = text_row(values[: self._width])
-            if not self._order:
+            if self._order:
+                order = (
+                    sort.of((), values) if sort.is_late else known
+                    for sort, known in zip(self._order, kept.order, strict=True)
+                )
+                self._in_order.add(tuple(order), row)
+            else:
                 found.append(row)
-                continue
-            order = [
-                sort.of((), values) if sort.is_late else known
-                for sort, known in zip(self._order, kept.order, strict=True)
-            ]
-            self._sorted.append(WaitingGroup(row, tuple(order)))
-        return self._window.cut(found) if self._tests and not self._order else found
+        return self._window.cut(found) if self._tests else found
 
     def rest(self) -> Iterator[list[bytes]]:
-        """Give what can leave when all is computed, in bites; an empty one while it is sorted."""
-        for bite in sorted_in_bites(self._sorted, [sort.descending for sort in self._order]):
+        """Give what can leave when all is computed, some at a time."""
+        for bite in self._in_order.bites():
             yield self._window.cut([kept.row for kept in bite])
 
     def _passes(self, test: Test, values: Sequence[bytes | None], computed: Computed) -> bool:

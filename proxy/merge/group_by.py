@@ -73,7 +73,7 @@ class Grouping:
         concatenated: what every GROUP_CONCAT of the SELECT lists, or None without one.
         tests: HAVING's conditions on aggregates: an output, an operator, and a number or None.
         pushed: HAVING's conditions on groups alone, as text.
-        order: the groups in the order the shards give them, and whether descending.
+        order: the groups in the order the shards give them, and whether descending, as in the answer's.
         final_order: outputs and whether descending, where the answer has another order.
     """
 
@@ -375,32 +375,21 @@ class Grouping:
             raise Unsupported("DISTINCT with ORDER BY of what is not selected")
         if not self.groups:
             return
+        wanted = [each for each in wanted if not self.outputs[each[0]].is_constant]
         leading: dict[int, bool] = {}
         for place, down in wanted:
             output = self.outputs[place]
-            if output.is_constant:
-                continue
-            if output.group is None:
-                # Not the groups' own order.
+            if output.group is not None:
+                # The merge needs every group's rows together, which any order of all the groups'
+                # columns gives. So the client's own order comes first in it, and costs nothing
+                # more.
+                leading.setdefault(output.group, down)
+            elif output.call or output.operands:
                 self.final_order = wanted
-                leading = {}
-                break
-            # The merge needs every group's rows together, which any order of all the groups'
-            # columns gives. So the client's own order comes first in it, and costs nothing
-            # more.
-            leading.setdefault(output.group, down)
+            else:
+                raise Unsupported.computing(output.text, "ORDER BY needs groups or aggregates")
         rest = [(place, False) for place in range(len(self.groups)) if place not in leading]
         self.order = [*leading.items(), *rest]
-        for place, _ in self.final_order:
-            output = self.outputs[place]
-            is_known = output.group is not None or output.call or output.operands
-            if not (is_known or output.is_constant):
-                raise Unsupported.computing(output.text, "ORDER BY needs groups or aggregates")
-        self.final_order = [
-            (place, down)
-            for place, down in self.final_order
-            if not self.outputs[place].is_constant
-        ]
 
     # --- DISTINCT in aggregates ---------------------------------------------------------------
 

@@ -10,30 +10,27 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from heapq import merge
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from sortedcontainers import SortedList
 
 from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.proxy.merge.aggregates import Accumulator, Average, Row
 from streamfrom.proxy.merge.comparison import Comparison, Component
-from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge, SortKey
 from streamfrom.proxy.wire.resultset import parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.merge.aggregates import Distinct
+    from streamfrom.proxy.merge.expression_merge import ComputedGroups
+    from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge, SortKey
 
 
 # What a kept group costs besides its row.
-KEPT_BYTES: Final = 300
-# Groups beyond a LIMIT that gather before they are sorted and cut.
-_SLACK_GROUPS: Final = 1000
-# Groups that are sorted at once, and that leave at once: 1 ms each. A sort of 450,000 in one go
-# held all other clients up for 0.5 s.
-_SORTED_AT_ONCE: Final = 1024
-BITE_GROUPS: Final = 250
+_KEPT_BYTES: Final = 300
+# Kept groups that leave at once.
+_BITE_GROUPS: Final = 250
 
 # What MySQL divides an average out to, at least.
 _AVERAGE_DIGITS: Final = 9
@@ -107,84 +104,118 @@ class Test:
 
 
 class GroupSort(NamedTuple):
-    """One component of the final order.
+    """One component of the final order, reversed where that is descending.
 
     of: returns it for a group's key and values.
     is_late: the value is computed after the merge.
     """
 
     of: Callable[[SortKey, Row], Component]
-    descending: bool
     is_late: bool = False
 
 
-class WaitingGroup(NamedTuple):
-    """A group that cannot leave yet, and what it is sorted by."""
+class KeptGroup(NamedTuple):
+    """A group that cannot leave yet: what it is sorted by, how many came before it, its row."""
 
-    row: bytes
     order: tuple[Component, ...]
+    number: int
+    row: bytes
+
+
+class KeptGroups:
+    """Groups in their final order; equal ones stay in the order in which they came.
+
+    Each finds its place as it comes: to sort 450,000 in one go would hold all other clients up for 0.5 s.
+
+    reach: how many of them can be in the answer, None for all.
+    """
+
+    def __init__(self, reach: int | None, memory_bytes: int) -> None:
+        self.reach = reach
+        self._memory_bytes = memory_bytes
+        self._groups: SortedList[KeptGroup] = SortedList()
+        self._bytes = 0
+        self._number = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Another group takes the place of one of these."""
+        return len(self._groups) == self.reach
+
+    def add(self, order: tuple[Component, ...], row: bytes) -> None:
+        """Keep a group, and drop the one that is beyond the reach then.
+
+        Raises:
+            MergeTooLarge: more must be kept than there may be.
+        """
+        self._number += 1
+        self._groups.add(KeptGroup(order, self._number, row))
+        self._bytes += len(row) + _KEPT_BYTES
+        if self.reach is not None and len(self._groups) > self.reach:
+            self._bytes -= len(self._groups.pop().row) + _KEPT_BYTES
+        if self._bytes > self._memory_bytes:
+            raise MergeTooLarge(self._memory_bytes)
+
+    def bites(self) -> Iterator[list[KeptGroup]]:
+        """Give the groups in their order, some at a time."""
+        for start in range(0, len(self._groups), _BITE_GROUPS):
+            yield self._groups[start : start + _BITE_GROUPS]
 
 
 class GroupsMerge:
     """The groups of the shards as one answer.
 
-    window: what LIMIT lets out; None where a value that tests or sorts groups is computed later:
-        all groups are kept for `take_kept` then.
     distinct: the groups' width, and the lists of DISTINCT arguments.
-    sorts: the final order, its last component first; empty where that is the groups' own.
-    cut: set where a shard computes with the rows: they then have all values, followed by the
-        averages at these places with more digits than are shown.
+    kept: takes the groups that cannot leave as they come, None where all can.
+    sorts: their final order.
 
     Attributes:
+        computed: computes the rest of what is kept after the merge, and answers; else None.
         waiting_bytes: the size of each shard's rows that wait.
     """
 
     def __init__(
         self,
         parts: OrderedMerge,
-        window: LimitWindow | None,
+        window: LimitWindow,
         accumulators: Sequence[Accumulator],
         distinct: Distinct,
         *,
         width: int,
         tests: Sequence[Test],
         sorts: Sequence[GroupSort],
-        memory_bytes: int,
-        cut: Sequence[int] | None = None,
+        kept: KeptGroups | None,
+        computed: ComputedGroups | None = None,
     ) -> None:
         self._parts = parts
-        self._is_late = window is None
-        self._window = window or LimitWindow()
+        self._window = window
         self._accumulators = accumulators
         self._distinct = distinct
         self._lists = [distinct.list_of(place) for place in range(len(accumulators))]
         self._width = width
         self._tests = tests
         self._sorts = sorts
-        self._kept: list[WaitingGroup] = []
-        self._kept_bytes = 0
-        self._memory_bytes = memory_bytes
-        self._cut = cut
+        self._kept = kept
+        self.computed = computed
         self._key: SortKey | None = None
+        # The kept groups on their way out, once all shards' rows are merged.
+        self._leaving: Iterator[list[KeptGroup]] | None = None
         self._ended = False
-        # The groups on their way through a sort: at the end, or to be cut to what LIMIT lets out.
-        self._sorting: Iterator[list[WaitingGroup]] | None = None
-        self._is_cutting = False
         self.waiting_bytes = parts.waiting_bytes
         self.feed = parts.add_rows
         self.end = parts.end_source
 
-    # --- merging ----------------------------------------------------------------------------
-
     @property
     def is_complete(self) -> bool:
         """Nothing of what may still come is needed."""
-        return self._ended or (self._window.is_shut and not self._sorts)
+        if self.computed is None or self._kept is None:
+            return self._ended or self._window.is_shut
+        return self._leaving is not None or (self._kept.is_full and not self._sorts)
 
     @property
     def has_more(self) -> bool:
         """Another `next_rows` goes on without further news."""
-        return self._sorting is not None or self._parts.has_more
+        return self._leaving is not None or self._parts.has_more
 
     def next_rows(self) -> list[bytes]:
         """Return rows that are sure, for the client, some at a time.
@@ -194,8 +225,10 @@ class GroupsMerge:
         """
         if self.is_complete:
             return []
-        if self._sorting is not None:
-            return self._take_sorted(self._sorting)
+        if self._leaving is not None:
+            bite = next(self._leaving, None)
+            self._ended = bite is None
+            return self._window.cut([kept.row for kept in bite or ()])
         rows: list[bytes] = []
         width = self._distinct.width
         accumulators = list(zip(self._accumulators, self._lists, strict=True))
@@ -205,112 +238,31 @@ class GroupsMerge:
             # The merge gives rows in the order of the groups, so another key says that the last
             # group has had all its rows, from all shards.
             if before is not None and not is_same:
-                self._finish(before, rows)
+                rows += self._finish(before)
             news = self._distinct.news(key, before if is_same else None)
             row = parse_text_row(payload)
             for accumulator, number in accumulators:
                 accumulator.add(row, is_new=news[number])
             self._key = key
-        is_complete = self._parts.is_complete
-        if is_complete and (self._key is not None or not width):
-            # Without GROUP BY no rows are one group too.
-            self._finish(self._key or (), rows)
-        # With a LIMIT, memory holds twice its reach and some slack before a sort cuts it back:
-        # a sort for each group would cost far more than the groups that are kept too long.
-        reach = self._window.reach
-        has_slack = reach is not None and len(self._kept) > 2 * reach + _SLACK_GROUPS
-        if self._kept_bytes > self._memory_bytes and not has_slack:
-            raise MergeTooLarge(self._memory_bytes)
-        if is_complete and (self._is_late or not self._sorts):
-            self._ended = True
-        elif is_complete or has_slack:
-            self._is_cutting = not is_complete
-            return self._take_sorted(self._sort())
+        if self._parts.is_complete:
+            if self._key is not None or not width:
+                # Without GROUP BY no rows are one group too.
+                rows += self._finish(self._key or ())
+            self._leaving = iter(()) if self._kept is None else self._kept.bites()
         return self._window.cut(rows)
 
-    def _sort(self) -> Iterator[list[WaitingGroup]]:
-        directions = [sort.descending for sort in self._sorts]
-        kept, self._kept, self._kept_bytes = self._kept, [], 0
-        self._sorting = sorted_in_bites(kept, directions)
-        return self._sorting
-
-    def _take_sorted(self, sorting: Iterator[list[WaitingGroup]]) -> list[bytes]:
-        """Go on with a sort, by one bite."""
-        bite = next(sorting, None)
-        if self._is_cutting:
-            reach = self._window.reach
-            if bite is not None:
-                bite = bite[: (reach or 0) - len(self._kept)]
-                self._kept += bite
-                self._kept_bytes += sum(len(kept.row) + KEPT_BYTES for kept in bite)
-            if bite is None or len(self._kept) == reach:
-                self._sorting, self._is_cutting = None, False
-                if self._kept_bytes > self._memory_bytes:
-                    raise MergeTooLarge(self._memory_bytes)
-            return []
-        rows = [] if bite is None else self._window.cut([kept.row for kept in bite])
-        if bite is None or self._window.is_shut:
-            self._sorting, self._ended = None, True
-        return rows
-
-    def take_kept(self) -> list[WaitingGroup]:
-        """Return all groups, where what sorts or tests them is to be computed yet."""
-        kept, self._kept = self._kept, []
-        return kept
-
-    def _finish(self, key: SortKey, rows: list[bytes]) -> None:
+    def _finish(self, key: SortKey) -> Sequence[bytes]:
+        """Return the row of a group that can leave."""
         values = [accumulator.finish() for accumulator in self._accumulators]
         if not all(test.passes(values, self._accumulators) for test in self._tests):
-            return
-        if self._cut is None:
-            values_out = values[: self._width]
-        else:
-            # A shard goes on computing with these rows: it needs every value, shown or not.
-            values_out = [*values, *(self._average(place) for place in self._cut)]
-        row = text_row(values_out)
-        if not (self._sorts or self._is_late):
-            rows.append(row)
-            return
-        self._kept.append(
-            WaitingGroup(
-                row,
-                tuple((0,) if sort.is_late else sort.of(key, values) for sort in self._sorts),
-            )
+            return ()
+        row = (
+            text_row(values[: self._width])
+            if self.computed is None
+            else self.computed.row(values, self._accumulators)
         )
-        self._kept_bytes += len(row) + KEPT_BYTES
-
-    def _average(self, place: int) -> bytes | None:
-        accumulator = self._accumulators[place]
-        assert isinstance(accumulator, Average)
-        return accumulator.cut()
-
-
-def sorted_in_bites(
-    kept: list[WaitingGroup], directions: Sequence[bool]
-) -> Iterator[list[WaitingGroup]]:
-    """Give *kept* in order, in bites of bounded work; empty ones while no place is sure.
-
-    The last component of their order is sorted by first. *directions*: is it descending.
-    """
-    # One stable sort for each component, the least important first, as a single key could not
-    # mix ascending with descending components of any type.
-    for component, down in enumerate(directions):
-
-        def component_of(each: WaitingGroup, at: int = component) -> Component:
-            return each.order[at]
-
-        runs = []
-        for start in range(0, len(kept), _SORTED_AT_ONCE):
-            runs.append(
-                sorted(kept[start : start + _SORTED_AT_ONCE], key=component_of, reverse=down)
-            )
-            yield []
-        # Equal ones stay in the order of the runs, so sorting by one component after the other
-        # sorts by all of them.
-        merged = merge(*runs, key=component_of, reverse=down)
-        kept = []
-        while bite := list(islice(merged, BITE_GROUPS)):
-            kept += bite
-            yield []
-    for start in range(0, len(kept), BITE_GROUPS):
-        yield kept[start : start + BITE_GROUPS]
+        if self._kept is None:
+            return (row,)
+        order = ((0,) if sort.is_late else sort.of(key, values) for sort in self._sorts)
+        self._kept.add(tuple(order), row)
+        return ()

@@ -35,9 +35,9 @@ from streamfrom.proxy.merge.comparison import (
     exactly,
     loses_digits,
 )
-from streamfrom.proxy.merge.expression_merge import ComputedMerge
+from streamfrom.proxy.merge.expression_merge import ComputedGroups
 from streamfrom.proxy.merge.group_by import BITS, EXTREMES, Grouping, Output
-from streamfrom.proxy.merge.group_merge import GroupsMerge, GroupSort, Test
+from streamfrom.proxy.merge.group_merge import GroupsMerge, GroupSort, KeptGroups, Test
 from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, with_type_of
@@ -261,9 +261,7 @@ class GroupsQuery:
             column += len(parts)
         return found
 
-    def merger(
-        self, count: int, definitions: Sequence[ColumnDefinition]
-    ) -> GroupsMerge | ComputedMerge:
+    def merger(self, count: int, definitions: Sequence[ColumnDefinition]) -> GroupsMerge:
         """Return what merges the answers of *count* shards, which have these *definitions*."""
         grouping = self._grouping
         decoders = [
@@ -291,15 +289,27 @@ class GroupsQuery:
             test = Test(place, self._comparison(place), operator, number)
             tests[bool(grouping.outputs[place].operands)].append(test)
         window = LimitWindow(self._texts.offset, self._texts.count)
-        computation = self.computation
         sorts = [
             self._sort(place, accumulators[place], descending=down)
-            for place, down in reversed(grouping.final_order)
+            for place, down in grouping.final_order
         ]
         is_late = bool(tests[True]) or any(sort.is_late for sort in sorts)
-        merge = GroupsMerge(
+        kept = computed = None
+        if sorts or self.computation is not None:
+            kept = KeptGroups(None if is_late else window.reach, self._memory_bytes)
+        if kept is not None and self.computation is not None:
+            computed = ComputedGroups(
+                kept,
+                self.computation,
+                window,
+                width=grouping.width,
+                tests=tests[True],
+                order=sorts if is_late else (),
+                in_order=KeptGroups(window.reach, self._memory_bytes),
+            )
+        return GroupsMerge(
             OrderedMerge(count, decoders),
-            None if is_late else window,
+            window,
             accumulators,
             Distinct(
                 len(grouping.groups), lists, grouping.list_of, memory_bytes=self._memory_bytes
@@ -307,19 +317,8 @@ class GroupsQuery:
             width=grouping.width,
             tests=tests[False],
             sorts=sorts,
-            memory_bytes=self._memory_bytes,
-            cut=None if computation is None else computation.averages,
-        )
-        if computation is None:
-            return merge
-        return ComputedMerge(
-            merge,
-            computation,
-            window,
-            width=grouping.width,
-            tests=tests[True],
-            order=sorts if is_late else (),
-            memory_bytes=self._memory_bytes,
+            kept=kept,
+            computed=computed,
         )
 
     def _listed_decoders(self) -> list[Callable[[bytes | None], Component]]:
@@ -333,12 +332,14 @@ class GroupsQuery:
         ]
 
     def _sort(self, place: int, accumulator: Accumulator, *, descending: bool) -> GroupSort:
-        found = self._grouping.outputs[place]
+        grouping = self._grouping
+        found = grouping.outputs[place]
         if found.operands and self._comparison(place) not in _SORTED:
             raise Unsupported.computing(found.text, "ORDER BY a string made of aggregates")
         if found.group is not None:
-            component = [group for group, _ in self._grouping.order].index(found.group)
-            return GroupSort(lambda key, _: key[component], descending)
+            # The shards' order has its direction, too (`Grouping.order`).
+            component = [group for group, _ in grouping.order].index(found.group)
+            return GroupSort(lambda key, _: key[component])
         call = found.call
         if call is not None and call.function == "GROUP_CONCAT":
             raise Unsupported("ORDER BY GROUP_CONCAT over several shards")
@@ -346,9 +347,10 @@ class GroupsQuery:
             argument = self._texts.of(call.arguments[0])
             if comparison_of(self._types[argument]) is Comparison.ORDINAL:
                 raise Unsupported("ORDER BY MIN or MAX of an ENUM or SET over several shards")
-            return GroupSort(lambda _key, _row: accumulator.key, descending)
-        decode = ColumnKey(self._comparison(place)).decoder()
-        return GroupSort(lambda _, row: decode(row[place]), descending, bool(found.operands))
+            decode = self._keys[self._extreme(found)].decoder(descending=descending)
+            return GroupSort(lambda _key, _row: decode(accumulator.key))
+        decode = ColumnKey(self._comparison(place)).decoder(descending=descending)
+        return GroupSort(lambda _, row: decode(row[place]), bool(found.operands))
 
     def _comparison(self, place: int) -> Comparison:
         """Return how the values of an aggregate compare."""

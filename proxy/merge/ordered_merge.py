@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from streamfrom.proxy.wire.codec import read_lenenc_int
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 SortKey = tuple["Component", ...]
+_Row = TypeVar("_Row")
 
 # What `next_rows` gives at once, of all sources together: others wait meanwhile. Groups cost most,
 # 4 to 6 µs a row.
@@ -179,7 +180,7 @@ class LimitWindow:
         """No further row will pass."""
         return self._left == 0
 
-    def cut(self, rows: list[bytes]) -> list[bytes]:
+    def cut(self, rows: list[_Row]) -> list[_Row]:
         """Return those of the next *rows* that are in the window."""
         if self._skip:
             skipped = min(self._skip, len(rows))

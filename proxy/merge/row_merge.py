@@ -189,6 +189,8 @@ class RowsMerge:
         waiting_bytes: the size of each shard's rows that wait.
     """
 
+    computed = None  # after the merge, as `GroupsMerge.computed`
+
     def __init__(
         self, rows: OrderedMerge, window: LimitWindow, floats: Sequence[int] = ()
     ) -> None:

@@ -21,7 +21,6 @@ from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_severa
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.execution.session_tracking import spread_insert_id
 from streamfrom.proxy.fairness import Slices
-from streamfrom.proxy.merge.expression_merge import ComputedMerge
 from streamfrom.proxy.merge.group_query import GroupsQuery
 from streamfrom.proxy.merge.row_merge import RowsMerge, RowsQuery
 from streamfrom.proxy.merge.shard_texts import Texts, UnionTexts
@@ -40,13 +39,14 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.merge.expression_merge import ComputedGroups
     from streamfrom.proxy.merge.group_merge import GroupsMerge
     from streamfrom.proxy.routing.routes import Merge
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
-_Rows: TypeAlias = "RowsMerge | GroupsMerge | ComputedMerge"
+_Rows: TypeAlias = "RowsMerge | GroupsMerge"
 
 # The bytes of one shard's rows that wait: from the first figure on the shard is not read from, below the second it is.
 WAITING_BYTES_MAX: Final = 256 << 10
@@ -329,8 +329,8 @@ class _Gather:
             await self._merge_all()
         finally:
             await self._stop()
-        if isinstance(self._merge, ComputedMerge):
-            await self._compute(self._merge)
+        if self._merge is not None and self._merge.computed is not None:
+            await self._compute(self._merge.computed)
         diagnostics = self._diagnostics
         # In the order of the shards; the columns are those of the first shard that has any.
         for part in reversed(self._parts):
@@ -356,7 +356,7 @@ class _Gather:
             if rows:
                 self._write(rows)
             if merge.is_complete:
-                if not (self.has_written or isinstance(merge, ComputedMerge)):
+                if not (self.has_written or merge.computed):
                     self._write([])
                 return
             for part in self._parts:
@@ -380,31 +380,31 @@ class _Gather:
                 self._ended.add(part.index)
                 merge.end(part.index)
 
-    async def _compute(self, merge: ComputedMerge) -> None:
+    async def _compute(self, groups: ComputedGroups) -> None:
         """Let a shard compute the expressions over the merged values, and answer."""
-        for batch in merge.batches():
+        for batch in groups.batches():
             try:
                 answer, warnings = await ask_stage(
                     self._executor,
                     self._shards[0],
                     self._database,
-                    merge.question(batch),
+                    groups.question(batch),
                     self._statement.shape,
                     self._diagnostics,
                 )
             except BackendError as error:
-                if merge.is_late:
+                if groups.is_late:
                     # Of a group, perhaps, whose row the client would never have seen.
                     raise Unsupported("computing all groups over several shards") from error
                 raise
             columns = [parse_column_definition(each) for each in answer.columns]
-            rows = merge.answer(batch, columns, answer.rows)
+            rows = groups.answer(batch, columns, answer.rows)
             self._warnings += warnings
             if rows:
                 self._write(rows)
             self._executor.current = self
             await self._breathe()
-        for rows in merge.rest():
+        for rows in groups.rest():
             if rows:
                 self._write(rows)
             await self._breathe()

@@ -31,11 +31,11 @@ def feed(found, rows):
 def answers(plan, found, compute):
     """Play the shard: *compute* gets a group's values; return the rows for the client."""
     rows = []
-    for batch in found.batches():
+    for batch in found.computed.batches():
         groups = [parse_text_row(kept.row) for kept in batch]
         plan.computation.answer = lambda *_, groups=groups: [compute(group) for group in groups]
-        rows += found.answer(batch, [], [])
-    rows += [row for bite in found.rest() for row in bite]
+        rows += found.computed.answer(batch, [], [])
+    rows += [row for bite in found.computed.rest() for row in bite]
     return [tuple((value or b"NULL").decode() for value in parse_text_row(row)) for row in rows]
 
 
@@ -47,7 +47,7 @@ def test_an_order_by_what_is_computed_comes_last():
     plan, found = merge(
         "SELECT a, -COUNT(*) x FROM t GROUP BY a ORDER BY x, a DESC LIMIT 2", width=2
     )
-    feed(found, [(1, 1, 5), (2, 2, 7), (3, 3, 7)])
+    feed(found, [(3, 3, 7), (2, 2, 7), (1, 1, 5)])
     assert answers(plan, found, negated(1, 2)) == [("3", "-7"), ("2", "-7")]
 
 

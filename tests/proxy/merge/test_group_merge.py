@@ -2,15 +2,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import MergeTooLarge
-from streamfrom.proxy.merge import group_merge
 from streamfrom.proxy.merge.aggregates import Average, Distinct, First, Folded, Sum
 from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
 from streamfrom.proxy.merge.group_merge import (
     GroupsMerge,
     GroupSort,
+    KeptGroups,
     Test as Condition,
-    WaitingGroup,
-    sorted_in_bites,
 )
 from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge
 from streamfrom.proxy.wire.resultset import ColumnDefinition
@@ -21,16 +19,17 @@ from tests.proxy.merge.answers import answer
 NUMBER = ColumnKey(Comparison.NUMBER)
 
 
-def merge(count, window=None, tests=(), sorts=(), memory_bytes=1 << 20):
+def sorted_merge(*sorts, window=None, memory_bytes=1 << 20):
+    window = window or LimitWindow()
     return GroupsMerge(
-        OrderedMerge(count, [NUMBER.decoder()]),
-        window or LimitWindow(),
+        OrderedMerge(1, [NUMBER.decoder()]),
+        window,
         [First(0), Folded(1, "COUNT")],
         Distinct(1),
         width=2,
-        tests=tests,
-        sorts=sorts,
-        memory_bytes=memory_bytes,
+        tests=(),
+        sorts=[GroupSort(sort) for sort in sorts],
+        kept=KeptGroups(window.reach, memory_bytes),
     )
 
 
@@ -92,8 +91,7 @@ def test_where_rounding_an_average_decides_nothing_is_said(total, count, symbol,
 
 
 def test_more_groups_than_may_be_sorted_are_an_error():
-    sorts = [GroupSort(lambda key, _: key[0], descending=True)]
-    found = merge(1, sorts=sorts, memory_bytes=1000)
+    found = sorted_merge(lambda key, _: key[0], memory_bytes=1000)
     with pytest.raises(MergeTooLarge) as refused:
         answer(found, [(n, n, 1) for n in range(100)])
     assert refused.value.wire_code() == (1038, "HY001")
@@ -101,30 +99,24 @@ def test_more_groups_than_may_be_sorted_are_an_error():
 
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=60),
-    st.tuples(st.booleans(), st.booleans()),
-    st.integers(1, 7),
-    st.integers(1, 7),
+    st.integers(0, 9),
+    st.none() | st.integers(0, 70),
 )
-def test_a_sort_in_bites_is_a_sort_by_all_components(values, directions, at_once, bite_groups):
-    kept = [WaitingGroup(b"%d" % n, ((1, a), (1, b))) for n, (a, b) in enumerate(values)]
-    expected = list(kept)
-    expected.sort(key=lambda each: each.order[0], reverse=directions[0])
-    expected.sort(key=lambda each: each.order[1], reverse=directions[1])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(group_merge, "_SORTED_AT_ONCE", at_once)
-        patch.setattr(group_merge, "BITE_GROUPS", bite_groups)
-        bites = list(sorted_in_bites(kept, directions))
-    assert [each for bite in bites for each in bite] == expected
-    assert all(len(bite) <= bite_groups for bite in bites)
+def test_groups_are_sorted_by_all_components_and_equal_ones_stay_in_order(groups, skip, count):
+    down, up = NUMBER.decoder(descending=True), NUMBER.decoder()
+    window = LimitWindow(skip, count)
+    merge = sorted_merge(
+        lambda _, row: down(row[1][:1]), lambda _, row: up(row[1][1:]), window=window
+    )
+    rows = [(n, n, 10 * a + b + 10) for n, (a, b) in enumerate(groups)]
+    best = sorted(rows, key=lambda row: (-(row[2] // 10), row[2] % 10))[skip:][:count]
+    assert answer(merge, rows) == [(str(n), str(value)) for n, _, value in best]
 
 
-def test_a_far_limit_keeps_no_more_groups_than_it_reaches_while_it_sorts_in_bites(monkeypatch):
-    monkeypatch.setattr(group_merge, "_SLACK_GROUPS", 10)
-    monkeypatch.setattr(group_merge, "_SORTED_AT_ONCE", 20)
-    monkeypatch.setattr(group_merge, "BITE_GROUPS", 7)
-    decode = NUMBER.decoder()
-    sorts = [GroupSort(lambda _, row: decode(row[1]), descending=True)]
-    found = merge(1, LimitWindow(5, 50), sorts=sorts)
+def test_of_more_groups_than_may_be_kept_a_limit_keeps_those_it_reaches():
+    decode = NUMBER.decoder(descending=True)
+    window = LimitWindow(5, 50)
+    found = sorted_merge(lambda _, row: decode(row[1]), window=window, memory_bytes=20_000)
     rows = answer(found, [(n, n, n * 37 % 1000) for n in range(1000)])
     best = sorted(range(1000), key=[-(n * 37 % 1000) for n in range(1000)].__getitem__)[5:55]
     assert rows == [(str(n), str(n * 37 % 1000)) for n in best]

@@ -75,8 +75,8 @@ def test_groups_in_another_order_are_sorted_at_the_end_and_then_cut():
     rows = run(
         "SELECT a, COUNT(*) n FROM t GROUP BY a HAVING n > 1 ORDER BY n DESC, a DESC LIMIT 1, 2",
         [number("")] * 3,
-        [(1, 1, 5), (2, 2, 1), (3, 3, 1)],
-        [(2, 2, 4), (4, 4, 9), (5, 5, 1)],
+        [(3, 3, 1), (2, 2, 1), (1, 1, 5)],
+        [(5, 5, 1), (4, 4, 9), (2, 2, 4)],
     )
     assert rows == [("2", "5"), ("1", "5")]
 
