@@ -6,14 +6,14 @@
     shard_texts           the pieces of one concrete SELECT
     row_merge             a SELECT of rows: order, limit
     group_query           a SELECT of groups: GROUP BY, DISTINCT, aggregates
-    aggregate_expressions expressions of aggregates, for a shard to compute (expression_merge)
+    aggregate_expressions expressions of aggregates, for a shard to compute (`group_merge`)
     stage                 rows as a SELECT that gives them, by JSON_TABLE
     stage_rows            the rows of a statement's parts in their places, for a shard to go on with
 
 What a merge holds, and the bound:
 
     rows of shards on their way    256 KB a shard (`proxy.sql.scatter.gather`)
-    groups, DISTINCT, GROUP_CONCAT the setting merge_memory (`group_query`, `aggregates`, `expression_merge`)
+    groups, DISTINCT, GROUP_CONCAT the setting merge_memory (`group_query`, `group_merge`, `aggregates`)
     rows for a second stage        PARTS_ROWS_MAX, PARTS_BYTES_MAX at a time (`proxy.sql.scatter.two_stage`)
     rows of an INSERT … SELECT     INSERT_ROWS_MAX, INSERT_BYTES_MAX at a time (`proxy.sql.scatter.two_stage`)
 

@@ -35,9 +35,14 @@ from streamfrom.proxy.merge.comparison import (
     exactly,
     loses_digits,
 )
-from streamfrom.proxy.merge.expression_merge import ComputedGroups
 from streamfrom.proxy.merge.group_by import BITS, EXTREMES, Grouping, Output
-from streamfrom.proxy.merge.group_merge import GroupsMerge, GroupSort, KeptGroups, Test
+from streamfrom.proxy.merge.group_merge import (
+    ComputedGroups,
+    GroupsMerge,
+    GroupSort,
+    KeptGroups,
+    Test,
+)
 from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, with_type_of

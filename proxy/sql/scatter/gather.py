@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.executor import Executor
-    from streamfrom.proxy.merge.expression_merge import ComputedGroups
-    from streamfrom.proxy.merge.group_merge import GroupsMerge
+    from streamfrom.proxy.merge.group_merge import ComputedGroups, GroupsMerge
     from streamfrom.proxy.routing.routes import Merge
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Shape, Statement
