@@ -1,9 +1,7 @@
 """COUNT, SUM, MIN, MAX, AVG, BIT_AND, BIT_OR, BIT_XOR and GROUP_CONCAT of a group, from the parts that the shards computed of it.
 
-Each accumulator reads its own columns of a shard's row, beginning at `column`. Its results have
-the type, scale and NULL rule that one server gives them:
-SUM of integers and decimals is exact, AVG is rounded half away from zero at the scale that the
-server announces, a group without values is NULL.
+Each accumulator reads its own columns of a shard's row, beginning at `column`. Its results have the type, scale and NULL rule
+that one server gives them.
 """
 
 from __future__ import annotations
@@ -15,13 +13,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.proxy.errors import DistinctTooLarge
-from streamfrom.proxy.merge.comparison import Component, double_text, scaled, unscaled
+from streamfrom.proxy.merge.comparison import (
+    NOT_FIXED,
+    Component,
+    double_text,
+    scaled,
+    unscaled,
+)
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.merge.comparison import Component
     from streamfrom.proxy.merge.ordered_merge import SortKey
     from streamfrom.proxy.merge.shard_texts import Texts
     from streamfrom.proxy.wire.resultset import ColumnDefinition
@@ -123,7 +126,7 @@ class CountDistinct:
 
 
 class Sum:
-    """SUM(x) and, of values met for the first time only, SUM(DISTINCT x)."""
+    """SUM(x) and, of values met for the first time only, SUM(DISTINCT x): exact but for floats, and NULL of no values."""
 
     def __init__(
         self, column: int, definition: ColumnDefinition, *, distinct: bool = False
@@ -141,8 +144,7 @@ class Sum:
         """Take one shard's part."""
         text = row[self._column]
         if text is not None and (is_new or not self._distinct):
-            value = self._parse(text)
-            self._sum = value if self._sum is None else self._sum + value
+            self._sum = self._parse(text) + (self._sum or 0)
 
     def total(self) -> int | float | None:
         """Return the sum, scaled by `decimals` unless it is a float, and begin the next group."""
@@ -152,22 +154,20 @@ class Sum:
     def finish(self) -> bytes | None:
         """Return the group's value."""
         total = self.total()
-        if total is None:
-            return None
         if isinstance(total, float):
             return double_text(total, self.decimals)
-        return unscaled(total, self.decimals)
+        return None if total is None else unscaled(total, self.decimals)
 
 
 class Average:
-    """AVG(x), from SUM(x) and the number of values."""
+    """AVG(x), from SUM(x) and the number of values; rounded half away from zero, as servers round."""
 
     def __init__(self, total: Sum, count: Folded | CountDistinct, decimals: int) -> None:
         self._total = total
         self._count = count
         self._decimals = decimals
-        # Sum and number of the group that is finished.
-        self._finished: tuple[int | float | None, int] = None, 0
+        # Sum and number of the group that is finished, unless the average is NULL.
+        self._finished: tuple[int | float, int] | None = None
 
     def add(self, row: Row, *, is_new: bool) -> None:
         """Take one shard's part."""
@@ -176,16 +176,9 @@ class Average:
 
     def finish(self) -> bytes | None:
         """Return the group's value."""
-        total, count = self._finished = self._total.total(), int(self._count.finish())
-        if total is None or not count:
-            return None
-        if isinstance(total, float):
-            return double_text(total / count, self._decimals)
-        shift = self._decimals - self._total.decimals
-        count *= 10 ** max(-shift, 0)
-        # Half away from zero, as servers round, in integers: (2a + b) // 2b rounds a / b.
-        quotient = (2 * abs(total) * 10 ** max(shift, 0) + count) // (2 * count)
-        return unscaled(-quotient if total < 0 else quotient, self._decimals)
+        total, count = self._total.total(), int(self._count.finish())
+        self._finished = None if total is None or not count else (total, count)
+        return self._divided(self._decimals, is_rounded=True)
 
     def cut(self) -> bytes | None:
         """Return what `finish` returned last with the digits that servers compute with.
@@ -193,22 +186,30 @@ class Average:
         They divide to the end of the nine digits that the shown ones reach into
         (my_decimal_div, https://dev.mysql.com/doc/refman/8.4/en/arithmetic-functions.html).
         """
-        total, count = self._finished
-        if total is None or not count:
-            return None
-        if isinstance(total, float):
-            return double_text(total / count)
+        if self._finished is not None and isinstance(self._finished[0], float):
+            return self._divided(NOT_FIXED, is_rounded=False)
         places = -(-self._total.decimals // _WORD_DIGITS) * _WORD_DIGITS
-        more = self._decimals - self._total.decimals - (places - self._total.decimals)
-        places += -(-max(more, 0) // _WORD_DIGITS) * _WORD_DIGITS
-        quotient = abs(total) * 10 ** (places - self._total.decimals) // count
-        return unscaled(-quotient if total < 0 else quotient, places)
+        places += -(-max(self._decimals - places, 0) // _WORD_DIGITS) * _WORD_DIGITS
+        return self._divided(places, is_rounded=False)
+
+    def _divided(self, decimals: int, *, is_rounded: bool) -> bytes | None:
+        if self._finished is None:
+            return None
+        total, count = self._finished
+        if isinstance(total, float):
+            return double_text(total / count, decimals)
+        shift = decimals - self._total.decimals
+        count *= 10 ** max(-shift, 0)
+        # In integers: (2a + b) // 2b rounds a / b half away from zero.
+        twice = 2 * abs(total) * 10 ** max(shift, 0) + (count if is_rounded else 0)
+        quotient = twice // (2 * count)
+        return unscaled(-quotient if total < 0 else quotient, decimals)
 
     def exact(self) -> Fraction | None:
         """Return what `finish` returned last, before it was rounded; None for NULL."""
-        total, count = self._finished
-        if total is None or not count:
+        if self._finished is None:
             return None
+        total, count = self._finished
         if isinstance(total, float):
             return Fraction(total / count)
         return Fraction(total, count * 10**self._total.decimals)

@@ -289,22 +289,11 @@ def double_text(value: float, decimals: int = NOT_FIXED) -> bytes:
     """Return the text that a server gives for a DOUBLE with so many decimals."""
     if decimals < NOT_FIXED:
         return b"%.*f" % (decimals, value)
-    sign, digits, exponent = Decimal(repr(value)).as_tuple()
-    assert isinstance(exponent, int)
-    text = "".join(map(str, digits)).lstrip("0")
-    point = len(text) + exponent  # value = 0.digits · 10 ** point
-    text = text.rstrip("0") or "0"
-    minus = "-" if sign else ""
-    if text == "0":
-        return (minus + text).encode()
-    if not -_FIXED_DIGITS_MAX < point <= _FIXED_DIGITS_MAX:
-        mantissa = text[0] + ("." + text[1:] if len(text) > 1 else "")
-        return f"{minus}{mantissa}e{point - 1}".encode()
-    if point <= 0:
-        return f"{minus}0.{'0' * -point}{text}".encode()
-    if len(text) <= point:
-        return (minus + text.ljust(point, "0")).encode()
-    return f"{minus}{text[:point]}.{text[point:]}".encode()
+    number = Decimal(repr(value)).normalize()
+    exponent = number.adjusted()
+    if not number or -_FIXED_DIGITS_MAX <= exponent < _FIXED_DIGITS_MAX:
+        return f"{number:f}".encode()
+    return f"{number.scaleb(-exponent):f}e{exponent}".encode()
 
 
 # --- what values are ---------------------------------------------------------------------------
