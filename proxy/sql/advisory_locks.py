@@ -16,7 +16,7 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.session.locks import lock_calls
-from streamfrom.sqlparse_ext.statements import Kind, Statement, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Statement
 
 
 if TYPE_CHECKING:
@@ -27,59 +27,47 @@ if TYPE_CHECKING:
 _TELL_OF: Final = frozenset({Kind.DDL, Kind.EXPLAIN, Kind.SHOW, Kind.PREPARE})
 
 
-class AdvisoryLocks:
-    """The advisory locks of one session."""
+async def note_locks(context: SessionContext, statement: Statement) -> None:
+    """Note a statement of Uses.ADVISORY_LOCK that is about to run.
 
-    def __init__(self, context: SessionContext) -> None:
-        self._state = context.state
-        self._executor = context.executor
-        self._target = context.compiler.target
-
-    async def before(self, statement: Statement) -> None:
-        """Note a statement that is about to run.
-
-        Raises:
-            Unsupported: the statement calls such functions on one server while the session has, or may have, locks on
-                another one; or several shards would call them.
-            BackendLost: the connection with its locks is gone.
-            StreamfromError: as `StatementCompiler.resolve`.
-        """
-        shape = statement.shape
-        if not shape.uses & Uses.ADVISORY_LOCK or shape.kind in _TELL_OF:
-            return
-        view = self._target.resolve(statement).view
-        if view.is_sharded and shape.tables:
+    Raises:
+        Unsupported: the statement calls such functions on one server while the session has, or may have, locks on
+            another one; or several shards would call them.
+        BackendLost: the connection with its locks is gone.
+        StreamfromError: as `SessionTarget.resolve`.
+    """
+    shape, state = statement.shape, context.state
+    if shape.kind in _TELL_OF:
+        return
+    view = context.compiler.target.resolve(statement).view
+    if view.is_sharded and shape.tables:
+        raise Unsupported(
+            "functions of advisory locks together with a table in a sharded keyspace; use one SELECT for each"
+        )
+    shard = view.runtimes[0]
+    asked = state.locks
+    if asked is not None and asked.shard is not shard:
+        if await _may_have(context, asked):
             raise Unsupported(
-                "functions of advisory locks together with a table in a sharded keyspace; use one SELECT for each"
+                "functions of advisory locks in another keyspace or shard than"
+                f" '{asked.shard}', where this session has locks; release them there"
             )
-        shard = view.runtimes[0]
-        asked = self._state.locks
-        if asked is not None and asked.shard is not shard:
-            if await self._may_have(asked):
-                raise Unsupported(
-                    "functions of advisory locks in another keyspace or shard than"
-                    f" '{asked.shard}', where this session has locks; release them there"
-                )
-            self._state.locks = asked = None
-        names, has_others, _ = lock_calls(statement)
-        if names or has_others:
-            if asked is not None:
-                names, has_others = names | asked.names, has_others or asked.has_others
-            self._state.locks = AskedLocks(shard, names, has_others)
+        state.locks = asked = None
+    names, has_others, _ = lock_calls(statement)
+    if names or has_others:
+        if asked is not None:
+            names, has_others = names | asked.names, has_others or asked.has_others
+        state.locks = AskedLocks(shard, names, has_others)
 
-    def after(self, statement: Statement) -> None:
-        """Note that the statement of `before` has succeeded."""
-        if statement.shape.uses & Uses.ADVISORY_LOCK and lock_calls(statement).releases_all:
-            self._state.locks = None
 
-    async def _may_have(self, asked: AskedLocks) -> bool:
-        backend = self._executor.branches.held.get(asked.shard)
-        if backend is None:
-            return False  # nothing was asked for that succeeded
-        if asked.has_others:
-            return True
-        if self._state.answered_at is backend:
-            take_diagnostics(backend, self._state)
-        held = (b"IS_USED_LOCK(%b) <=> CONNECTION_ID()" % name for name in asked.names)
-        (answer,) = await backend.answers([query(b"SELECT " + b" OR ".join(held))])
-        return not answer.rows or parse_text_row(answer.rows[0], 1) != [b"0"]
+async def _may_have(context: SessionContext, asked: AskedLocks) -> bool:
+    backend = context.executor.branches.held.get(asked.shard)
+    if backend is None:
+        return False  # nothing was asked for that succeeded
+    if asked.has_others:
+        return True
+    if context.state.answered_at is backend:
+        take_diagnostics(backend, context.state)
+    held = (b"IS_USED_LOCK(%b) <=> CONNECTION_ID()" % name for name in asked.names)
+    (answer,) = await backend.answers([query(b"SELECT " + b" OR ".join(held))])
+    return not answer.rows or parse_text_row(answer.rows[0], 1) != [b"0"]

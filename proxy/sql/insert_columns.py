@@ -22,39 +22,31 @@ if TYPE_CHECKING:
 _INVISIBLE = "INVISIBLE"
 
 
-class InsertColumns:
-    """Adds column lists to the INSERTs of one session."""
+async def with_named_columns(
+    context: SessionContext, place: StatementTarget
+) -> StatementTarget:
+    """Return *place*; its statement has a column list where it needs one.
 
-    def __init__(self, context: SessionContext) -> None:
-        self._connections = context.connections
-        self._compiler = context.compiler
-        self._large_texts = context.large_texts
-
-    async def named(self, place: StatementTarget) -> StatementTarget:
-        """Return *place*; its statement has a column list where it needs one.
-
-        Raises:
-            BackendUnavailable: no server could be asked.
-            BackendError: there is no such table.
-        """
-        view, shape = place.view, place.statement.shape
-        if not leaves_out_columns(shape):
-            return place
-        table = shape.tables[0].name
-        vschema = view.keyspace.vschema
-        routing = None if vschema is None else vschema.tables.get(table)
-        is_dealt_out = view.is_sharded and routing is not None and routing.column_vindexes
-        takes_values = self._compiler.sequence_of(view, shape) is not None
-        if not (is_dealt_out or takes_values) or view.columns_of(table):
-            return place
-        # Any shard will do; one that is not available is avoided, since it would be waited for.
-        shard = min(view.runtimes, key=lambda shard: shard.trouble is not None)
-        names = await self._connections.patiently(shard, lambda: _columns(shard, table))
-        named = await self._large_texts.read(
-            len(place.statement.sql),
-            lambda: self._compiler.target.parse(with_columns(place.statement, names)),
-        )
-        return place._replace(statement=named)
+    Raises BackendUnavailable if no server could be asked, BackendError if there is no such table.
+    """
+    view, shape, compiler = place.view, place.statement.shape, context.compiler
+    if not leaves_out_columns(shape):
+        return place
+    table = shape.tables[0].name
+    vschema = view.keyspace.vschema
+    routing = None if vschema is None else vschema.tables.get(table)
+    is_dealt_out = view.is_sharded and routing is not None and routing.column_vindexes
+    takes_values = compiler.sequence_of(view, shape) is not None
+    if not (is_dealt_out or takes_values) or view.columns_of(table):
+        return place
+    # Any shard will do; one that is not available is avoided, since it would be waited for.
+    shard = min(view.runtimes, key=lambda shard: shard.trouble is not None)
+    names = await context.connections.patiently(shard, lambda: _columns(shard, table))
+    named = await context.large_texts.read(
+        len(place.statement.sql),
+        lambda: compiler.target.parse(with_columns(place.statement, names)),
+    )
+    return place._replace(statement=named)
 
 
 async def _columns(shard: ShardRuntime, table: str) -> list[str]:

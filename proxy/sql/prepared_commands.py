@@ -31,6 +31,7 @@ from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execu
 from streamfrom.proxy.routing.routes import Combine, Merge, OneShard, WriteParts
 from streamfrom.proxy.sql.compile.answerers import PREPARED_BY_SHARDS, Answerer
 from streamfrom.proxy.sql.compile.vitess_variables import sets_vitess_variables
+from streamfrom.proxy.sql.insert_columns import with_named_columns
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
 from streamfrom.proxy.sql.scatter.insert_selects import reads_first
 from streamfrom.proxy.sql.set_variables import is_plain_query
@@ -84,16 +85,15 @@ class PreparedCommands:
     def __init__(
         self, context: SessionContext, statements: StatementRunner, table: PreparedStatements
     ) -> None:
+        self._context = context
         self._state = context.state
         self._executor = context.executor
         self._compiler = context.compiler
         self._large_texts = context.large_texts
         self._target = context.compiler.target
         self._registry = context.registry
-        self._rights = context.rights
         self._statements = statements
         self._routed = statements.routed
-        self._insert_columns = statements.insert_columns
         self._table = table
         self._long_data_bytes_max = context.config.max_allowed_packet_bytes
 
@@ -145,10 +145,9 @@ class PreparedCommands:
 
     async def _prepare_on_shard(self, statement: Statement, reply: Reply) -> None:
         read, size = self._large_texts.read, len(statement.sql)
-        place = await self._insert_columns.named(
-            await read(size, self._target.resolve, statement)
-        )
-        await self._rights.learn(place.view, place.statement.shape)
+        place = await read(size, self._target.resolve, statement)
+        place = await with_named_columns(self._context, place)
+        await self._context.rights.learn(place.view, place.statement.shape)
         prepared = await read(size, self._planned, place)
         answer = await self._ask(prepared)
         prepared.counted(len(answer.parameters))

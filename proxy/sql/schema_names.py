@@ -23,67 +23,64 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Statement
 
 
-class SchemaNames:
-    """Has the statements of one session read keyspaces' names for databases."""
+async def with_schema_names(
+    context: SessionContext, statement: Statement, *, is_text: bool = False
+) -> Statement:
+    """Return *statement*; where servers have other names for databases, it reads those of keyspaces.
 
-    def __init__(self, context: SessionContext) -> None:
-        self._target = context.compiler.target
-        self._large_texts = context.large_texts
-        self._connections = context.connections
+    It reads nothing of the proxies' own database, for which the status tables stand.
+    A prepared one whose parameters may be names is so for each execution, with their values; but one that is prepared by a
+    text (*is_text*), whose values only the server sees.
 
-    async def named(self, statement: Statement, *, is_text: bool = False) -> Statement:
-        """Return *statement*; where servers have other names for databases, it reads those of keyspaces.
+    Raises:
+        Unsupported: it names one database by two names, or databases of several servers.
+        BackendUnavailable: the server could not be asked for the columns.
+    """
+    target, shape = context.compiler.target, statement.shape
+    database, read, size = target.database, context.large_texts.read, len(statement.sql)
+    if not await read(size, describes, shape, database):
+        return statement
+    awaits_values = statement.arguments is None and not is_text
+    if awaits_values and await read(size, asks_by_parameter, shape, database):
+        return statement
+    view, names = await read(size, target.shown_names, statement)
+    if not names and await read(size, shows_only_others, statement, STATUS_SCHEMA):
+        return statement
+    columns = {}
+    for table in describing(shape, database):
+        key = (table.schema or database or "").lower(), table.name
+        columns[key] = await _columns(context, view.runtimes[0], *key)
 
-        It reads nothing of the proxies' own database, for which the status tables stand.
-        A prepared one whose parameters may be names is so for each execution, with their values; but one that is prepared by a
-        text (*is_text*), whose values only the server sees.
+    def written() -> Statement:
+        found, own = statement, target.view
+        if names and own and own.schema is None and own.server == view.server:
+            shown = literal(names.get(own.database, own.database).encode())
+            calls = {"DATABASE": shown, "SCHEMA": shown}
+            found = target.parse(inline(statement, calls))
+        edits = with_names(
+            found.shape,
+            database,
+            names,
+            lambda *key: columns.get(key, ()),
+            hidden=STATUS_SCHEMA,
+            on_mariadb=view.runtimes[0].is_mariadb,
+        )
+        return target.edited(found, edits) if edits else found
 
-        Raises:
-            Unsupported: it names one database by two names, or databases of several servers.
-            BackendUnavailable: the server could not be asked for the columns.
-        """
-        target, shape = self._target, statement.shape
-        database, read, size = target.database, self._large_texts.read, len(statement.sql)
-        if not await read(size, describes, shape, database):
-            return statement
-        awaits_values = statement.arguments is None and not is_text
-        if awaits_values and await read(size, asks_by_parameter, shape, database):
-            return statement
-        view, names = await read(size, target.shown_names, statement)
-        if not names and await read(size, shows_only_others, statement, STATUS_SCHEMA):
-            return statement
-        columns = {}
-        for table in describing(shape, database):
-            key = (table.schema or database or "").lower(), table.name
-            columns[key] = await self._columns(view.runtimes[0], *key)
+    return await read(size, written)
 
-        def written() -> Statement:
-            found, own = statement, target.view
-            if names and own and own.schema is None and own.server == view.server:
-                shown = literal(names.get(own.database, own.database).encode())
-                calls = {"DATABASE": shown, "SCHEMA": shown}
-                found = target.parse(inline(statement, calls))
-            edits = with_names(
-                found.shape,
-                database,
-                names,
-                lambda *key: columns.get(key, ()),
-                hidden=STATUS_SCHEMA,
-                on_mariadb=view.runtimes[0].is_mariadb,
+
+async def _columns(
+    context: SessionContext, shard: ShardRuntime, schema: str, table: str
+) -> tuple[str, ...]:
+    known = shard.system_columns.setdefault(shard.version, {})
+    if (schema, table) not in known:
+        asked = f"SHOW COLUMNS FROM {quote_identifier(schema)}.{quote_identifier(table)}"
+        try:
+            found = await context.connections.patiently(
+                shard, lambda: shard.control.records(asked)
             )
-            return target.edited(found, edits) if edits else found
-
-        return await read(size, written)
-
-    async def _columns(self, shard: ShardRuntime, schema: str, table: str) -> tuple[str, ...]:
-        known = shard.system_columns.setdefault(shard.version, {})
-        if (schema, table) not in known:
-            asked = f"SHOW COLUMNS FROM {quote_identifier(schema)}.{quote_identifier(table)}"
-            try:
-                found = await self._connections.patiently(
-                    shard, lambda: shard.control.records(asked)
-                )
-            except BackendError:
-                return ()  # there is no such table, as the server will say
-            known[schema, table] = tuple(row["Field"] for row in found)
-        return known[schema, table]
+        except BackendError:
+            return ()  # there is no such table, as the server will say
+        known[schema, table] = tuple(row["Field"] for row in found)
+    return known[schema, table]

@@ -26,7 +26,10 @@ from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.compile.answerers import HAS_EXPRESSIONS
 from streamfrom.proxy.sql.compile.session_target import StatementTarget
 from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
-from streamfrom.proxy.sql.compile.vitess_variables import VitessVariables, sets_vitess_variables
+from streamfrom.proxy.sql.compile.vitess_variables import (
+    set_vitess_variables,
+    sets_vitess_variables,
+)
 from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -72,7 +75,6 @@ class SetVariables:
         self._branches = context.executor.branches
         self._routed = routed
         self._streams = streams
-        self._vitess = VitessVariables(context.state, context.config.transaction_mode)
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Carry out a SET, and answer the client; False when the answer is an error. Raises whatever stops it."""
@@ -95,7 +97,7 @@ class SetVariables:
     async def _run(self, statement: Statement, names: frozenset[str], reply: Reply) -> bool:
         shape = statement.shape
         if sets_vitess_variables(statement):
-            self._vitess.set(statement)
+            set_vitess_variables(self._state, self._context.config.transaction_mode, statement)
             reply.ok()
             return True
         if names == {"statement"} and len(shape.set) == 1:

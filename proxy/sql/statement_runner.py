@@ -21,11 +21,11 @@ from streamfrom.proxy.execution.diagnostics_queries import (
 )
 from streamfrom.proxy.rights.questions import changes_rights
 from streamfrom.proxy.routing.vschema_tables import not_in_vschema
-from streamfrom.proxy.sql.advisory_locks import AdvisoryLocks
+from streamfrom.proxy.sql.advisory_locks import note_locks
 from streamfrom.proxy.sql.answers.own_answers import OwnAnswers
 from streamfrom.proxy.sql.compile.answerers import HAS_EXPRESSIONS
-from streamfrom.proxy.sql.compile.vitess_variables import VitessVariables
-from streamfrom.proxy.sql.insert_columns import InsertColumns
+from streamfrom.proxy.sql.compile.vitess_variables import vitess_variables
+from streamfrom.proxy.sql.insert_columns import with_named_columns
 from streamfrom.proxy.sql.kill_targets import killed_id, killed_user
 from streamfrom.proxy.sql.queues.queue_statements import QueueStatements
 from streamfrom.proxy.sql.queues.sequence_statements import SequenceStatements
@@ -34,7 +34,7 @@ from streamfrom.proxy.sql.queues.stream_statements import StreamStatements
 from streamfrom.proxy.sql.routed_statements import RoutedStatements
 from streamfrom.proxy.sql.scatter.insert_selects import InsertSelects
 from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
-from streamfrom.proxy.sql.schema_names import SchemaNames
+from streamfrom.proxy.sql.schema_names import with_schema_names
 from streamfrom.proxy.sql.set_variables import SetVariables
 from streamfrom.proxy.sql.sibling_databases import has_database, use
 from streamfrom.proxy.sql.text_statements import TextStatements
@@ -46,6 +46,7 @@ from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.split import split_statements
 from streamfrom.sqlparse_ext.session.information_schema import asks_database
 from streamfrom.sqlparse_ext.session.inline_functions import inline
+from streamfrom.sqlparse_ext.session.locks import lock_calls
 from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
 from streamfrom.sqlparse_ext.text.identifiers import literal
@@ -87,14 +88,13 @@ class StatementRunner:
     """The statements of one session.
 
     Attributes:
-        answers, routed, streams, text_statements, insert_columns: the objects that carry out some kinds, named after their modules.
+        answers, routed, streams, text_statements: the objects that carry out some kinds, named after their modules.
     """
 
     def __init__(self, context: SessionContext) -> None:
         self.routed = RoutedStatements(context)
         self.streams = StreamStatements(context)
         self.text_statements = TextStatements(context)
-        self.insert_columns = InsertColumns(context)
         self._context = context
         self._state = context.state
         self._executor = context.executor
@@ -104,14 +104,10 @@ class StatementRunner:
         self._large_texts = context.large_texts
         self._insert_selects = InsertSelects(context)
         self._sequences = SequenceStatements(context)
-        self._schema_names = SchemaNames(context)
-        self._locks = AdvisoryLocks(context)
-        self._vitess = VitessVariables(context.state, context.config.transaction_mode)
         queues = QueueStatements(context, self._ddl)
         self.answers = OwnAnswers(
             context,
             self.run_one,
-            self.insert_columns,
             queues,
             self._sequences,
             StatusTables(context, self.routed),
@@ -175,7 +171,7 @@ class StatementRunner:
         handler = self._handlers.get(statement.shape.kind, self._on_rows)
         asks_locks = bool(statement.shape.uses & Uses.ADVISORY_LOCK)
         if asks_locks:
-            await self._locks.before(statement)
+            await note_locks(self._context, statement)
         try:
             statement = await self.with_identity(statement)
             answerer = await self.answers.answerer(statement)
@@ -188,8 +184,8 @@ class StatementRunner:
                 self._context.rights.changed()
                 for shard in self._context.status.shards.values():
                     shard.outdate()  # a login has the rights of its moment
-        if asks_locks and has_succeeded:
-            self._locks.after(statement)
+        if asks_locks and has_succeeded and lock_calls(statement).releases_all:
+            self._state.locks = None
         return has_succeeded
 
     async def with_identity(self, statement: Statement, *, locks: bool = True) -> Statement:
@@ -200,7 +196,7 @@ class StatementRunner:
         if self._target.answerer(statement.shape) not in HAS_EXPRESSIONS:
             return statement
         if statement.shape.kind in _DESCRIBE:
-            statement = await self._schema_names.named(statement)
+            statement = await with_schema_names(self._context, statement)
         shape = statement.shape
         if shape.kind not in _TELL_WHO:
             return statement
@@ -213,7 +209,8 @@ class StatementRunner:
             return statement
         values: dict[str, bytes] = {}
         if shape.uses & Uses.IDENTITY:
-            values = {**self._identity, **self._vitess.values(shape)}
+            mode = self._context.config.transaction_mode
+            values = {**self._identity, **vitess_variables(self._state, mode, shape)}
         # A SELECT of no table runs on the first shard.
         holders = (
             self._context.others.holders(self._target.here().runtimes[0]) if asks_locks else {}
@@ -226,9 +223,8 @@ class StatementRunner:
 
     async def _on_rows(self, statement: Statement, reply: Reply) -> bool:
         read, size = self._large_texts.read, len(statement.sql)
-        place = await self.insert_columns.named(
-            await read(size, self._target.resolve, statement)
-        )
+        place = await read(size, self._target.resolve, statement)
+        place = await with_named_columns(self._context, place)
         with_rows = await self._insert_selects.with_rows(place, reply)
         if with_rows is None:
             return True

@@ -19,7 +19,7 @@ from streamfrom.proxy.errors import (
 )
 from streamfrom.proxy.sql.compile.answerers import PREPARED_AS_TEXT
 from streamfrom.proxy.sql.compile.session_target import databases_named
-from streamfrom.proxy.sql.schema_names import SchemaNames
+from streamfrom.proxy.sql.schema_names import with_schema_names
 from streamfrom.proxy.wire.binary_parameters import Parameter, literal_of
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
@@ -65,12 +65,12 @@ class TextStatements:
     """The statements that one session has prepared by name."""
 
     def __init__(self, context: SessionContext) -> None:
+        self._context = context
         self._compiler = context.compiler
         self._large_texts = context.large_texts
         self._target = context.compiler.target
         self._executor = context.executor
         self._state = context.state
-        self._schema_names = SchemaNames(context)
         self._kept: dict[str, _Kept] = {}
 
     def clear(self) -> None:
@@ -167,7 +167,7 @@ class TextStatements:
         if text is not None:
             asks = self._target.parse(text.encode("utf-8", "surrogateescape"))
             named = self._named(asks, shape.verb)
-            found = await self._schema_names.named(named, is_text=True)
+            found = await with_schema_names(self._context, named, is_text=True)
             if found is not asks or not isinstance(asked.text, Slot):
                 tokens = statement_tokens(shape.template)
                 at = next(t for t in tokens if t.slot is not None or t.is_variable)

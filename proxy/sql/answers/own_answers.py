@@ -22,7 +22,6 @@ from streamfrom.proxy.wire.resultset import ColumnDefinition, Table, column_defi
 
 if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.sql.insert_columns import InsertColumns
     from streamfrom.proxy.sql.queues.queue_statements import QueueStatements
     from streamfrom.proxy.sql.queues.sequence_statements import SequenceStatements
     from streamfrom.proxy.sql.queues.status_tables import StatusTables
@@ -55,7 +54,6 @@ class OwnAnswers:
         self,
         context: SessionContext,
         run_one: Callable[[Statement, Reply], Awaitable[bool]],
-        insert_columns: InsertColumns,
         queues: QueueStatements,
         sequences: SequenceStatements,
         status_tables: StatusTables,
@@ -63,7 +61,6 @@ class OwnAnswers:
         self._context = context
         self._target = context.compiler.target
         self._run_one = run_one
-        self._insert_columns = insert_columns
         self._sequences = sequences
         self._status_tables = status_tables
         listed = OwnAnswer(
@@ -117,7 +114,7 @@ class OwnAnswers:
     async def _vexplain(self, statement: Statement) -> Table:
         if is_run(statement.shape):
             return await queries_sent(self._context, statement, self._run_one)
-        return await explanation(self._context, self._insert_columns, statement)
+        return await explanation(self._context, statement)
 
     async def _connection_id(self, _: Statement) -> Table:
         return _CONNECTION_ID, [(b"%d" % self._context.connection_id,)]

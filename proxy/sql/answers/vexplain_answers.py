@@ -18,6 +18,7 @@ from streamfrom.proxy.local_statements.vexplain import (
     explain_plan,
     explain_stream,
 )
+from streamfrom.proxy.sql.insert_columns import with_named_columns
 from streamfrom.proxy.wire.constants import HEADER_BYTES, Command
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.parser import explained_text
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.net import Link
-    from streamfrom.proxy.sql.insert_columns import InsertColumns
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.response import PassThrough, Resequencer
     from streamfrom.proxy.wire.resultset import Table
@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 _LISTED_BYTES_MAX: Final = 8 << 20
 
 
-async def explanation(
-    context: SessionContext, naming: InsertColumns, statement: Statement
-) -> Table:
+async def explanation(context: SessionContext, statement: Statement) -> Table:
     """Return the answer to a *statement* that `is_vexplain`.
 
     Raises what the statement in it would raise before it is sent anywhere.
@@ -56,7 +54,7 @@ async def explanation(
         view, table = target.stream_source(inner.shape.stream.table)
         table.project(inner.shape.stream.columns)
         return COLUMNS, [(explain_stream(view.keyspace, view.shards, table.name),)]
-    place = await naming.named(await read(size, target.resolve, inner))
+    place = await with_named_columns(context, await read(size, target.resolve, inner))
     view = place.view
     auto = compiler.sequence_of(view, place.statement.shape)
     if auto is not None:

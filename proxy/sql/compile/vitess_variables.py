@@ -33,54 +33,51 @@ def _is_vitesss(item: SetItem) -> bool:
     return item.kind is SetKind.SYSTEM and item.name in _NAMES
 
 
-class VitessVariables:
-    """The Vitess variables of one session.
+def set_vitess_variables(
+    state: SessionState, own_mode: TransactionMode, statement: Statement
+) -> None:
+    """Carry out a statement that `sets_vitess_variables`.
 
-    mode: the configuration's `transaction_mode`, which a session may only narrow.
+    own_mode: the configuration's `transaction_mode`, which a session may only narrow.
+
+    Raises:
+        SessionVariable: SET GLOBAL.
+        WrongVariableValue: a value that does not exist, or that the session cannot have. Nothing is set.
     """
+    workload, is_single = state.workload, state.keeps_to_one_shard
+    for item in statement.shape.set:
+        if item.scope is not SetScope.SESSION:
+            raise SessionVariable(item.name)
+        value = (statement.text(item.value) or "NULL").upper()
+        if item.name == "workload":
+            workload = _WORKLOADS[0] if value == "DEFAULT" else value
+            if workload not in _WORKLOADS:
+                raise WrongVariableValue(
+                    item.name, value, "'oltp' and 'olap' are known, and served alike"
+                )
+        elif item.name == "transaction_mode":
+            mode = own_mode.upper() if value == "DEFAULT" else value
+            if mode not in (own_mode.upper(), TransactionMode.SINGLE.upper()):
+                raise WrongVariableValue(
+                    item.name,
+                    value,
+                    f"the proxy's is \"{own_mode}\", and a session may have that or 'single'",
+                )
+            is_single = mode == TransactionMode.SINGLE.upper()
+    state.workload, state.keeps_to_one_shard = workload, is_single
 
-    def __init__(self, state: SessionState, mode: TransactionMode) -> None:
-        self._state = state
-        self._mode = mode
 
-    def set(self, statement: Statement) -> None:
-        """Carry out a statement that `sets_vitess_variables`.
+def vitess_variables(
+    state: SessionState, own_mode: TransactionMode, shape: Shape
+) -> Mapping[str, bytes]:
+    """Return the values of `@@workload` and `@@transaction_mode`, as SQL, in Vitess's capitals.
 
-        Raises:
-            SessionVariable: SET GLOBAL.
-            WrongVariableValue: a value that does not exist, or that the session cannot have. Nothing is set.
-        """
-        workload, is_single = self._state.workload, self._state.keeps_to_one_shard
-        for item in statement.shape.set:
-            if item.scope is not SetScope.SESSION:
-                raise SessionVariable(item.name)
-            value = (statement.text(item.value) or "NULL").upper()
-            if item.name == "workload":
-                workload = _WORKLOADS[0] if value == "DEFAULT" else value
-                if workload not in _WORKLOADS:
-                    raise WrongVariableValue(
-                        item.name, value, "'oltp' and 'olap' are known, and served alike"
-                    )
-            elif item.name == "transaction_mode":
-                mode = self._mode.upper() if value == "DEFAULT" else value
-                if mode not in (self._mode.upper(), TransactionMode.SINGLE.upper()):
-                    raise WrongVariableValue(
-                        item.name,
-                        value,
-                        f"the proxy's is \"{self._mode}\", and a session may have that or 'single'",
-                    )
-                is_single = mode == TransactionMode.SINGLE.upper()
-        self._state.workload, self._state.keeps_to_one_shard = workload, is_single
-
-    def values(self, shape: Shape) -> Mapping[str, bytes]:
-        """Return the values of `@@workload` and `@@transaction_mode`, as SQL, in Vitess's capitals.
-
-        Return an empty mapping for a SET of one of them, where such a name is not its value.
-        """
-        if any(map(_is_vitesss, shape.set)):
-            return {}
-        mode = TransactionMode.SINGLE if self._state.keeps_to_one_shard else self._mode
-        return {
-            "@@WORKLOAD": literal(self._state.workload.encode()),
-            "@@TRANSACTION_MODE": literal(mode.upper().encode()),
-        }
+    Return an empty mapping for a SET of one of them, where such a name is not its value.
+    """
+    if any(map(_is_vitesss, shape.set)):
+        return {}
+    mode = TransactionMode.SINGLE if state.keeps_to_one_shard else own_mode
+    return {
+        "@@WORKLOAD": literal(state.workload.encode()),
+        "@@TRANSACTION_MODE": literal(mode.upper().encode()),
+    }

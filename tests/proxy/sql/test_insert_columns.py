@@ -1,7 +1,7 @@
 from types import SimpleNamespace
 
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
-from streamfrom.proxy.sql.insert_columns import InsertColumns
+from streamfrom.proxy.sql.insert_columns import with_named_columns
 from tests.cases import cases
 from tests.proxy.rigs import WaitingConnections, context_of
 from tests.proxy.sql.compilers import compiler
@@ -21,7 +21,6 @@ class InsertColumnsRig:
             runtime.control = SimpleNamespace(records=self.records(name))
             runtime.wait_available = self.wait_available
         self.context = context_of(connections=WaitingConnections(), compiler=self.compiler)
-        self.insert_columns = InsertColumns(self.context)
 
     def records(self, name):
         async def records(sql):
@@ -45,7 +44,7 @@ class InsertColumnsRig:
 
     async def named(self, sql):
         place = self.compiler.target.resolve(self.compiler.target.parse(sql.encode()))
-        return (await self.insert_columns.named(place)).statement.sql.decode()
+        return (await with_named_columns(self.context, place)).statement.sql.decode()
 
 
 async def test_the_columns_that_a_server_would_fill_are_named():

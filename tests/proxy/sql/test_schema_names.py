@@ -6,7 +6,7 @@ import pytest
 
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.sql.compile.large_texts import LargeTexts, readers
-from streamfrom.proxy.sql.schema_names import SchemaNames
+from streamfrom.proxy.sql.schema_names import with_schema_names
 from tests.cases import cases
 from tests.proxy.sql.compilers import compiler
 
@@ -39,10 +39,10 @@ def session():
     context = SimpleNamespace(
         compiler=made, connections=Connections(), large_texts=LargeTexts(readers())
     )
-    names = SchemaNames(context)  # type: ignore[arg-type]
 
     async def named(sql):
-        return (await names.named(made.target.parse(sql.encode()))).sql.decode()
+        asked = made.target.parse(sql.encode())
+        return (await with_schema_names(context, asked)).sql.decode()  # type: ignore[arg-type]
 
     return SimpleNamespace(named=named, control=control)
 

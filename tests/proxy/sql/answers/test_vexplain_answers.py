@@ -38,7 +38,7 @@ async def test_what_cannot_be_listed_is_refused_and_not_run(server, client, sql,
 async def plan(sql, use="commerce"):
     session = InsertColumnsRig(use)
     asked = session.compiler.target.parse(sql.encode())
-    (column,), ((text,),) = await explanation(session.context, session.insert_columns, asked)
+    (column,), ((text,),) = await explanation(session.context, asked)
     assert column.name == "JSON"
     assert text is not None
     return json.loads(text)

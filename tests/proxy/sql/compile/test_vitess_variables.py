@@ -8,7 +8,11 @@ from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.config.file import TransactionMode
 from streamfrom.proxy.errors import SessionVariable, WrongVariableValue
 from streamfrom.proxy.execution.session_state import SessionState
-from streamfrom.proxy.sql.compile.vitess_variables import VitessVariables, sets_vitess_variables
+from streamfrom.proxy.sql.compile.vitess_variables import (
+    set_vitess_variables,
+    sets_vitess_variables,
+    vitess_variables,
+)
 from tests.cases import cases
 from tests.proxy.fake_client import MODERN
 from tests.proxy.keyspaces import HIGH
@@ -18,12 +22,12 @@ from tests.sqlparse_ext.facts import shape, statement
 MULTI, SINGLE, TWOPC = TransactionMode
 
 
-def variables(mode=MULTI):
-    return VitessVariables(SessionState(int(MODERN), Settings()), mode)
+def state():
+    return SessionState(int(MODERN), Settings())
 
 
-def told(made):
-    values = made.values(shape("SELECT @@workload"))
+def told(session, mode):
+    values = vitess_variables(session, mode, shape("SELECT @@workload"))
     return values["@@WORKLOAD"], values["@@TRANSACTION_MODE"]
 
 
@@ -46,12 +50,13 @@ def test_what_sets_nothing_but_them(sql, expected):
     ],
 )
 def test_what_would_not_be_true_is_refused_and_sets_nothing(mode, sql, sentence):
-    made = variables(mode)
-    before = told(made)
+    session = state()
+    before = told(session, mode)
+    asked = statement(sql.replace("SET ", "SET @@workload = 'olap', "))
     with pytest.raises(WrongVariableValue, match=sentence) as caught:
-        made.set(statement(sql.replace("SET ", "SET @@workload = 'olap', ")))
+        set_vitess_variables(session, mode, asked)
     assert caught.value.wire_code() == (1231, "42000")
-    assert told(made) == before
+    assert told(session, mode) == before
 
 
 @pytest.mark.parametrize(
@@ -59,7 +64,7 @@ def test_what_would_not_be_true_is_refused_and_sets_nothing(mode, sql, sentence)
 )
 def test_they_are_the_sessions_alone(sql):
     with pytest.raises(SessionVariable, match="can't be used with SET GLOBAL") as caught:
-        variables().set(statement(sql))
+        set_vitess_variables(state(), MULTI, statement(sql))
     assert caught.value.wire_code() == (1228, "HY000")
 
 
