@@ -189,13 +189,10 @@ class Attempt:
         return ending_of(error, is_prepared=not isinstance(self.packet, bytes))
 
     def tell(self) -> None:
-        """Answer the client how the statement ended: the only place where an answer's end is written.
+        """Answer the client how the statement ended: the only place where an answer's end is written. Raises BackendLost.
 
         A statement that the proxy has stopped says why. That goes also for a statement that changes nothing and whose server
         answers an interruption with rows, as MySQL's SLEEP does.
-
-        Raises:
-            BackendLost: the answer broke off.
         """
         if self.failure is not None:
             raise self.failure

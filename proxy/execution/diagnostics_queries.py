@@ -148,11 +148,7 @@ class DiagnosticsQueries:
 def warnings_answer(
     statement: Statement, diagnostics: LastDiagnostics | None, capabilities: int
 ) -> tuple[Sequence[bytes], Sequence[bytes]]:
-    """Return columns and rows of SHOW WARNINGS or SHOW ERRORS, as payloads for such a client.
-
-    Raises:
-        Unsupported: the statement has another form.
-    """
+    """Return columns and rows of SHOW WARNINGS or SHOW ERRORS, as payloads for such a client. Raises Unsupported."""
     asked = _ASKS_WARNINGS.fullmatch(statement.sql)
     if asked is None:
         raise Unsupported(

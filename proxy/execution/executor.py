@@ -167,9 +167,7 @@ class Executor:
     def finish(self, outcome: Attempt | Exception) -> bool:
         """End what `send_now` began; False when it should be tried again the long way.
 
-        Raises:
-            BackendLost, SessionLost: the answer broke off.
-            PoolTimeout, BackendError: nothing was sent.
+        Raises BackendLost or SessionLost if the answer broke off, PoolTimeout or BackendError if nothing was sent.
         """
         if isinstance(outcome, Exception):
             if isinstance(outcome, BackendUnavailable | BackendLost):
@@ -222,10 +220,7 @@ class Executor:
 
         Returns the reader of the answer; an error that the server answered is relayed, not raised.
 
-        Raises:
-            BackendUnavailable, PoolTimeout: nothing was sent.
-            BackendLost: the answer broke off.
-            BackendError: the connection could not be set up for this session.
+        Raises BackendUnavailable, PoolTimeout or BackendError if nothing was sent, BackendLost if the answer broke off.
         """
         shard, shape, packet = attempt.shard, attempt.shape, attempt.packet
         connections = self.connections
@@ -291,13 +286,9 @@ class Executor:
         *,
         diagnostics: LastDiagnostics | None = None,
     ) -> BufferedAnswer:
-        """Run a command on one shard and return its whole answer; waits as `relay`.
+        """Run a command on one shard and return its whole answer; waits and raises as `relay`, and BackendError if it is refused.
 
         diagnostics: the diagnostics that its warnings are added to, also an error's.
-
-        Raises:
-            BackendError: the server refused it.
-            BackendUnavailable, PoolTimeout, BackendLost: as `relay`.
         """
         connections = self.connections
         retries = connections.retries(shape)
@@ -333,10 +324,9 @@ class Executor:
     async def prepare_on(
         self, shard: ShardRuntime, database: str | None, sql: bytes
     ) -> PrepareReader:
-        """Prepare a statement on any connection this session may have to *shard*.
+        """Prepare a statement on any connection this session may have to *shard*; waits and raises as `patiently`.
 
-        The connection does not join a transaction that has not reached the shard yet. Waits for a shard that is not
-        available, and raises, as `patiently`.
+        The connection does not join a transaction that has not reached the shard yet.
         """
         return await self.connections.patiently(
             shard, lambda: self._prepare_once(shard, database, sql)

@@ -199,12 +199,9 @@ class SessionConnections:
         packets: list[bytes],
         bytes_max: int = sys.maxsize,
     ) -> list[BufferedAnswer]:
-        """Run commands whose answers are not relayed; KILL and a vanishing client stop them too.
+        """Run commands whose answers are not relayed; KILL and a vanishing client stop them too. Raises as `Backend.pipeline`.
 
         bytes_max: how many bytes of rows are kept of each answer; of an answer with more no row is kept.
-
-        Raises:
-            BackendError, BackendLost: as `Backend.pipeline`.
         """
         self.active[backend] = shard
         try:
@@ -313,14 +310,6 @@ class SessionConnections:
         shard.pool.discard(backend)
         self.homes.pop(shard, None)
         self.branches.branch_lost(shard, backend)
-
-    def started(self, shard: ShardRuntime, backend: Backend) -> None:
-        """Note that a statement runs on *backend*, for `interrupt` and `forget`."""
-        self.active[backend] = shard
-
-    def ended(self, backend: Backend) -> None:
-        """Note that the statement of `started` has ended."""
-        self.active.pop(backend, None)
 
     def listed(self, shard: ShardRuntime, packet: bytes) -> None:
         """Add the packet that a shard is sent to `sent`, if that is kept."""

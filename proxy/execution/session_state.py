@@ -231,8 +231,6 @@ class Transaction:
         begin: the statement that opened it, sent to each shard when it is first touched.
         savepoints: the savepoint statements so far, to be repeated on a shard that joins late.
         broken: why nothing but ROLLBACK is possible any more, empty while all is well.
-        reads_only: it may not write.
-        is_snapshot: the transaction began WITH CONSISTENT SNAPSHOT.
         is_implicit: no BEGIN of the client opened it, but a statement without autocommit.
         has_begun: False while all there is are savepoints without autocommit, which begin none.
         is_xa: the client began it with XA START.

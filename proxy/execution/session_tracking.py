@@ -260,12 +260,9 @@ def _take_insert_id(state: SessionState, source: Backend) -> None:
 
 
 async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -> None:
-    """Set LAST_INSERT_ID() on *backend* to that of the session's last INSERT.
+    """Set LAST_INSERT_ID() on *backend* to that of the session's last INSERT. Raises BackendError or BackendLost.
 
     shape: the statement that asks, perhaps for the diagnostics of the previous statement, too.
-
-    Raises:
-        BackendError, BackendLost: a server did not answer.
     """
     source = state.insert_id_at
     if source is not None and source is not backend and not source.is_closed:
@@ -296,12 +293,9 @@ async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -
 async def spread_insert_id(
     state: SessionState, backends: Sequence[Backend], shape: Shape
 ) -> None:
-    """Set LAST_INSERT_ID() on each of *backends*, which run one statement, where that asks for it.
+    """Set LAST_INSERT_ID() on each of *backends*, which run one statement, where that asks for it. Raises as `bring_insert_id`.
 
-    `bring_insert_id` has brought it to each of them in turn, so that the last one alone has it.
-
-    Raises:
-        BackendError, BackendLost: a server did not answer.
+    That has brought it to each of them in turn, so that the last one alone has it.
     """
     if not footprint_of(shape).needs_insert_id:
         return

@@ -205,6 +205,6 @@ class SharedReads:
         attempt = read.attempt
         if read is self._current:
             attempt.backend.owner = self._state
-            self._own.started(attempt.shard, attempt.backend)
+            self._own.active[attempt.backend] = attempt.shard
         else:
             self._own.abandon(attempt.shard, attempt.backend)

@@ -412,11 +412,7 @@ class Branches:
             self._state.transaction = None
 
     def branch_lost(self, shard: ShardRuntime, backend: Backend) -> None:
-        """Drop the connection of a branch, which is gone.
-
-        Raises:
-            SessionLost: it held state of the session itself, which nothing can rebuild.
-        """
+        """Drop the connection of a branch, which is gone. Raises SessionLost if it held state that nothing can rebuild."""
         if self.held.get(shard) is not backend:
             return
         del self.held[shard]
@@ -576,9 +572,7 @@ class Branches:
     async def savepoint(self, sql: bytes) -> None:
         """Run SAVEPOINT, ROLLBACK TO or RELEASE on every branch; late branches repeat it.
 
-        Raises:
-            TransactionBroken: a branch was lost; only ROLLBACK leads out.
-            BackendError, BackendLost: a branch could not do it.
+        Raises TransactionBroken as `check`, BackendError or BackendLost if a branch could not do it.
         """
         self.check()
         for _, backend in self.open:

@@ -70,9 +70,7 @@ async def carry_variables(
 ) -> None:
     """Set the user variables on *backend* to those of the session.
 
-    Raises:
-        Unsupported: a variable cannot be copied exactly.
-        BackendLost: this connection is gone, or the one that has the variables.
+    Raises Unsupported if one cannot be copied exactly, BackendLost if either connection is gone.
     """
     newest = state.variables
     if newest is not None and newest is not backend.variables:

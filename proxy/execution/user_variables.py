@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.proxy.wire.constants import FieldFlag, FieldType
+from streamfrom.proxy.wire.constants import STRING_TYPES, FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
@@ -46,19 +46,9 @@ TABLES_ON_MYSQL: Final = (
     "performance_schema.user_variables_by_thread",
 )
 
-_TEXTS: Final = frozenset(
-    {
-        FieldType.VARCHAR,
-        FieldType.TINY_BLOB,
-        FieldType.MEDIUM_BLOB,
-        FieldType.LONG_BLOB,
-        FieldType.BLOB,
-        FieldType.VAR_STRING,
-        FieldType.STRING,
-        FieldType.GEOMETRY,  # MariaDB's; MySQL makes bytes of them
-    }
-)
+_TEXTS: Final = STRING_TYPES | {FieldType.GEOMETRY}  # MariaDB's; MySQL makes bytes of them
 _INTEGERS: Final = frozenset({FieldType.LONGLONG, FieldType.LONG})
+_NUMBERS: Final = _INTEGERS | {FieldType.NEWDECIMAL, FieldType.DOUBLE}
 _NUMBER: Final = re.compile(rb"-?(\d+)(?:\.(\d+))?(e[-+]?\d+)?", re.IGNORECASE)
 _WORD: Final = re.compile(rb"\w+", re.ASCII)
 _HEX: Final = re.compile(rb"(?:[0-9A-F]{2})*")
@@ -111,11 +101,7 @@ _UNSET: Final = VariableValue(
 
 
 def question(name: str) -> bytes:
-    """Return the SELECT whose answer `read` reads.
-
-    Raises:
-        Unsupported: the name has characters that mean others in another character set.
-    """
+    """Return the SELECT whose answer `read` reads. Raises Unsupported for a name that is not ASCII."""
     if not name.isascii():
         raise Unsupported(
             f"user variable @{name} in another keyspace or shard: its name is not ASCII"
@@ -125,11 +111,7 @@ def question(name: str) -> bytes:
 
 
 def read(name: str, columns: Sequence[bytes], rows: Sequence[bytes]) -> VariableValue:
-    """Return the value in an answer to `question`.
-
-    Raises:
-        Unsupported: the value cannot be copied.
-    """
+    """Return the value in an answer to `question`. Raises Unsupported if it cannot be copied."""
     column = parse_column_definition(columns[0])
     if len(rows) != 1:
         raise _cannot(name, "its value is not to be had")
@@ -154,11 +136,7 @@ def read(name: str, columns: Sequence[bytes], rows: Sequence[bytes]) -> Variable
             hex=hexed,
             is_null=value is None,
         )
-    is_known = column.type in _INTEGERS or column.type in {
-        FieldType.NEWDECIMAL,
-        FieldType.DOUBLE,
-    }
-    if not is_known or not (value is None or _is(_NUMBER, value)):
+    if column.type not in _NUMBERS or not (value is None or _is(_NUMBER, value)):
         raise _cannot(name, "its type has no literal")
     return VariableValue(
         FieldType.LONGLONG if column.type in _INTEGERS else column.type,

@@ -113,11 +113,7 @@ class Computation:
         return b"SELECT %b FROM %b" % (names, self._derived())
 
     def tried(self, columns: Sequence[ColumnDefinition], collations: Values) -> None:
-        """Learn the definitions of the `trial` and the values' collations.
-
-        Raises:
-            Unsupported: something would be computed in another way than in the statement.
-        """
+        """Learn the definitions of the `trial` and the values' collations. Raises Unsupported."""
         self._columns = columns
         self._collations = [(each or b"").decode() for each in collations]
         operands = dict(zip(self._operands, columns[1:], strict=False))
@@ -196,11 +192,7 @@ class Computation:
         columns: Sequence[ColumnDefinition],
         rows: Sequence[bytes],
     ) -> list[dict[int, Computed]]:
-        """Return, for each of *groups*, what was computed, by output.
-
-        Raises:
-            Unsupported: it is not sure that a server would have computed the same.
-        """
+        """Return, for each of *groups*, what was computed, by output. Raises Unsupported where servers may not agree."""
         first = len(self._columns) - len(self._pieces) - len(self._twice)
         own = self._columns[first : first + len(self._pieces)]
         if not all(map(are_alike, columns[1:], own)):
@@ -215,16 +207,9 @@ class Computation:
     def _computed(self, group: Values, values: Values) -> dict[int, Computed]:
         sent = self._sent(group)
         count = len(self._operands)
-        inexact = {
-            place
-            for place, text in zip(self.averages, sent[count:], strict=True)
-            if not _is_equal(group[place], text)
-        }
-        fragile = {
-            place
-            for place, text in zip(self.averages, sent[count:], strict=True)
-            if _is_fragile(text)
-        }
+        averages = list(zip(self.averages, sent[count:], strict=True))
+        inexact = {place for place, text in averages if not _is_equal(group[place], text)}
+        fragile = {place for place, text in averages if _is_fragile(text)}
         found = iter(values)
         computed = {place: Computed(next(found)) for place in self._pieces}
         for place, precise in zip(self._twice, found, strict=True):

@@ -260,9 +260,8 @@ class Listed:
     """The list of a GROUP_CONCAT and its order, as expressions for the shards.
 
     The shards group by what it is ordered by and by its values, so that these come in its own order, each with the number of
-    rows that have it. Rows that are equal in the order are in none: unless their values are the same bytes, what a server
-    answers is up to its plan, and nothing is said. Nor where a NULL is ordered by: servers compare what its place in memory
-    happens to hold.
+    rows that have it. Nothing is said where servers do not agree: of rows that are equal in the order and have other bytes,
+    and of a NULL in the order.
 
     Attributes:
         order: the expressions of its ORDER BY. directions: whether each is descending.
@@ -316,12 +315,10 @@ def separator_of(call: AggregateCall, texts: Texts) -> bytes:
 
 
 class GroupConcat:
-    """One GROUP_CONCAT.
+    """One GROUP_CONCAT of at most *bytes_max* bytes.
 
     column: the place of its value in a row; after it come the value's length in the server's own
-        bytes, the number of rows, and the values of ORDER BY.
-    decoders: read the values of ORDER BY.
-    bytes_max: group_concat_max_len.
+        bytes, the number of rows, and the values of ORDER BY, which *decoders* read.
     """
 
     def __init__(
@@ -345,11 +342,7 @@ class GroupConcat:
         self._differ = False
 
     def add(self, row: Row, *, is_new: bool) -> None:
-        """Take one shard's value.
-
-        Raises:
-            Unsupported: its place is not determined, or a server would cut the text.
-        """
+        """Take one shard's value. Raises Unsupported if its place is not determined, or a server would cut the text."""
         start = self._column + 3
         value, length, count = row[self._column : start]
         if value is None:
@@ -392,14 +385,12 @@ _NULL: Final = (0,)
 class Distinct:
     """Which values of the DISTINCT arguments of one SELECT's aggregates are new in a group, for several lists of them.
 
-    `COUNT(DISTINCT a), SUM(DISTINCT b)` has two lists of arguments, a and b. The rows of a group come in the order of all
-    arguments. The lists that lead this order are new where they differ from the row before; the values of the others are
-    remembered until the group is complete, in bounded memory.
+    The rows of a group come in the order of all arguments. The lists that lead this order are new where they differ from the
+    row before; the values of the others are remembered until the group is complete, up to *memory_bytes*.
 
     width: the number of key components that are the group's; the arguments follow them.
     lists: the arguments of each list, as places among all arguments.
     list_of: the list of an output value, by its place; those without DISTINCT are left out.
-    memory_bytes: the limit for the remembered values of a group.
     """
 
     def __init__(
@@ -428,12 +419,9 @@ class Distinct:
         return self._list_of.get(place, NO_LIST)
 
     def news(self, key: SortKey, before: SortKey | None) -> Sequence[bool]:
-        """Say for each list whether its values are new in the group, and none of them is NULL.
+        """Say for each list whether its values are new in the group, and none of them is NULL. Raises DistinctTooLarge.
 
         key: of a row. before: of the row before; None where that is of another group.
-
-        Raises:
-            DistinctTooLarge: too many would have to be remembered.
         """
         news = self._news
         arguments = key[self.width :]

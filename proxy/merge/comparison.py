@@ -14,7 +14,7 @@ from decimal import Decimal
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, STRING_TYPES, FieldFlag, FieldType
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
@@ -44,11 +44,6 @@ class Comparison(Enum):
 
 INTEGER_TYPES: Final = frozenset(
     {FieldType.TINY, FieldType.SHORT, FieldType.INT24, FieldType.LONG, FieldType.LONGLONG}
-)
-# Those of character strings and of byte strings: `ColumnDefinition.charset` says which.
-STRING_TYPES: Final = frozenset(
-    {FieldType.VARCHAR, FieldType.VAR_STRING, FieldType.STRING}
-    | {FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB}
 )
 _BY_TYPE: Final[dict[int, Comparison]] = {
     **dict.fromkeys(INTEGER_TYPES, Comparison.NUMBER),

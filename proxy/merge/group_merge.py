@@ -98,11 +98,7 @@ class Test:
     def passes(
         self, values: Sequence[bytes | None], accumulators: Sequence[Accumulator] = ()
     ) -> bool:
-        """Say whether a group stays whose values *accumulators* have just given.
-
-        Raises:
-            Unsupported: servers do not agree.
-        """
+        """Say whether a group stays whose values *accumulators* have just given. Raises Unsupported if servers do not agree."""
         answer = self._check(values[self.place])
         if accumulators and self._holds is not None:
             accumulator = accumulators[self.place]
@@ -156,11 +152,7 @@ class KeptGroups:
         return len(self._groups) == self.reach
 
     def add(self, order: tuple[Component, ...], row: bytes) -> None:
-        """Keep a group, and drop the one that is beyond the reach then.
-
-        Raises:
-            MergeTooLarge: more must be kept than there may be.
-        """
+        """Keep a group, and drop the one that is beyond the reach then. Raises MergeTooLarge."""
         self._number += 1
         self._groups.add(KeptGroup(order, self._number, row))
         self._bytes += len(row) + _KEPT_BYTES
@@ -242,11 +234,7 @@ class ComputedGroups:
         columns: Sequence[ColumnDefinition],
         rows: Sequence[bytes],
     ) -> list[bytes]:
-        """Take what a shard computed for *batch*; return the rows that can leave now.
-
-        Raises:
-            Unsupported: it is not sure that a server would have computed the same.
-        """
+        """Take what a shard computed for *batch*; return the rows that can leave now. Raises Unsupported."""
         groups = [parse_text_row(kept.row) for kept in batch]
         found: list[bytes] = []
         for kept, values, computed in zip(
@@ -346,11 +334,7 @@ class GroupsMerge:
         return self._leaving is not None or self._parts.has_more
 
     def next_rows(self) -> list[bytes]:
-        """Return rows that are sure, for the client, some at a time.
-
-        Raises:
-            MergeTooLarge: more groups must be sorted, or values remembered, than there may be.
-        """
+        """Return rows that are sure, for the client, some at a time. Raises MergeTooLarge and DistinctTooLarge."""
         if self.is_complete:
             return []
         if self._leaving is not None:

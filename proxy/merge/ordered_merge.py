@@ -84,11 +84,7 @@ class OrderedMerge:
         return not self._open and not any(self._rows)
 
     def add_rows(self, source: int, rows: Sequence[bytes]) -> None:
-        """Accept rows; their keys are cut off.
-
-        Raises:
-            Unsupported: they are not in order, so the server compares in another way.
-        """
+        """Accept rows; their keys are cut off. Raises Unsupported if they are not in order."""
         keys = self._keys[source]
         kept = self._rows[source]
         before = self._last[source]

@@ -14,8 +14,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from streamfrom.proxy.errors import MergeTooLarge
-from streamfrom.proxy.merge.comparison import INTEGER_TYPES, STRING_TYPES, loses_digits
-from streamfrom.proxy.wire.constants import BINARY_CHARSET, CHARSETS, FieldFlag, FieldType
+from streamfrom.proxy.merge.comparison import INTEGER_TYPES, loses_digits
+from streamfrom.proxy.wire.constants import (
+    BINARY_CHARSET,
+    CHARSETS,
+    STRING_TYPES,
+    FieldFlag,
+    FieldType,
+)
 from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, quoted

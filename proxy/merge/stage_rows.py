@@ -34,19 +34,16 @@ class AnsweredPart:
     is_merged: its rows are merged groups of several shards.
 
     Attributes:
+        empty: the query whose definitions are the part's.
         text: the SELECT in the part's place.
     """
 
     def __init__(self, part: Statement, *, is_merged: bool) -> None:
         self._is_merged = is_merged
-        self._empty = _NAMED % without_rows(part)
+        self.empty = _NAMED % without_rows(part)
         self._columns: Sequence[ColumnDefinition] = ()
         self._stage: Stage
         self.text = b""
-
-    def ask_columns(self) -> bytes:
-        """Return the query whose definitions are the part's."""
-        return self._empty
 
     def described(
         self,
@@ -55,13 +52,10 @@ class AnsweredPart:
         is_compared: bool,
         is_windowed: bool = False,
     ) -> None:
-        """Learn the part's columns.
+        """Learn the part's columns. Raises Unsupported if these cannot be had by name, or their texts are not all that they are.
 
         is_compared: what becomes of the rows is up to how their values compare.
         is_windowed: a server may go on with a decimal before it has cut it to its digits.
-
-        Raises:
-            Unsupported: they cannot be had by name, or their texts are not all that they are.
         """
         self._columns = columns
         check_names(columns, "a part of this")
@@ -81,7 +75,7 @@ class AnsweredPart:
 
     def ask_collations(self) -> bytes:
         """Return the query whose one row is the columns' collations."""
-        return _collations(self._columns, self._empty)
+        return _collations(self._columns, self.empty)
 
     def collated(self, collations: Sequence[bytes | None]) -> None:
         """Learn the collations of the columns. Raises Unsupported."""

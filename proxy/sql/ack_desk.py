@@ -95,9 +95,9 @@ class GatheredAck:
     def runs_on(self, backend: Backend | None) -> None:
         """Have KILL end what runs on *backend*; None while nothing runs."""
         if self._backend is not None:
-            self._connections.ended(self._backend)
+            self._connections.active.pop(self._backend, None)
         elif backend is not None and not self.is_left:
-            self._connections.started(self._attempt.shard, backend)
+            self._connections.active[backend] = self._attempt.shard
         self._backend = backend
 
     def acknowledged(self) -> None:

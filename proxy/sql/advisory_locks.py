@@ -30,11 +30,8 @@ _TELL_OF: Final = frozenset({Kind.DDL, Kind.EXPLAIN, Kind.SHOW, Kind.PREPARE})
 async def note_locks(context: SessionContext, statement: Statement) -> None:
     """Note a statement of Uses.ADVISORY_LOCK that is about to run.
 
-    Raises:
-        Unsupported: the statement calls such functions on one server while the session has, or may have, locks on
-            another one; or several shards would call them.
-        BackendLost: the connection with its locks is gone.
-        StreamfromError: as `SessionTarget.resolve`.
+    Raises as `SessionTarget.resolve`; Unsupported if the session has, or may have, locks on another server, or several shards
+    would call such functions; BackendLost if the connection with its locks is gone.
     """
     shape, state = statement.shape, context.state
     if shape.kind in _TELL_OF:

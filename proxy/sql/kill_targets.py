@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 def killed_user(statement: Statement) -> str:
-    """Return the user that MariaDB's KILL USER means.
-
-    Raises:
-        Unsupported: it is CURRENT_USER, or has a host, which the proxy's users do not have.
-    """
+    """Return the user that MariaDB's KILL USER means. Raises Unsupported for CURRENT_USER, or one with a host."""
     target = statement.shape.kill
     assert target is not None
     operand = target.operand
@@ -49,10 +45,7 @@ async def killed_id(
 
     with_identity: returns a statement with the client's own CONNECTION_ID() and user in it.
 
-    Raises:
-        SqlError, Unsupported: the statement names no connection, or has a form that only a server's own KILL has.
-        NoSuchThread: the value that it names is no id.
-        BackendError, BackendUnavailable, PoolTimeout, BackendLost: as `Executor.ask`.
+    Raises as `Executor.ask`; SqlError or Unsupported if it names no connection, NoSuchThread if it names no id.
     """
     kill = statement.shape.kill
     if kill is None or kill.by is not KillBy.ID:

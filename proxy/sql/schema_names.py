@@ -32,9 +32,7 @@ async def with_schema_names(
     A prepared one whose parameters may be names is so for each execution, with their values; but one that is prepared by a
     text (*is_text*), whose values only the server sees.
 
-    Raises:
-        Unsupported: it names one database by two names, or databases of several servers.
-        BackendUnavailable: the server could not be asked for the columns.
+    Raises Unsupported for one database by two names and for databases of several servers, or BackendUnavailable.
     """
     target, shape = context.compiler.target, statement.shape
     database, read, size = target.database, context.large_texts.read, len(statement.sql)

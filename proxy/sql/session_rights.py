@@ -59,11 +59,7 @@ class SessionRights:
     async def check(self, shards: Iterable[ShardRuntime], right: Right) -> list[Question]:
         """Return the questions that *shards* have answered: the session has *right* there.
 
-        Outside a transaction it waits for a shard as any statement does.
-
-        Raises:
-            BackendError: a server refuses; the text names the shard and what to grant.
-            BackendUnavailable, PoolTimeout, BackendLost: a shard cannot be asked.
+        Waits and raises as any statement, and BackendError if a server refuses; the text names the shard and what to grant.
         """
         if not self._is_own:
             return []

@@ -2,7 +2,7 @@
 
 A test suite or a migration may create a database that the configuration does not name, and use it. The server of an
 unsharded keyspace is asked whether it has a database of that name. Its tables are ordinary ones, without messages and
-vschema. Users with `keyspaces` do not see such databases.
+vschema.
 """
 
 from __future__ import annotations
@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 
 async def use(session: SessionTarget, target: str) -> None:
-    """Make *target* the session's current one.
-
-    Raises:
-        UnknownDatabase: neither a keyspace nor a database of the server is called so.
-        BackendUnavailable: the server could not be asked.
-        NoDatabaseSelected, Unsupported, EngineError: as `SessionTarget.use`.
-    """
+    """Make *target* the session's current one. Raises as `SessionTarget.use`, and BackendUnavailable."""
     try:
         session.use(target)
     except UnknownDatabase:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from streamfrom.proxy.errors import CutTypes, WireError
 from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes
-from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.constants import BLOB_TYPES, FieldType
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.statements import OPAQUE, Opaque, Value
 
@@ -40,10 +40,7 @@ _FIXED_BYTES: Final = INTEGER_BYTES | {kind: each.size for kind, each in FLOATS.
 DATES: Final = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIMESTAMP})
 _TEMPORAL: Final = DATES | {FieldType.TIME}
 _DECIMALS: Final = frozenset({FieldType.DECIMAL, FieldType.NEWDECIMAL})
-_BINARY: Final = frozenset(
-    {FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB}
-    | {FieldType.BIT, FieldType.GEOMETRY}
-)
+_BINARY: Final = BLOB_TYPES | {FieldType.BIT, FieldType.GEOMETRY}
 _KEPT: Final = _BINARY | _TEMPORAL | _FIXED_BYTES.keys()
 # Above this a double no longer distinguishes whole numbers.
 _WHOLE_MAX: Final = 1 << 53

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.errors import ValueOfOtherType
 from streamfrom.proxy.wire.binary_parameters import DATES, FLOATS, INTEGER_BYTES
 from streamfrom.proxy.wire.codec import lenenc_bytes
-from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, STRING_TYPES, FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 
 
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 
 # A client reads all of these alike, whatever their length is. Of JSON MySQL says that it is bytes, MariaDB that it is text.
-_STRINGS: Final = {
-    *(FieldType.VARCHAR, FieldType.ENUM, FieldType.SET, FieldType.VAR_STRING, FieldType.STRING),
-    *(FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB),
-}
+_STRINGS: Final = STRING_TYPES | {FieldType.ENUM, FieldType.SET}
 _UNSIGNED: Final = 0x80
 # Which of the two a session of `character_set_results = binary` gets depends on the column's collation.
 TEXT_OR_BYTES: Final = {FieldType.VAR_STRING, FieldType.BLOB}

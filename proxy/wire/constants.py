@@ -129,6 +129,13 @@ class FieldType(IntEnum):
     GEOMETRY = 255
 
 
+BLOB_TYPES: Final = frozenset(
+    {FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB}
+)
+# Those of character strings and of byte strings: `ColumnDefinition.charset` says which.
+STRING_TYPES: Final = BLOB_TYPES | {FieldType.VARCHAR, FieldType.VAR_STRING, FieldType.STRING}
+
+
 class FieldFlag:
     """Properties of a column in a column definition."""
 

@@ -63,9 +63,7 @@ class View:
 
     Attributes:
         name: the target as the client writes it, `commerce:-80`.
-        keyspace: the keyspace of the target.
-        shards: the shards in reach, in key-range order.
-        planner: routes statements over them.
+        shards: the shards in reach, in key-range order, over which `planner` routes.
         is_narrowed: the target names shards.
         is_replica: statements go to a replica of each shard.
         schema: the name of a database that is no keyspace; None for the shards' own databases.
@@ -232,11 +230,7 @@ class Catalog:
         return name in self._keyspaces
 
     def sequence(self, name: str, home: Keyspace) -> tuple[ShardRuntime, str]:
-        """Return the shard and the table of the sequence that *name* means in the vschema of *home*.
-
-        Raises:
-            VschemaError: the name cannot be resolved.
-        """
+        """Return the shard and the table of the sequence that *name* means in the vschema of *home*. Raises VschemaError."""
         place = resolve(name, home, self._keyspaces)
         return self._runtimes[place.keyspace.name, place.shard.name], place.table
 
@@ -250,11 +244,8 @@ class Catalog:
     def view(self, text: str) -> View:
         """Return the view that a target text means.
 
-        Raises:
-            UnknownDatabase: there is no such keyspace.
-            Unsupported: the target has a form that is not served.
-            NoHealthyReplica: the target has `@replica`, and a shard has no healthy one.
-            EngineError: the target is malformed, or names shards that do not exist.
+        Raises UnknownDatabase, Unsupported for a form that is not served, NoHealthyReplica, or EngineError for a malformed
+        target and for shards that do not exist.
         """
         target = parse_target(text)
         keyspace = self._keyspaces.get(target.keyspace)

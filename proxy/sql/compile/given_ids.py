@@ -50,8 +50,7 @@ class GivenIds:
         servers: the insert id of the servers' answers, 0 for none.
         before: the session's LAST_INSERT_ID() before the statement, where it `names_updated`.
 
-        Raises:
-            BackendUnavailable, BackendError: a shard does not say which rows it has.
+        Raises BackendUnavailable or BackendError if a shard does not say which rows it has.
         """
         first = await self._first(shards, affected)
         if first:

@@ -51,11 +51,7 @@ class LargeTexts:
         *args: _Parameters.args,
         **kwargs: _Parameters.kwargs,
     ) -> _Result:
-        """Return what *function*, which reads a text of *size* bytes, returns. Raise what it raises.
-
-        Raises:
-            StreamfromError: also what `interrupt` was given.
-        """
+        """Return what *function*, which reads a text of *size* bytes, returns. Raises what it raises, or `interrupt` was given."""
         if size <= LARGE_TEXT_BYTES:
             return function(*args, **kwargs)
         is_over = False

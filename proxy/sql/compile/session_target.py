@@ -86,10 +86,8 @@ class SessionTarget:
     def parse(self, sql: bytes) -> Statement:
         """Return the facts of one statement.
 
-        Raises:
-            SqlError: the statement is malformed.
-            Unsupported: its character set allows a quote or a backslash as the second half of a character, it has such
-                characters, and it is for several shards.
+        Raises SqlError if it is malformed, Unsupported if it is for several shards and has characters of a set that allows a
+        quote or a backslash as the second half of one.
         """
         state = self._state
         statement = self._cache.get(sql, state.mode)
@@ -111,17 +109,13 @@ class SessionTarget:
 
     @property
     def schema(self) -> str | None:
-        """The name of the session's target where that is no keyspace; else None."""
+        """The session's target if that is no keyspace; else None."""
         return None if self.view is None else self.view.schema
 
     def use(self, target: str) -> None:
-        """Make *target*, or a system schema, the session's current one.
+        """Make *target*, or a system schema, the session's current one. Raises as `lookup`.
 
-        A target without a keyspace, such as `:-80` or `@replica`, means the current one.
-
-        Raises:
-            NoDatabaseSelected: *target* names no keyspace, and there is no current one.
-            UnknownDatabase, Unsupported, EngineError: as `lookup`.
+        A target without a keyspace, such as `:-80` or `@replica`, means the current one; NoDatabaseSelected if there is none.
         """
         if target[:1] in _PARTS:
             if self.view is None or self.view.schema is not None:
@@ -145,11 +139,7 @@ class SessionTarget:
         self.name = target
 
     def lookup(self, target: str) -> View:
-        """Return the view that *target* names.
-
-        Raises:
-            UnknownDatabase, Unsupported, EngineError.
-        """
+        """Return the view that *target* names. Raises UnknownDatabase, Unsupported or EngineError."""
         # With another replica for each statement a session could see a row, and then not see it.
         view = self._replicas.get(target) or self._catalog.view(target)
         if view.is_replica:
@@ -431,10 +421,8 @@ class SessionTarget:
     def stream_source(self, table: TableRef) -> tuple[View, MessageTable]:
         """Return what `STREAM … FROM table` reads.
 
-        Raises:
-            NoDatabaseSelected: the name is unqualified and no keyspace alone has it.
-            TableNotFound: the name is not of a message table.
-            TableLoadError: the message table cannot be used.
+        Raises TableNotFound for other tables, TableLoadError for one that cannot be used, NoDatabaseSelected for an unqualified
+        name that no keyspace alone has.
         """
         if table.schema is not None:
             view = self.lookup(table.schema)

@@ -114,10 +114,7 @@ class StatementCompiler:
         self.uncounted: set[tuple[str, str]] = set()
 
     def check(self, statement: Statement) -> None:
-        """Raise Unsupported for what is not served within EXPLAIN or SET STATEMENT either.
-
-        That is a write of the schema `streamfrom`, and a text to prepare in another statement.
-        """
+        """Raise Unsupported for a write of the schema `streamfrom`, or a text to prepare in EXPLAIN or SET STATEMENT."""
         shape = statement.shape
         if names_schema(shape):
             raise Unsupported(
@@ -143,10 +140,7 @@ class StatementCompiler:
     def routed(
         self, view: View, statement: Statement, *, has_own_clock: bool = False
     ) -> tuple[CompiledStatement, Route]:
-        """Return the compiled statement, as `compile`, and its route.
-
-        Raises what either raises.
-        """
+        """Return the compiled statement, as `compile`, and its route. Raises what either raises."""
         step = self.compile(view, statement, has_own_clock=has_own_clock)
         return step, view.planner.plan(step.statement.shape).route(step.statement)
 
@@ -259,12 +253,10 @@ class StatementCompiler:
         return statement.sql if completed is None else completed.text
 
     def standing(self, view: View, statement: Statement, count: int) -> Statement | None:
-        """Return the completed statement, with *count* `?`s, for all executions.
+        """Return the completed statement, with *count* `?`s, for all executions. Raises as `compile`.
 
         Return None when executions need different texts: the text holds the time of the execution, or other parameters than
         the client's.
-
-        Raises as `compile`.
         """
         touched = self._touched(view, statement.shape)
         if touched is None:
@@ -300,10 +292,7 @@ class StatementCompiler:
         return statement.sql
 
     def compile_bound(self, view: View, statement: Statement) -> CompiledStatement:
-        """Work out the effect of a completed statement with the values that it is bound to.
-
-        Raises as `compile`.
-        """
+        """Work out the effect of a completed statement with the values that it is bound to. Raises as `compile`."""
         touched = self._touched(view, statement.shape)
         if touched is None:
             return CompiledStatement(statement)

@@ -79,13 +79,10 @@ class RowSink(Protocol):
 
 
 class _RowCount:
-    """How many rows there are, as the one row of the answer to *reply*; none of them leaves.
+    """How many rows there are, as the one row of the answer to *reply*, whose definitions are *columns*; none of them leaves.
 
     `SELECT COUNT(*) FROM (SELECT DISTINCT country FROM orders LIMIT 100) d` is merged as the inner SELECT is, in the memory
     that this takes.
-
-    Attributes:
-        columns: the column definitions of the count.
     """
 
     binary = False
@@ -129,9 +126,7 @@ async def gather(
     select_limit: how many rows an answer without LIMIT has.
     otherwise: answers it where its rows cannot be merged, and nothing of them was sent yet.
 
-    Raises:
-        Unsupported, MergeTooLarge: the rows cannot be merged.
-        BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any statement.
+    Raises as any statement, and Unsupported or MergeTooLarge if the rows cannot be merged.
     """
     read = context.large_texts.read
     texts = await read(len(statement.sql), _texts, statement, route)
@@ -164,9 +159,7 @@ class _Part:
     Attributes:
         is_over: the answer has ended.
         failure: the error of a connection that broke, else None.
-        scanner: the reader of the answer.
-        fresh: the rows that the merge has not taken yet.
-        fresh_bytes: the size of `fresh`.
+        fresh: the rows that the merge has not taken yet, of `fresh_bytes`.
         diagnostics: the warnings of the shard.
     """
 
@@ -320,7 +313,7 @@ class _Gather:
         for index, (shard, backend) in enumerate(taken):
             part = _Part(self, index, shard, backend)
             self._parts.append(part)
-            connections.started(shard, backend)
+            connections.active[backend] = shard
             connections.listed(shard, packet)
             backend.send(packet, part)
         executor.current = self

@@ -77,15 +77,11 @@ class InsertSelects:
         self._target = context.compiler.target
 
     async def with_rows(self, place: StatementTarget, reply: Reply) -> StatementTarget | None:
-        """Return *place* with the INSERT of the rows that its statement selects.
+        """Return *place* with the INSERT of the rows that its statement selects; every other statement as it is.
 
         Return None, after answering the client, where no rows were selected.
 
-        Every other statement is returned as it is.
-
-        Raises:
-            Unsupported: there are too many rows, or the texts of the rows do not show their values exactly.
-            BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any SELECT.
+        Raises as any SELECT, and Unsupported for too many rows, or texts of rows that do not show their values exactly.
         """
         view = place.view
         if not reads_first(self._compiler, view, place.statement):

@@ -101,11 +101,7 @@ class MergedOk:
     async def tell(
         self, reply: Reply, places: Sequence[Sequence[int]] = (), insert_id: int = 0
     ) -> None:
-        """Answer the client.
-
-        places: as in `WriteParts`.
-        insert_id: the first insert id that the proxy has given, 0 for none.
-        """
+        """Answer the client. *places*: as in `WriteParts`. *insert_id*: the first that the proxy has given, 0 for none."""
         if self.returned:
             rows = _in_order([answer.rows for answer in self.returned], places)
             await reply.returned(self.returned[0].columns, rows, warnings=self.warnings)
@@ -151,17 +147,13 @@ async def write_parts(
     """Run the parts of a write and return their OKs; all parts take effect, or none does.
 
     Outside a transaction the write gets one of its own, and waits for a shard like any other statement. Before it waits, the
-    parts that ran are undone.
-
-    A part is a framed command, an object that makes one for a connection, or a function that makes one from the number of
-    rows that the earlier parts have affected.
+    parts that ran are undone. A part may be a function that makes the command from the number of rows that the earlier parts
+    have affected.
 
     returned_bytes_max: the bytes that the rows of RETURNING may take; they are kept until all parts have run.
 
-    Raises:
+    Raises as any statement, and:
         ReturningTooLarge: the rows of RETURNING take more; nothing has taken effect.
-        BackendError: a part was refused; the other parts are undone.
-        BackendUnavailable, BackendLost, PoolTimeout: as for any statement.
         PartialCommit: outside a transaction, some shards have committed, and the error names them.
     """
     own = not executor.branches.in_transaction and state.settings.autocommit
@@ -252,7 +244,8 @@ async def _run_parts(
                 shard, backend, packets, bytes_left
             )
             bytes_left -= answer.bytes
-            _check_returned(bytes_left, returned_bytes_max)
+            if bytes_left < 0:
+                raise ReturningTooLarge(returned_bytes_max)  # noqa: TRY301
             answers.append(answer)
             ok = answer.ok
             if ok is not None:
@@ -273,11 +266,6 @@ async def _run_parts(
     return answers
 
 
-def _check_returned(bytes_left: int, bytes_max: int) -> None:
-    if bytes_left < 0:
-        raise ReturningTooLarge(bytes_max)
-
-
 def _undid_everything(error: BaseException) -> bool:
     """True when a server has rolled back the whole transaction, and not the statement alone."""
     return isinstance(error, BackendError) and error.code in ROLLS_BACK
@@ -292,10 +280,7 @@ async def run_everywhere(
 ) -> MergedOk:
     """Run one statement on every shard in turn and stop at the first that refuses. What all of them warn of is one warning.
 
-    DDL cannot be undone: what ran before a refusal stays, and the error says where.
-
-    Raises:
-        BackendError: with the words of the shard that refused, and where it had succeeded.
+    DDL cannot be undone: what ran before a refusal stays, and the BackendError says where.
     """
     sent = query(statement.sql)
     if len(shards) == 1:

@@ -48,10 +48,11 @@ INSERT_BYTES_MAX: Final = 2 << 20
 class TakenRows:
     """The rows of a query, in the place of a client.
 
+    what: the name for the rows in the error where there are more than *rows_max*.
+
     Attributes:
-        what: the name for the rows in the error where there are more than *rows_max*.
         columns: the column definitions, as payloads.
-        rows: the rows of the text protocol, as payloads.
+        rows: the rows of this query, as payloads of the text protocol.
         size: the bytes of the rows of all queries so far.
         warnings: the number of warnings of all queries so far.
     """
@@ -59,7 +60,7 @@ class TakenRows:
     binary = False
 
     def __init__(self, bytes_max: int, what: str, rows_max: int = INSERT_ROWS_MAX) -> None:
-        self.what = what
+        self._what = what
         self._rows_max = rows_max
         self._bytes_max = bytes_max
         self.size = 0
@@ -68,26 +69,18 @@ class TakenRows:
         self.rows: list[bytes] = []
         self.warnings = 0
 
-    def begin(self) -> None:
-        """Begin the next query, whose rows count together with those before."""
-        self.rows = []
-
     def head(self, columns: Sequence[bytes]) -> None:
         """Take the column definitions."""
         self.columns = columns
 
     def more_rows(self, rows: Sequence[bytes]) -> None:
-        """Take rows.
-
-        Raises:
-            Unsupported, MergeTooLarge: there are too many rows.
-        """
+        """Take rows. Raises Unsupported or MergeTooLarge if there are too many."""
         self.rows += rows
         self._count += len(rows)
         self.size += sum(map(len, rows))
         if self._count > self._rows_max:
             raise Unsupported(
-                f"{self.what} of more than {self._rows_max} rows over several shards"
+                f"{self._what} of more than {self._rows_max} rows over several shards"
             )
         if self.size > self._bytes_max:
             raise MergeTooLarge(self._bytes_max)
@@ -100,7 +93,7 @@ class TakenRows:
         """Drop the rows of this query, and return True."""
         self._count -= len(self.rows)
         self.size -= sum(map(len, self.rows))
-        self.begin()
+        self.rows = []
         return True
 
 
@@ -167,7 +160,7 @@ class TwoStageSelect:
                 part, is_merged=isinstance(way, Merge) and way.in_groups
             )
             try:
-                answer = await ask(given[number].ask_columns())
+                answer = await ask(given[number].empty)
             except BackendError as error:
                 if error.code != _TWO_OF_ONE_NAME:
                     raise
@@ -203,7 +196,7 @@ class TwoStageSelect:
                 diagnostics.rows = [*diagnostics.rows, *self._state.diagnostics.rows]
             read = self._context.large_texts.read
             await read(taken.size, given[number].give, taken.rows)
-            taken.begin()
+            taken.rows = []
         sql = whole.sql()
         if len(sql) > TEXT_BYTES_MAX:
             # A server that gets a longer one ends the connection, and with it the transaction.

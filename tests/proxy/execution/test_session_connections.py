@@ -88,11 +88,11 @@ async def test_an_ack_that_is_written_with_others_is_killed_and_not_sent_again(s
     session = SessionRig(shard)
     backend = await shard.pool.acquire(session.state, "db")
     ack = session.executor.connections.gathered = GatheredAck()
-    session.executor.connections.started(shard, backend)
+    session.executor.connections.active[backend] = shard
     await asyncio.gather(*session.executor.interrupt())
     assert (ack.is_stopped, ack.is_left, ack.is_told) == (True, False, False)
     assert f"KILL QUERY {backend.thread_id}" in server.controlled
-    session.executor.connections.ended(backend)
+    session.executor.connections.active.clear()
     shard.pool.discard(backend)
 
 
@@ -100,7 +100,7 @@ async def test_a_client_that_leaves_lets_others_acks_be_written(server, shard):
     session = SessionRig(shard)
     backend = await shard.pool.acquire(session.state, "db")
     ack = session.executor.connections.gathered = GatheredAck()
-    session.executor.connections.started(shard, backend)
+    session.executor.connections.active[backend] = shard
     session.executor.forget()
     await asyncio.gather(*session.spawned)
     assert ack.is_left

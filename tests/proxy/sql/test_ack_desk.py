@@ -47,14 +47,12 @@ class Scene:
     def __init__(self, *, has_another=True, may_write=True, table: Any = TABLE):
         self.group = Group(has_another)
         self.sent: list[Any] = []
-        self.running: list[Any] = []
         self.over: list[Any] = []
         self.written: list[Any] = []
         self.connections: Any = SimpleNamespace(
             gathered=None,
             commits_at_once=lambda _: may_write,
-            started=lambda _, backend: self.running.append(backend),
-            ended=self.running.remove,
+            active={},
         )
         self.executor: Any = SimpleNamespace(connections=self.connections, send_now=self._send)
         self.state: Any = SimpleNamespace(

