@@ -100,10 +100,7 @@ class PreparedCommands:
     # --- COM_STMT_PREPARE -----------------------------------------------------------------
 
     async def prepare(self, sql: bytes, reply: Reply) -> None:
-        """Prepare a statement, and answer with its parameters and columns.
-
-        Raises what a server raises for the statement, and what every execution would raise.
-        """
+        """Prepare a statement, and answer with its parameters and columns. Raises what every execution would raise."""
         self._table.begin()
         read, size = self._large_texts.read, len(sql)
         statement = await read(size, self._target.parse, sql)
@@ -299,11 +296,7 @@ class PreparedCommands:
             execution.close()
 
     async def fetch(self, statement_id: int, rows: int, reply: Reply) -> None:
-        """Send *rows* more rows of an open cursor.
-
-        Raises:
-            NoOpenCursor: the statement has no open cursor, or the cursor's connection is gone.
-        """
+        """Send *rows* more rows of an open cursor. Raises NoOpenCursor, also if the cursor's connection is gone."""
         prepared = self._table.find(statement_id, _FETCH)
         cursor, shard, place = prepared.cursor, prepared.cursor_shard, prepared.place
         if cursor is None or shard is None or place is None:

@@ -68,8 +68,7 @@ class PreparedStatement:
         types: the parameter types of the last execution that sent types.
         long_data: the pieces sent for the next execution's parameters, by place.
         fault: the error of a piece of long data, which the next execution reports.
-        cursor: the execution whose rows are being fetched; None without an open cursor.
-        cursor_shard: the shard of the cursor.
+        cursor, cursor_shard: the execution whose rows are being fetched, and its shard; None without an open cursor.
         statement: the statement that is prepared on a shard, completed on a message table; None when its text changes with
             each execution (it holds the time, values of a sequence, or names of schemas) and is sent as text.
         touches_messages: the statement names a message table.
@@ -101,11 +100,7 @@ class PreparedStatement:
         self.statement = self.original
 
     def settle(self, compiler: StatementCompiler, registry: Registry) -> None:
-        """Work out `statement`, again when message tables or the vschema have changed.
-
-        Raises:
-            TableLoadError: it names a message table that failed to load.
-        """
+        """Work out `statement`, again when message tables or the vschema have changed. Raises TableLoadError."""
         assert self.place is not None
         view, original = self.place.view, self.original
         # The hot path: nothing has changed since the last execution.
@@ -155,12 +150,9 @@ class PreparedStatement:
         self.types, _ = types_of(body, self.count, self.types)
 
     def bind(self, statement: Statement, body: bytes, settings: Settings) -> Statement:
-        """Return *statement*, a form of this one, with the values of an execution.
+        """Return *statement*, a form of this one, with the values of an execution. Raises WireError if *body* is cut.
 
         settings: the session variables under which the values are read.
-
-        Raises:
-            WireError: *body* is cut.
         """
         parameters = read_parameters(body, self.count, self.types, self.long_data)
         if not self.is_countable:
@@ -223,12 +215,9 @@ class PreparedStatements:
         self._last: PreparedStatement | None = None
 
     def begin(self) -> None:
-        """Take an id for a statement to prepare; no statement is the last one until `add`.
+        """Take an id for a statement to prepare; no statement is the last one until `add`. Raises TooManyStatements.
 
         The id is used up, as on servers, also where preparing fails.
-
-        Raises:
-            TooManyStatements: the session has as many statements as it may.
         """
         self._last = None
         while True:
@@ -240,11 +229,7 @@ class PreparedStatements:
             raise TooManyStatements(self._statements_max)
 
     def add(self, prepared: PreparedStatement) -> None:
-        """End what `begin` began: keep *prepared* under the id.
-
-        Raises:
-            ConnectionMemoryExceeded, UserMemoryExceeded: the memory for the statement exceeds a limit.
-        """
+        """End what `begin` began: keep *prepared* under the id. Raises ConnectionMemoryExceeded or UserMemoryExceeded."""
         self._memory.change(prepared.kept_bytes)
         prepared.memory = self._memory
         prepared.id = self._id

@@ -32,12 +32,7 @@ class OtherSessions(Protocol):
         """End another connection, or its statement. Raise NoSuchThread, NotOwner or MemberUnreachable."""
 
     async def kill_user(self, name: str, *, query_only: bool) -> int:
-        """End the connections of a user, or their statements; return the number of connections.
-
-        Raises:
-            KillDenied: the session may not end connections of that user.
-            MemberUnreachable: a member of the fleet did not answer.
-        """
+        """End the connections of a user, or their statements; return their number. Raise KillDenied or MemberUnreachable."""
 
     def viewer(self, sight: Sight) -> Viewer:
         """Return the user as a reader of the schema `streamfrom`; *sight* is what the session's account sees."""
@@ -55,21 +50,10 @@ class SessionContext:
 
     Attributes:
         connection_id: the id that the client has, and that KILL names.
-        state: the session apart from its sockets.
-        link: the client's socket.
-        wire: the protocol on it.
         memory: counts the bytes that the session keeps.
-        connections: the session's connections to shards.
-        executor: runs statements on them.
-        user: who has logged in.
         host: the host of the user's client.
-        catalog: the keyspaces that the user's role sees.
         registry: the message tables.
-        rights: what the session's account may do.
-        compiler: completes and routes a statement before it is sent.
-        large_texts: reads texts that are too large for a turn of the loop.
         config: limits and time-outs as they were at the login.
-        others: the other sessions.
         status: the rows of the tables of the schema `streamfrom`.
     """
 

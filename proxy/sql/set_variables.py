@@ -148,10 +148,8 @@ class SetVariables:
     async def _run_for_one(self, statement: Statement, reply: Reply) -> bool:
         """Run a SET STATEMENT; False when its answer is an error.
 
-        Raises:
-            Unsupported: several shards would have to answer, or the proxy itself.
-            NotPreparable: a prepared statement that returns rows, and of which `is_plain_query` is false.
-            TableLoadError: as the statement alone.
+        Raises as the statement alone; Unsupported if several shards would have to answer, or the proxy itself; NotPreparable for
+        a prepared one that returns rows, and of which `is_plain_query` is false.
         """
         compiler, target = self._context.compiler, self._target
         read, size = self._large_texts.read, len(statement.sql)
@@ -272,10 +270,7 @@ _WITHOUT_ROWS: Final = frozenset(
 
 
 def is_plain_query(statement: Statement, target: SessionTarget) -> bool:
-    """Return whether a SET STATEMENT is a SELECT that the session's one shard can be sent as written.
-
-    Raises what the SELECT alone raises.
-    """
+    """Return whether a SET STATEMENT is a SELECT that the session's one shard can be sent as written. Raises as the SELECT."""
     parts = split_set_statement(statement)
     here = target.view
     if parts is None or here is None or here.is_sharded:

@@ -142,10 +142,7 @@ class StatementRunner:
             self._identity["CURRENT_USER"] = literal(account.encode())
 
     async def run(self, sql: bytes, reply: Reply) -> None:
-        """Run the text of one command: one statement, or several if the client may send them.
-
-        Raises whatever stops it; the earlier answers have been sent.
-        """
+        """Run the text of one command: one statement, or several if the client may send them. Raises whatever stops it."""
         read, parse = self._large_texts.read, self._target.parse
         size = len(sql)
         whole = await read(size, parse, sql)
@@ -395,10 +392,7 @@ class StatementRunner:
         return True
 
     async def definitions(self, statement: Statement) -> list[bytes]:
-        """Return the columns of a statement's answer, as far as the proxy makes that itself.
-
-        Raises what a STREAM of something that cannot be streamed raises.
-        """
+        """Return the columns of a statement's answer, as far as the proxy makes that itself. Raises as the STREAM would."""
         if (answerer := await self.answers.answerer(statement)) is not None:
             return await self.answers.columns(answerer, statement)
         if statement.shape.stream is not None:

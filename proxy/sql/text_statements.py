@@ -45,14 +45,8 @@ STATEMENTS_MAX: Final = 1024
 _CHECKED: Final = frozenset({Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
 _OWN: Final = frozenset({Kind.STREAM, Kind.QUEUE})
 _NUMBERS: Final = frozenset(
-    {
-        FieldType.LONGLONG,
-        FieldType.LONG,
-        FieldType.NEWDECIMAL,
-        FieldType.DECIMAL,
-        FieldType.DOUBLE,
-        FieldType.FLOAT,
-    }
+    {FieldType.LONGLONG, FieldType.LONG, FieldType.NEWDECIMAL, FieldType.DECIMAL}
+    | {FieldType.DOUBLE, FieldType.FLOAT}
 )
 
 
@@ -83,15 +77,9 @@ class TextStatements:
         reply: Reply,
         run_one: Callable[[Statement, Reply], Awaitable[bool]],
     ) -> bool:
-        """Carry out a statement of Kind.PREPARE in a target of several shards.
+        """Carry out a statement of Kind.PREPARE in a target of several shards. Raises as a server would, and Unsupported.
 
         run_one: runs the text of an execution. Returns False when its answer is an error.
-
-        Raises:
-            Unsupported: the proxy does not read its form.
-            UnknownStatement, BadArguments, NotPreparable, TooManyStatements, SqlError: as a server
-                would.
-            BackendError: a server refuses the text, or a variable.
         """
         asked = dynamic(statement.shape)
         if asked is None:
@@ -149,10 +137,8 @@ class TextStatements:
 
         A text in a variable is put in as a literal, so the server prepares the text that was checked.
 
-        Raises:
-            Unsupported: the text is an expression, which only the server could evaluate.
-            NotPreparable: the proxy itself answers it.
-            DelayRefused: its values may schedule a message for later, where vt_delayed is off.
+        Raises Unsupported if only the server could evaluate the text, NotPreparable if the proxy itself answers it, DelayRefused if
+        its values may schedule a message for later, where vt_delayed is off.
         """
         shape = statement.shape
         asked = dynamic(shape)
@@ -247,10 +233,7 @@ class TextStatements:
         return await read(len(text), self._target.parse, text)
 
     async def _values(self, variables: Sequence[str]) -> list[tuple[int, bytes | None]]:
-        """Return the type and the value of each user variable.
-
-        The type of bytes in no character set is BLOB.
-        """
+        """Return the type and the value of each user variable; the type of bytes in no character set is BLOB."""
         names = ", ".join(variables).encode("utf-8", "surrogateescape")
         asked = self._target.parse(b"SELECT " + names)
         view, held = self._target.here(), self._executor.branches.held

@@ -119,13 +119,7 @@ class TransactionControl:
         )
 
     async def savepoint(self, statement: Statement, reply: Reply) -> bool:
-        """Set, release or go back to a savepoint.
-
-        Raises:
-            NoSuchSavepoint: there is no savepoint of that name. If a shard has the transaction, the shard reports it.
-            TransactionBroken: a branch was lost; only ROLLBACK leads out.
-            BackendError, BackendLost: a branch could not do it.
-        """
+        """Set, release or go back to a savepoint. Raises as `Branches.savepoint`, and NoSuchSavepoint if no shard is asked."""
         shape = statement.shape
         if shape.verb == "ROLLBACK":
             self._branches.partly_rolled_back()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from streamfrom.proxy.local_statements.show_databases import chosen_databases, show_databases
 from streamfrom.proxy.local_statements.show_processlist import columns, rows
@@ -29,22 +29,13 @@ if TYPE_CHECKING:
     from streamfrom.proxy.status.status_source import Sight
     from streamfrom.sqlparse_ext.statements import Statement
 
+    _Rows: TypeAlias = Callable[[Statement], Awaitable[Table]]
+    _Columns: TypeAlias = Callable[[Statement], Sequence[ColumnDefinition]]
+
 
 _CONNECTION_ID: Final = (
     ColumnDefinition("CONNECTION_ID()", type=FieldType.LONGLONG, length=20),
 )
-
-
-class OwnAnswer(NamedTuple):
-    """What answers a statement with rows of the proxy's own.
-
-    Attributes:
-        rows: returns the columns and the rows. Raises what refuses the statement.
-        columns: returns the columns, and runs nothing for them.
-    """
-
-    rows: Callable[[Statement], Awaitable[Table]]
-    columns: Callable[[Statement], Sequence[ColumnDefinition]]
 
 
 class OwnAnswers:
@@ -63,18 +54,18 @@ class OwnAnswers:
         self._run_one = run_one
         self._sequences = sequences
         self._status_tables = status_tables
-        listed = OwnAnswer(
-            self._listed_in_sight, lambda each: self._listed(each, EVERYTHING)[0]
-        )
-        self._answers = {
-            Answerer.VEXPLAIN: OwnAnswer(self._vexplain, lambda each: columns_of(each.shape)),
-            Answerer.CONNECTION_ID: OwnAnswer(self._connection_id, lambda _: _CONNECTION_ID),
-            Answerer.PROCESSLIST: OwnAnswer(
-                self._processes, lambda _: columns(on_mariadb=self._on_mariadb())
+        listed = self._listed_in_sight, lambda each: self._listed(each, EVERYTHING)[0]
+        # What returns columns and rows of the proxy's own, and what returns the columns and runs nothing for them.
+        self._answers: dict[Answerer, tuple[_Rows, _Columns]] = {
+            Answerer.VEXPLAIN: (self._vexplain, lambda each: columns_of(each.shape)),
+            Answerer.CONNECTION_ID: (self._connection_id, lambda _: _CONNECTION_ID),
+            Answerer.PROCESSLIST: (
+                self._processes,
+                lambda _: columns(on_mariadb=self._on_mariadb()),
             ),
-            Answerer.QUEUES: OwnAnswer(queues.show, lambda each: queues.columns(each.shape)),
-            Answerer.SEQUENCE: OwnAnswer(sequences.next, lambda _: NEXT_COLUMNS),
-            Answerer.VINDEX: OwnAnswer(self._vindex, lambda each: vindex_columns(each.shape)),
+            Answerer.QUEUES: (queues.show, lambda each: queues.columns(each.shape)),
+            Answerer.SEQUENCE: (sequences.next, lambda _: NEXT_COLUMNS),
+            Answerer.VINDEX: (self._vindex, lambda each: vindex_columns(each.shape)),
             Answerer.VITESS: listed,
             Answerer.VSCHEMA: listed,
             Answerer.DATABASES: listed,
@@ -98,18 +89,17 @@ class OwnAnswers:
         """Answer *statement*; False when its answer is an error. Raises what refuses it."""
         if (relay := self._relayed.get(answerer)) is not None:
             return await relay(statement, reply)
-        reply.rows(*await self._answers[answerer].rows(statement))
+        rows, _ = self._answers[answerer]
+        reply.rows(*await rows(statement))
         return True
 
     async def columns(self, answerer: Answerer, statement: Statement) -> list[bytes]:
         """Return the columns of the answer to *statement*, as packets. Raises as `run`."""
         if answerer is Answerer.STATUS_TABLES:
             return await self._status_tables.definitions(statement)
+        _, columns_of_answer = self._answers[answerer]
         capabilities = self._context.state.capabilities
-        return [
-            column_definition(column, capabilities)
-            for column in self._answers[answerer].columns(statement)
-        ]
+        return [column_definition(each, capabilities) for each in columns_of_answer(statement)]
 
     async def _vexplain(self, statement: Statement) -> Table:
         if is_run(statement.shape):

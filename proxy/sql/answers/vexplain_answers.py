@@ -39,10 +39,7 @@ _LISTED_BYTES_MAX: Final = 8 << 20
 
 
 async def explanation(context: SessionContext, statement: Statement) -> Table:
-    """Return the answer to a *statement* that `is_vexplain`.
-
-    Raises what the statement in it would raise before it is sent anywhere.
-    """
+    """Return the answer to a *statement* that `is_vexplain`. Raises what the statement in it would before it is sent."""
     check_form(statement.shape)
     compiler, target = context.compiler, context.compiler.target
     read, size = context.large_texts.read, len(statement.sql)
@@ -71,12 +68,7 @@ async def queries_sent(
     statement: Statement,
     run_one: Callable[[Statement, Reply], Awaitable[bool]],
 ) -> Table:
-    """Run the statement in a VEXPLAIN QUERIES by *run_one*, and return the answer.
-
-    Raises:
-        Unsupported: the statement cannot be listed.
-        Whatever running it raises, or would answer.
-    """
+    """Run the statement in a VEXPLAIN QUERIES by *run_one*, and return the answer. Raises as that, and Unsupported."""
     check_form(statement.shape)
     compiler, connections = context.compiler, context.connections
     if len(statement.sql) > LARGE_TEXT_BYTES:

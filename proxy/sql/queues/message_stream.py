@@ -31,14 +31,13 @@ _WRITE_BYTES: Final = 64 << 10
 
 
 class MessageStream:
-    """`engine.messaging.table.message.Receiver` over a client's link.
+    """`engine.messaging.table.message.Receiver` over a client's link, with the attributes that the engine reads.
+
+    encode: turns the text rows that the engine delivers into what this client reads.
 
     Attributes:
-        id, shards, keys, columns, prefetch, window_first, rows_max, connection_id: the receiver's attributes that the engine reads.
         sequence: the number of the next packet.
         ended: done when the stream ends, with its error, or None once it has its rows.
-
-    *encode* turns the text rows that the engine delivers into what this client reads.
     """
 
     def __init__(
@@ -72,11 +71,7 @@ class MessageStream:
         link.set_high_water(0)
 
     def deliver(self, rows: Sequence[RowOfStream]) -> bool:
-        """Write a batch; False when the socket did not take all of it at once.
-
-        Raises:
-            ReceiverGone: the client has left, and nothing was written.
-        """
+        """Write a batch; False when the socket did not take all of it at once. Raises ReceiverGone if the client has left."""
         if self._link.is_gone:
             raise ReceiverGone
         self._waiting = [*self._waiting, *rows]

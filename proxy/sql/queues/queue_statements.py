@@ -101,8 +101,7 @@ class QueueStatements:
         """Run CREATE, ALTER or DROP QUEUE.
 
         Raises:
-            SqlError, BadQueue, Unsupported: the statement is malformed or impossible; nothing is made.
-            QueueExists, NoSuchQueue.
+            SqlError, BadQueue, Unsupported, QueueExists, NoSuchQueue: nothing is made.
             BackendUnavailable, BackendError: a shard refused; the message names the shards that succeeded before.
         """
         queue = read_queue(statement)
@@ -137,15 +136,15 @@ class QueueStatements:
                 raise QueueExists(name)
             return await self._run_ddl(made_by, reply, ())
         for shard, text in found:
+            other = None
             if text is not None and comment_in(text) != comment:
+                other = f"settings ({comment_in(text)})"
+            elif text is not None and partition_unit(text) != queue.partition_by:
+                other = "partitions"
+            if other is not None:
                 raise BadQueue(
                     f"a CREATE QUEUE that was not finished left '{name}' on shard {shard} with other"
-                    f" settings ({comment_in(text)}): repeat that one, or DROP QUEUE first"
-                )
-            if text is not None and partition_unit(text) != queue.partition_by:
-                raise BadQueue(
-                    f"a CREATE QUEUE that was not finished left '{name}' on shard {shard} with other"
-                    " partitions: repeat that one, or DROP QUEUE first"
+                    f" {other}: repeat that one, or DROP QUEUE first"
                 )
         await self._consent(queue.table, comment)
         if dead_letter_queue.is_made_for(comment, name) and await self._lacks_dead_letters(
@@ -189,9 +188,7 @@ class QueueStatements:
     async def _consent(self, queue: TableRef, comment: str) -> None:
         """Have the table that takes the dead letters of *queue* consent in its comment; without one nothing is done.
 
-        Raises:
-            BadQueue: the comment cannot take it.
-            BackendUnavailable, BackendError: a shard or its server's grants refuse.
+        Raises BadQueue if the comment cannot take it, BackendUnavailable or BackendError if a shard refuses.
         """
         taker = parse_comment(comment).dead_letter
         if taker is None:
@@ -235,8 +232,7 @@ class QueueStatements:
     async def _dead_letters(self, queue: TableRef, comment: str) -> Statement:
         """Return the definition of the queue for the dead letters of *queue*, which every shard has, with *comment*.
 
-        Raises:
-            BackendUnavailable, BackendError: a shard does not say what columns there are.
+        Raises BackendUnavailable or BackendError.
         """
         table = replace(queue, name=dead_letter_queue.name_of(queue.name))
         view = self._target.resolve(self._target.parse(show_create_table(queue))).view
@@ -332,9 +328,7 @@ class QueueStatements:
     async def _sharding(self, queue: QueueStatement, view: View) -> tuple[str, str] | None:
         """Return the sharding that the queue's comment must state; None where the vschema states it.
 
-        Raises:
-            BadQueue: there is no such vindex or column.
-            Unsupported: the vschema states another sharding.
+        Raises BadQueue if there is no such vindex or column, Unsupported if the vschema states another sharding.
         """
         keyspace = view.keyspace
         vschema, name = keyspace.vschema, queue.table.name
@@ -377,11 +371,8 @@ class QueueStatements:
     async def show(self, statement: Statement) -> Table:
         """Return the columns and the rows of SHOW QUEUES, SHOW CREATE QUEUE or SHOW QUEUE PARTITIONS.
 
-        Raises:
-            SqlError: the statement is malformed.
-            NoDatabaseSelected, UnknownDatabase: as for any table.
-            NoSuchQueue, BadQueue: the name is not of a queue.
-            TableLoadError, StoreError: the queue cannot be used, or its partitions cannot be read.
+        Raises as for any table; NoSuchQueue or BadQueue for the name of no queue, TableLoadError or StoreError if the queue cannot
+        be used, or its partitions cannot be read.
         """
         shape = statement.shape
         if is_show_partitions(shape):
@@ -473,8 +464,7 @@ class QueueStatements:
 async def _collation(view: View) -> str:
     """Return the collation of texts in a new table: of the first shard where equal texts may differ, else of any.
 
-    Raises:
-        BackendUnavailable, BackendError: a shard does not say it.
+    Raises BackendUnavailable or BackendError.
     """
     found = [
         str((await shard.control.rows("SELECT @@collation_database"))[0][0])
@@ -518,8 +508,7 @@ async def _warnings(
 ) -> tuple[bytes, ...]:
     """Return why dead letters of a queue with *comment* and the columns *own* are not kept or cannot be read, as SHOW WARNINGS has it.
 
-    Raises:
-        BackendUnavailable, BackendError: a shard does not say what columns it has.
+    Raises BackendUnavailable or BackendError.
     """
     name = parse_comment(comment).dead_letter
     if name is None:

@@ -81,9 +81,8 @@ class RequeueStatements:
     ) -> None:
         """Requeue the messages of *table* and answer with their number.
 
-        Raises:
-            BadQueue: there is no table of dead letters, it is of several queues, or no index finds what is parked.
-            BackendUnavailable, BackendError: a shard refused; what was requeued before stays so.
+        Raises BadQueue if there is no table of dead letters, it is of several queues, or no index finds what is parked;
+        BackendUnavailable or BackendError if a shard refused: what was requeued before stays so.
         """
         if requeue.source == "PARKED" and not can_peek(table):
             raise BadQueue(

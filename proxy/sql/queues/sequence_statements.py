@@ -57,13 +57,9 @@ class SequenceStatements:
         self._rights = context.rights
 
     async def filled(self, view: View, statement: Statement) -> Filled:
-        """Return an INSERT with values of its table's sequence or ids for its messages, and its insert id.
+        """Return an INSERT with values of its table's sequence or ids for its messages; every other statement as it is.
 
-        Every other statement is returned as it is.
-
-        Raises:
-            Unsupported, VschemaError, SequenceError: the INSERT cannot be given values.
-            BackendUnavailable, BackendError: the sequence gives no value.
+        Raises Unsupported, VschemaError or SequenceError if it cannot be given values, BackendUnavailable or BackendError.
         """
         auto = self._compiler.sequence_of(view, statement.shape)
         if auto is None:
@@ -117,10 +113,7 @@ class SequenceStatements:
     async def asked(self, statement: Statement) -> tuple[ShardRuntime, str] | None:
         """Return the sequence that a SELECT NEXT … VALUES asks; None for every other statement.
 
-        Raises:
-            NoDatabaseSelected, UnknownDatabase: as for any table.
-            SequenceError: the table is no sequence.
-            BackendUnavailable, BackendError.
+        Raises as for any table, and SequenceError if the table is no sequence.
         """
         asked = next_values(statement.shape)
         if asked is None:
@@ -140,12 +133,7 @@ class SequenceStatements:
         return None
 
     async def next(self, statement: Statement) -> Table:
-        """Answer a statement that `asked` a sequence: the first of its values.
-
-        Raises:
-            SequenceError: the sequence cannot give so many values.
-            BackendUnavailable, BackendError.
-        """
+        """Answer a statement that `asked` a sequence: the first of its values. Raises as `asked`."""
         found, asked = await self.asked(statement), next_values(statement.shape)
         assert found is not None
         assert asked is not None

@@ -57,10 +57,7 @@ class StatusTables:
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Answer *statement*, of which `asked` is true; False when its answer is an error.
 
-        Raises:
-            TableNotFound: there is no such table in the schema.
-            Unsupported: the statement reads other tables as well.
-            SqlError: the form of SHOW does not exist.
+        Raises TableNotFound, Unsupported if it reads other tables as well, SqlError for another form of SHOW.
         """
         query = self._target.parse(await self.text(statement))
         shard = self.shard()
@@ -95,14 +92,10 @@ class StatusTables:
     async def text(self, statement: Statement) -> bytes:
         """Return the text that a server is sent. Raises as `run`."""
         shape = statement.shape
+        if shape.kind is Kind.SHOW and shape.words[:2] == QUEUE_STATUS:
+            return await self._with_rows({"queues"}) + self._queue_status(statement)
         if shape.kind is Kind.SHOW:
-            select = (
-                self._queue_status(statement)
-                if shape.words[:2] == QUEUE_STATUS
-                else _show_tables(statement)
-            )
-            names = {"queues"} if shape.words[:2] == QUEUE_STATUS else set()
-            return await self._with_rows(names) + select
+            return _show_tables(statement)
         spelled = self._names(shape)
         named = (each.name for each in database_names(shape).places)
         edits = renamed(shape, dict.fromkeys(filter(is_own_schema, named)))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import isfinite
+from operator import is_not
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.streams.prefetch_window import FIRST, FIRST_WATCHED
@@ -57,24 +58,16 @@ COLUMNS_KNOWN_S: Final = 1.0
 
 
 class _Columns(NamedTuple):
-    """The column definitions of a stream, with the streams and the time (of the loop's clock) that they hold for."""
+    """The column definitions of a stream of these columns, and until when they hold for it, by the loop's clock.
 
-    view: View
-    table: MessageTable
+    of: its view, its table and its session's settings. A table whose definition was read again, as an ALTER through any proxy
+        causes, is another object.
+    """
+
+    of: tuple[View, MessageTable, Settings]
     names: tuple[str, ...]
-    settings: Settings
     until_s: float
     definitions: list[bytes]
-
-    def hold(
-        self, view: View, table: MessageTable, names: tuple[str, ...], settings: Settings
-    ) -> bool:
-        """Return whether the definitions are those of such a stream.
-
-        A table whose definition was read again, as an ALTER through any proxy causes, is another object.
-        """
-        is_same = view is self.view and table is self.table and settings is self.settings
-        return is_same and names == self.names
 
 
 class StreamStatements:
@@ -88,9 +81,8 @@ class StreamStatements:
         self.current: MessageStream | None = None
         self._link = context.link
         self._connection_id = context.connection_id
-        self._over: list[
-            MessageStream
-        ] = []  # their messages are held until the connection ends
+        # Their messages are held until the connection ends.
+        self._over: list[MessageStream] = []
         self._state = context.state
         self._connections = context.connections
         self._target = context.compiler.target
@@ -153,8 +145,7 @@ class StreamStatements:
     ) -> Callable[[Sequence[RowOfStream]], list[bytes]]:
         """Return what makes payloads of rows for a client that knows *definitions*.
 
-        It raises ColumnTypeChanged for a row that its server describes otherwise: a value may have the form of the old
-        type and mean something else, as the bytes of a BIT do.
+        It raises ColumnTypeChanged for a row that its server describes otherwise: its bytes may mean something else.
         """
         encode = BinaryRows(definitions).from_text
         known = row_types(definitions)
@@ -207,11 +198,16 @@ class StreamStatements:
 
         If no shard answers, it waits as any statement outside a transaction does.
         """
-        asked = view, table, columns, self._state.settings
+        of = view, table, self._state.settings
         now_s, known = asyncio.get_running_loop().time(), self._known
-        if known is None or now_s >= known.until_s or not known.hold(*asked):
+        if (
+            known is None
+            or now_s >= known.until_s
+            or known.names != columns
+            or any(map(is_not, known.of, of))
+        ):
             definitions = await self._ask(view, table, columns, shape)
-            known = self._known = _Columns(*asked, now_s + COLUMNS_KNOWN_S, definitions)
+            known = self._known = _Columns(of, columns, now_s + COLUMNS_KNOWN_S, definitions)
         return known.definitions
 
     async def _ask(
@@ -249,10 +245,7 @@ class StreamStatements:
 
 
 def _prefetch(shape: Shape) -> int | None:
-    """Return how many messages the stream's hint lets it hold, AUTO for a window; None without a hint.
-
-    Raises BadStreamArgument.
-    """
+    """Return how many messages the stream's hint lets it hold, AUTO for a window; None without a hint."""
     text = shape.directives.get("prefetch")
     if text is None:
         return None
@@ -306,11 +299,7 @@ def _shown(value: Value) -> str:
 
 
 def stream_keys(statement: Statement, table: MessageTable) -> frozenset[bytes] | None:
-    """Return the literals of the keys that a STREAM on *table* names, None for all.
-
-    Raises:
-        BadStreamKey: the table has no such key column, or a value cannot be a key.
-    """
+    """Return the literals of the keys that a STREAM on *table* names, None for all. Raises BadStreamKey."""
     shape = statement.shape.stream
     if shape is None or shape.key is None:
         return None
