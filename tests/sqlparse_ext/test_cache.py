@@ -14,17 +14,6 @@ def test_the_same_text_is_the_same_statement():
     assert cache.get(b"SELECT 1") is cache.get(b"SELECT " + b"1")
 
 
-def test_texts_of_one_template_share_their_shape_and_keep_their_values():
-    cache = StatementCache()
-    one = cache.get(b"SELECT * FROM t WHERE id = 5 -- a")
-    other = cache.get(b"SELECT  * FROM t WHERE id = 'x' -- b")
-    assert one.shape is not other.shape  # a number and a string
-    third = cache.get(b"SELECT *\nFROM t WHERE id = 77 -- c")
-    assert third.shape is one.shape
-    assert third.values(third.shape.conditions["id"]) == [77]
-    assert one.values(one.shape.conditions["id"]) == [5]
-
-
 def test_modes_are_kept_apart():
     cache = StatementCache()
     sql = b'SELECT * FROM t WHERE id = "x"'
@@ -90,13 +79,3 @@ def test_dollars_quote_where_the_server_of_the_moment_says_so():
             found = cache.get(sql)
             assert (Uses.MULTIPLE in found.shape.uses) is not quotes
             assert (SqlMode.DOLLAR_QUOTES in found.mode) is quotes
-
-
-def test_what_looks_like_a_version_comment_between_dollars_is_left():
-    cache = StatementCache(server=lambda: ServerVersion(is_mariadb=False, version=90704))
-    sql = (
-        b"CREATE LIBRARY l LANGUAGE JAVASCRIPT AS $$ /*!50000 a; */ $$ /*!50000 COMMENT 'x' */"
-    )
-    found = cache.get(sql).sql
-    assert b"$$ /*!50000 a; */ $$" in found
-    assert b"/*!50000 COMMENT" not in found

@@ -32,17 +32,6 @@ def test_who_dispatches_alone_is_passed_by_when_another_one_joins():
     assert arrivals.progressed("b", 0) == {"a": 5}
 
 
-def test_a_dispatcher_that_leaves_is_forgotten_and_counts_anew_when_it_comes_again():
-    arrivals = joined("a", "b")
-    arrivals.came("b", 2)
-    arrivals.came("a", 2)
-    arrivals.left("b")
-    assert arrivals.progressed("b", 0) == {"a": 0}
-    arrivals.joined("b")
-    arrivals.came("b", 1)
-    assert arrivals.progressed("b", 0) == {"a": 2}
-
-
 def test_a_stream_without_progress_is_remembered_up_to_a_bound():
     arrivals = joined("a", "b")
     for _ in range(ARRIVALS_MAX + 3):

@@ -29,16 +29,6 @@ def test_rows_are_numbered_through_and_go_while_there_is_credit_however_large_th
     assert not away.has_credit
 
 
-def test_a_report_gives_credit_back_once_whatever_becomes_of_it():
-    away = RowsAway(300)
-    away.send(rows(100, 100, 100))
-    assert away.reported(2) is True
-    assert away.reported(2) is False, "doubled"
-    assert away.reported(1) is False, "late"
-    assert away.reported(3) is False, "there was credit already"
-    assert away.unsent(3) == ()
-
-
 def test_a_member_cannot_report_what_it_was_not_sent():
     away = RowsAway()
     away.send(rows(1))
@@ -46,15 +36,6 @@ def test_a_member_cannot_report_what_it_was_not_sent():
         away.reported(2)
     with pytest.raises(RowsMissing):
         RowsAway().unsent(1)
-
-
-def test_doubled_rows_are_given_to_the_client_once_and_lost_ones_noticed():
-    here = RowsHere()
-    assert here.receive(0, (b"1", b"2")) == (b"1", b"2")
-    assert here.receive(0, (b"1", b"2")) == ()
-    assert here.receive(1, (b"2", b"3")) == (b"3",)
-    with pytest.raises(RowsMissing):
-        here.receive(4, (b"5",))
 
 
 def test_what_was_taken_is_reported_by_quarters_of_the_window():

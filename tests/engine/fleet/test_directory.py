@@ -108,18 +108,6 @@ def test_who_loses_the_directory_is_alone_with_the_lock_and_finds_the_others_in_
     assert directory.trusts("PEM b") == B
 
 
-def test_a_certificate_is_trusted_as_long_as_its_row_is_there():
-    directory = Directory(A)
-    directory.take(read((MINE, A), (THEIRS, B)), NOW_NS)
-    assert directory.trusts("PEM b") == B
-    # Its connection is gone for a moment, as after a restart of the server; its row is not.
-    directory.take(read((MINE, A), (None, B)), NOW_NS)
-    assert directory.trusts("PEM b") == B
-    directory.take(read((MINE, A)), NOW_NS)
-    assert directory.trusts("PEM b") is None
-    assert directory.trusts("PEM x") is None
-
-
 def test_who_has_been_gone_for_long_is_forgotten_unless_it_comes_back():
     directory, returned = Directory(A), Directory(A)
     read_all = read((MINE, A), (None, B), (THEIRS, C))
@@ -144,14 +132,3 @@ def test_another_version_and_another_configuration_are_told_and_served_but_of_th
         "member b has other keyspaces or vschemas in its configuration than this one",
     )
     assert Directory(A).take(read((MINE, A), (None, other)), NOW_NS).warnings == ()
-
-
-def test_who_is_present_holds_the_lock_of_a_member_and_is_not_the_reader():
-    directory = Directory(A)
-    assert directory.present() == []
-    stranger = member("s", fleet="other")
-    directory.take(read((MINE, A), (13, C), (THEIRS, B), (14, stranger)), NOW_NS)
-    assert directory.present() == [B, C]
-    directory.take(read((MINE, A), (13, C), (None, B)), NOW_NS)
-    assert directory.present() == [C]
-    assert directory.members["b"] == B, "it may come back"

@@ -7,9 +7,6 @@ from streamfrom.engine.fleet.link_elsewhere import LinkElsewhere
 from streamfrom.engine.fleet.peer_link import (
     DefinitionsChanged,
     RequestDone,
-    RowsSent,
-    StreamEnded,
-    StreamFinished,
 )
 from tests.engine.fleet.test_streams_elsewhere import Link, member
 from tests.virtual_loop import running
@@ -63,16 +60,3 @@ async def test_a_request_without_an_answer_ends_with_the_link_or_its_time():
     assert await asked is None
     assert owner.said == ["connection reset"]
     link.send(CHANGED(5))  # goes nowhere, and is no fault
-
-
-@running
-async def test_what_concerns_a_stream_goes_to_its_owner_and_of_a_closed_one_to_nobody():
-    owner, link = connected()
-    link.streams[1] = "record", "stream"
-    messages = [RowsSent(1, 0, ()), StreamFinished(1), StreamEnded(1, "stopped")]
-    for message in messages:
-        link.heard(message)
-    assert owner.said == [("record", "stream", message) for message in messages]
-    del link.streams[1]
-    link.heard(messages[0])
-    assert len(owner.said) == 3

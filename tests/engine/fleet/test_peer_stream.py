@@ -1,14 +1,9 @@
-import pytest
-
-from streamfrom.engine.errors import StoreError
-from streamfrom.engine.fleet.credit import WINDOW_BYTES, RowsMissing
+from streamfrom.engine.fleet.credit import WINDOW_BYTES
 from streamfrom.engine.fleet.peer_link import (
     CloseStream,
     OpenStream,
     RowsSent,
     RowsTaken,
-    StreamEnded,
-    StreamFinished,
 )
 from streamfrom.engine.fleet.peer_stream import RemoteReceiver, StreamElsewhere
 from streamfrom.engine.messaging.table.message import ClaimedRow, PeerRow
@@ -36,15 +31,6 @@ def test_the_dispatcher_sends_payloads_under_no_clients_number_and_keeps_rows_to
     assert RemoteReceiver(OPEN, lambda _: None, held_by).id < 0
 
 
-def test_it_is_ready_again_once_the_client_has_taken_enough():
-    receiver = RemoteReceiver(OPEN, lambda _: None, held_by)
-    assert receiver.deliver([claimed(1, HALF)])
-    assert not receiver.deliver([claimed(2, HALF)])
-    assert receiver.taken(1)
-    with pytest.raises(RowsMissing):
-        receiver.taken(3)
-
-
 def test_the_types_of_rows_cross_with_them_also_where_they_change_within_a_batch():
     sent: list[object] = []
     receiver = RemoteReceiver(OPEN, sent.append, held_by)
@@ -53,17 +39,6 @@ def test_the_types_of_rows_cross_with_them_also_where_they_change_within_a_batch
     assert sent[1:] == [first, RowsSent(7, 2, (b"c",), b"t")]
     stream = StreamElsewhere(7, frozenset({"0"}))
     assert stream.receive(first) == [PeerRow(b"a", 7, b"i"), PeerRow(b"b", 7, b"i")]
-
-
-def test_its_end_is_told_with_what_it_holds():
-    sent: list[object] = []
-    receiver = RemoteReceiver(OPEN, sent.append, held_by)
-    receiver.finish()
-    receiver.end(StoreError("the proxy is shutting down"))
-    assert sent[1:] == [
-        StreamFinished(7),
-        StreamEnded(7, "the proxy is shutting down", {"0": (b"1", b"2")}),
-    ]
 
 
 def test_the_other_end_reports_what_was_taken_and_closes_with_what_was_not():

@@ -1,51 +1,10 @@
-"""How dispatchers divide a stream's prefetch: by examples, and by random histories of what they hold."""
+"""How dispatchers divide a stream's prefetch, by random histories of what they hold."""
 
 import random
 
 import pytest
 
 from streamfrom.engine.fleet.prefetch_shares import PrefetchShares
-
-
-def answer(shares, changes, told):
-    """Answer *changes*, and those that come of it, and note the shares that were told."""
-    changes = list(changes)
-    while changes:
-        name, share = changes.pop(0)
-        told[name] = share
-        changes += shares.kept(name, share)
-
-
-def test_one_that_has_nothing_to_give_keeps_nobody_from_giving():
-    shares, told = PrefetchShares(5, "a"), {"a": 5}
-    told["b"], told["c"] = shares.joined("b"), shares.joined("c")
-    answer(shares, [*shares.kept("b", 0), *shares.kept("c", 0)], told)
-    for _ in range(4):
-        answer(shares, shares.wanted("a"), told)
-    assert told == {"a": 5, "b": 0, "c": 0}
-    answer(shares, shares.wanted("b"), told)
-    assert told == {"a": 2, "b": 3, "c": 0}
-
-
-def test_a_prefetch_of_one_goes_from_one_to_the_other():
-    shares = PrefetchShares(1, "a")
-    assert shares.joined("b") == 0
-    assert shares.kept("b", 0) == [("a", 0)]
-    # Its message is worked on; only then it answers.
-    assert shares.wanted("a") == []
-    assert shares.kept("a", 0) == [("b", 1)]
-    assert shares.kept("b", 0) == [("b", 0)]
-    assert shares.kept("b", 0) == [("a", 1)]
-
-
-def test_what_one_holds_of_more_than_its_share_is_nobodys_yet():
-    shares = PrefetchShares(10, "a")
-    shares.joined("b")
-    assert shares.kept("b", 0) == [("a", 5)]
-    assert shares.kept("a", 8) == [("b", 2)]
-    assert shares.kept("b", 2) == []
-    assert shares.wanted("b") == []
-    assert shares.kept("a", 7) == [("b", 3)]
 
 
 @pytest.mark.parametrize("seed", range(60))

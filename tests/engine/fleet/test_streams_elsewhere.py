@@ -10,7 +10,6 @@ from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.peer_link import (
     CloseStream,
     DefinitionsChanged,
-    Dispatching,
     ForgetStream,
     News,
     OpenStream,
@@ -194,16 +193,6 @@ async def test_a_limit_of_the_table_comes_and_goes_while_a_stream_is_open(none):
 
 
 @running
-async def test_a_stream_that_wants_no_prefetch_or_has_an_end_has_no_shares():
-    rig = Rig("m1")
-    rig.open(Client(rows_max=5), prefetch=10)
-    rig.open(Client(prefetch=0), prefetch=0)
-    ((_, link),) = rig.links
-    shares = [message.share for message in link.sent if isinstance(message, OpenStream)]
-    assert shares == [None, None]
-
-
-@running
 async def test_a_stream_moves_with_the_dispatcher_and_what_came_is_the_clients():
     rig = Rig("m1")
     client = rig.open()
@@ -268,19 +257,6 @@ async def test_missing_rows_begin_all_streams_of_the_link_anew():
     await asyncio.sleep(0.11)
     assert len(rig.links) == 2
     assert [message.stream for message in rig.links[1][1].sent] == [3, 4]
-
-
-@running
-async def test_what_concerns_all_is_told_to_all_that_can_be_reached():
-    rig = Rig()
-    everybody = [member("m1"), member("m2", ""), member("m3")]
-    rig.streams.notify(everybody, Dispatching("ks", "0"))
-    assert [(name, link.sent) for name, link in rig.links] == [
-        ("m1", [Dispatching("ks", "0")]),
-        ("m3", [Dispatching("ks", "0")]),
-    ]
-    rig.streams.stop()
-    assert all(link.is_closed for _, link in rig.links)
 
 
 @running

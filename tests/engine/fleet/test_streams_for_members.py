@@ -7,7 +7,6 @@ from dataclasses import replace
 from streamfrom.engine.fleet.peer_link import (
     AckEarly,
     CloseStream,
-    DefinitionsChanged,
     ForgetStream,
     GiveShare,
     News,
@@ -22,7 +21,6 @@ from streamfrom.engine.fleet.peer_link import (
 from streamfrom.engine.messaging.dispatch.events import AckedUnnamed
 from tests.engine.fleet.members import COMMENT, STOPPED, Client, Members
 from tests.engine.fleet.test_streams_elsewhere import Link, member
-from tests.sim.memory_store import raw_table
 from tests.virtual_loop import running
 
 
@@ -68,17 +66,6 @@ async def test_what_cannot_be_served_is_refused_with_the_reason():
             StreamEnded(2, "message table 'none' not found in keyspace 'ks'"),
             StreamEnded(3, "table msg has no column none"),
         ]
-
-
-@running
-async def test_a_table_that_another_member_knows_is_looked_for():
-    async with visited() as (fleet, guest, link):
-        fleet.store.create("ks", raw_table("new", COMMENT))
-        guest.heard(replace(OPEN, table="new"))
-        assert isinstance(link.sent[0], StreamEnded)
-        await asyncio.sleep(2)
-        guest.heard(replace(OPEN, table="new", stream=2))
-        assert link.sent[1:] == [RowsSent(2, 0, ())]
 
 
 @running
@@ -129,18 +116,6 @@ async def test_streams_of_a_shard_that_another_member_dispatches_are_ended():
         assert link.sent[-1] == StreamEnded(1, "member m1 dispatches it")
         guest.heard(CloseStream(1, 0))
         assert fleet.registries[0].here.receivers == 0
-
-
-@running
-async def test_definitions_are_read_for_a_member_before_it_is_answered():
-    async with visited() as (fleet, guest, link):
-        fleet.store.create("ks", raw_table("new"))
-        guest.heard(DefinitionsChanged(7, "ks"))
-        guest.heard(DefinitionsChanged(8, "none"))
-        await asyncio.sleep(0.1)
-        assert sorted(message.number for message in link.sent) == [7, 8]
-        assert {type(message) for message in link.sent} == {RequestDone}
-        assert "new" in fleet.registries[0].tables("ks")
 
 
 @running

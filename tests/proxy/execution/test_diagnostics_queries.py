@@ -20,8 +20,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.cases import cases
 
 
-HERE: Any = SimpleNamespace(found_rows=None)
-THERE: Any = SimpleNamespace(found_rows=None)
 ROWS = [text_row([b"Warning", b"1292", b"cut"]), text_row([b"Error", b"1064", b"bad"])]
 
 

@@ -23,7 +23,6 @@ TABLE = loaded(raw_table("m"))
 ACK = (
     "UPDATE m SET time_acked = 5, time_next = NULL WHERE id IN (7, 8, 7) AND time_acked IS NULL"
 )
-BACKEND: Any = object()
 
 
 class Group:

@@ -35,16 +35,6 @@ def test_an_integer_that_is_cut_or_null_and_a_string_without_nul_are_refused(pay
         PacketReader(b"root" + payload.rstrip(b"\0")).until_nul()
 
 
-def test_a_cursor_reads_in_order():
-    cursor = PacketReader(b"x\x02\x01name\0\x03abcrest", pos=1)
-    assert cursor.uint(2) == 0x0102
-    assert cursor.until_nul() == b"name"
-    assert cursor.lenenc_bytes() == b"abc"
-    assert cursor.remaining == 4
-    assert cursor.rest() == b"rest"
-    assert cursor.remaining == 0
-
-
 _STEPS = [
     lambda cursor: cursor.read(5),
     lambda cursor: cursor.uint(4),

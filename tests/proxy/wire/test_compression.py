@@ -216,27 +216,6 @@ class Client:
         return self.server.compression.pack(self.server.data_to_send())
 
 
-def test_the_answer_to_a_command_in_several_pieces_goes_on_counting():
-    client = Client()
-    packet = commands.query(b"select 1")
-    assert client.send(packet[:3]) == []
-    assert client.send(packet[3:], 1) == [CommandReceived(b"\x03select 1", 1, 2)]
-    assert client.send(packet) == [CommandReceived(b"\x03select 1", 1, 1)]
-
-
-def test_a_command_that_came_with_the_login_is_packed_already():
-    flags = int(PROXY_OFFER | Capability.ZSTD_COMPRESSION)
-    login = LoginRequest("empty", b"", None, flags, 45, plugin="caching_sha2_password")
-    greeting = Greeting("8.0.36", 7, NONCE, flags)
-    server = PromptConnection(greeting, authenticator("empty"), host="h")
-    sql = b"select '" + b"x" * 1000 + b"'"
-    packed = Compression(zstd_packer(3)).pack(commands.query(sql))
-    events = server.receive_data(frame(encode_login(login), 1) + packed)
-    assert events == [LoginAttempt(login, is_change=False), Authenticated("empty")]
-    server.accept()
-    assert server.receive_data(b"") == [CommandReceived(b"\x03" + sql, 1, 1)]
-
-
 def test_a_change_of_user_stays_packed():
     client = Client()
     events = client.send(frame(encode_change_user(client.login), 0))

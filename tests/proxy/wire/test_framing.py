@@ -47,16 +47,6 @@ def test_a_payload_in_parts_is_framed_as_the_whole_one(parts):
         assert read(framer, [frame_parts(parts, 254)]) == [b"".join(parts)]
 
 
-def test_the_owner_may_restart_the_numbers_between_two_packets_or_not_check_them():
-    framer = Framer(100)
-    framer.feed(frame(b"a", 0) + frame(b"b", 0))
-    assert framer.next_packet() == b"a"
-    framer.next_sequence = 0
-    assert framer.next_packet() == b"b"
-    framer.is_numbered = False
-    assert read(framer, [frame(b"x", 9) + frame(b"y", 3)]) == [b"x", b"y"]
-
-
 def test_size_is_judged_by_headers_alone_and_counted_over_all_frames_of_a_payload():
     framer = Framer(100)
     framer.feed(frame(b"x" * 101, 0)[:4])
@@ -70,39 +60,11 @@ def test_size_is_judged_by_headers_alone_and_counted_over_all_frames_of_a_payloa
             framer.next_packet()
 
 
-def test_a_framer_is_empty_between_packets_only_and_gives_back_what_is_none():
-    framer = Framer(100)
-    packet = frame(b"xyz", 0)
-    found = [(read(framer, [part]), framer.is_empty) for part in (b"", packet[:5], packet[5:])]
-    assert found == [([], True), ([], False), ([b"xyz"], True)]
-    framer.feed(frame(b"ask for TLS", 1) + b"\x16\x03\x01client hello")
-    assert framer.next_packet() == b"ask for TLS"
-    assert framer.take_rest() == b"\x16\x03\x01client hello"
-    assert framer.take_rest() == b""
-
-
 @given(data=st.binary(max_size=60), places=places)
 def test_noise_gives_packets_or_wire_errors(data, places):
     framer = Framer(32)
     with contextlib.suppress(OutOfOrder, PacketTooLarge):
         read(framer, cut(data, places))
-
-
-@given(st.lists(st.binary(max_size=50)), places)
-def test_what_is_held_is_what_came_and_was_not_taken(payloads, places):
-    stream, _ = frames(payloads, 0)
-    framer = Framer(100)
-    came = taken = 0
-    for part in cut(stream, places):
-        framer.feed(part)
-        came += len(part)
-        while framer.has_packet:
-            payload = framer.next_packet()
-            assert payload is not None
-            taken += 4 + len(payload)
-        assert framer.next_packet() is None
-        assert framer.held_bytes == came - taken
-    assert framer.held_bytes == 0
 
 
 @pytest.mark.parametrize(

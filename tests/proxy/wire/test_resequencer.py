@@ -103,13 +103,6 @@ def test_the_last_ok_counts_the_warnings_of_earlier_shards(capabilities):
     assert out == frames([*ONE.rows, end], 4)[0]
 
 
-def test_an_empty_first_shard_still_ends_its_columns_for_an_old_client():
-    empty = Rows((DEFINITION,), (), Done())
-    reader = Resequencer(OLD, final=False)
-    out = reader.feed(backend_stream([empty]))
-    assert out == frames([column_count(1), DEFINITION, eof_packet(2)], 1)[0]
-
-
 def test_a_cursor_has_one_eof_for_an_old_client():
     # COM_STMT_EXECUTE with a cursor: columns, and nothing until COM_STMT_FETCH.
     status = int(Status.CURSOR_EXISTS | Status.AUTOCOMMIT)

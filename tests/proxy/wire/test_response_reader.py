@@ -1,24 +1,20 @@
 import pytest
 
 from streamfrom.proxy.errors import WireError
-from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, PROXY_OFFER, Status
+from streamfrom.proxy.wire.constants import PROXY_OFFER
 from streamfrom.proxy.wire.response_reader import (
     COLUMNS,
     DONE,
     FIRST,
-    INFILE,
     ROWS,
     AnswerKind,
     ResponseReader,
-    whole,
 )
-from streamfrom.proxy.wire.resultset import err_packet, ok_packet
+from streamfrom.proxy.wire.resultset import ok_packet
 
 
 OK = ok_packet(1, 2, status=2, capabilities=PROXY_OFFER)
 EOF = ok_packet(status=2, capabilities=PROXY_OFFER, header=0xFE)
-MORE = ok_packet(status=2 | Status.MORE_RESULTS_EXISTS, capabilities=PROXY_OFFER)
-ERR = err_packet(1064, "42000", "no", PROXY_OFFER)
 
 
 class Reader(ResponseReader):
@@ -33,25 +29,6 @@ class Reader(ResponseReader):
     def take(self, payload):
         """Return the state that *payload* leads to, which is no row."""
         return self._special(payload)
-
-
-@pytest.mark.parametrize(
-    ("state", "payload", "following"),
-    [
-        (FIRST, OK, DONE),
-        (FIRST, EOF, DONE),
-        (FIRST, MORE, FIRST),
-        (FIRST, ERR, DONE),
-        (FIRST, b"\xfbname", INFILE),
-        (FIRST, b"\x02", COLUMNS),
-        (FIRST, b"\xfc\x2c\x01", COLUMNS),
-        (COLUMNS, ERR, DONE),
-        (ROWS, EOF, DONE),
-        (ROWS, ERR, DONE),
-    ],
-)
-def test_what_a_packet_means_depends_on_the_place(state, payload, following):
-    assert Reader(state).take(payload) == following
 
 
 @pytest.mark.parametrize(
@@ -73,9 +50,3 @@ def test_bare_text_ends_at_once():
     statistics = Reader(answer=AnswerKind.TEXT)
     assert statistics.take(b"Uptime: 5") == DONE
     assert statistics.ok is None
-
-
-@pytest.mark.parametrize("size", [0, FRAME_BYTES_MAX])
-def test_only_rows_have_odd_sizes(size):
-    with pytest.raises(WireError):
-        whole(size)

@@ -148,15 +148,6 @@ def test_no_command_is_read_after_a_refused_login(data, places):
     assert server.user is None
 
 
-def test_a_command_sent_along_with_the_login_waits_for_the_decision():
-    server = connection()
-    events = server.receive_data(frame(encode_login(login()), 1) + commands.query(b"select 1"))
-    assert [type(event) for event in events] == [LoginAttempt, Authenticated]
-    assert server.receive_data(b"") == []
-    server.accept()
-    assert server.receive_data(b"") == [CommandReceived(b"\x03select 1", 1)]
-
-
 @given(
     sqls=st.lists(st.binary(max_size=40), max_size=5),
     places=places,
@@ -228,15 +219,6 @@ def test_a_change_of_user_starts_a_new_login_on_the_same_connection():
     server.accept()
     assert payloads(server.data_to_send(), 3)[0][0] == 0
     assert server.receive_data(PING) == [CommandReceived(b"\x0e", 1)]
-
-
-def test_a_refused_change_of_user_closes():
-    server = logged_in()
-    change = LoginRequest("clear", b"", None, PROXY_OFFER, 45, plugin=NATIVE_PASSWORD)
-    server.receive_data(frame(encode_change_user(change), 0))
-    (closed,) = server.receive_data(frame(b"x" * 20, 2) + commands.query(b"select 1"))
-    assert isinstance(closed.error, AccessDenied)
-    assert server.phase is ConnectionPhase.CLOSED
 
 
 def test_a_client_without_plugins_changes_user_natively():

@@ -8,7 +8,7 @@ from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.parser import explained_text
 from streamfrom.sqlparse_ext.statements import Kind, Slot
 from tests.cases import cases
-from tests.sqlparse_ext.facts import shape, statement, tables, uses
+from tests.sqlparse_ext.facts import shape, statement, uses
 from tests.sqlparse_ext.strategies import MODES, texts
 
 
@@ -30,20 +30,9 @@ def test_nothing_is_empty(sql):
     assert shape(sql).kind is Kind.EMPTY
 
 
-def test_what_a_version_comment_hides_is_code():
-    assert tables("SELECT * FROM t /*! JOIN u */") == ["t", "u"]
-    assert uses("DELETE FROM t /*! WHERE GET_LOCK('a', 1) */") == {"ADVISORY_LOCK"}
-
-
 @cases(sql=str.encode, inner=str.encode)
 def test_the_statement_inside_an_explain(sql, inner):
     assert explained_text(statement(sql)) == inner
-
-
-def test_bodies_of_statements_are_one_statement():
-    assert "MULTIPLE" not in uses("CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END")
-    assert "MULTIPLE" in uses("CREATE TABLE IF NOT EXISTS t (a INT); SELECT 1")
-    assert "MULTIPLE" in uses("DROP PROCEDURE IF EXISTS p; CREATE PROCEDURE p() SELECT 1")
 
 
 @given(sql=st.one_of(texts, st.binary(max_size=80)), mode=MODES)

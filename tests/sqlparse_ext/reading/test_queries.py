@@ -2,11 +2,9 @@
 
 import ast
 
-import pytest
-
-from streamfrom.sqlparse_ext.statements import OPAQUE, Kind
+from streamfrom.sqlparse_ext.statements import OPAQUE
 from tests.cases import cases
-from tests.sqlparse_ext.facts import conditions, shape, statement, tables, uses
+from tests.sqlparse_ext.facts import conditions, statement, tables, uses
 
 
 @cases(sql=str, expected=ast.literal_eval)
@@ -32,20 +30,3 @@ def test_assignments_give_literals_null_and_opaque():
     assert found.value(assigned["b"]) is None
     assert assigned["c"] is OPAQUE
     assert found.value(assigned["d"]) == b"q"
-
-
-@pytest.mark.parametrize(
-    ("sql", "kind"),
-    [
-        ("(SELECT 1)", Kind.SELECT),
-        ("TABLE t", Kind.SELECT),
-        ("VALUES ROW(1)", Kind.SELECT),
-        ("WITH c AS (SELECT 1) SELECT 1", Kind.SELECT),
-        ("WITH c AS (SELECT 1) DELETE FROM t", Kind.DELETE),
-        ("WITH c AS (SELECT 1) UPDATE t SET a = 1", Kind.UPDATE),
-        ("/*!50001 SELECT 1 */", Kind.SELECT),
-        ("/*! UPDATE t SET a = 1 */;", Kind.UPDATE),
-    ],
-)
-def test_kinds_by_the_statement_proper(sql, kind):
-    assert shape(sql).kind is kind

@@ -17,17 +17,6 @@ def read(sql, mode=DEFAULT_MODE):
     return read_queue(statement(sql, mode))
 
 
-def test_the_proposals_own_example():
-    found = read("CREATE QUEUE my_queue(\n\nuser_id BIGINT(10),\n\npayload VARCHAR(256),\n\n)")
-    assert found.table == TableRef(None, "my_queue")
-    assert found.parts == (
-        QueuePart("user_id", b"user_id BIGINT(10)", False, False),
-        QueuePart("payload", b"payload VARCHAR(256)", False, False),
-    )
-    assert (found.if_exists, found.shard_by, found.partition_by) == (False, None, None)
-    assert found.settings == ()
-
-
 def test_all_that_create_takes():
     found = read(
         "create queue if not exists ks.`q` (a INT COMMENT 'x, (y', `key` INT, KEY k (a), id INT"

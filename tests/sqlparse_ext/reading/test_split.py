@@ -7,11 +7,10 @@ from hypothesis import given, strategies as st
 
 from streamfrom.sqlparse_ext.reading.split import (
     are_several,
-    end_of_statement,
     several,
     split_statements,
 )
-from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.text.tokens import tokenise
 from tests.cases import cases
 from tests.sqlparse_ext.strategies import MODES, texts
@@ -60,12 +59,6 @@ def test_empty_statements_and_comments_are_no_statements(sql, expected):
     assert split_statements(sql) == expected
 
 
-def test_quotes_depend_on_the_mode():
-    sql = rb"SELECT 'a\'; SELECT 'b'"
-    assert len(split_statements(sql, SqlMode.NO_BACKSLASH_ESCAPES)) == 2
-    assert split_statements(sql, DEFAULT_MODE) == [sql]
-
-
 @given(sql=texts, mode=MODES)
 def test_nothing_but_separators_gets_lost(sql, mode):
     parts = split_statements(sql, mode)
@@ -95,14 +88,6 @@ def test_a_long_second_statement_is_quoted_as_far_as_servers_quote_it():
 @cases(sql=str.encode, are=ast.literal_eval)
 def test_text_behind_a_body_is_another_statement(sql, are):
     assert are_several(tokenise(sql).tokens, sql) is are
-
-
-def test_a_statement_ends_at_the_separator_behind_its_body():
-    sql = b"CREATE PROCEDURE p() BEGIN SELECT 1; END; SELECT 2"
-    tokens = tokenise(sql).tokens
-    end = end_of_statement(tokens, 0, sql)
-    assert (tokens[end - 1].key, tokens[end].key, tokens[end + 1].key) == ("END", ";", "SELECT")
-    assert end_of_statement(tokens, end + 1, sql) == len(tokens)
 
 
 def test_set_statement_in_set_statement_needs_no_recursion():

@@ -18,18 +18,6 @@ def test_what_is_counted_is_a_statement_of_its_own(sql, inner):
     assert found.statement(statement(sql)).literals == statement(inner).literals
 
 
-def test_equal_forms_of_what_is_counted_have_one_shape():
-    one, other = (
-        f"SELECT COUNT(*) FROM (SELECT DISTINCT a FROM t WHERE b = {n}) d" for n in (1, 2)
-    )
-    shapes = []
-    for sql in (one, other):
-        found = counted(sql)
-        assert found is not None
-        shapes.append(found.statement(statement(sql)).shape)
-    assert shapes[0] is shapes[1]
-
-
 def test_values_that_are_bound_belong_to_what_is_counted():
     sql = statement("SELECT COUNT(*) FROM (SELECT DISTINCT a FROM t WHERE id = ?) d").bind((7,))
     found = read_counted(sql.shape.template)

@@ -73,20 +73,6 @@ def test_the_clauses_are_where_they_stand():
     assert (found.table.schema, found.table.name, found.table.alias) == ("db", "t", "x")
 
 
-@pytest.mark.parametrize(
-    ("limit", "offset", "count"), [("3, 4", 0, 1), ("4 OFFSET 3", 1, 0), ("4", None, 0)]
-)
-def test_both_forms_of_limit_mean_the_same(limit, offset, count):
-    found = read(f"SELECT a FROM t LIMIT {limit}").limit
-    assert (found.offset, found.count) == (offset, count)
-
-
-def test_the_tables_own_name_before_a_column_makes_no_difference():
-    items = read("SELECT a + 1, X.a + 2, `x`.`A` FROM t x").items
-    assert items[0].expression.words[:2] == items[1].expression.words[:2] == ("a", "+")
-    assert items[2].expression.column == "a"
-
-
 def test_an_aggregate_is_one_call_and_nothing_else():
     items = read("SELECT SUM(a), SUM(a) + 1, COUNT(*), MIN(DISTINCT b), UPPER(a) FROM t").items
     calls = [item.expression.call for item in items]
@@ -94,12 +80,6 @@ def test_an_aggregate_is_one_call_and_nothing_else():
     assert (calls[0].arguments[0].column, calls[2].arguments) == ("a", ())
     assert calls[3].distinct
     assert [item.expression.has_aggregate for item in items] == [True] * 4 + [False]
-
-
-def test_positions_and_constants_are_told_apart_by_their_slot():
-    order = read("SELECT a FROM t ORDER BY 2, a, NULL DESC").order
-    assert [each.position for each in order] == [Slot(0), None, None]
-    assert [each.expression.is_constant for each in order] == [True, False, True]
 
 
 @cases(having=str, operators=ast.literal_eval)
@@ -156,14 +136,6 @@ def test_a_join_is_taken_apart_like_one_table_with_the_tables_names_in_the_words
     assert found.order[0].expression.column is None
     # Where one table was expected it is not read.
     assert read_select(b"SELECT a.id FROM a JOIN b ON 1 = 1") is None
-
-
-def test_an_item_with_a_subquery_is_one_value():
-    found = joined("SELECT (SELECT MAX(v) FROM c) AS m, a.id FROM a JOIN b x ON a.id = x.id")
-    assert found is not None
-    assert found.items[0].alias == "m"
-    assert not found.has_aggregate
-    assert joined("SELECT a.id FROM a JOIN b x ON 1 = 1 ORDER BY (SELECT 1)") is None
 
 
 def test_parentheses_around_a_position_or_a_column_change_nothing():

@@ -20,12 +20,3 @@ def test_a_name_is_a_source_a_tied_column_of_a_derived_table_or_unknown():
     assert scope.find(column("n", "e")) is None
     assert scope.find(column("x", "d")) is None
     assert scope.find(column("x")) is None
-
-
-def test_a_name_without_its_table_is_that_of_an_only_table():
-    scope = Scope(None)
-    scope.add("a", 0)
-    assert scope.find(column("x")) == Reference(0, "x")
-    scope = Scope(None)
-    scope.names["d"] = {"x": Reference(0, "x")}
-    assert scope.find(column("x")) is None

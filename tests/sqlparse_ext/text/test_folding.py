@@ -1,6 +1,6 @@
 """What is left out of a template, and where its places were before."""
 
-from streamfrom.sqlparse_ext.text.folding import Fold, fold_lists, fold_rows, unfolded
+from streamfrom.sqlparse_ext.text.folding import Fold, fold_lists, fold_rows
 
 
 def test_one_row_of_each_kind_stays_and_the_literals_of_all_fall_out():
@@ -11,37 +11,9 @@ def test_one_row_of_each_kind_stays_and_the_literals_of_all_fall_out():
     assert left_out == [(0, 5)]
 
 
-def test_the_rows_of_every_statement_are_folded():
-    template = b"INSERT t VALUES \3;INSERT u VALUES (f(\0)),(f(\0)); SELECT \0"
-    folded, _, left_out = fold_rows(template, has_rows=True)
-    assert folded == b"INSERT t VALUES \3;INSERT u VALUES (f(\6)); SELECT \0"
-    assert left_out == [(0, 2)]
-
-
-def test_rows_with_a_hint_among_them_stay():
-    template = b"INSERT t VALUES (/*+ h */ f(\0)), (f(\0))"
-    assert fold_rows(template, has_rows=False) == (template, [], [])
-
-
 def test_a_list_becomes_one_mark_and_tells_where_its_literals_are():
     template = b"a = \0 AND b IN (\0, \1,\0) AND (c, d) in ((\0,\1)) AND e = \0"
     folded, folds, runs = fold_lists(template)
     assert folded == b"a = \0 AND b IN (\4) AND (c, d) in (\4) AND e = \0"
     assert [fold.size for fold in folds] == [1, 1]
     assert runs == ((1, 1, 3), (2, 4, 2))
-
-
-def test_what_is_no_list_of_literals_stays():
-    for template in (
-        b"min(\0)",
-        b"a IN (\0, b)",
-        b"a IN (SELECT \0)",
-        b"x.in (\0)",
-        b"a IN (\0",
-    ):
-        assert fold_lists(template) == (template, [], ())
-
-
-def test_a_place_behind_folds_is_found_where_it_was():
-    folds = [Fold(2, 6, 1), Fold(8, 10, 2)]
-    assert unfolded([0, 2, 3, 5, 7, 8], folds) == [0, 2, 6, 8, 10, 11]

@@ -7,9 +7,9 @@ from streamfrom.sqlparse_ext.statements import ListSlot
 from streamfrom.sqlparse_ext.text.in_lists import share_list
 
 
-def shared(sql: bytes, *shares: list[int], column: str = "id") -> list[bytes]:
+def shared(sql: bytes, *shares: list[int]) -> list[bytes]:
     statement = StatementCache().get(sql)
-    (slot,) = statement.shape.conditions[column]
+    (slot,) = statement.shape.conditions["id"]
     assert isinstance(slot, ListSlot)
     return share_list(statement, slot, shares)
 
@@ -22,14 +22,6 @@ def test_each_share_has_its_own_literals_as_they_were_written():
     ]
 
 
-def test_only_the_named_list_changes():
-    sql = b"DELETE FROM t WHERE a IN (1, 2) AND id IN (3, 4) AND b IN ('5')"
-    assert shared(sql, [1]) == [b"DELETE FROM t WHERE a IN (1, 2) AND id IN (4) AND b IN ('5')"]
-    assert shared(sql, [0], column="a") == [
-        b"DELETE FROM t WHERE a IN (1) AND id IN (3, 4) AND b IN ('5')"
-    ]
-
-
 @pytest.mark.parametrize("blank", [b"", b" ", b" -- why\n ", b"/* , */"])
 def test_blanks_and_comments_around_the_list_stay(blank):
     sql = b"UPDATE t SET a = 1 WHERE id IN" + blank + b"(" + blank + b"1" + blank + b",2)"
@@ -37,15 +29,3 @@ def test_blanks_and_comments_around_the_list_stay(blank):
     (found,) = shared(sql, [1])
     assert found.startswith(kept)
     assert found.replace(blank, b"") == b"UPDATE t SET a = 1 WHERE id IN(2)".replace(blank, b"")
-
-
-def test_the_shares_of_a_list_make_up_the_list():
-    numbers = list(range(300))
-    sql = b"DELETE FROM t WHERE id IN (%b)" % b",".join(b"%d" % n for n in numbers)
-    odd, even = shared(sql, numbers[1::2], numbers[::2])
-    cache = StatementCache()
-    found = []
-    for text in (odd, even):
-        statement = cache.get(text)
-        found += statement.values(statement.shape.conditions["id"]) or []
-    assert sorted(value for value in found if isinstance(value, int)) == numbers

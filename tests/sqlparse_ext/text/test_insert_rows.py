@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.statements import OPAQUE
-from streamfrom.sqlparse_ext.text.chunks import CHUNK_BYTES, LARGE_TEXT_BYTES, between_chunks
+from streamfrom.sqlparse_ext.text.chunks import CHUNK_BYTES, between_chunks
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from tests.cases import cases
@@ -68,12 +68,6 @@ def test_values_of_a_column(text, ids, others):
     assert (found.column("ID"), found.column("b"), found.column("c")) == (ids, others, None)
 
 
-def test_without_a_column_list_values_go_by_position_and_what_a_row_lacks_is_opaque():
-    assert rows(b"INSERT INTO t VALUES (1, 2), (3, 4)").column("id") is None
-    assert rows(b"INSERT INTO t VALUES (1, 2), (3)").position(1) == [2, OPAQUE]
-    assert rows(b"INSERT INTO t VALUES (), (f(1))").position(0) == [OPAQUE, OPAQUE]
-
-
 @cases(sql=str.encode)
 def test_other_statements_have_no_rows(sql):
     assert rows(sql) is None
@@ -109,9 +103,6 @@ def test_a_value_that_the_server_converts_is_opaque():
         assert rows.column("b") == [b"tea", 2]
 
 
-LONG = LARGE_TEXT_BYTES + 1000
-
-
 @cases(value=str.encode, meaning=str.encode)
 @pytest.mark.parametrize("place", [0, 1])
 def test_rows_with_long_values_are_cut_in_chunks(value, meaning, place):
@@ -132,12 +123,3 @@ def test_rows_with_long_values_are_cut_in_chunks(value, meaning, place):
     assert [sql[slice(*span)] for span in found.spans] == [first, last]
     assert [sql[slice(*span)] for span in found.elements(0)] == values
     assert found.select_rows([1]) == HEADS[0] + last
-
-
-def test_a_long_text_of_short_rows_is_cut_as_a_short_one_is():
-    sql = HEADS[0] + b", ".join(b"(%d, 'a)(\\'')" % n for n in range(5000))
-    assert len(sql) > LARGE_TEXT_BYTES
-    found = rows(sql)
-    assert found.column("id") == list(range(5000))
-    assert found.column("b") == [b"a)('"] * 5000
-    assert len(found) == 5000

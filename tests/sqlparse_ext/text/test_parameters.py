@@ -1,7 +1,7 @@
 import ast
 
 from streamfrom.sqlparse_ext.cache import StatementCache
-from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.statements import OPAQUE, Param
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
 from tests.cases import cases
@@ -18,11 +18,6 @@ def spell(place: int) -> bytes:
 @cases(sql=str, count=ast.literal_eval)
 def test_only_the_question_marks_that_are_code_count(sql, count):
     assert len(parameter_places(sql.encode(), DEFAULT_MODE)) == count
-
-
-def test_quoting_follows_the_mode():
-    sql = b"SELECT 'a\\', ?, \"?\""
-    assert len(parameter_places(sql, SqlMode.NO_BACKSLASH_ESCAPES)) == 1
 
 
 def test_values_stand_in_their_places():
@@ -50,8 +45,3 @@ def test_behind_rows_parameters_count_from_the_end():
     statement = parse(sql).bind(tuple(range(8)))
     assigned = statement.shape.assignments
     assert statement.values([assigned["a"], assigned["b"]]) == [6, 7]
-
-
-def test_another_number_of_values_gives_none():
-    statement = parse("SELECT * FROM t WHERE id = ?").bind(())
-    assert statement.values(statement.shape.conditions["id"]) is None

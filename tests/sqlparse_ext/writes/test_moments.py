@@ -114,17 +114,6 @@ def test_no_text_breaks_it_and_completing_again_changes_nothing(pieces):
     assert sent(once) == once
 
 
-@given(st.sampled_from(sorted(MOMENTS)), st.sampled_from(["<", "=", "IN", "+", "-", "*", ","]))
-def test_no_function_stays_beside_a_time_column(moment, operator):
-    right = f"({moment})" if operator == "IN" else moment
-    try:
-        text = where(f"time_next {operator} {right}") if operator != "," else ""
-    except Unsupported:
-        return
-    assert "NOW" not in text
-    assert "TIMESTAMP" not in text
-
-
 @cases(unit=str.encode)
 def test_the_work_grows_with_the_text_and_not_faster(unit):
     def calls(count):
@@ -146,18 +135,3 @@ def test_a_long_text_is_refused_where_it_may_need_reading():
     assert sent(many).endswith(NOW)
     with pytest.raises(Unsupported, match="NOW here with time_next"):
         sent(long + b"time_next < NOW()")
-
-
-ATOMS = ["time_next < NOW()", "created < NOW()", "time_acked IS NULL", "time_next >= NOW() - INTERVAL 1 DAY"]  # fmt: skip
-JOINS = st.sampled_from(["{} AND {}", "({} OR {})", "NOT ({}) AND {}"])
-
-
-@given(
-    st.recursive(
-        st.sampled_from(ATOMS),
-        lambda inner: st.builds(str.format, JOINS, inner, inner),
-        max_leaves=7,
-    )
-)
-def test_conditions_are_translated_like_their_parts(condition):
-    assert where(condition).count("NOW()") == condition.count("created < NOW()")

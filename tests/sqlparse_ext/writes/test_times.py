@@ -17,7 +17,6 @@ from tests.cases import cases
 
 
 NOW_NS = 1_700_000_000_123_456_789
-SECOND = 1_000_000_000
 
 
 def moment_ns(expression):

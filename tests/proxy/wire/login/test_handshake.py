@@ -23,9 +23,7 @@ from streamfrom.proxy.wire.login.handshake import (
     encode_auth_more_data,
     encode_auth_switch,
     encode_login,
-    encode_tls_request,
     extends_metadata,
-    is_tls_request,
     offer_as,
     plugin_to_greet,
     version_to_greet,
@@ -143,12 +141,6 @@ def test_a_change_of_user_may_end_after_the_database_and_a_switch_of_plugin_come
     assert encode_auth_more_data(b"\x03") == b"\x01\x03"
     with pytest.raises(WireError):
         decode_auth_switch(b"\xfe")
-
-
-@given(login=logins())
-def test_a_request_for_tls_is_told_from_a_login(login):
-    assert is_tls_request(encode_tls_request(login))
-    assert not is_tls_request(encode_login(login))
 
 
 def test_each_family_has_its_own_extensions():
