@@ -10,23 +10,6 @@ class Clock:
         return self.now_s
 
 
-async def test_nobody_is_let_in_while_a_slice_lasts_which_begins_anew_after_a_wait():
-    clock = Clock()
-    turns: list[str] = []
-    asyncio.get_running_loop().call_soon(turns.append, "another client")
-    slices = Slices(clock)
-    for _ in range(3):
-        await slices.breathe()
-        clock.now_s += SLICE_S / 4
-    clock.now_s += 10
-    slices.begin()
-    await slices.breathe()
-    assert turns == []
-    clock.now_s += SLICE_S
-    await slices.breathe()
-    assert turns == ["another client"]
-
-
 async def test_however_many_work_one_slice_is_worked_in_a_turn_of_the_loop():
     clock = Clock()
     worked: list[str] = []

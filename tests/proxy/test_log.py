@@ -79,18 +79,6 @@ def test_each_line_of_a_member_and_of_a_worker_says_which_one_it_is():
     assert not {"member", "worker"} & set(json.loads(stderr.lines[0]))
 
 
-def test_lines_have_the_form_that_is_asked_for():
-    with configured(is_terminal=True, as_json=True) as stderr:
-        structlog.get_logger().info("listening", port=5)
-    assert json.loads(stderr.lines[0])["port"] == 5
-    with configured(as_json=False) as stderr:
-        structlog.get_logger().info("listening", port=5)
-    (line,) = stderr.lines
-    assert "listening" in line
-    assert "\x1b" not in line
-    assert not line.startswith("{")
-
-
 def test_a_trace_is_one_line_too():
     with configured() as stderr:
         try:

@@ -5,23 +5,6 @@ import json
 from streamfrom.proxy.report import CheckReport, Finding, Level
 
 
-def test_lines_are_written_as_they_are_found_and_the_summary_at_the_end():
-    lines: list[str] = []
-    report = CheckReport(lines.append)
-    report.ok("a", "well")
-    assert lines == ["ok       a: well"]
-    report.warning("b.t", "slow", "ADD INDEX i")
-    report.error("c", "away")
-    report.error("d", "away")
-    report.end()
-    assert lines[1:] == [
-        "warning  b.t: slow; ADD INDEX i",
-        "error    c: away",
-        "error    d: away",
-        "summary  1 ok, 1 warning, 2 errors",
-    ]
-
-
 def test_nothing_wrong_is_said_in_words_and_names_of_others_make_no_line():
     report = CheckReport()
     report.ok("a", "well")

@@ -62,11 +62,6 @@ def test_vindexes_keep_their_params_and_owner():
     assert (spec.params, spec.owner) == ({"x": "1"}, "other")
 
 
-def test_reference_and_pinned_tables_need_no_vindex():
-    assert sharded({"type": "reference"}).tables["t"].type == "reference"
-    assert sharded({"type": "sequence", "pinned": "80"}).tables["t"].pinned == b"\x80"
-
-
 @cases(table=ast.literal_eval, fault=str)
 def test_faults_are_told_in_the_originals_words(table, fault):
     vindexes = {

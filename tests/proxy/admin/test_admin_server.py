@@ -39,14 +39,6 @@ async def test_it_is_alive_and_ready_as_long_as_one_shard_answers(served):
     assert (await served.ask("/readyz"))[:2] == (503, "stopping\n")
 
 
-async def test_metrics_are_prometheus_text(served):
-    status, text, headers = await served.ask("/metrics")
-    assert status == 200
-    assert headers["Content-Type"].startswith("text/plain; version=")
-    assert headers["X-Content-Type-Options"] == "nosniff"
-    assert "\nstreamfrom_connections 2\n" in text
-
-
 @cases(path=str, method=str, expected=ast.literal_eval)
 async def test_what_there_is_not_is_refused(served, path, method, expected):
     assert (await served.ask(path, method))[0] == expected

@@ -1,7 +1,5 @@
 """The last hour of a queue."""
 
-import pytest
-
 from streamfrom.proxy.admin import history as history_module
 from streamfrom.proxy.admin.history import SAMPLES_MAX, History, QueueHistory
 from tests.proxy.admin.conftest import figures
@@ -58,20 +56,6 @@ def test_an_hour_is_kept_in_order_and_rates_are_since_the_last_samples():
     rates = history.rates(figures(delivered=10 * newest + 30), 10.0 * newest + 6)
     assert rates is not None
     assert rates.delivered_per_s == 5.0
-
-
-def test_rates_of_now_are_over_some_seconds():
-    history = History()
-    assert history.rates(figures(delivered=50), 0.0) is None
-    history.sample([figures(delivered=0)], 0.0)
-    assert history.rates(figures(delivered=50), 1.0) is None
-    rates = history.rates(figures(delivered=50), 10.0)
-    assert rates is not None
-    assert rates.delivered_per_s == 5.0
-    history.sample([figures(delivered=50)], 10.0)
-    rates = history.rates(figures(delivered=60), 12.0)
-    assert rates is not None
-    assert rates.delivered_per_s == pytest.approx(5.0)  # since the sample at 0
 
 
 def test_queues_that_are_gone_are_forgotten_and_their_number_is_bounded(monkeypatch):

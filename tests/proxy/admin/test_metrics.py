@@ -13,7 +13,7 @@ from streamfrom.engine.messaging.table.counters import BOUNDS_S, Counters
 from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.status.queue_figures import FIGURES
 from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
-from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
+from tests.sim.memory_store import loaded, raw_table
 
 
 SECOND_NS = 10**9
@@ -83,37 +83,6 @@ def test_a_name_that_is_no_text_costs_no_other_figure_and_a_certificates_end_is_
     found = samples(queue, member=replace(MEMBER, certificate_expires_s=1234.0))
     assert found["streamfrom_queue_depth", ("keyspace", "ks"), ("queue", "a?")] == 3
     assert found["streamfrom_certificate_expiry_timestamp_seconds",] == 1234
-
-
-def test_what_is_not_known_is_left_out():
-    table = loaded(raw_table("msg"))
-    unknown = ShardFigures("0", Counters(), 0, 0, 0, False, 0, None, None)
-    found = samples(QueueFigures(table, (unknown,), 0))
-    names = {name for name, *_ in found}
-    assert not names & {
-        "streamfrom_queue_depth",
-        "streamfrom_queue_ready",
-        "streamfrom_queue_oldest_message_age_seconds",
-    }
-    assert found["streamfrom_queue_depth_is_exact", ("keyspace", "ks"), ("queue", "msg")] == 0
-
-
-def test_limits_and_what_is_held_back_are_told():
-    comment = f"{DEFAULT_COMMENT},vt_max_rate=0.5,vt_max_in_flight=8,vt_paused=on"
-    shard = replace(on_shard("0", Counters()), blocked=4, partitions_overdue=2, set_aside=3)
-    found = samples(
-        QueueFigures(loaded(raw_table("msg", comment)), (shard,), 1),
-        QueueFigures(loaded(raw_table("free")), (shard, replace(shard, streams=0)), 1),
-    )
-    of, free = [(("keyspace", "ks"), ("queue", name)) for name in ("msg", "free")]
-    assert found["streamfrom_queue_max_rate", *of] == 0.5
-    assert found["streamfrom_queue_max_in_flight", *of] == 8
-    assert found["streamfrom_queue_blocked", *of] == 4
-    assert [found["streamfrom_queue_paused", *each] for each in (of, free)] == [1, 0]
-    assert found["streamfrom_queue_partitions_overdue", *free] == 4
-    assert found["streamfrom_queue_set_aside", *free] == 6
-    unknown = {"streamfrom_queue_max_rate", "streamfrom_queue_blocked"}
-    assert not {(name, *free) for name in unknown} & set(found)
 
 
 def test_lines_grow_by_queues_and_not_by_shards():

@@ -128,15 +128,6 @@ async def test_limits_count_for_sessions_that_are_there(proxy, field, value, cod
     assert (await client.query("SELECT 1")).values == [b"1"]
 
 
-async def test_a_wait_for_a_connection_ends_by_the_limit_in_force(server):
-    async with reloading(server, pool_size=1) as proxy:
-        holder, waiting = [await proxy.client(user="app", password="one") for _ in range(2)]
-        await proxy.reload(pool_timeout_s=0.05)
-        await holder.query("BEGIN")
-        await holder.query("INSERT INTO t VALUES (1)")
-        assert "within 0.05 s" in (await waiting.query("INSERT INTO t VALUES (2)")).message
-
-
 async def test_a_stream_survives_its_shard_by_the_grace_in_force(server):
     add_message_table(server)
     async with reloading(server) as proxy:

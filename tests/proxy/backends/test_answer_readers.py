@@ -8,7 +8,6 @@ import pytest
 
 from streamfrom.proxy.backends.answer_readers import (
     AnswerCollector,
-    DiscardedAnswer,
     LoginReader,
     PrepareAnswerReader,
 )
@@ -85,9 +84,3 @@ def test_an_answer_to_prepare_passes_its_turn_until_it_is_whole(future):
     assert link.pass_turn.call_count == 1
     reader.answer_completed()
     assert future.result().parameters == [b"?"] * 3
-
-
-def test_what_nobody_wants_has_no_end():
-    reader = DiscardedAnswer()
-    assert reader.data_received(OK + b"next") is None
-    reader.connection_lost(BackendLost("ks", "-"))

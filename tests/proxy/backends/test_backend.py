@@ -4,13 +4,12 @@ import asyncio
 
 import pytest
 
-from streamfrom.proxy.backends.backend import Backend
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError, BackendLost
 from streamfrom.proxy.wire.commands import query
 from tests.proxy.backends.pools import opened
-from tests.proxy.fake_answers import Bytes, Error, HangUp, Silence, rows_of, until
+from tests.proxy.fake_answers import Bytes, Error, Silence, rows_of, until
 
 
 @pytest.fixture
@@ -53,23 +52,6 @@ async def test_a_pipeline_answers_in_order_and_raises_the_first_refusal_at_its_e
         await backend.pipeline([query(q) for q in (b"bad", b"SELECT 1", b"worse")])
     assert server.heard[-3:] == ["bad", "SELECT 1", "worse"]
     assert not backend.is_busy
-
-
-async def test_everybody_who_waits_learns_that_the_connection_is_lost(server, backend):
-    gone: list[Backend] = []
-    backend.on_lost = gone.append
-    reader = Reader()
-    server.once("SLEEP", HangUp())
-    running = asyncio.ensure_future(backend.query(b"SELECT SLEEP(1)"))
-    await asyncio.sleep(0)
-    backend.send(query(b"DO 1"), reader)
-    with pytest.raises(BackendLost, match="lost the connection to shard '-' of keyspace 'ks'"):
-        await running
-    assert reader.told == [BackendLost]
-    assert gone == [backend]
-    assert backend.is_closed
-    with pytest.raises(BackendLost):
-        await backend.query(b"SELECT 1")
 
 
 async def test_who_sends_into_a_lost_connection_is_told_and_does_not_wait_for_ever(

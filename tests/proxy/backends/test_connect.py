@@ -3,23 +3,11 @@ import asyncio
 import pytest
 
 from streamfrom.proxy.backends import connect as module
-from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from tests.proxy.backends.pools import opened
 from tests.proxy.fake_answers import Error, until
 from tests.proxy.fake_server import PASSWORD
-
-
-async def test_a_login_leaves_a_connection_that_reports_what_sessions_change(server):
-    backend = await opened(server, user="app")
-    (connection,) = server.relays
-    assert connection.database == backend.database == "db"
-    assert backend.thread_id == connection.id
-    assert "transaction_isolation" in connection.variables["session_track_system_variables"]
-    assert backend.settings is Settings()
-    assert not any((backend.is_busy, backend.is_closed, backend.in_transaction))
-    backend.close()
 
 
 async def test_a_wrong_password_and_a_server_that_does_not_listen_are_told_without_a_secret(

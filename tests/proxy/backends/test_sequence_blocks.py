@@ -27,19 +27,6 @@ class Control:
         return []
 
 
-async def test_values_are_reserved_by_blocks_and_given_without_asking_again():
-    control = Control()
-    sequences = Sequences(control)  # type: ignore[arg-type]
-    assert [await sequences.reserve("seq", 1) for _ in range(10)] == list(range(1, 11))
-    assert control.transactions == 1
-    assert control.texts == [
-        "SELECT next_id, cache FROM `seq` WHERE id = 0 FOR UPDATE",
-        "UPDATE `seq` SET next_id = 11 WHERE id = 0",
-    ]
-    assert await sequences.reserve("seq", 25) == 11
-    assert control.transactions == 2
-
-
 async def test_two_proxies_share_a_sequence_and_sessions_at_the_same_time_a_block():
     control = Control()
     one, two = Sequences(control), Sequences(control)  # type: ignore[arg-type]

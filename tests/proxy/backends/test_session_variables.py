@@ -9,8 +9,6 @@ from streamfrom.proxy.backends.session_variables import TRACKED, Settings, names
 from tests.cases import cases
 
 
-AUTOCOMMIT_OFF = Settings([("autocommit", "OFF")])
-
 values = st.dictionaries(
     st.sampled_from(sorted(TRACKED)), st.sampled_from(["ON", "1", "a'b", "x\\", ""]), max_size=5
 )
@@ -21,16 +19,6 @@ def test_equal_contents_are_one_object_in_whatever_order_they_came(contents, dic
     items = list(contents.items())
     dice.shuffle(items)
     assert Settings(items) is Settings(contents.items())
-
-
-def test_changes_leave_the_settings_themselves_alone_and_the_last_one_counts():
-    changed = AUTOCOMMIT_OFF.with_changes([("sql_mode", "ANSI")])
-    assert AUTOCOMMIT_OFF.values == {"autocommit": "OFF"}
-    assert changed is Settings([("sql_mode", "ANSI"), ("autocommit", "OFF")])
-    assert AUTOCOMMIT_OFF.with_changes([("sql_mode", "ANSI")]) is changed
-    assert AUTOCOMMIT_OFF.with_changes([]) is AUTOCOMMIT_OFF
-    assert Settings([("a", "1"), ("a", "2")]).values == {"a": "2"}
-    assert Settings([("a", "1")]).with_changes([("a", "2"), ("a", "3")]).values == {"a": "3"}
 
 
 def test_ever_new_values_do_not_fill_the_memory_and_what_was_forgotten_still_compares():

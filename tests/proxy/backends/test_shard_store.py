@@ -51,21 +51,6 @@ async def table(store):
 REQUEST = ClaimRequest((b"5",), ("id", "message"), lambda: 0)
 
 
-async def test_tables_are_discovered_through_the_driver(server, table):
-    assert (table.name, table.streamed) == ("msg", ("id", "message"))
-    assert not table.advice
-    assert "table_schema = 'db'" in server.controlled[-1]
-    assert server.heard == []
-
-
-async def test_rows_in_flight_are_looked_at_on_the_control_connection(server, store, table):
-    numbers = (FieldType.LONGLONG, FieldType.LONGLONG)
-    server.on("IFNULL(time_next", Rows(("a", "b"), ((b"7", b"123"),), types=numbers))
-    assert await store.run(table, "-", Look("-", (b"7", b"8"))) == {b"7": 123}
-    assert "IN (7, 8)" in server.controlled[-1]
-    assert server.heard == []
-
-
 async def test_many_queues_that_purge_at_once_leave_connections_to_clients(server, table):
     gate = asyncio.Event()
     server.on("FOR UPDATE SKIP LOCKED", Silence(gate, rows_of()))

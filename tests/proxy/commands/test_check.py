@@ -8,11 +8,10 @@ from streamfrom.engine.messaging.upkeep.partitions import SPANS
 from streamfrom.proxy.commands import check as module
 from streamfrom.proxy.commands.check import check
 from streamfrom.proxy.config.file import KeyspaceConfig, TlsSettings, TransactionMode
-from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import Error, Rows
-from tests.proxy.fake_server import MARIADB, PASSWORD
+from tests.proxy.fake_server import MARIADB
 from tests.proxy.rigs import (
     add_decisions,
     add_message_table,
@@ -58,18 +57,6 @@ async def test_nothing_is_changed_by_looking(server, report):
     writes = [text for text in server.controlled if text.startswith(("UPDATE", "DELETE"))]
     assert writes
     assert all(text.endswith("WHERE 1 = 0") for text in writes)
-
-
-async def test_a_server_that_is_down_is_a_fault_and_no_secret_is_told(server, report):
-    config = config_of(server)
-    shard = shard_config(server, user="app", password=Secret(PASSWORD))
-    config = type(config)(config.server, (), (KeyspaceConfig("plain", None, (shard,)),))
-    server.stop()
-    code, lines = await report(config)
-    assert code == 1
-    assert lines[1].startswith(f"error    plain/-: mysql://app@127.0.0.1:{server.port}/db: ")
-    assert lines[1].count("mysql://") == 1
-    assert PASSWORD not in str(lines)
 
 
 async def test_a_vschema_that_cannot_be_read_is_a_fault_of_its_keyspace(server, report):

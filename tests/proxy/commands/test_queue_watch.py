@@ -2,7 +2,6 @@ import io
 
 import pytest
 
-from streamfrom.proxy.cli import ADDRESS_DEFAULT
 from streamfrom.proxy.commands.queue_watch import (
     CannotTell,
     asks,
@@ -10,8 +9,6 @@ from streamfrom.proxy.commands.queue_watch import (
     show,
     watch,
 )
-from streamfrom.proxy.config.dsn import SslMode
-from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.status.status_rows import QUEUES
 
@@ -111,23 +108,3 @@ async def test_a_proxy_is_asked_by_sql_and_who_is_refused_or_finds_nobody_is_tol
     nobody = parse_address("mysql://root@127.0.0.1:1", {})
     with pytest.raises(CannotTell, match=r"^mysql://root@127\.0\.0\.1:1/: "):
         await watch(nobody, None, io.StringIO())
-
-
-def test_an_address_is_written_as_a_shards():
-    address = parse_address(
-        "mysql://app:${PASSWORD}@proxy1:7?ssl_mode=required", {"PASSWORD": "x@y"}
-    )
-    assert (address.server, address.user, address.password.reveal()) == (
-        "proxy1:7",
-        "app",
-        "x@y",
-    )
-    assert address.ssl_mode is SslMode.REQUIRED
-    default = parse_address(ADDRESS_DEFAULT, {})
-    assert (default.host, default.port, default.user) == ("127.0.0.1", 15306, "root")
-
-
-@pytest.mark.parametrize("text", ["127.0.0.1:15306", "mysql://127.0.0.1", "mysql://a:${NO}@h"])
-def test_what_is_no_address_is_explained(text):
-    with pytest.raises(ConfigError, match="the proxy's address: "):
-        parse_address(text, {})

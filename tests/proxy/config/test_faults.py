@@ -59,23 +59,6 @@ def test_what_only_follows_from_a_fault_is_not_told(faults):
     assert len(faults(SHARDED + '[server.tls]\ncert = "none.pem"')) == 1
 
 
-def test_faults_of_several_users_keep_their_own_index_and_name(faults):
-    text = SHARDED + "".join(
-        f'[[users]]\nname = "{name}"\npassword = 5\n' for name in ("ann", "bob")
-    )
-    text += '[[users]]\npassword = ""\n[[users]]\nname = "cyd"\npassword = ""\nrole = 1\n'
-    assert [fault.partition(":")[0] for fault in faults(text)] == [
-        "users[0].password",
-        "users[1].password",
-        "users[2].name",
-        "users[3].role",
-    ]
-    assert [fault.rpartition(" (user ")[2] for fault in faults(text)][::3] == [
-        '"ann")',
-        '"cyd")',
-    ]
-
-
 def test_a_fault_of_the_whole_is_told_beside_one_of_a_part(faults):
     assert faults(SHARDED.replace('"80-"', '"90-"') + "pool_size = 0") == [
         'keyspaces.commerce.shards[1].pool_size: expected an integer ≥ 1, got 0 (shard "90-")',

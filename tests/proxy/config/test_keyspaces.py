@@ -40,21 +40,6 @@ def test_shards_stand_in_the_order_of_their_ranges_wherever_they_were_written(re
     assert [shard.primary.port for shard in keyspace.shards] == [3308, 3309, 3307]
 
 
-def test_a_keyspace_is_made_of_its_configuration(read):
-    (keyspace,) = read(SHARDED).keyspaces
-    assert (keyspace.name, keyspace.vschema_text) == ("commerce", '{"sharded": true}')
-    assert [(each.name, each.primary.port, each.pool_size) for each in keyspace.shards] == [
-        ("-80", 3307, 32),
-        ("80-", 3308, 32),
-    ]
-    assert all(shard.share_reads for shard in keyspace.shards)
-    sharded = make_keyspace(keyspace)
-    assert [shard.name for shard in sharded.shards] == ["-80", "80-"]
-    assert sharded.sharded
-    plain = make_keyspace(read(UNSHARDED).keyspaces[0])
-    assert (plain.shards[0].key_range, plain.sharded) == (None, False)
-
-
 def test_replicas_are_addresses_like_the_primary(read):
     (keyspace,) = read(
         UNSHARDED + 'replicas = ["mysql://root@127.0.0.1:3309", "mysql://root@db2/x"]'

@@ -49,13 +49,6 @@ def test_a_variable_that_is_half_written_or_missing_is_a_fault(text):
         table(f'x = "{text}"', {"A": "1"}).string("x", REQUIRED)
 
 
-@pytest.mark.parametrize("number", ["5", "0.5", "1e3"])
-def test_seconds_may_have_a_fraction_and_be_none_where_that_means_at_once(number):
-    value = table(f"x = {number}").seconds("x", 1)
-    assert (value, type(value)) == (float(number), float)
-    assert table("x = 0").seconds("x", 1, zero=True) == 0
-
-
 @pytest.mark.parametrize("number", ["0", "-1", "inf", "nan", "true", '"5"', "[5]", "{}"])
 def test_what_is_not_a_duration_or_an_integer_in_bounds_is_refused(number):
     with pytest.raises(ConfigError, match=r"top\.x: expected a number of seconds > 0, got "):
@@ -63,18 +56,6 @@ def test_what_is_not_a_duration_or_an_integer_in_bounds_is_refused(number):
     for each in (number, "false", "1.0", "4"):
         with pytest.raises(ConfigError, match=r"top\.x: expected an integer from 1 to 3, got "):
             table(f"x = {each}").integer("x", 1, least=1, most=3)
-
-
-@pytest.mark.parametrize(
-    ("key", "problem"),
-    [("pool_sise", r"did you mean pool_size\?"), ("colour", "expected one of name, pool_size")],
-)
-def test_a_key_without_a_reader_is_named_with_its_neighbour_or_with_all(key, problem):
-    values = table(f"{key} = 3")
-    values.integer("pool_size", 1, least=1)
-    assert "name" not in values
-    with pytest.raises(ConfigError, match=rf"^top\.{key}: unknown key; {problem}$"):
-        values.close()
 
 
 def test_long_values_are_cut_in_errors():

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.backends.session_variables import names
-from streamfrom.proxy.errors import BackendLost, StatementTimedOut
+from streamfrom.proxy.errors import StatementTimedOut
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.execution.session_state import SessionState
@@ -58,19 +58,6 @@ def scene():
     return Scene()
 
 
-def test_bytes_go_to_the_client_as_they_come_and_the_last_piece_waits(scene):
-    assert scene.attempt.data_received(ANSWER[:50]) is None
-    assert scene.client.written
-    assert scene.attempt.has_written
-    assert scene.attempt.data_received(ANSWER[50:]) == b""
-    written = bytes(scene.client.written)
-    assert written + scene.attempt.held == ANSWER
-    assert scene.done == []
-    scene.attempt.answer_completed()
-    assert scene.done == [scene.attempt]
-    assert scene.client.written == written
-
-
 def test_a_slow_client_stops_the_server_until_it_caught_up_and_a_fast_one_nobody(scene):
     scene.client.blocked = True
     scene.attempt.data_received(ANSWER[:50])
@@ -89,14 +76,6 @@ def test_a_connection_is_given_back_reading_even_if_its_client_is_still_behind(s
     scene.attempt.data_received(ANSWER[50:])
     scene.attempt.answer_completed()
     assert scene.server.link.is_reading
-
-
-def test_a_lost_server_is_reported_once(scene):
-    error = BackendLost("ks", "-")
-    scene.attempt.data_received(ANSWER[:50])
-    scene.attempt.connection_lost(error)
-    assert scene.done == [scene.attempt]
-    assert scene.attempt.failure is error
 
 
 @pytest.mark.parametrize(

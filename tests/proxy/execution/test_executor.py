@@ -12,7 +12,6 @@ from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query
 from tests.proxy.fake_answers import Error, Ok, Silence, rows_of, until
-from tests.proxy.rigs import SessionRig, running_shard, said
 from tests.sqlparse_ext.facts import shape
 
 
@@ -22,24 +21,6 @@ def send_now(session, sql, on_done, database="db"):
     return session.executor.send_now(
         Attempt(session.shards[0], database, packet, shape(sql), reply, on_done)
     )
-
-
-async def test_a_statement_waits_for_a_connection_and_goes_out_when_one_comes_back(server):
-    async with running_shard(server, pool_size=1) as shard:
-        sessions = [SessionRig(shard) for _ in range(3)]
-        gate = asyncio.Event()
-        server.once("SELECT 0", Silence(gate, rows_of(0)))
-        answers: list[list[Attempt]] = [[], [], []]
-        for number, session in enumerate(sessions):
-            assert send_now(session, f"SELECT {number}", answers[number].append)
-        gate.set()
-        for number, session in enumerate(sessions):
-            await until(lambda: answers[number])  # noqa: B023  (asked at once)
-            session.executor.settle(answers[number][0], shape(f"SELECT {number}"))
-        assert said(server) == ["SELECT 0", "SELECT 1", "SELECT 2"]
-        assert (server.logins, shard.pool.lent) == (1, 0)
-        for session in sessions:
-            await session.leave()
 
 
 async def test_a_prepare_in_text_finds_room_where_the_server_has_too_many(

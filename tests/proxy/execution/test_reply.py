@@ -1,10 +1,7 @@
 import asyncio
 
-import pytest
-
 from streamfrom.proxy import fairness
 from streamfrom.proxy.backends.session_variables import Settings
-from streamfrom.proxy.errors import UnknownDatabase
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.wire.framing import Framer, frame, frames
@@ -12,7 +9,6 @@ from streamfrom.proxy.wire.prepare_response import PARAMETER
 from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
     column_definition,
-    parse_err,
 )
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.rigs import RecordingLink
@@ -37,23 +33,6 @@ class Scene:
             found.append(payload)
         assert framer.next_sequence == self.reply.sequence % 256
         return found
-
-
-@pytest.mark.parametrize("sequence", [1, 5])
-@pytest.mark.parametrize("capabilities", [MODERN, OLD])
-def test_everything_is_numbered_behind_what_the_client_has(capabilities, sequence):
-    scene = Scene(capabilities, sequence)
-    scene.reply.more = True
-    scene.reply.ok()
-    scene.reply.rows(
-        [ColumnDefinition("a"), ColumnDefinition("b")], [(b"1", None), (b"2", b"x")]
-    )
-    scene.reply.rows([ColumnDefinition("a")], [])
-    scene.reply.more = False
-    scene.reply.error(UnknownDatabase("x"))
-    packets = scene.packets()
-    assert packets[0][0] == 0
-    assert parse_err(packets[-1]).code == 1049
 
 
 def test_an_old_client_is_told_before_the_rows_that_it_switched_autocommit_off():

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
+from streamfrom.proxy.errors import BackendUnavailable
 from streamfrom.proxy.execution.session_connections import named
 from tests.proxy.fake_answers import until
 from tests.proxy.rigs import SessionRig, running_shard
@@ -16,16 +16,6 @@ class Wish:
         self.got: list[Any] = []
         shard, got = session.shards[0], self.got.append
         session.executor.connections.acquire_soon(shard, "db", got, got)
-
-
-async def test_who_waits_in_vain_is_told_why(server):
-    async with running_shard(server, pool_size=1, pool_timeout_s=0.01) as shard:
-        session, other = SessionRig(shard), SessionRig(shard)
-        await other.run("BEGIN")
-        wish = Wish(session)
-        await until(lambda: wish.got)
-        assert isinstance(wish.got[0], PoolTimeout)
-        await other.leave()
 
 
 async def test_a_server_that_is_gone_is_told_too(server, shard, session):

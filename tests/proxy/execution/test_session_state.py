@@ -5,7 +5,6 @@ import pytest
 from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.execution.session_state import (
     SessionState,
-    Transaction,
     leaves_residue,
     must_stay,
     sets_collation,
@@ -13,7 +12,6 @@ from streamfrom.proxy.execution.session_state import (
 )
 from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability, TrackerKind
 from streamfrom.proxy.wire.resultset import Ok, Tracker
-from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from tests.cases import cases
 from tests.sqlparse_ext.facts import shape
 
@@ -87,21 +85,6 @@ def test_residue_is_what_another_session_could_notice(sql, answer, expected):
 
 def state(capabilities=PROXY_OFFER, settings=None):
     return SessionState(int(capabilities), settings or names("utf8mb4", "utf8mb4_general_ci"))
-
-
-def test_a_reset_returns_to_what_the_login_had():
-    session = state()
-    initial = session.settings
-    session.note([sysvar("autocommit", "OFF"), sysvar("sql_mode", "ANSI_QUOTES")])
-    session.multi_statements = False
-    session.last_insert_id = 7
-    session.transaction = Transaction(b"BEGIN", [b"SAVEPOINT a"], "lost")
-    session.reset()
-    assert session.settings is initial
-    assert not session.multi_statements  # as on a server, which keeps the option
-    assert session.last_insert_id == 0
-    assert session.transaction is None
-    assert session.mode == SqlMode(0)
 
 
 def test_flags_of_a_login_ask_for_connections_of_their_own_and_ignore_space_joins_the_mode():

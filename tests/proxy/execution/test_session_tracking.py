@@ -7,23 +7,6 @@ from tests.proxy.rigs import SessionRig, running_shard
 from tests.sqlparse_ext.facts import shape
 
 
-async def test_what_a_departed_session_left_is_undone_before_the_connection_changes_hands(
-    server, shard, session
-):
-    await session.run("SET @a = 1")
-    await session.run("SET autocommit = 0")
-    await session.run("INSERT INTO t VALUES (1)")
-    await session.leave()
-    (connection,) = server.relays
-    assert connection.user_variables == set()
-    assert not connection.in_transaction
-    assert shard.pool.lent == 0
-    other = SessionRig(shard)
-    await other.run("SELECT 1")
-    assert server.logins == 1
-    assert connection.autocommit
-
-
 @pytest.mark.parametrize("sql", ["SET profiling = 1", "SET ROLE boss"])
 async def test_nobody_else_gets_a_connection_that_shows_what_was_run_on_it_or_keeps_a_role(
     server, shard, session, sql

@@ -152,27 +152,3 @@ async def test_after_a_deadlock_elsewhere_session_state_waits_for_rollback(serve
         await session.run("INSERT INTO t VALUES (2)", shard=0)
     await session.branches.rollback()
     assert not server.relays[0].in_transaction
-
-
-# --- the end ---------------------------------------------------------------------------
-
-
-async def test_a_transaction_has_begun_with_its_begin_or_else_with_its_first_shard(
-    session, low
-):
-    branches = session.branches
-    assert not branches.has_begun
-    await session.begin()
-    assert branches.has_begun
-    assert not branches.reads_only
-    await branches.rollback()
-    await session.run("SET autocommit = 0")
-    branches.entered()
-    assert branches.in_transaction
-    assert not branches.has_begun
-    await session.run("SELECT id FROM t")
-    assert branches.has_begun
-    await branches.rollback()
-    assert not branches.has_begun
-    await branches.savepoint(b"SAVEPOINT a")
-    assert branches.has_begun

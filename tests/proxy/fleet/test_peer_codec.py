@@ -86,20 +86,6 @@ def test_each_thing_that_members_say_comes_as_it_was_sent(made, encode, decode, 
     assert decode(encode(messages)) == messages
 
 
-@pytest.mark.parametrize("made", get_args(TableEvent))
-@given(st.data())
-def test_each_kind_of_news_comes_as_it_was_sent(made, data):
-    news = News("ks", "t", (data.draw(one_of(made)),))
-    assert decode_to_dispatcher(encode_to_dispatcher([news])) == [news]
-
-
-@pytest.mark.parametrize(("given", "sent"), [(AUTO, AUTO), (0, 0), (100, 100)])
-def test_the_prefetch_goes_as_it_is(given, sent):
-    opened = OpenStream(1, "ks", "t", ("0",), (), given, None, 7)
-    data = encode_to_dispatcher([opened])
-    assert pb.ToDispatcher.FromString(data).open_stream.prefetch == sent
-
-
 @pytest.mark.parametrize("data", [b"", b"\xfa\x01\x00"])
 def test_a_message_of_a_kind_that_is_unknown_is_passed_over(data):
     following = RowsTaken(1, 2)

@@ -12,13 +12,12 @@ from streamfrom.proxy.errors import BadQueue
 from streamfrom.proxy.local_statements.show_queues import (
     COLUMNS,
     create_queue,
-    is_show_create_queue,
     partition_rows,
     show_queues,
 )
 from streamfrom.sqlparse_ext.errors import SqlError
 from tests.cases import cases
-from tests.sqlparse_ext.facts import shape, statement
+from tests.sqlparse_ext.facts import statement
 
 
 MYSQL = """CREATE TABLE `q` (
@@ -84,11 +83,6 @@ def test_a_table_that_create_queue_does_not_make(old, new):
     assert old in MYSQL
     with pytest.raises(BadQueue, match="no queue that CREATE QUEUE makes"):
         create_queue("q", MYSQL.replace(old, new))
-
-
-def test_which_statements_are_meant():
-    assert is_show_create_queue(shape("SHOW CREATE QUEUE q"))
-    assert not is_show_create_queue(shape("SHOW QUEUES"))
 
 
 @cases(sql=str, names=ast.literal_eval)

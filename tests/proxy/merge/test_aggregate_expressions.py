@@ -29,17 +29,6 @@ def tried(sql, values, results, *, wanted=None, exact=False):
     return found, [COUNTER, *results, *twice]
 
 
-def test_group_columns_and_aliases_of_aggregates_are_values_too():
-    found = computation(
-        "SELECT a, SUM(b) AS s, a + COUNT(*) FROM t GROUP BY a HAVING s / 2 > 3 OR a = 1"
-    )
-    text = found.trial()
-    assert b"(`streamfrom:0` + `streamfrom:3`)" in text
-    assert b"(`streamfrom:1` / 2 > 3 OR `streamfrom:0` = 1)" in text
-    assert b"a AS `streamfrom:0`" in text
-    assert b"FROM t WHERE 1=0 GROUP BY a HAVING 1=0" in text
-
-
 def test_what_a_shard_computes_with_other_types_is_refused():
     found, _ = tried(
         "SELECT -COUNT(*) FROM t", [number("c", kind=INT)], [number("x", kind=INT)]
@@ -105,13 +94,6 @@ def average(sql, shown, precise, *, cut=b"1.333333333", result=None, more=0):
         list(each.values()) for each in found.answer(groups, columns, [text_row(row)])
     )
     return computed
-
-
-def test_an_average_is_used_with_all_its_digits_and_shown_with_fewer():
-    computed = average("SELECT AVG(a) * 100 FROM t", b"133.3300", b"133.333333300")
-    assert computed == Computed(b"133.3333", is_cut=True)
-    rounded = average("SELECT ROUND(AVG(a), 2) FROM t", b"1.33", b"1.33", result=number("x", 2))
-    assert rounded == Computed(b"1.33")
 
 
 @cases(sql=str, shown=str.encode, precise=str.encode)

@@ -56,11 +56,6 @@ def test_an_average_is_rounded_half_away_from_zero_at_the_announced_scale(values
     assert Decimal(run(average, *rows).decode()) == rounded
 
 
-def test_an_average_of_floats_has_the_digits_it_shows():
-    average = Average(Sum(0, DOUBLE), Folded(1, "COUNT"), 31)
-    assert run(average, [b"1", b"4"]) == average.cut() == b"0.25"
-
-
 def test_extremes_compare_by_their_key_and_skip_null():
     decode = ColumnKey(Comparison.STRING, b"0020").decoder()
     rows = [[b"a", b"0041"], [None, None], [b"B", b"0042"]]

@@ -86,19 +86,6 @@ async def test_what_the_proxy_does_itself_can_be_prepared(sql, client):
     assert (await client.execute(1)).ok
 
 
-async def test_the_proxys_own_rows_are_binary(server, capabilities):
-    async with running_proxy(server) as proxy:
-        client = await proxy.client(capabilities=capabilities)
-        statement, _, columns = await client.prepare("SHOW DATABASES")
-        assert columns == 1
-        rows = (await client.execute(statement)).rows
-        assert [value(row) for row in rows] == [b"information_schema", b"plain"]
-        statement, _, _ = await client.prepare("SELECT CONNECTION_ID()")
-        ((row,),) = (await client.execute(statement)).rows
-        assert row is not None
-        assert len(row) == 2 + 8
-
-
 @pytest.mark.parametrize("sql", ["SELECT FOUND_ROWS(), @@warning_count", "SHOW WARNINGS"])
 async def test_what_the_statement_before_left_is_told_in_binary_rows(server, capabilities, sql):
     async with running_proxy(server) as proxy:

@@ -1,7 +1,6 @@
 import sys
 
 import pytest
-from hypothesis import given, strategies as st
 
 from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.errors import (
@@ -11,7 +10,6 @@ from streamfrom.proxy.errors import (
 )
 from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.sql.prepared_statements import (
-    LAST_PREPARED,
     PreparedStatement,
     PreparedStatements,
 )
@@ -75,46 +73,3 @@ def test_long_data_of_all_statements_together_is_bounded_and_told_at_the_executi
     assert (first.fault, bytes(first.long_data[0])) == (None, b"x" * 4000)
     # What is refused is given back at once.
     assert memory.used_bytes == held_bytes
-
-
-STEPS = st.one_of(
-    st.tuples(st.just("prepare"), st.integers(0, 3000)),
-    st.tuples(st.just("long data"), st.integers(0, 4000)),
-    st.tuples(st.just("execute"), st.just(0)),
-    st.tuples(st.just("close"), st.just(0)),
-    st.tuples(st.just("begin anew"), st.just(0)),
-)
-
-
-@given(st.lists(st.tuples(STEPS, st.integers(1, 8), st.integers(0, 2)), max_size=80))
-def test_whatever_is_done_the_count_is_what_is_kept_and_ends_at_nothing(steps):
-    memory = Memory(lambda: 20_000, ConnectionMemoryExceeded)
-    table = PreparedStatements(memory)
-    for (step, size), number, parameter_number in steps:
-        found = table.get(number)
-        if step == "prepare":
-            table.begin()
-            try:
-                table.add(prepared(f"SELECT ?, ?, '{'x' * size}'"))
-            except ConnectionMemoryExceeded:
-                assert table.get(LAST_PREPARED) is None
-        elif step == "begin anew":
-            table.clear()
-            assert memory.used_bytes == 0
-        elif found is None:
-            continue
-        elif step == "long data":
-            found.add_long_data(parameter_number, b"x" * size, 6000)
-        elif step == "execute":
-            found.drop_long_data()
-        else:
-            table.remove(found)
-        kept = [each for number in range(1, 90) if (each := table.get(number)) is not None]
-        assert memory.used_bytes >= sum(
-            each.kept_bytes + sum(map(len, each.long_data.values())) for each in kept
-        )
-        assert 0 <= memory.used_bytes <= 20_000
-    for number in range(1, 90):
-        if (each := table.get(number)) is not None:
-            table.remove(each)
-    assert memory.used_bytes == 0

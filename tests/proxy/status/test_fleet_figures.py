@@ -133,19 +133,6 @@ def test_what_has_happened_adds_up(fleet):
     )
 
 
-def test_what_a_shard_holds_is_told_by_its_dispatcher():
-    blind = ShardFigures("-80", Counters(), 1, 0, 0, False, 0, 9, None, False)
-    knows = ShardFigures("-80", Counters(), 2, 3, 2, True, 1, 4, 5)
-    own, other = (QueueFigures(TABLE, (shard,), 1) for shard in (blind, knows))
-    merged = merged_queue(own, [part(other)], [])
-    (shard,) = merged.shards
-    assert (shard.ready, shard.in_flight, shard.depth, shard.oldest_ready_ns) == (2, 1, 4, 5)
-    assert merged.streams == 2
-    partly = replace(knows, is_whole=False, depth=None)
-    (shard,) = merged_queue(own, [part(replace(other, shards=(partly,)))], []).shards
-    assert (shard.depth, shard.is_whole) == (9, False), "a server was asked for it"
-
-
 def test_a_shard_whose_dispatcher_may_be_the_silent_one_is_unknown():
     blind = ShardFigures("-80", Counters(), 1, 0, 0, False, 0, 9, None, False)
     knows = ShardFigures("80-", Counters(), 2, 3, 2, True, 1, 4, 5)

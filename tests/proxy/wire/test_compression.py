@@ -73,17 +73,6 @@ def test_what_would_not_become_smaller_is_sent_as_it_is(packer):
 
 
 @pytest.mark.parametrize("packer", PACKERS)
-def test_more_than_a_piece_holds_is_sent_in_several(packer):
-    data = b"ab" * (FRAME_BYTES_MAX // 2) + b"cde"
-    sender = Compression(packer)
-    sender.sequence = 255
-    receiver = Compression(packer)
-    receiver.next_sequence = 255
-    assert unpacked(receiver, sender.pack(data)) == data
-    assert receiver.next_sequence == sender.sequence == 1
-
-
-@pytest.mark.parametrize("packer", PACKERS)
 def test_what_is_not_as_long_as_announced_is_refused(packer):
     short, large = packed(packer, b"x" * 100), bytes(range(256)) * 5000
     for whole in (

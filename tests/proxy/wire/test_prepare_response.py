@@ -5,7 +5,7 @@ from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.constants import Capability
 from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.prepare_response import PARAMETER, PrepareReader, prepare_answer
-from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition, err_packet
+from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition
 
 
 MODERN = int(Capability.PROTOCOL_41 | Capability.DEPRECATE_EOF)
@@ -45,14 +45,6 @@ def test_an_answer_cut_anywhere_reads_the_same(parameters, columns, cuts):
     assert (reader.statement_id, reader.warnings, reader.error) == (7, 3, None)
     assert reader.parameters == [column_definition(PARAMETER)] * parameters
     assert len(reader.columns) == columns
-
-
-def test_an_error_is_the_whole_answer():
-    reader = PrepareReader()
-    reader.feed(frame(err_packet(1064, "42000", "no", MODERN), 1))
-    assert reader.done
-    assert reader.error is not None
-    assert reader.error.code == 1064
 
 
 @pytest.mark.parametrize(

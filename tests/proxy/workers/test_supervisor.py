@@ -94,18 +94,6 @@ async def test_it_is_entered_when_all_serve_and_left_when_all_have_ended(tmp_pat
     assert not path.exists()
 
 
-async def test_one_that_dies_is_started_anew_and_the_others_go_on(tmp_path):
-    rig = Rig(tmp_path)
-    with structlog.testing.capture_logs() as logs:
-        async with rig.workers:
-            first, other = rig.pid(1), rig.pid(2)
-            os.kill(first, signal.SIGKILL)
-            await until(lambda: rig.pid(1) != first)
-            assert rig.pid(2) == other
-    (line,) = [line for line in logs if line["event"] == "a worker died"]
-    assert (line["worker"], line["reason"], line["log_level"]) == (1, "signal 9", "error")
-
-
 async def test_one_that_fails_before_it_serves_ends_the_start_with_its_code(tmp_path):
     (tmp_path / "fail").touch()
     with pytest.raises(WorkerFailed) as failed:

@@ -296,21 +296,6 @@ async def test_a_small_pool_has_no_line(server, size, count):
         assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "z") is None
 
 
-async def test_there_is_company_while_anybody_uses_a_connection(server):
-    server.on("FROM t", Ok())
-    async with pool_on(server, size=8) as pool:
-        lines = lines_of(pool)
-        line = await held(lines, "db")
-        seen = [lines.others_are_busy]
-        backend = await pool.acquire(Tenant(), "db")
-        seen.append(lines.others_are_busy)
-        pool.release(backend)
-        seen.append(lines.others_are_busy)
-        read(line)
-        seen.append(lines.others_are_busy)
-        assert seen == [False, True, False, True]
-
-
 async def test_a_line_waits_for_a_connection_like_anybody_else(server):
     async with pool_on(server, size=4) as pool:
         line = line_of(lines_of(pool))

@@ -92,18 +92,6 @@ async def test_a_crowd_of_one_account_keeps_nobody_elses_client_waiting():
 
 
 @running
-async def test_a_hundred_accounts_open_no_more_than_they_need():
-    server = Server(size=32)
-    accounts = [Account(f"u{number}", Secret("")) for number in range(100)]
-    for account in accounts:
-        for tenant in [Tenant(account=account) for _ in range(10)]:
-            await server.run(tenant, 0.001)
-    # The first fill the pool; each later account displaces one, which its clients share.
-    assert sum(server.logins.values()) <= 32 + 100
-    assert server.pool.connections == 32
-
-
-@running
 async def test_what_the_server_refuses_an_account_waits_for_one_of_the_account():
     server = Server(size=8, limit=2)
     until_s = asyncio.get_running_loop().time() + RUN_S
@@ -134,17 +122,6 @@ async def test_in_vain_it_gets_the_servers_error():
     server.limit = 2
     backend = await waiting
     assert backend.account == ANN
-
-
-@running
-async def test_who_comes_later_and_waits_in_vain_gets_the_servers_error_too():
-    server = Server(size=8, limit=1, timeout_s=LIMIT_RETRY_S / 2)
-    await server.pool.acquire(Tenant(account=ANN), "db")
-    # The second one's wait ends at the moment at which the server may be asked again.
-    for _ in range(2):
-        with pytest.raises(BackendError, match="max_user_connections"):
-            await server.pool.acquire(Tenant(account=ANN), "db")
-    assert server.refused <= 2
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -6,10 +6,8 @@ import pytest
 from streamfrom.engine.errors import KeyspaceError, TargetError
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.errors import NoHealthyReplica, UnknownDatabase
-from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.keyspaces import (
-    HIGH,
     HIGH_SHARD,
     LOW_SHARD,
     PLAIN,
@@ -18,7 +16,6 @@ from tests.proxy.keyspaces import (
     VSCHEMA,
 )
 from tests.proxy.sql.compilers import catalog_of
-from tests.sqlparse_ext.facts import statement
 
 
 def catalog(**replicas):
@@ -78,15 +75,6 @@ def test_a_target_names_shards(target, shards):
 def test_a_target_that_is_not_there_is_an_error(target, error, sentence):
     with pytest.raises(error, match=sentence):
         catalog().view(target)
-
-
-def test_the_columns_of_message_tables_are_known_to_the_planner():
-    view = catalog().view("commerce")
-    found = statement(f"INSERT INTO msg VALUES ({HIGH}, 1, 0, 0, NULL, 'x')")
-    assert view.planner.plan(found.shape).route(found) == OneShard(HIGH_SHARD)
-    other = statement("INSERT INTO t VALUES (1)")
-    with pytest.raises(Unsupported, match="without a column list"):
-        view.planner.plan(other.shape)
 
 
 # --- replicas ----------------------------------------------------------------------------

@@ -1,9 +1,7 @@
 import pytest
 
 from streamfrom.engine.errors import TableLoadError
-from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
 from tests.cases import cases
-from tests.proxy.rigs import NOW_NS
 from tests.proxy.sql.compilers import compiler
 
 
@@ -14,15 +12,6 @@ def step(sql, use="plain"):
     made = compiler(use)
     assert made.target.view is not None
     return made.compile(made.target.view, made.target.parse(sql.encode()))
-
-
-def test_an_ack_is_completed_and_its_effect_known():
-    found = step("UPDATE msg SET time_acked = NOW() WHERE id IN (1, 2)")
-    assert found.table == "msg"
-    assert found.effect is not None
-    assert (found.effect.kind, found.effect.ids) == (EffectKind.ACK, (1, 2))
-    assert str(NOW_NS).encode() in found.statement.sql
-    assert b"time_next = NULL" in found.statement.sql
 
 
 @cases(sql=str)

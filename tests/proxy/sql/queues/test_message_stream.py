@@ -52,12 +52,6 @@ async def narrow():
     return Scene(NarrowLink())
 
 
-async def test_numbers_go_on_for_ever():
-    scene = Scene(sequence=254)
-    assert scene.stream.deliver(ROWS)
-    assert scene.stream.sequence == 1
-
-
 async def test_large_rows_go_out_as_the_socket_takes_them(narrow):
     assert not narrow.stream.deliver(LARGE)
     assert narrow.rows_written == 1

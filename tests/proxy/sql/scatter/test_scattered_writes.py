@@ -1,12 +1,10 @@
-import asyncio
-
 import pytest
 
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.sql.scatter.scattered_writes import MergedOk, run_everywhere, write_parts
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import Ok as OkPacket, parse_text_row
-from tests.proxy.fake_answers import Error, Ok, Rows, until
+from tests.proxy.fake_answers import Error, Ok, Rows
 from tests.proxy.rigs import said
 from tests.sqlparse_ext.facts import shape, statement
 
@@ -51,16 +49,6 @@ def test_counts_warnings_and_infos_are_summed_and_the_first_generated_id_counts(
 
 
 # --- parts, outside of a transaction ---------------------------------------------------
-
-
-async def test_parts_wait_for_a_shard_that_is_away(server, other_server, session, high):
-    other_server.stop()
-    running = asyncio.ensure_future(write(session))
-    await until(lambda: high.trouble is not None)
-    await other_server.start()
-    assert (await running).affected_rows == 2
-    assert said(other_server) == ["START TRANSACTION", HIGH, "COMMIT"]
-    assert said(server)[-3:] == ["START TRANSACTION", LOW, "COMMIT"]
 
 
 async def test_what_another_session_could_notice_of_a_part_is_remembered(server, session, low):

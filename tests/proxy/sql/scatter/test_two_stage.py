@@ -6,7 +6,6 @@ from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.proxy.sql.scatter import two_stage as module
 from streamfrom.proxy.sql.scatter.two_stage import INSERT_ROWS_MAX, TakenRows
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import running_proxy
@@ -92,10 +91,3 @@ def test_rows_of_several_queries_count_together_and_not_what_is_taken_back():
         taken.more_rows([b""] * INSERT_ROWS_MAX)
         assert taken.take_back()
     assert taken.rows == []
-
-
-def test_one_row_more_than_may_be_is_refused_by_what_it_is_of():
-    taken = TakenRows(1 << 20, "INSERT … SELECT")
-    taken.more_rows([b""] * INSERT_ROWS_MAX)
-    with pytest.raises(Unsupported, match="INSERT … SELECT of more than 5000 rows"):
-        taken.more_rows([b""])
