@@ -1,5 +1,3 @@
-"""Terms and operands of a statement."""
-
 import ast
 
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
@@ -9,20 +7,9 @@ from streamfrom.sqlparse_ext.writes.terms import Terms
 from tests.cases import cases
 
 
-def read(text):
-    """Return the terms of a text, and a function that returns the text of a range of tokens."""
-    template = fingerprint(text.encode(), DEFAULT_MODE)[0]
-    tokens = statement_tokens(template)
-
-    def text_of(start, end):
-        return " ".join(token.key for token in tokens[start:end])
-
-    return Terms(tokens), text_of
-
-
 @cases(text=str, up=ast.literal_eval, down=ast.literal_eval)
 def test_the_scale_is_of_the_factors_of_the_groups_around(text, up, down):
-    terms, _ = read(text)
+    terms = Terms(statement_tokens(fingerprint(text.encode(), DEFAULT_MODE).template))
     place = [token.key for token in terms.tokens].index("A")
     found = terms.scale(place, place + 1)
     assert (len(found[0]), len(found[1])) == (up, down)

@@ -5,11 +5,8 @@ from tests.cases import cases
 from tests.proxy.sql.compilers import compiler
 
 
-# --- what a statement does to messages -------------------------------------------------
-
-
-def step(sql, use="plain"):
-    made = compiler(use)
+def step(sql):
+    made = compiler("plain")
     assert made.target.view is not None
     return made.compile(made.target.view, made.target.parse(sql.encode()))
 
