@@ -211,12 +211,8 @@ class Channel(virtual.Channel):
     def _lookup(self, exchange: str, routing_key: str, default: str | None = None) -> list[str]:
         # What this process bound itself needs no question: a task's own queue, as a rule.
         if exchange and self.typeof(exchange).type == "direct":
-            own = [
-                queue
-                for at, key, _, queue in self.connection.bound
-                if (at, key) == (exchange, routing_key)
-            ]
-            if own:
+            bound, asked = self.connection.bound, (exchange, routing_key)
+            if own := [queue for at, key, _, queue in bound if (at, key) == asked]:
                 return own
         found: list[str] = super()._lookup(exchange, routing_key, default)
         return found
@@ -249,24 +245,21 @@ class Transport(virtual.Transport):
             raise ValueError(
                 "the broker's URL must name a keyspace: streamfrom://user:password@host:port/keyspace"
             )
-        self.store = CeleryStore(
-            {
-                "host": client.hostname or "127.0.0.1",
-                "port": client.port or DEFAULT_PORT,
-                "user": client.userid or "root",
-                "password": client.password or "",
-                "database": database,
-                "ssl": client.ssl or None,
-                **(
-                    {"connect_timeout": client.connect_timeout}
-                    if client.connect_timeout
-                    else {}
-                ),
-            },
+        address = {
+            "host": client.hostname or "127.0.0.1",
+            "port": client.port or DEFAULT_PORT,
+            "user": client.userid or "root",
+            "password": client.password or "",
+            "database": database,
+            "ssl": client.ssl or None,
+        }
+        if client.connect_timeout:
+            address["connect_timeout"] = client.connect_timeout
+        table, purge_after_s = (
             given.get("table", "celery_message"),
-            self._ack_wait_s,
             given.get("purge_after", 3600),
         )
+        self.store = CeleryStore(address, table, self._ack_wait_s, purge_after_s)
         self.acks = Acknowledger(self.store, self._ack_wait_s)
         self._seen_s = 0.0
         renew_in_children(self)

@@ -95,15 +95,11 @@ class Completer:
 
     async def _reschedule(self, result: Result) -> None:
         is_parked = result.outcome is Outcome.PARKED
-        values: list[Any] = []
-        if not is_parked:
-            values.append(round((result.retry_after or 0.0) * 1e6))
-        if self._table.has_last_error:
-            values.append(_text(result.error))
-        values.append(result.id)
+        wait = [] if is_parked else [round((result.retry_after or 0.0) * 1e6)]
+        error_text = [_text(result.error)] if self._table.has_last_error else []
         statement = self._table.reschedule(parked=is_parked)
         try:
-            await self._session.run(statement, values)
+            await self._session.run(statement, [*wait, *error_text, result.id])
         except MySQLError as error:
             # Its lease ends, and it comes again.
             log.error(  # noqa: TRY400 - as above
@@ -115,8 +111,6 @@ class Completer:
 def _text(error: BaseException | None) -> str | None:
     if error is None:
         return None
-    said = str(error)
-    name = type(error).__name__
-    return (said if name in ("Retry", "Park") else f"{name}: {said}" if said else name)[
-        :ERROR_MAX
-    ]
+    said, name = str(error), type(error).__name__
+    text = said if name in ("Retry", "Park") else f"{name}: {said}" if said else name
+    return text[:ERROR_MAX]

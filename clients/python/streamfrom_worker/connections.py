@@ -28,7 +28,9 @@ def execute(connection: Any, sql: str, values: Sequence[Any]) -> Executed:
         finally:
             cursor.close()
     if hasattr(connection, "exec_driver_sql") or hasattr(connection, "connection"):
-        result = _of_sqlalchemy(connection).exec_driver_sql(sql, tuple(values))
+        # A Session gives its transaction's Connection; a Connection takes the driver's own SQL.
+        own = connection if hasattr(connection, "exec_driver_sql") else connection.connection()
+        result = own.exec_driver_sql(sql, tuple(values))
         return Executed(result.lastrowid, result.rowcount)
     raise TypeError(
         f"cannot use {type(connection).__name__}: give a DB-API connection, or a Session or "
@@ -50,8 +52,3 @@ async def execute_async(connection: Any, sql: str, values: Sequence[Any]) -> Exe
     async with connection.cursor() as cursor:
         await cursor.execute(sql, tuple(values))
         return Executed(cursor.lastrowid, cursor.rowcount)
-
-
-def _of_sqlalchemy(connection: Any) -> Any:
-    # A Session gives its transaction's Connection; a Connection takes the driver's own SQL.
-    return connection if hasattr(connection, "exec_driver_sql") else connection.connection()

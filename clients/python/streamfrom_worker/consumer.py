@@ -32,6 +32,10 @@ class Consumer:
     on_result: called with each result, in the worker's event loop.
     """
 
+    # From when the proxy has described the queue.
+    _table: Table
+    _completer: Completer
+
     def __init__(
         self,
         address: Address,
@@ -58,44 +62,29 @@ class Consumer:
         try:
             table = await self._described_unless(stopping)
             if table is not None:
-                await self._consume(table, stopping, grace_s)
+                self._table = table
+                self._completer = Completer(self._session, table)
+                await self._consume(stopping, grace_s)
         finally:
             await self._session.close()
 
-    async def _consume(self, table: Table, stopping: asyncio.Event, grace_s: float) -> None:
-        completer = Completer(self._session, table)
-        stream = Stream(
-            self._address,
-            self._session,
-            table.stream(self._handler.prefetched),
-            self._forget_waiting,
-        )
-        log.info(
-            "queue opened", extra={"queue": table.name, "prefetch": self._handler.prefetched}
-        )
-        writing = asyncio.create_task(completer.run())
-        helpers = [
-            asyncio.create_task(self._extend(table)),
-            asyncio.create_task(stream.watch()),
-            writing,
-        ]
-        receiving = asyncio.create_task(self._receive(stream, table, completer))
-        slots = [
-            asyncio.create_task(self._work(table, completer))
-            for _ in range(self._handler.concurrency)
-        ]
+    async def _consume(self, stopping: asyncio.Event, grace_s: float) -> None:
+        prefetch = self._handler.prefetched
+        sql = self._table.stream(prefetch)
+        stream = Stream(self._address, self._session, sql, self._forget_waiting)
+        log.info("queue opened", extra={"queue": self._table.name, "prefetch": prefetch})
+        work = (self._receive(stream), self._extend(), stream.watch(), self._completer.run())
+        slots = [asyncio.create_task(self._work()) for _ in range(self._handler.concurrency)]
         stopped = asyncio.create_task(stopping.wait())
+        tasks = [*map(asyncio.create_task, work), *slots, stopped]
         try:
-            await asyncio.wait(
-                [receiving, stopped, *helpers, *slots], return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if stopped.done():
-                await self._end(stream, slots, completer, grace_s)
+                await self._end(stream, slots, grace_s)
         finally:
-            everything = [receiving, stopped, *helpers, *slots]
-            for task in everything:
+            for task in tasks:
                 task.cancel()
-            ended = await asyncio.gather(*everything, return_exceptions=True)
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
             await stream.close()
         for error in ended:
             if isinstance(error, Exception):
@@ -125,17 +114,15 @@ class Consumer:
             json_columns=self._handler.json,
         )
 
-    async def _receive(self, stream: Stream, table: Table, completer: Completer) -> None:
+    async def _receive(self, stream: Stream) -> None:
         async for row in stream.rows():
             try:
-                message = table.message(row)
+                message = self._table.message(row)
             except ValueError as error:
-                broken = Message(table.name, row[0], int(row[1]) + 1)
-                self._report(
-                    [self._handler.result(broken, Outcome.PARKED, 0.0, error)], table, completer
-                )
+                broken = Message(self._table.name, row[0], int(row[1]) + 1)
+                self._report([self._handler.result(broken, Outcome.PARKED, 0.0, error)])
                 continue
-            if message.id in self._held or completer.is_done(message.id):
+            if message.id in self._held or self._completer.is_done(message.id):
                 continue  # a restarted proxy does not know that this worker has it
             self._held[message.id] = time.monotonic()
             self._received.put_nowait(message)
@@ -145,34 +132,33 @@ class Consumer:
         while not self._received.empty():
             self._held.pop(self._received.get_nowait().id, None)
 
-    async def _work(self, table: Table, completer: Completer) -> None:
+    async def _work(self) -> None:
         while True:
             messages = [await self._received.get()]
             while len(messages) < (self._handler.batch or 1) and not self._received.empty():
                 messages.append(self._received.get_nowait())
             # A task of its own, so that a stop can wait for the work and not for the slot.
-            task = asyncio.create_task(self._work_on(messages, table, completer))
+            task = asyncio.create_task(self._work_on(messages))
             self._working.add(task)
             task.add_done_callback(self._working.discard)
             await asyncio.shield(task)
 
-    async def _work_on(
-        self, messages: Sequence[Message], table: Table, completer: Completer
-    ) -> None:
-        self._report(await self._handler.call(messages, self._threads), table, completer)
+    async def _work_on(self, messages: Sequence[Message]) -> None:
+        self._report(await self._handler.call(messages, self._threads))
 
-    def _report(self, results: Sequence[Result], table: Table, completer: Completer) -> None:
+    def _report(self, results: Sequence[Result]) -> None:
         for one in results:
             result = one
             if result.outcome is Outcome.RETRIED and result.retry_after is None:
-                result = replace(result, retry_after=table.backoff_s(result.delivery))
+                result = replace(result, retry_after=self._table.backoff_s(result.delivery))
             self._held.pop(result.id, None)
             if not result.is_written:
-                completer.add(result)
+                self._completer.add(result)
             self._on_result(result)
 
-    async def _extend(self, table: Table) -> None:
+    async def _extend(self) -> None:
         """Extend the leases of what is held for long, also of what waits for its turn here."""
+        table = self._table
         every_s = self._handler.heartbeat_s or table.ack_wait_s / 3
         while True:
             await asyncio.sleep(every_s / 4)
@@ -192,11 +178,7 @@ class Consumer:
                         self._held[one] = now
 
     async def _end(
-        self,
-        stream: Stream,
-        slots: Sequence[asyncio.Task[None]],
-        completer: Completer,
-        grace_s: float,
+        self, stream: Stream, slots: Sequence[asyncio.Task[None]], grace_s: float
     ) -> None:
         """Take nothing more, give back what has not begun, wait for the rest."""
         for slot in slots:
@@ -207,7 +189,7 @@ class Consumer:
             stream.drop()
         while not self._received.empty():
             waiting = self._received.get_nowait()
-            completer.add(self._handler.result(waiting, Outcome.RETURNED, 0.0))
+            self._completer.add(self._handler.result(waiting, Outcome.RETURNED, 0.0))
         if self._working:
             _, running = await asyncio.wait(self._working, timeout=grace_s)
             for task in running:
@@ -219,6 +201,6 @@ class Consumer:
                 )
                 await asyncio.wait(running)
         try:
-            await asyncio.wait_for(completer.written(), grace_s)
+            await asyncio.wait_for(self._completer.written(), grace_s)
         except asyncio.TimeoutError:
             log.warning("results were not written", extra={"queue": self._handler.queue})

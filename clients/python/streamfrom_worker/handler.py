@@ -91,14 +91,5 @@ class Handler:
                 after = error.after
             elif self.retry is not None:
                 after = self.retry(message.delivery)
-        is_written = outcome is Outcome.ACKED and message.is_acknowledged
-        return Result(
-            message.queue,
-            message.id,
-            message.delivery,
-            outcome,
-            seconds,
-            error,
-            after,
-            is_written,
-        )
+        told = message.queue, message.id, message.delivery, outcome, seconds, error, after
+        return Result(*told, is_written=outcome is Outcome.ACKED and message.is_acknowledged)

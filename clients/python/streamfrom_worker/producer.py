@@ -69,30 +69,26 @@ class Queue:
         columns: Mapping[str, Any],
     ) -> tuple[str, Sequence[Any]]:
         """Return the INSERT and its values, for a connection that `enqueue` does not know."""
-        names, places, values = [], [], []
-        for column, value in columns.items():
-            names.append(quoted_column(column))
-            places.append("%s")
-            values.append(json.dumps(value) if isinstance(value, dict | list) else value)
+        # The place and the value of each column, by its name.
+        cells: dict[str, tuple[str, Any]] = {
+            quoted_column(name): (
+                "%s",
+                json.dumps(value) if isinstance(value, dict | list) else value,
+            )
+            for name, value in columns.items()
+        }
         if priority is not None:
-            names.append("priority")
-            places.append("%s")
-            values.append(priority)
+            cells["priority"] = "%s", priority
         if delay is not None and at is not None:
             raise ValueError("give delay or at, not both")
         if delay is not None:
             if delay < 0:
                 raise ValueError(f"delay must be at least 0 seconds, not {delay}")
-            names.append("time_next")
-            places.append("NOW() + INTERVAL %s MICROSECOND")
-            values.append(round(delay * 1e6))
+            cells["time_next"] = "NOW() + INTERVAL %s MICROSECOND", round(delay * 1e6)
         if at is not None:
             if at.tzinfo is None:
                 raise ValueError("at needs a time zone: datetime.now(timezone.utc)")
-            names.append("time_next")
-            places.append("%s")
-            values.append(round(at.timestamp() * 1e6) * 1000)
-        return (
-            f"INSERT INTO {quoted(self.name)} ({', '.join(names)}) VALUES ({', '.join(places)})",
-            values,
-        )
+            cells["time_next"] = "%s", round(at.timestamp() * 1e6) * 1000
+        places = ", ".join(place for place, _ in cells.values())
+        sql = f"INSERT INTO {quoted(self.name)} ({', '.join(cells)}) VALUES ({places})"
+        return sql, [value for _, value in cells.values()]

@@ -18,38 +18,14 @@ from .address import Address
 SILENCE_S = 30.0  # after which a connection is given up
 PAUSE_S = 0.1
 PAUSE_MAX_S = 10.0
-# Another try cannot help: a wrong password or a missing right, no such database, table, column, row or connection, wrong
-# or unsupported SQL, a wrong setting or value, a row that the server refuses, a text above max_allowed_packet.
+# Another try cannot help.
 PERMANENT = frozenset(
     (
-        1044,
-        1045,
-        1048,
-        1049,
-        1054,
-        1062,
-        1064,
-        1094,
-        1142,
-        1143,
-        1146,
-        1153,
-        1210,
-        1216,
-        1217,
-        1235,
-        1264,
-        1292,
-        1366,
-        1406,
-        1442,
-        1451,
-        1452,
-        1644,
-        1690,
-        3140,
-        3819,
-        4025,
+        *(1044, 1045, 1142, 1143),  # a wrong password or a missing right
+        *(1049, 1054, 1094, 1146),  # no such database, column, connection or table
+        *(1064, 1210, 1235),  # wrong or unsupported SQL, a wrong setting
+        *(1153, 1264, 1292, 1366, 1406, 1690, 3140),  # a wrong value, or one that is too long
+        *(1048, 1062, 1216, 1217, 1442, 1451, 1452, 1644, 3819, 4025),  # a refused row
     )
 )
 BROKEN = (MySQLError, OSError, EOFError, asyncio.TimeoutError)

@@ -14,16 +14,8 @@ from .names import quoted, quoted_column
 
 
 MANAGED = frozenset(
-    (
-        "id",
-        "priority",
-        "epoch",
-        "time_next",
-        "time_acked",
-        "time_created",
-        "time_scheduled",
-        "state",
-    )
+    {"id", "priority", "epoch", "time_next", "time_acked"}
+    | {"time_created", "time_scheduled", "state"}
 )
 LAST_ERROR = "last_error"
 ERROR_MAX = 1000  # characters of last_error

@@ -19,16 +19,15 @@ import pymysql
 from .forks import renew_in_children
 from .names import quoted
 from .session import SILENCE_S, is_permanent, pause_s
-from .table import ERROR_MAX, PARKED_NS
+from .table import ERROR_MAX, PARKED_NS, Table
 
 
 AT_ONCE = 100  # messages in one answer, and queues that one STREAM can name
 ACKED_AT_ONCE = 500  # in one statement
 ENOUGH = 16  # messages, so that it does not pay to gather more for one statement
 GATHER_S = 0.005  # how long fewer are gathered
-WAIT_S = (
-    1.0  # of one STREAM: how long a change of what is wanted may take that could not end it
-)
+# Of one STREAM: how long a change of what is wanted may take that could not end it.
+WAIT_S = 1.0
 
 # What PyMySQL raises when a connection breaks, and for much that a server refuses, which `is_permanent` distinguishes.
 BROKEN = (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError)
@@ -66,6 +65,7 @@ class TaskStore:
     ) -> None:
         self._options = OPTIONS | options
         self._messages = quoted(table)
+        self._table = Table(table, (), has_last_error=True)
         self._settings = f"ack_wait = {float(ack_wait)}, purge_after = {float(purge_after)}"
         renew_in_children(self)
 
@@ -125,36 +125,19 @@ class TaskStore:
 
     def acknowledge(self, idents: Sequence[Any], *, by: Any = None) -> None:
         """Acknowledge messages."""
-        places = ", ".join(["%s"] * len(idents))
-        self._executed(
-            by,
-            f"UPDATE {self._messages} SET time_acked = NOW() WHERE id IN ({places}) AND time_acked IS NULL",
-            idents,
-        )
+        self._executed(by, self._table.acknowledge(len(idents)), idents)
 
     def give_back(self, ident: Any) -> None:
         """Make a message ready at once."""
-        self.run(
-            f"UPDATE {self._messages} SET time_next = 0 WHERE id = %s AND time_acked IS NULL",
-            [ident],
-        )
+        self.run(self._table.give_back(1), [ident])
 
     def park(self, ident: Any, error: str) -> None:
         """Set a message aside: it stays in the table and is not delivered again."""
-        self.run(
-            f"UPDATE {self._messages} SET time_next = {PARKED_NS}, last_error = %s "
-            "WHERE id = %s AND time_acked IS NULL",
-            [error[:ERROR_MAX], ident],
-        )
+        self.run(self._table.reschedule(parked=True), [error[:ERROR_MAX], ident])
 
     def extend(self, idents: Sequence[Any], seconds: float) -> None:
         """Extend the leases of messages."""
-        places = ", ".join(["%s"] * len(idents))
-        self.run(
-            f"UPDATE {self._messages} SET time_next = time_next + INTERVAL {round(seconds * 1e6)} MICROSECOND "
-            f"WHERE id IN ({places}) AND time_acked IS NULL",
-            idents,
-        )
+        self.run(self._table.extend(len(idents)), [round(seconds * 1e6), *idents])
 
     def size(self, queue: str) -> int:
         """Return how many messages of *queue* are neither acknowledged nor parked."""
