@@ -19,12 +19,12 @@ from bench.attacker import (
     ZSTD,
     Attacker,
     execution,
-    frames,
     packed,
 )
 from bench.fleet import LabError
 from bench.processes import HOST
 from streamfrom.proxy.wire.compression import ZLIB, Packer, zstd_packer
+from streamfrom.proxy.wire.framing import frame
 
 
 DATABASE: Final = "attacks"
@@ -195,7 +195,7 @@ def _value(size: int) -> bytes:
 
 def _unfinished(connections: int, size: int, port: int) -> set[str]:
     clients = [Attacker(port, DATABASE) for _ in range(connections)]
-    data = frames(b"\x03" + b"x" * (size - 1))[: size - 1]
+    data = frame(b"\x03" + b"x" * (size - 1), 0)[: size - 1]
     for client in clients:
         client.send_raw(data)
     time.sleep(1)

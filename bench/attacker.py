@@ -11,6 +11,7 @@ from typing import Final
 
 from bench.connection import CAPABILITIES, HOST, UTF8MB4
 from streamfrom.proxy.wire.compression import Packer, packer_for
+from streamfrom.proxy.wire.framing import frame
 
 
 FRAME_BYTES_MAX: Final = 0xFFFFFF
@@ -45,17 +46,17 @@ class Attacker:
             flags &= ~(MARIADB_CLIENT | BULK_OPERATIONS)
         login = struct.pack("<IIB19xI", flags, FRAME_BYTES_MAX, UTF8MB4, mariadb)
         login += b"root\0\0" + database.encode() + b"\0mysql_native_password\0"
-        self._socket.sendall(frames(login + b"\x03" * bool(capabilities & ZSTD), 1))
+        self._socket.sendall(frame(login + b"\x03" * bool(capabilities & ZSTD), 1))
         while (payload := self._payload())[0] not in (0x00, 0xFF):
             if payload[0] == 0xFE:  # MySQL asks for its own plugin: root has no password
-                self._socket.sendall(frames(b"", 3))
+                self._socket.sendall(frame(b"", 3))
         if payload[0] == 0xFF:
             raise ConnectionError(payload[3:].decode(errors="replace"))
         self._packer = packer_for(capabilities, 3)
 
     def send(self, payload: bytes) -> None:
         """Send a command; a connection that the proxy has closed takes it in vain."""
-        data = frames(payload)
+        data = frame(payload, 0)
         self.send_raw(packed(data) if self._packer else data)
 
     def send_raw(self, data: bytes) -> None:
@@ -136,15 +137,6 @@ class Attacker:
 
 def _outcome(payload: bytes) -> str:
     return DONE if payload[0] != 0xFF else str(int.from_bytes(payload[1:3], "little"))
-
-
-def frames(payload: bytes, sequence: int = 0) -> bytes:
-    """Return a payload as it goes on the wire, in as many frames as it takes."""
-    pieces = []
-    for number, start in enumerate(range(0, len(payload) + 1, FRAME_BYTES_MAX), sequence):
-        piece = payload[start : start + FRAME_BYTES_MAX]
-        pieces.append(len(piece).to_bytes(3, "little") + bytes((number & 0xFF,)) + piece)
-    return b"".join(pieces)
 
 
 def packed(data: bytes, packer: Packer | None = None) -> bytes:

@@ -15,10 +15,11 @@ from typing import Final, Self, cast
 
 from bench.fleet import LabError
 from streamfrom.proxy.wire.codec import read_lenenc_int
+from streamfrom.proxy.wire.resultset import parse_text_row
 
 
 HOST: Final = "127.0.0.1"
-Row = tuple[bytes | None, ...]
+Row = list[bytes | None]
 
 # LONG_PASSWORD, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION,
 # MULTI_STATEMENTS, MULTI_RESULTS, PLUGIN_AUTH: what the usual Python drivers ask for.
@@ -196,7 +197,7 @@ class Connection(asyncio.Protocol):
         elif first == 0xFF:
             self._read_error(payload)
         else:
-            self._answer.rows.append(_row(payload))
+            self._answer.rows.append(parse_text_row(payload))
 
     def _end(self, status: int) -> None:
         if self._streaming:
@@ -209,20 +210,3 @@ class Connection(asyncio.Protocol):
     def _read_error(self, payload: bytes) -> None:
         code = payload[1] | payload[2] << 8
         self._fail(QueryError(f"{code}: {payload[3:].decode(errors='replace')}"))
-
-
-def _row(payload: bytes) -> Row:
-    values: list[bytes | None] = []
-    position, size = 0, len(payload)
-    while position < size:
-        length = payload[position]
-        position += 1
-        if length >= 0xFB:
-            if length == 0xFB:
-                values.append(None)
-                continue
-            length, position = read_lenenc_int(payload, position - 1)
-        end = position + length
-        values.append(payload[position:end])
-        position = end
-    return tuple(values)

@@ -96,6 +96,27 @@ def figure(
     return Figure(name, unit, list(ours), against, their_values, target)
 
 
+def percentile_figures(
+    name: str,
+    ours: Sequence[Sequence[float]],
+    against: str,
+    theirs: Sequence[Sequence[float]],
+    *goals: tuple[float, Target | None],
+) -> list[Figure]:
+    """Return a figure for each percentile of *goals*; a run is milliseconds in order of size."""
+    return [
+        figure(
+            f"{name}, p{percent:g}",
+            "ms",
+            (percentile(run, percent) for run in ours),
+            against,
+            (percentile(run, percent) for run in theirs),
+            target,
+        )
+        for percent, target in goals
+    ]
+
+
 # The promise that ours is so many times theirs, or that our figure itself is so much.
 ratio_at_least = partial(Target, "≥")
 ratio_at_most = partial(Target, "≤")

@@ -30,10 +30,6 @@ class Steady:
     from_commit_ms: list[float]
     facts: dict[str, Any]
 
-    def commit_ms(self, percent: float) -> float:
-        """Return a percentile of commit → row."""
-        return percentile(self.from_commit_ms, percent)
-
 
 def steady(
     lab: Lab,

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
-from bench.pipeline.session import drain
 from bench.pipeline.shards import TABLE, Shards
 from bench.report import Figure, figure, ratio_at_least
 from streamfrom.spark.endpoint import quoted
 from streamfrom.spark.jdbc import MARIADB, load, options, read
+from streamfrom.spark.jobs.consume.function import run_through
 
 
 ROWS: Final = (1_000_000, 200_000)
@@ -19,25 +20,23 @@ def reads(spark: Any, shards: Shards) -> list[Figure]:
     plan = shards.plan
     rows = plan.size(*ROWS)
 
-    def rate(name: str, frame: Callable[[], Any]) -> float:
+    ways: dict[str, Callable[[], Any]] = {
+        "JDBC": lambda: read(spark, shards.endpoint, TABLE),
+        "JDBC, direct": lambda: _direct(spark, shards),
+        "source": spark.read.format("streamfrom").options(**shards.source).load,
+    }
+
+    def rate(name: str) -> float:
         before_s = shards.proxy.usage().cpu_s
         # Each asks for columns at another moment, before or after the read begins: all of it counts.
         start_s = time.perf_counter()
-        drain(frame())
+        run_through(ways[name]())
         value = rows / (time.perf_counter() - start_s)
         used_s = shards.proxy.usage().cpu_s - before_s
         plan.say(f"  {name}: {value:,.0f} rows/s, the proxy's processor time {used_s:.2f} s")
         return value
 
-    def jdbc() -> float:
-        return rate("JDBC", lambda: read(spark, shards.endpoint, TABLE))
-
-    def direct() -> float:
-        return rate("JDBC, direct", lambda: _direct(spark, shards))
-
-    def source() -> float:
-        return rate("source", lambda: _source(spark, shards))
-
+    jdbc, direct, source = (partial(rate, name) for name in ways)
     with shards.table(rows):
         # What the JVM compiles in its first seconds is nobody's speed.
         for warm_up in (jdbc, direct, source, source, jdbc, direct):
@@ -62,10 +61,6 @@ def reads(spark: Any, shards: Shards) -> list[Figure]:
             ratio_at_least(1),
         ),
     ]
-
-
-def _source(spark: Any, shards: Shards) -> Any:
-    return spark.read.format("streamfrom").options(**shards.source).load()
 
 
 def _direct(spark: Any, shards: Shards) -> Any:

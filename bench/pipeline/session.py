@@ -1,7 +1,6 @@
 """The Spark session of the benchmark: two threads, the memory that Spark has by default, and nothing left of it in the end."""
 
 import contextlib
-import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -48,10 +47,3 @@ def _end(spark: Any) -> None:
     # It ends when nobody is at the other end of this pipe.
     gateway.proc.stdin.close()
     gateway.proc.wait(30)
-
-
-def drain(frame: Any) -> float:
-    """Let Spark compute all rows and columns of *frame* and throw them away; return the seconds that it takes."""
-    start = time.perf_counter()
-    frame.write.format("noop").mode("overwrite").save()
-    return time.perf_counter() - start

@@ -7,14 +7,13 @@ from bench import messages
 from bench.clients import open_many
 from bench.fleet import Fleet, Signals, Work
 from bench.plan import Plan
-from bench.report import Figure, figure, percentile, ratio_at_most
+from bench.report import Figure, percentile_figures, ratio_at_most
 
 
 DATABASE = "dequeue"
 MESSAGES: Final = (5_000, 1_500)
 WARM_UP: Final = 100
 END_S: Final = 120.0
-RATIO_MAX: Final = 1.5
 
 Asked = tuple[list[int], list[float], list[float]]
 
@@ -22,7 +21,8 @@ Asked = tuple[list[int], list[float], list[float]]
 def dequeue(plan: Plan) -> list[Figure]:
     """``STREAM … LIMIT 1`` of a backlog, a ``SELECT`` by the key of that message, and its ack, in turn."""
     lab, count = plan.lab, plan.size(*MESSAGES)
-    runs: list[tuple[list[float], list[float]]] = []
+    streams: list[list[float]] = []
+    selects: list[list[float]] = []
     with lab.keyspace(DATABASE) as proxy:
         for _ in range(plan.pairs):
             with messages.backlog(lab, proxy, DATABASE, count) as table, Fleet() as fleet:
@@ -30,18 +30,13 @@ def dequeue(plan: Plan) -> list[Figure]:
                 fleet.start()
                 received, streams_ms, selects_ms = worker.result(END_S)
                 messages.audited(lab, DATABASE, table, range(1, count + 1), received)
-            runs.append((sorted(streams_ms[WARM_UP:]), sorted(selects_ms[WARM_UP:])))
-    return [
-        figure(
-            f"STREAM … LIMIT 1, p{percent}",
-            "ms",
-            (percentile(streams_ms, percent) for streams_ms, _ in runs),
-            "SELECT by primary key, same connection",
-            (percentile(selects_ms, percent) for _, selects_ms in runs),
-            target,
-        )
-        for percent, target in ((50, None), (99, ratio_at_most(RATIO_MAX)))
-    ]
+            streams.append(sorted(streams_ms[WARM_UP:]))
+            selects.append(sorted(selects_ms[WARM_UP:]))
+    against, goals = (
+        "SELECT by primary key, same connection",
+        ((50, None), (99, ratio_at_most(1.5))),
+    )
+    return percentile_figures("STREAM … LIMIT 1", streams, against, selects, *goals)
 
 
 def _one_by_one(port: int, table: str, count: int) -> Work:

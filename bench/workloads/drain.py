@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from bench import messages
 from bench.clients import Received, consumers
@@ -49,7 +50,7 @@ class Drained:
     """One run: messages a second, and what else is worth knowing of it."""
 
     per_second: float
-    facts: dict[str, float]
+    facts: dict[str, Any]
 
 
 def drain_batch(plan: Plan) -> list[Figure]:
@@ -96,30 +97,30 @@ def drain(
     lab: Lab,
     target: Endpoint,
     filled: AbstractContextManager[str],
-    work: Callable[[str, int], Work],
-    *,
-    workers: Workers,
+    members: Callable[[str], Sequence[Work]],
     count: int,
+    database: str = DATABASE,
 ) -> Drained:
     """Measure how fast a table with *count* messages is drained.
 
     target: the proxy, or the server itself.
-    work: makes the worker process of so many workers on the named table.
+    members: makes the worker processes on the named table.
     """
     processes = {} if target == lab.direct else {"proxy": target}
     meter = lab.meter(**processes)
     with filled as table, Fleet() as fleet:
         lab.settle()
-        members = [fleet.add(work(table, workers.each)) for _ in range(workers.processes)]
+        running = [fleet.add(work) for work in members(table)]
         meter.start()
         start_ns = fleet.start()
-        fleet.reach(members, count, DRAIN_S)
-        facts = meter.stop()
-        results: list[Received] = fleet.stop(members)
+        fleet.reach(running, count, DRAIN_S)
+        facts: dict[str, Any] = dict(meter.stop())
+        results: list[Received] = fleet.stop(running)
         received = [id_ for result in results for id_ in result.ids]
-        twice = messages.audited(lab, DATABASE, table, range(1, count + 1), received)
+        twice = messages.audited(lab, database, table, range(1, count + 1), received)
     elapsed_s = (max(result.last_ack_ns for result in results) - start_ns) / 1e9
-    facts |= {"elapsed_s": round(elapsed_s, 3), "duplicates": twice}
+    shares = [len(result.ids) for result in results]
+    facts |= {"elapsed_s": round(elapsed_s, 3), "duplicates": twice, "shares": shares}
     return Drained(count / elapsed_s, facts)
 
 
@@ -137,11 +138,11 @@ def _compare_kinds(
     with plan.lab.keyspace(DATABASE) as proxy:
 
         def run(what: str, filled: Filled) -> float:
-            def work(table: str, each: int) -> Work:
-                return consumers(proxy.port, DATABASE, table, count=each, ack_batch=1)
+            def members(table: str) -> list[Work]:
+                one = consumers(proxy.port, DATABASE, table, count=workers.each, ack_batch=1)
+                return [one] * workers.processes
 
-            table = filled(plan.lab, proxy)
-            outcome = drain(plan.lab, proxy, table, work, workers=workers, count=count)
+            outcome = drain(plan.lab, proxy, filled(plan.lab, proxy), members, count)
             plan.say(f"  {what}: {outcome.per_second:,.0f}/s {outcome.facts}")
             return outcome.per_second
 
@@ -156,15 +157,16 @@ def _compare(
     with lab.keyspace(DATABASE) as proxy:
 
         def measured(name: str, target: Endpoint, workers: Workers, count: int) -> Drained:
-            where = target.port, DATABASE
-
-            def work(table: str, each: int) -> Work:
+            def members(table: str) -> list[Work]:
+                where = target.port, DATABASE, table
                 if target is proxy:
-                    return consumers(*where, table, count=each, ack_batch=batch)
-                return loops(*where, table, batch=batch, workers=each)
+                    one = consumers(*where, count=workers.each, ack_batch=batch)
+                else:
+                    one = loops(*where, batch=batch, workers=workers.each)
+                return [one] * workers.processes
 
             filled = messages.backlog(lab, target, DATABASE, count)
-            outcome = drain(lab, target, filled, work, workers=workers, count=count)
+            outcome = drain(lab, target, filled, members, count)
             plan.say(f"  {name}, {workers}: {outcome.per_second:,.0f}/s {outcome.facts}")
             return outcome
 

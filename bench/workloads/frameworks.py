@@ -2,8 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +13,8 @@ from bench.lab import Endpoint
 from bench.messages import backlog
 from bench.plan import Plan
 from bench.processes import HOST, ROOT, output, process
-from bench.report import Figure, figure, percentile, ratio_at_least, ratio_at_most
-from bench.workloads.drain import DATABASE as DRAIN, Workers, drain
+from bench.report import Figure, figure, percentile_figures, ratio_at_least, ratio_at_most
+from bench.workloads.drain import DATABASE as DRAIN, drain
 from streamfrom_worker import Message, Result, Worker
 from tests.suites.fetching import python_with
 
@@ -74,17 +73,8 @@ def django(plan: Plan) -> list[Figure]:
             lambda: _django_ms(plan, proxy, DATABASE, OURS, "streamfrom_worker", count),
             lambda: _django_ms(plan, plan.lab.direct, "polled", POLLING, "db_worker", count),
         )
-    return [
-        figure(
-            f"Django's task, enqueue to start, p{percent}",
-            "ms",
-            (percentile(run, percent) for run in ours),
-            "django-tasks-db's worker",
-            (percentile(run, percent) for run in theirs),
-            ratio_at_most(1 / 20) if percent == 99 else None,
-        )
-        for percent in (50, 99)
-    ]
+    name, goals = "Django's task, enqueue to start", ((50, None), (99, ratio_at_most(1 / 20)))
+    return percentile_figures(name, ours, "django-tasks-db's worker", theirs, *goals)
 
 
 def worker_library(plan: Plan) -> list[Figure]:
@@ -93,17 +83,17 @@ def worker_library(plan: Plan) -> list[Figure]:
     with plan.lab.keyspace(DRAIN) as proxy:
         where = proxy.port, DRAIN
 
-        def run(work: Callable[[str, int], Work]) -> float:
+        def run(work: Callable[[str], Work]) -> float:
             filled = backlog(plan.lab, proxy, DRAIN, count)
-            done = drain(plan.lab, proxy, filled, work, workers=Workers(1, 1), count=count)
+            done = drain(plan.lab, proxy, filled, lambda table: [work(table)], count)
             plan.say(f"  {done.per_second:,.0f}/s {done.facts}")
             return done.per_second
 
-        def raw(table: str, each: int) -> Work:
-            return consumers(*where, table, count=each, ack_batch=ACK_BATCH)
+        def raw(table: str) -> Work:
+            return consumers(*where, table, count=1, ack_batch=ACK_BATCH)
 
         ours, theirs = plan.interleaved(
-            lambda: run(lambda table, _: _library(*where, table, count)), lambda: run(raw)
+            lambda: run(lambda table: _library(*where, table, count)), lambda: run(raw)
         )
     goal = ratio_at_least(0.8)
     return [figure("worker library, coroutine", "msg/s", ours, "raw consumer", theirs, goal)]
@@ -137,11 +127,11 @@ def _library(port: int, database: str, table: str, count: int) -> Work:
 
 def _celery_tasks_a_second(plan: Plan, broker: str, count: int) -> float:
     run = plan.lab.folder / plan.lab.fresh_name()
-    environ = {"BROKER": broker, "RUN": str(run)}
-    _call(["-m", "bench.celery_app", str(count)], environ)
+    python, environ = _python(), _environ(BROKER=broker, RUN=str(run))
+    output([python, "-m", "bench.celery_app", str(count)], environ=environ)
     words = ["-m", "celery", "-A", "bench.celery_app", "worker", "-l", "WARNING"]
     warm = int(count * WARM_PART)
-    with _working(plan, words, environ):
+    with process([python, *words], plan.lab.folder / "worker.log", environ=environ):
         _until(run, warm)
         began_s, before = time.monotonic(), run.stat().st_size
         _until(run, count)
@@ -156,34 +146,19 @@ def _django_ms(
 ) -> list[float]:
     """Return how many milliseconds passed from each `enqueue` to the task's start, in order of size."""
     run = plan.lab.folder / plan.lab.fresh_name()
-    environ = {
-        "PORT": str(target.port),
-        "KEYSPACE": database,
-        "BACKEND": backend,
-        "RUN": str(run),
-        "DJANGO_SETTINGS_MODULE": "bench.django_app",
-    }
-    _call(["-m", "django", "migrate", "--verbosity", "0"], environ)
-    with _working(plan, ["-m", "django", command], environ):
-        _call(["-m", "bench.django_app", "1", "0"], environ)
+    settings = {"PORT": str(target.port), "KEYSPACE": database, "BACKEND": backend}
+    environ = _environ(RUN=str(run), DJANGO_SETTINGS_MODULE="bench.django_app", **settings)
+    django, sender = [_python(), "-m", "django"], [_python(), "-m", "bench.django_app"]
+    output([*django, "migrate", "--verbosity", "0"], environ=environ)
+    with process([*django, command], plan.lab.folder / "worker.log", environ=environ):
+        output([*sender, "1", "0"], environ=environ)
         _until(run, 1)
-        _call(["-m", "bench.django_app", str(count), str(PAUSE_S)], environ)
+        output([*sender, str(count), str(PAUSE_S)], environ=environ)
         _until(run, count + 1, lambda path: path.read_text().count("\n"))
     return sorted(map(float, run.read_text().splitlines()[1:]))
 
 
-def _working(
-    plan: Plan, words: Sequence[str], environ: Mapping[str, str]
-) -> AbstractContextManager[object]:
-    log = plan.lab.folder / "worker.log"
-    return process([_python(), *words], log, environ=_environ(environ))
-
-
-def _call(words: Sequence[str], environ: Mapping[str, str]) -> None:
-    output([_python(), *words], environ=_environ(environ))
-
-
-def _environ(more: Mapping[str, str]) -> dict[str, str]:
+def _environ(**more: str) -> dict[str, str]:
     return {"PYTHONPATH": f"{ROOT}{os.pathsep}{LIBRARY}", "C_FORCE_ROOT": "1", **more}
 
 

@@ -5,7 +5,14 @@ from bench.clients import consumers, producer
 from bench.lab import Endpoint
 from bench.opponents import loops
 from bench.plan import Plan
-from bench.report import Figure, figure, ratio_at_most, value_at_most
+from bench.report import (
+    Figure,
+    figure,
+    percentile,
+    percentile_figures,
+    ratio_at_most,
+    value_at_most,
+)
 from bench.steady import Steady, steady
 
 
@@ -29,31 +36,24 @@ def latency(plan: Plan) -> list[Figure]:
     seconds = plan.size(*SECONDS)
     with lab.keyspace(DATABASE) as proxy:
 
-        def ours() -> Steady:
-            return _streamed(plan, "streamfrom", proxy, proxy)
+        def ours() -> list[float]:
+            return _streamed(plan, "streamfrom", proxy, proxy).from_commit_ms
 
-        def theirs() -> Steady:
+        def theirs() -> list[float]:
             with messages.fresh_table(lab, lab.direct, DATABASE) as table:
                 where = lab.server.port, DATABASE, table
                 source = producer(*where, per_second=PER_SECOND, seconds=seconds)
                 readers = [loops(*where, workers=1, poll=True)]
                 run = steady(lab, lab.direct, DATABASE, table, source, readers, seconds=seconds)
             plan.say(f"  100 ms poller: {run.facts}")
-            return run
+            return run.from_commit_ms
 
         our_runs, their_runs = plan.interleaved(ours, theirs)
-
-    return [
-        figure(
-            f"commit → row, 1,000 msg/s, p{percent}",
-            "ms",
-            (run.commit_ms(percent) for run in our_runs),
-            "100 ms poller",
-            (run.commit_ms(percent) for run in their_runs),
-            target,
-        )
-        for percent, target in ((50, None), (99, ratio_at_most(1 / 40)), (99.9, None))
-    ]
+    name, goals = (
+        "commit → row, 1,000 msg/s",
+        ((50, None), (99, ratio_at_most(1 / 40)), (99.9, None)),
+    )
+    return percentile_figures(name, our_runs, "100 ms poller", their_runs, *goals)
 
 
 def streams(plan: Plan) -> list[Figure]:
@@ -66,7 +66,7 @@ def streams(plan: Plan) -> list[Figure]:
             before_bytes = proxy.usage().rss_bytes
             run = _streamed(plan, f"{count} streams", proxy, proxy, streams=count)
             grown_kb.append((proxy.usage().rss_bytes_max - before_bytes) / 1024)
-        p99 = [run.commit_ms(99)]
+        p99 = [percentile(run.from_commit_ms, 99)]
         first = first or p99
         name = f"open streams: {count:,}, commit → row p99"
         figures.append(figure(name, "ms", p99, "one stream", first))
@@ -84,23 +84,17 @@ def members(plan: Plan) -> list[Figure]:
             "INSERT at the dispatcher, STREAM at another member": (dispatcher, other),
             "INSERT and STREAM at another member than the dispatcher": (other, other),
         }
-        runs: dict[str, list[Steady]] = {name: [] for name in placements}
+        runs: dict[str, list[list[float]]] = {name: [] for name in placements}
         for _ in range(plan.pairs):
             for name, (inserts, streaming) in placements.items():
-                rate = PER_SECOND_ACROSS
-                runs[name].append(_streamed(plan, name, inserts, streaming, per_second=rate))
+                run = _streamed(plan, name, inserts, streaming, per_second=PER_SECOND_ACROSS)
+                runs[name].append(run.from_commit_ms)
     within, *across = runs
+    goals = ((50, None), (99, ratio_at_most(ACROSS_MAX)))
     return [
-        figure(
-            f"{name}, p{percent}",
-            "ms",
-            (run.commit_ms(percent) for run in runs[name]),
-            within,
-            (run.commit_ms(percent) for run in runs[within]),
-            target,
-        )
+        each
         for name in across
-        for percent, target in ((50, None), (99, ratio_at_most(ACROSS_MAX)))
+        for each in percentile_figures(name, runs[name], within, runs[within], *goals)
     ]
 
 

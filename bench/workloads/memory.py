@@ -1,14 +1,15 @@
 """The proxy's memory while a large table waits and a large backlog is drained, and with ten thousand idle clients."""
 
 import asyncio
-import time
+from contextlib import nullcontext
 
 from bench import messages
-from bench.clients import Received, consumers, open_many
+from bench.clients import consumers, open_many
 from bench.connection import Connection
 from bench.fleet import Fleet, Signals, Work
 from bench.plan import Plan
 from bench.report import Figure, figure, value_at_most
+from bench.workloads.drain import drain
 from bench.workloads.lateness import park
 
 
@@ -16,7 +17,6 @@ DATABASE = "memory"
 PARKED = (1_000_000, 100_000)
 DUE = (100_000, 20_000)
 TEXT_BYTES = 1_000  # which makes a body of about 1 KiB
-DRAIN_S = 120.0
 MEGABYTES_MAX = 200
 SESSIONS = (10_000, 2_000)
 SESSIONS_MEGABYTES_MAX = 1_000
@@ -33,15 +33,10 @@ def memory(plan: Plan) -> list[Figure]:
         values = f"n, CONCAT('{{\"text\": \"', REPEAT('x', {TEXT_BYTES}), '\"}}')"
         messages.fill(lab, DATABASE, table, "id, message", values, due)
         before_mb = proxy.usage().rss_bytes / 1e6
-        start = time.perf_counter()
-        with Fleet() as fleet:
-            reader = fleet.add(consumers(proxy.port, DATABASE, table, count=1, ack_batch=100))
-            fleet.start()
-            result: Received = fleet.finish([reader], due, DRAIN_S)[0]
-        elapsed_s = time.perf_counter() - start
+        members = [consumers(proxy.port, DATABASE, table, count=1, ack_batch=100)]
+        run = drain(lab, proxy, nullcontext(table), lambda _: members, due, DATABASE)
         most_mb = proxy.usage().rss_bytes_max / 1e6
-        messages.audited(lab, DATABASE, table, range(1, due + 1), result.ids)
-    plan.say(f"  {before_mb:.0f} MB before, {most_mb:.0f} MB at most, {due / elapsed_s:,.0f}/s")
+    plan.say(f"  {before_mb:.0f} MB before, {most_mb:.0f} MB at most, {run.per_second:,.0f}/s")
     return [
         figure(
             f"proxy memory, {parked:,} parked, {due:,} of 1 KiB drained",

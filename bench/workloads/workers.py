@@ -7,14 +7,14 @@ from typing import Final
 
 from bench import messages
 from bench.clients import Received, open_many
-from bench.fleet import Fleet, Signals, Work
+from bench.fleet import Signals, Work
 from bench.lab import Endpoint
 from bench.plan import Plan
 from bench.report import Figure, figure, ratio_at_most, value_at_most
+from bench.workloads.drain import drain
 
 
 DATABASE = "workers"
-END_S: Final = 120.0
 EQUAL_WORKERS: Final = 4
 EQUAL_WORK_S: Final = 0.05
 EQUAL_MESSAGES: Final = (2_000, 400)
@@ -59,17 +59,14 @@ def _shared(
 
     kinds: of each worker, how long it works on a message, and after how many it drops its connection.
     """
-    lab = plan.lab
-    with messages.backlog(lab, proxy, DATABASE, count) as table, Fleet() as fleet:
-        members = [fleet.add(_worker(proxy.port, table, *kind)) for kind in kinds]
-        start_ns = fleet.start()
-        results: list[Received] = fleet.finish(members, count, END_S)
-        received = [id_ for result in results for id_ in result.ids]
-        twice = messages.audited(lab, DATABASE, table, range(1, count + 1), received)
-    seconds = (max(result.last_ack_ns for result in results) - start_ns) / messages.NS_PER_S
-    shares = [len(result.ids) for result in results]
-    plan.say(f"  {shares} messages: {seconds:.2f} s, {twice} sent twice")
-    return seconds, twice
+
+    def members(table: str) -> list[Work]:
+        return [_worker(proxy.port, table, *kind) for kind in kinds]
+
+    filled = messages.backlog(plan.lab, proxy, DATABASE, count)
+    facts = drain(plan.lab, proxy, filled, members, count, DATABASE).facts
+    plan.say(f"  {facts}")
+    return facts["elapsed_s"], facts["duplicates"]
 
 
 def _worker(port: int, table: str, work_s: float, takes: int | None) -> Work:
