@@ -5,10 +5,10 @@ the index in the order that is best for them.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from bench.audit import audit
+from bench.fleet import LabError
 from bench.lab import Endpoint, Lab
 from streamfrom.proxy.embedded.servers import EmbeddedServer, Family
 
@@ -21,6 +21,34 @@ NS_PER_S: Final = 1_000_000_000
 # Of the tenants of message `n`, one has half of all messages; the others take turns.
 TENANTS: Final = 1000
 ONE_HAS_HALF: Final = f"IF(n % 2, 0, 1 + n DIV 2 % {TENANTS - 1})"
+
+
+class AuditError(LabError):
+    """A run lost a message or made one up: its figures are worth nothing."""
+
+
+def audit(sent: Iterable[int], received: Iterable[int], acked: Iterable[int]) -> int:
+    """Compare the ids *sent* with those *received* (in any order, maybe twice) and *acked*.
+
+    Returns: how many deliveries were not the first: at-least-once allows them.
+
+    Raises:
+        AuditError: a message was lost or not acknowledged, or is one that was never sent.
+    """
+    sent_set, acked_set, deliveries = set(sent), set(acked), list(received)
+    received_set = set(deliveries)
+    faults = [
+        f"{len(ids)} {name} ({', '.join(map(str, sorted(ids)[:5]))}, …)"
+        for name, ids in (
+            ("lost", sent_set - received_set),
+            ("not acknowledged", sent_set - acked_set),
+            ("never sent", (received_set | acked_set) - sent_set),
+        )
+        if ids
+    ]
+    if faults:
+        raise AuditError(f"of {len(sent_set)} messages: {'; '.join(faults)}")
+    return len(deliveries) - len(received_set)
 
 
 def create_table(name: str, *, comment: bool, settings: str = "") -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from bench.audit import AuditError
+from bench.messages import AuditError
 from bench.pipeline.shards import ACKED_AGO_NS, TABLE, Shards
 from bench.report import Figure, figure, value_at_least
 from streamfrom.spark.jobs import archive

@@ -43,23 +43,13 @@ def reads(spark: Any, shards: Shards) -> list[Figure]:
             warm_up()
         proxied, straight = plan.interleaved(jdbc, direct)
         sourced, by_jdbc = plan.interleaved(source, jdbc)
+    own, others = "source's batch read, 2 partitions", "JDBC through the proxy"
+    goals = ratio_at_least(0.7), ratio_at_least(1)
     return [
         figure(
-            "JDBC read, 2 partitions",
-            "rows/s",
-            proxied,
-            "JDBC, direct",
-            straight,
-            ratio_at_least(0.7),
+            "JDBC read, 2 partitions", "rows/s", proxied, "JDBC, direct", straight, goals[0]
         ),
-        figure(
-            "source's batch read, 2 partitions",
-            "rows/s",
-            sourced,
-            "JDBC through the proxy",
-            by_jdbc,
-            ratio_at_least(1),
-        ),
+        figure(own, "rows/s", sourced, others, by_jdbc, goals[1]),
     ]
 
 

@@ -27,30 +27,10 @@ from bench.workloads.workers import workers
 WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
     function.__name__: function
     for function in (
-        drain_batch,
-        drain_single,
-        drain_early,
-        drain_keyed,
-        workers,
-        fair,
-        latency,
-        lone,
-        dequeue,
-        lateness,
-        snapshot,
-        purge,
-        idle,
-        polling,
-        streams,
-        members,
-        takeover,
-        full_select,
-        oltp,
-        two_workers,
-        big_merge,
-        memory,
-        idle_sessions,
-        attacks,
+        *(drain_batch, drain_single, drain_early, drain_keyed, workers, fair),
+        *(latency, lone, dequeue, lateness, snapshot, purge, idle, polling, streams),
+        *(members, takeover, full_select, oltp, two_workers, big_merge),
+        *(memory, idle_sessions, attacks),
     )
 }
 

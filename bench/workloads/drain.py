@@ -178,28 +178,20 @@ def _compare(
         our_runs, their_runs = plan.interleaved(
             lambda: ours(our_best, count), lambda: theirs(their_best, count)
         )
-    return [
-        figure(
-            name,
-            "msg/s",
-            (run.per_second for run in our_runs),
-            f"SKIP LOCKED loop, same batch, {their_best} workers",
-            (run.per_second for run in their_runs),
-            target,
-        ),
-        figure(
-            "… processor time of the server for a message",
+    loop = f"SKIP LOCKED loop, same batch, {their_best} workers"
+    cpu, updates = "… processor time of the server for a message", "… row updates for a message"
+    rows: list[tuple[str, str, Callable[[Drained], float], str, Target | None]] = [
+        (name, "msg/s", lambda run: run.per_second, loop, target),
+        (
+            cpu,
             "µs",
-            (run.facts["cpu_s_server"] / count * 1e6 for run in our_runs),
+            lambda run: run.facts["cpu_s_server"] / count * 1e6,
             "the loop's",
-            (run.facts["cpu_s_server"] / count * 1e6 for run in their_runs),
             ratio_at_most(1 / 2),
         ),
-        figure(
-            "… row updates for a message",
-            "",
-            (run.facts["rows_updated"] / count for run in our_runs),
-            "the loop's",
-            (run.facts["rows_updated"] / count for run in their_runs),
-        ),
+        (updates, "", lambda run: run.facts["rows_updated"] / count, "the loop's", None),
+    ]
+    return [
+        figure(what, unit, map(of, our_runs), against, map(of, their_runs), goal)
+        for what, unit, of, against, goal in rows
     ]

@@ -43,20 +43,15 @@ def lateness(plan: Plan) -> list[Figure]:
                     for id_, arrived in zip(result.ids, result.arrived_ns, strict=True)
                 )
             )
-            most_ms = (
-                f"p{each}: {percentile(late_ms[-1], each):.2f} ms" for each in (50, 99, 100)
-            )
-            plan.say(f"  {count:,} due: {', '.join(most_ms)}")
+            most_ms = {
+                f"p{each}": round(percentile(late_ms[-1], each), 2) for each in (50, 99, 100)
+            }
+            plan.say(f"  {count:,} due, ms: {most_ms}")
         messages.audited(lab, DATABASE, table, range(1, plan.pairs * count + 1), received)
     early = [sum(late < 0 for late in one) for one in late_ms]
-    name = f"lateness, {parked:,} parked"
+    name, most = f"lateness, {parked:,} parked", value_at_most(2)
     return [
-        figure(
-            f"{name}, p99",
-            "ms",
-            (percentile(one, 99) for one in late_ms),
-            target=value_at_most(2),
-        ),
+        figure(f"{name}, p99", "ms", (percentile(one, 99) for one in late_ms), target=most),
         figure(f"{name}, max", "ms", (one[-1] for one in late_ms)),
         figure(f"{name}, delivered early", "msg", early, target=value_at_most(0)),
     ]
@@ -74,14 +69,9 @@ def _round(
 ) -> tuple[Received, list[int]]:
     """Send *count* messages, due at random in *due_s* from soon on, and receive them all."""
     with Fleet() as fleet:
-        reader = fleet.add(
-            consumers(
-                *(proxy.port, DATABASE, table),
-                count=CONSUMERS,
-                ack_batch=100,
-                stream_first=True,
-            )
-        )
+        where = proxy.port, DATABASE, table
+        many = consumers(*where, count=CONSUMERS, ack_batch=100, stream_first=True)
+        reader = fleet.add(many)
         source = fleet.add(_scheduler(proxy.port, table, first_id, count, due_s))
         fleet.start()
         due_ns: list[int] = source.result(HEAD_START_S + REST_S)

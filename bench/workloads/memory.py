@@ -37,14 +37,8 @@ def memory(plan: Plan) -> list[Figure]:
         run = drain(lab, proxy, nullcontext(table), lambda _: members, due, DATABASE)
         most_mb = proxy.usage().rss_bytes_max / 1e6
     plan.say(f"  {before_mb:.0f} MB before, {most_mb:.0f} MB at most, {run.per_second:,.0f}/s")
-    return [
-        figure(
-            f"proxy memory, {parked:,} parked, {due:,} of 1 KiB drained",
-            "MB",
-            [most_mb],
-            target=value_at_most(MEGABYTES_MAX),
-        )
-    ]
+    name = f"proxy memory, {parked:,} parked, {due:,} of 1 KiB drained"
+    return [figure(name, "MB", [most_mb], target=value_at_most(MEGABYTES_MAX))]
 
 
 def idle_sessions(plan: Plan) -> list[Figure]:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from bench import messages
-from bench.audit import AuditError
 from bench.fleet import LabError
 from bench.lab import MYSQL9, Endpoint, sharded
+from bench.messages import AuditError
 from bench.plan import Plan
 from bench.processes import HOST, output
 from bench.report import Figure, figure, ratio_at_least, value_at_most

@@ -33,22 +33,16 @@ def workers(plan: Plan) -> list[Figure]:
         equal = [_shared(plan, proxy, count, equals) for _ in range(plan.pairs)]
         mortals = [(MORTAL_WORK_S, None), (MORTAL_WORK_S, MORTAL_TAKES)]
         mortal = [_shared(plan, proxy, MORTAL_MESSAGES, mortals) for _ in range(plan.pairs)]
+    (seconds, twice), (mortal_s, _) = zip(*equal, strict=True), zip(*mortal, strict=True)
+    four, quarter = (
+        f"four workers of 50 ms, {count:,} messages",
+        "each a quarter, without a pause",
+    )
+    dies = "a worker dies with what it holds: all 1,000 done after"
     return [
-        figure(
-            f"four workers of 50 ms, {count:,} messages",
-            "s",
-            (seconds for seconds, _ in equal),
-            "each a quarter, without a pause",
-            (ideal_s for _ in equal),
-            ratio_at_most(1.15),
-        ),
-        figure("… sent twice", "msg", (twice for _, twice in equal), target=value_at_most(0)),
-        figure(
-            "a worker dies with what it holds: all 1,000 done after",
-            "s",
-            (seconds for seconds, _ in mortal),
-            target=value_at_most(8),
-        ),
+        figure(four, "s", seconds, quarter, [ideal_s] * len(equal), ratio_at_most(1.15)),
+        figure("… sent twice", "msg", twice, target=value_at_most(0)),
+        figure(dies, "s", mortal_s, target=value_at_most(8)),
     ]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from bench.audit import AuditError, audit
+from bench.messages import AuditError, audit
 from bench.report import (
     figure,
     number,
