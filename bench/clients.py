@@ -35,10 +35,6 @@ class Received:
         self.ids.extend(ids)
         self.arrived_ns.extend([arrived_ns] * len(ids))
 
-    def note_ack(self) -> None:
-        """Note an acknowledgement that was just answered."""
-        self.last_ack_ns = time.time_ns()
-
 
 @dataclass(slots=True)
 class Sent:
@@ -184,7 +180,7 @@ class _AckQueue:
                 ids = [self._waiting.popleft() for _ in range(size)]
                 text = messages.ack(self.table, ids, time.time_ns())
                 answer = await self.connection.query(text)
-                self.received.note_ack()
+                self.received.last_ack_ns = time.time_ns()
                 self.count(answer.affected)
 
 

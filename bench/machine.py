@@ -24,18 +24,10 @@ class Usage:
 def usage(pid: int) -> Usage:
     """Return what the process *pid*, all its threads together, has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    sizes = {
-        name: int(value.split()[0]) << 10
-        for name, _, value in (
-            line.partition(":") for line in Path(f"/proc/{pid}/status").read_text().splitlines()
-        )
-        if name in ("VmRSS", "VmHWM")
-    }
-    return Usage(
-        cpu_s=(int(fields[11]) + int(fields[12])) / TICKS_PER_S,
-        rss_bytes=sizes["VmRSS"],
-        rss_bytes_max=sizes["VmHWM"],
-    )
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    status = dict(line.split(":", 1) for line in lines)
+    sizes = (int(status[name].split()[0]) << 10 for name in ("VmRSS", "VmHWM"))
+    return Usage((int(fields[11]) + int(fields[12])) / TICKS_PER_S, *sizes)
 
 
 class Disturbance:

@@ -82,7 +82,7 @@ async def _turn(
     )
     received.add(ids, time.time_ns())
     acked = await connection.query(messages.ack(table, ids, time.time_ns()))
-    received.note_ack()
+    received.last_ack_ns = time.time_ns()
     signals.count(acked.affected)
     return len(ids)
 

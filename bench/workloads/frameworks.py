@@ -119,7 +119,7 @@ def _library(port: int, database: str, table: str, count: int) -> Work:
 
         await signals.start()
         await worker.serve()
-        received.note_ack()
+        received.last_ack_ns = time.time_ns()
         return received
 
     return work

@@ -81,7 +81,7 @@ def _worker(port: int, table: str, work_s: float, takes: int | None) -> Work:
                             return
                         await asyncio.sleep(work_s)
                         answer = await acks.query(messages.ack(table, [id_], time.time_ns()))
-                        received.note_ack()
+                        received.last_ack_ns = time.time_ns()
                         signals.count(answer.affected)
 
         await signals.until_stopped(consume())
