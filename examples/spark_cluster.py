@@ -3,29 +3,25 @@
     python examples/spark_cluster.py run archive --proxy mysql://root@127.0.0.1:15306/commerce \
         --table my_message --out /tmp/archive --from 2026-11-21 --to 2026-11-21T04:39
 
-It packs the package as `streamfrom-spark package` does, starts a master and two workers, submits the job as anybody would to a
-cluster that is there, and stops them. WORKER_PYTHON=/path/of/python lets the workers run in another Python, which needs nothing of its
+It packs the package as `streamfrom-spark package` does, and submits the job as anybody would to a cluster that is there: Spark's
+`local-cluster` starts a master and two workers of a process each for it, and stops them. WORKER_PYTHON=/path/of/python lets the workers run in another Python, which needs nothing of its
 own: what the package imports is sent along.
 """
 
-import contextlib
 import importlib.util
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from streamfrom.spark import package
 
 
 HOST = "127.0.0.1"
-WORKERS = 2
-START_S = 120
+MASTER = "local-cluster[2,1,1024]"  # workers, cores and MB of each
 
 
 def spark_home() -> Path:
@@ -48,59 +44,7 @@ def environment() -> dict[str, str]:
     }
 
 
-@contextlib.contextmanager
-def cluster(folder: Path) -> Iterator[str]:
-    """Run a master and its workers for as long as the block lasts, and give the master's address."""
-    with socket.create_server((HOST, 0)) as free:
-        port = free.getsockname()[1]
-    master = f"spark://{HOST}:{port}"
-    deploy = "org.apache.spark.deploy"
-    commands = [[f"{deploy}.master.Master", "--port", str(port)]] + [
-        [
-            f"{deploy}.worker.Worker",
-            "--cores",
-            "1",
-            "--memory",
-            "1g",
-            "--work-dir",
-            str(folder),
-            master,
-        ]
-    ] * WORKERS
-    daemons: list[subprocess.Popen[bytes]] = []
-    with (folder / "cluster.log").open("wb") as log:
-        try:
-            for name, *options in commands:
-                start = [spark_home() / "bin" / "spark-class", name, "--host", HOST]
-                daemons.append(
-                    subprocess.Popen(
-                        [*start, "--webui-port", "0", *options],
-                        env=environment(),
-                        stdout=log,
-                        stderr=log,
-                    )
-                )
-            wait_for(folder / "cluster.log", WORKERS)
-            yield master
-        finally:
-            for daemon in reversed(daemons):
-                daemon.terminate()
-            for daemon in daemons:
-                daemon.wait()
-
-
-def wait_for(log: Path, workers: int) -> None:
-    """Return when so many workers have logged that the master knows them."""
-    deadline = time.monotonic() + START_S
-    while (
-        log.read_text(errors="replace").count("Successfully registered with master") < workers
-    ):
-        if time.monotonic() > deadline:
-            sys.exit(f"the cluster does not start; it said:\n{log.read_text(errors='replace')}")
-        time.sleep(0.2)
-
-
-def submit(master: str, folder: Path, job: Sequence[str]) -> int:
+def submit(folder: Path, job: Sequence[str]) -> int:
     """Run `spark-submit` with the package of *folder*, and return its exit code."""
     sent = ["--py-files", folder / package.PACKAGE]
     if (folder / package.ENVIRONMENT).exists():
@@ -109,7 +53,7 @@ def submit(master: str, folder: Path, job: Sequence[str]) -> int:
     return subprocess.run(
         [
             spark_home() / "bin" / "spark-submit",
-            *("--master", master),
+            *("--master", MASTER),
             *sent,
             *("--conf", "spark.executor.memory=512m", "--conf", "spark.ui.enabled=false"),
             *("--conf", "spark.log.level=WARN"),
@@ -127,14 +71,13 @@ def main(arguments: Sequence[str]) -> int:
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
                 package.write(folder, with_environment="WORKER_PYTHON" in os.environ)
-                with cluster(folder) as master:
-                    return submit(master, folder, job)
+                return submit(folder, job)
         case _:
             print(__doc__, file=sys.stderr)
             return 2
 
 
 if __name__ == "__main__":
-    # So that a plain kill, too, stops master and workers.
+    # So that a plain kill, too, stops the job and its cluster.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

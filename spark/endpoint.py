@@ -4,6 +4,7 @@ The one place of the pipeline that opens connections. Everything here asks one s
 its target (`keyspace:shard`), so that no answer depends on how the proxy merges shards.
 """
 
+import os
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -146,6 +147,21 @@ def parse_endpoint(
         )
     user = unquote(parts.username)
     return Endpoint(parts.hostname, port, user, keyspace, password, unquote(ssl_ca), options)
+
+
+def password(
+    option: str, variable: str, wrong: str = "is not set: export it with the password"
+) -> str:
+    """Return the password in the environment's *variable*, which *option* named; empty if it named none.
+
+    It is in no option itself, since processes show their command lines.
+
+    Raises:
+        RequestError: there is no such variable; the text ends in *wrong*.
+    """
+    if variable and variable not in os.environ:
+        raise RequestError(f"{option}: {variable} {wrong}")
+    return os.environ[variable] if variable else ""
 
 
 def url_of(endpoint: Endpoint) -> str:

@@ -95,7 +95,7 @@ class Shards:
     def owning(self, ids: pa.Array) -> pa.Array:
         """Return the name of the shard that owns each keyspace id; NULL for NULL."""
         places = np.searchsorted(self.starts, _prefixes(ids), side="right") - 1
-        codes = pa.array(places.astype(np.int32), mask=_null_mask(ids))
+        codes = pa.array(places.astype(np.int32), mask=_bools(ids.is_null()))
         return pa.DictionaryArray.from_arrays(codes, pa.array(self.names)).dictionary_decode()
 
 
@@ -161,7 +161,7 @@ _VINDEXES: Final[dict[str, Callable[[Any], Any]]] = {
 def _numbers(values: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """Return the two's complement of integers, 0 for NULL, and where NULL is."""
     kind = values.type
-    nulls = _null_mask(values)
+    nulls = _bools(values.is_null())
     if pa.types.is_decimal(kind) and kind.scale == 0:
         values = values.cast(pa.decimal128(38, 0))
         if not pc.all(_fits(values), min_count=0).as_py():
@@ -185,9 +185,7 @@ def _fits(values: pa.Array) -> pa.Array:
 
 def _negative(values: pa.Array) -> NDArray[np.bool_]:
     is_negative = pc.less(values, pa.scalar(0, values.type))
-    return np.asarray(
-        pc.fill_null(is_negative, fill_value=False).to_numpy(zero_copy_only=False)
-    )
+    return _bools(pc.fill_null(is_negative, fill_value=False))
 
 
 def _texts(values: pa.Array) -> list[bytes]:
@@ -225,5 +223,5 @@ def _prefixes(ids: pa.Array) -> NDArray[np.uint64]:
     return data[fixed.offset : fixed.offset + len(fixed)].astype(np.uint64)
 
 
-def _null_mask(values: pa.Array) -> NDArray[np.bool_]:
-    return np.asarray(values.is_null().to_numpy(zero_copy_only=False))
+def _bools(values: pa.Array) -> NDArray[np.bool_]:
+    return np.asarray(values.to_numpy(zero_copy_only=False))

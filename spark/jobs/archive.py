@@ -14,31 +14,22 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.dataset as ds
 import pymysql
 
-from streamfrom.spark.endpoint import (
-    IN_UTC,
-    quoted,
-    shards_of,
-)
+from streamfrom.spark.endpoint import IN_UTC, quoted, shards_of
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.checksum import Checksum, is_exact, total
 from streamfrom.spark.jobs.files import spark_path
-from streamfrom.spark.jobs.job import (
-    WINDOW,
-    JobConfig,
-    begun,
-    broken_off,
-    check_window,
-)
+from streamfrom.spark.jobs.job import WINDOW, JobConfig, begun, broken_off, check_window
 from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import (
     SHARD,
     acked_between,
+    acked_parts,
     check_closed,
     checksum_of_frame,
     checksums_of_servers,
-    read_acked,
-    slices,
+    count_rows,
+    read_rows,
 )
 from streamfrom.spark.session import SPARK_ERRORS
 from streamfrom.spark.table_schema import Field, fields_of, kept_type
@@ -48,7 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PURGE_ROWS: Final = 1000
-SLICES: Final = 4
 
 
 @dataclass(frozen=True)
@@ -95,12 +85,8 @@ def run(
     )
     with window.locked(), broken_off():
         manifest = window.published()
-        parts = [
-            (shard, low, high)
-            for shard in shards
-            for low, high in slices(config.low_ns, config.high_ns, SLICES)
-        ]
-        rows = read_acked(spark, endpoint, table, columns, parts)
+        parts = acked_parts(shards, config.low_ns, config.high_ns)
+        rows = read_rows(spark, endpoint, table, columns, parts)
         if manifest is None:
             progress.enter("stage")
             window.sweep()
@@ -127,7 +113,7 @@ def run(
             )
         progress.enter("purge")
         purged = _purge(config, window.data, manifest.rows, progress)
-        left = sum(_acked(config, shard) for shard in shards)
+        left = count_rows(endpoint, shards, table, acked_between(config.low_ns, config.high_ns))
     progress.leave()
     counts = {
         "archived": manifest.rows,
@@ -143,14 +129,12 @@ def _is_in_table(
     staged: Checksum,
     config: ArchiveConfig,
     columns: "Sequence[Field]",
-    parts: "Sequence[tuple[str, int, int]]",
+    parts: "Sequence[tuple[str, str]]",
 ) -> bool:
     """Say whether the table's rows have the checksum of those that are staged."""
-    where = [acked_between(*part) for part in parts]
     if is_exact(columns):
-        told = checksums_of_servers(
-            rows.sparkSession, config.endpoint, config.table, columns, where
-        )
+        where = config.endpoint, config.table, columns, parts
+        told = checksums_of_servers(rows.sparkSession, *where)
         if staged == total(told.values()):
             return True
     # A server may write a rare type or a huge row in another way: what it sends decides.
@@ -198,14 +182,12 @@ def _purge(config: ArchiveConfig, folder: Path, total: int, progress: Progress) 
             with config.endpoint.connect(shard, IN_UTC) as connection:
                 for ids in (batch.column(0).to_pylist() for batch in batches if batch.num_rows):
                     marks = ", ".join(["%s"] * len(ids))
+                    inside = acked_between(config.low_ns, config.high_ns)
                     statement = (
-                        f"DELETE FROM {quoted(config.table)} WHERE id IN ({marks})"  # noqa: S608  quoted
-                        " AND time_acked >= %s AND time_acked < %s"
+                        f"DELETE FROM {quoted(config.table)} WHERE id IN ({marks}) AND {inside}"  # noqa: S608  quoted
                     )
                     with connection.cursor() as cursor:
-                        purged += cursor.execute(
-                            statement, (*ids, config.low_ns, config.high_ns)
-                        )
+                        purged += cursor.execute(statement, ids)
                     done += len(ids)
                     progress.rows(done, total)
         except pymysql.err.MySQLError as error:
@@ -213,8 +195,3 @@ def _purge(config: ArchiveConfig, folder: Path, total: int, progress: Progress) 
                 f"the purge broke off: {error}; run again, it goes on there"
             ) from error
     return purged
-
-
-def _acked(config: ArchiveConfig, shard: str) -> int:
-    counted = f"SELECT COUNT(*) FROM {quoted(config.table)} WHERE time_acked >= %s AND time_acked < %s"  # noqa: S608  quoted
-    return int(config.endpoint.ask(counted, (config.low_ns, config.high_ns), shard)[0][0])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from streamfrom.spark.endpoint import IN_UTC, Endpoint, clock_of
+from streamfrom.spark.endpoint import IN_UTC, Endpoint, clock_of, quoted
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.checksum import Checksum, of_batch, of_server, total
 from streamfrom.spark.table_schema import Field, ddl_of, fetch_rows
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Not _shard: pyarrow does not look into folders that begin so.
 SHARD: Final = "streamfrom_shard"
+# Of a window, on each shard.
+SLICES: Final = 4
 # By then a transaction that acknowledges has been committed.
 CLOSED_NS: Final = 60 * 10**9
 CHECKSUMS: Final = "shard string, condition string, rows bigint, bits string"
@@ -113,20 +115,21 @@ def _work(spark: "SparkSession", parts: "Sequence[tuple[str, str]]") -> "DataFra
     return work.repartitionByRange(len(parts), "shard", "condition")
 
 
-def acked_between(shard: str, low_ns: int, high_ns: int) -> tuple[str, str]:
-    """Return the part of *shard* that was acknowledged in [low, high)."""
-    return shard, f"time_acked >= {low_ns:d} AND time_acked < {high_ns:d}"
+def acked_between(low_ns: int, high_ns: int) -> str:
+    """Return the condition for rows that were acknowledged in [low, high)."""
+    return f"time_acked >= {low_ns:d} AND time_acked < {high_ns:d}"
 
 
-def read_acked(
-    spark: "SparkSession",
-    endpoint: Endpoint,
-    table: str,
-    columns: "Sequence[Field]",
-    parts: "Sequence[tuple[str, int, int]]",
-) -> "DataFrame":
-    """Return the rows acknowledged in *parts* (shard, low, high), with `streamfrom_shard` in front."""
-    return read_rows(spark, endpoint, table, columns, [acked_between(*part) for part in parts])
+def acked_parts(shards: "Sequence[str]", low_ns: int, high_ns: int) -> list[tuple[str, str]]:
+    """Return the parts (shard, condition) by which several tasks read what was acknowledged in [low, high)."""
+    conditions = [acked_between(*each) for each in slices(low_ns, high_ns, SLICES)]
+    return [(shard, condition) for shard in shards for condition in conditions]
+
+
+def count_rows(endpoint: Endpoint, shards: "Sequence[str]", table: str, condition: str) -> int:
+    """Return how many rows on *shards* fulfil *condition*, SQL that holds no value from outside."""
+    counted = f"SELECT COUNT(*) FROM {quoted(table)} WHERE {condition}"  # noqa: S608  quoted, numbers
+    return sum(int(endpoint.ask(counted, shard=shard)[0][0]) for shard in shards)
 
 
 def mapped(

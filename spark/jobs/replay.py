@@ -19,14 +19,7 @@ from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.enqueue.fitting import as_sent, matched
 from streamfrom.spark.jobs.enqueue.identity import derived_id, with_due
 from streamfrom.spark.jobs.files import spark_path
-from streamfrom.spark.jobs.job import (
-    DUE,
-    WINDOW,
-    JobConfig,
-    begun,
-    check_rate,
-    check_window,
-)
+from streamfrom.spark.jobs.job import DUE, WINDOW, JobConfig, begun, check_rate, check_window
 from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest, manifests
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import SHARD

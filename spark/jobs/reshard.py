@@ -16,6 +16,7 @@ import pyarrow as pa
 from streamfrom.spark.endpoint import (
     Endpoint,
     parse_endpoint,
+    password,
     quoted,
     shards_of,
     text_of,
@@ -38,7 +39,6 @@ from streamfrom.spark.jobs.reading import (
 )
 from streamfrom.spark.jobs.writing import insert_frame, targets_of
 from streamfrom.spark.keyspace_ids import KeyspaceIdError, Shards, keyspace_ids
-from streamfrom.spark.passwords import password
 from streamfrom.spark.table_schema import Field, fields_of, kept_type
 
 
@@ -224,7 +224,7 @@ def _slices(move: TableMove) -> list[str]:
         high_ns = min(high_ns, config.until_ns or high_ns)
         count = max(1, min(SLICES_MAX, -(-sum(counts) // SLICE_ROWS)))
         cuts = slices(low_ns, high_ns, count) if low_ns < high_ns else []
-        result += [acked_between("", low, high)[1] for low, high in cuts]
+        result += [acked_between(low, high) for low, high in cuts]
     return result
 
 

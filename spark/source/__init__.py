@@ -2,7 +2,7 @@
 
 `options` checks the user's options, and `spark.table_schema` knows the types. `batch` reads;
 `filters` does so where Spark may push filters down. `type_conversion` and `writer` write. `queue`
-streams due messages, with `claims`, `lease` and `offsets`, and `acked_stream` acknowledged ones.
+streams due messages, with `claims` and `offsets`, and `acked_stream` acknowledged ones.
 """
 
 from streamfrom.spark.source.format import MessageSource, register

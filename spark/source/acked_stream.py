@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from streamfrom.spark.endpoint import clock_of, quoted
-from streamfrom.spark.source.batch import StreamReader, TablePartition, told_apart
+from streamfrom.spark.source.batch import StreamReader, TablePartition, told_apart, told_plainly
 from streamfrom.spark.source.offsets import feed_offset, feed_upto_ns
-from streamfrom.spark.source.refused_stream import told_plainly
 
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ A task is one streamed SELECT at `keyspace:shard`, so memory holds one Arrow bat
 while it is read may be seen by one and not by the other; a retried task reads again.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 
 from streamfrom.spark.endpoint import Endpoint, quoted
 from streamfrom.spark.errors import JobError, RequestError
-from streamfrom.spark.source.refused_stream import told_plainly
 from streamfrom.spark.table_schema import Field, fetch_rows
 from streamfrom.spark.worker_memory import keep_loaded
 
@@ -42,6 +42,12 @@ _CLIENTS_OWN: Final = range(2000, 3000)
 _GONE: Final = ((1054,), (1146,))
 
 
+# Spark's own switch, which a worker looks at when it reports what ended it, and with that it ends.
+_HIDE_TRACE: Final = "SPARK_HIDE_TRACEBACK"
+# Either is set in a worker and nowhere else: elsewhere the switch would hide the traces of other people's functions.
+_WORKERS: Final = ("PYTHON_WORKER_FACTORY_SECRET", "PYTHON_WORKER_FACTORY_SOCK_DIR")
+
+
 @dataclass
 class TablePartition(InputPartition):
     """The rows of one shard that fulfil a condition."""
@@ -49,6 +55,17 @@ class TablePartition(InputPartition):
     shard: str
     condition: str
     values: tuple[Any, ...] = ()
+
+
+@contextmanager
+def told_plainly() -> "Iterator[None]":
+    """Show a JobError without its trace; an unforeseen error keeps its trace."""
+    try:
+        yield
+    except JobError:
+        if any(name in os.environ for name in _WORKERS):
+            os.environ[_HIDE_TRACE] = "1"
+        raise
 
 
 @contextmanager

@@ -5,6 +5,7 @@ consumers, queries and proxies. A reschedule right after makes the lease as long
 Now is always the server's clock.
 """
 
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,17 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamfrom.spark.endpoint import NOW_US, Endpoint, ask, changed, quoted, text_of
+from streamfrom.spark.errors import JobError
 from streamfrom.spark.fetching import fetch_columns
 from streamfrom.spark.source.batch import told_apart
 
 
 if TYPE_CHECKING:
-    from streamfrom.spark.source.offsets import Id
+    from streamfrom.spark.source.offsets import Claims, Id
 
 # In one statement: fewer round trips, and far below what any server's optimizer gives up on.
 CHUNK_IDS: Final = 10_000
 # The first of them must not be due again, where vt_ack_wait is a second, before the last is there.
 TAKEN_AT_ONCE: Final = 5_000
+BEATS: Final = 3
+"""How often a lease is renewed while it lasts: two renewals may fail before others may take the messages."""
 _SESSION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 _DUE: Final = "time_acked IS NULL AND (time_next IS NULL OR time_next <= %s)"
 
@@ -80,7 +84,8 @@ class ClaimShard:
             now_ns = self._now_ns()
             for some in _chunks([ident for ids in claims.values() for ident in ids]):
                 condition, values = self.where_ids(some)
-                self._change(
+                changed(
+                    self._connection,
                     f"UPDATE {self._table} SET time_acked = %s, time_next = NULL"  # noqa: S608  quoted
                     f" WHERE {condition} AND time_acked IS NULL",
                     [now_ns, *values],
@@ -155,16 +160,13 @@ class ClaimShard:
         count = 0
         for some in _chunks(ids):
             condition, values = self.where_ids(some)
-            count += self._change(
+            count += changed(
+                self._connection,
                 f"UPDATE {self._table} SET time_next = %s WHERE {condition}"  # noqa: S608  quoted
                 " AND time_acked IS NULL AND epoch = %s",
                 [until_ns, *values, epoch],
             )
         return count
-
-    def _change(self, sql: str, values: "Sequence[Any]") -> int:
-        """Change rows and return how many."""
-        return changed(self._connection, sql, values)
 
     def _columns(self, sql: str, values: "Sequence[Any]") -> "tuple[pa.Array, pa.Array]":
         """Return both columns of a SELECT, as the server sends them."""
@@ -192,6 +194,62 @@ class ClaimShard:
         if "binary" in self._id_type or "blob" in self._id_type:
             return bytes.fromhex(str(ident))
         return Decimal(ident) if self._id_type.startswith("decimal") else ident
+
+
+class LeaseRenewer:
+    """Renews the leases of the claims it holds, from a thread of its own."""
+
+    def __init__(self, open_shard: "Callable[[str], ClaimShard]", lease_s: float) -> None:
+        self._open_shard = open_shard
+        self._lease_s = lease_s
+        self._shards: dict[str, ClaimShard] = {}
+        self._held: tuple[Claims, ...] = ()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._changing = threading.Lock()
+        self._renewing = threading.Lock()
+
+    def hold(self, claims: "Claims") -> None:
+        """Renew *claims* from now on."""
+        with self._changing:
+            self._held = (*self._held, claims)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+                self._thread.start()
+
+    def let_go(self, claims: "Claims") -> None:
+        """Renew *claims* no more; fine also for claims that are not held."""
+        with self._changing:
+            self._held = tuple(held for held in self._held if held != claims)
+
+    def holds(self, claims: "Claims") -> bool:
+        """Whether *claims* are renewed."""
+        return claims in self._held
+
+    def stop(self) -> None:
+        """Renew nothing any more; the messages held come due when their leases end."""
+        self._held = ()
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+        for shard in self._shards.values():
+            shard.close()
+
+    def renew_all(self) -> None:
+        """Renew all leases once; a shard that cannot be reached is tried again the next time."""
+        with self._renewing:
+            for name, claims in [pair for held in self._held for pair in held.items()]:
+                shard = self._shards.get(name)
+                if shard is None:
+                    shard = self._shards[name] = self._open_shard(name)
+                try:
+                    shard.renew(claims, self._lease_s)
+                except JobError:
+                    continue
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._lease_s / BEATS):
+            self.renew_all()
 
 
 def whole_numbers(told: "pa.Array") -> "pa.Array":

@@ -1,19 +1,18 @@
 """What Spark calls "streamfrom", and which module does what of it."""
 
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.reading import SHARD
 from streamfrom.spark.source.acked_stream import AckedStreamReader
-from streamfrom.spark.source.batch import BatchReader
+from streamfrom.spark.source.batch import BatchReader, told_plainly
 from streamfrom.spark.source.filters import FilteringReader
 from streamfrom.spark.source.options import parse_options
 from streamfrom.spark.source.queue import QueueReader
-from streamfrom.spark.source.refused_stream import RefusedStream, told_plainly
 from streamfrom.spark.source.writer import BatchWriter, StreamWriter, plan_of
 from streamfrom.spark.table_schema import Field, asked_for, ddl_of, fields_of
 from streamfrom.spark.worker_memory import keep_loaded
@@ -27,6 +26,19 @@ _PUSHES_DOWN: Final = "spark.sql.python.filterPushdown.enabled"
 
 # Spark fails where two threads replace a source at once.
 _REGISTERING: Final = threading.Lock()
+
+
+class RefusedStream(DataSourceStreamReader):
+    """Raises the reason why there is no reader, once Spark uses it: Spark hides what `streamReader` itself raises."""
+
+    def __init__(self, refusal: JobError) -> None:
+        self.refusal = refusal
+
+    @told_plainly()
+    def _refuse(self, *_: Any, **_more: Any) -> Any:
+        raise self.refusal
+
+    initialOffset = latestOffset = partitions = read = _refuse
 
 
 class MessageSource(DataSource):

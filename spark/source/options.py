@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from streamfrom.spark.endpoint import Endpoint, chosen_shards, parse_endpoint
+from streamfrom.spark.endpoint import Endpoint, chosen_shards, parse_endpoint, password
 from streamfrom.spark.errors import RequestError
-from streamfrom.spark.passwords import password
 
 
 # What Spark adds by itself.

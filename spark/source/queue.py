@@ -18,11 +18,9 @@ from pyspark.sql.datasource import InputPartition
 
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.reading import SHARD
-from streamfrom.spark.source.batch import StreamReader, TablePartition
-from streamfrom.spark.source.claims import ClaimShard
-from streamfrom.spark.source.lease import LeaseRenewer
+from streamfrom.spark.source.batch import StreamReader, TablePartition, told_plainly
+from streamfrom.spark.source.claims import ClaimShard, LeaseRenewer
 from streamfrom.spark.source.offsets import Claims, Id, QueueOffset, queue_offset
-from streamfrom.spark.source.refused_stream import told_plainly
 
 
 if TYPE_CHECKING:

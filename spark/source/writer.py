@@ -19,8 +19,7 @@ from streamfrom.spark.endpoint import Endpoint, shards_of
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.enqueue.fitting import matched
 from streamfrom.spark.jobs.writing import insert_batches, targets_of
-from streamfrom.spark.source.batch import told_apart
-from streamfrom.spark.source.refused_stream import told_plainly
+from streamfrom.spark.source.batch import told_apart, told_plainly
 from streamfrom.spark.source.type_conversion import converter
 from streamfrom.spark.table_schema import fields_of
 

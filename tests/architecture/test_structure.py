@@ -21,9 +21,9 @@ ENVIRONMENT_READERS = {
     "proxy.commands.demo",
     "proxy.embedded.servers",
     "proxy.embedded.program",
-    "spark.passwords",
+    "spark.endpoint",
     "spark.session",
-    "spark.source.refused_stream",
+    "spark.source.batch",
 }
 """Who may touch os.environ: the package that sets how gRPC logs before it is imported, the command line, what starts
 programs of its own, and what sets a switch that workers of Spark have nowhere else."""

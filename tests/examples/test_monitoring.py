@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from streamfrom.engine.messaging.figures.figures import QueueFigures, ShardFigur
 from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
+from tests.examples.test_deployment import needs, run
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
@@ -27,9 +27,6 @@ RULES = [
     for rule in group["rules"]
 ]
 DASHBOARD = json.loads((FOLDER / "grafana-dashboard.json").read_text())
-needs_promtool = pytest.mark.skipif(
-    shutil.which("promtool") is None, reason="promtool is not installed"
-)
 
 
 def page() -> bytes:
@@ -153,25 +150,15 @@ def test_the_scrape_configuration_reads_the_rules() -> None:
     assert f'job="{job["job_name"]}"' in RULES[0]["expr"]
 
 
-@needs_promtool
+@needs("promtool")
 @pytest.mark.parametrize(
-    "words",
-    [("check", "config", "prometheus.yml"), ("test", "rules", "alerts_test.yml")],
-    ids=" ".join,
+    ("words", "file"), [("check config", "prometheus.yml"), ("test rules", "alerts_test.yml")]
 )
-def test_promtool_accepts_them(words: tuple[str, ...]) -> None:
-    done = subprocess.run(
-        ["promtool", *words],
-        cwd=FOLDER,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_promtool_accepts_them(words: str, file: str) -> None:
+    run("promtool", *words.split(), FOLDER / file)
 
 
-@needs_promtool
+@needs("promtool")
 def test_promtool_finds_no_fault_in_what_a_proxy_tells() -> None:
     words = ["promtool", "check", "metrics"]
     done = subprocess.run(words, input=page(), capture_output=True, check=False, timeout=300)

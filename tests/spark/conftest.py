@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.early_worker import make_program
-from tests.spark.killed import JVM_OF_TESTS
+from tests.spark.killed import SETTINGS
 
 
 MARIADB_JAR = Path("/usr/share/java/mariadb-java-client.jar")
@@ -45,18 +45,9 @@ def spark(tmp_path_factory):
     # Its workers must be this Python, and find the package as the tests do.
     os.environ["PYSPARK_PYTHON"] = str(make_program(tmp_path_factory.mktemp("worker")))
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    jars = (MARIADB_JAR, connector_j())
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("streamfrom tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.jars", ",".join(str(jar) for jar in jars if jar and jar.is_file()))
-        .config("spark.driver.extraJavaOptions", JVM_OF_TESTS)
-        .getOrCreate()
-    )
+    jars = ",".join(str(jar) for jar in (MARIADB_JAR, connector_j()) if jar and jar.is_file())
+    builder = SparkSession.builder.master("local[2]").appName("streamfrom tests")
+    session = builder.config(map={**SETTINGS, "spark.jars": jars}).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

@@ -33,23 +33,33 @@ servers_on_mysql_with_kills = pytest.mark.parametrize("family", _FAMILIES, indir
 HERE = Path(__file__).parents[2]
 
 
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": JVM_OF_TESTS,
+}
+
+
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Killer(Progress):
-    def __init__(self, point):
+class Acting(Progress):
+    """Does *act* as a step begins, or at its first rows that are not its last."""
+
+    def __init__(self, point, act):
         super().__init__()
-        self.point = point
+        self.point, self.act = point, act
 
     def enter(self, step):
         super().enter(step)
         if step == self.point:
-            die()
+            self.act()
 
     def rows(self, done, total):
         if f"{self._step}.rows" == self.point and done < total:
-            die()
+            self.act()
 
 
 def die_with(fact):
@@ -86,14 +96,8 @@ def main():
     job, config, point = pickle.loads(Path(sys.argv[1]).read_bytes())
     if fact := fact_of(point, config):
         threading.Thread(target=die_with, args=(fact,), daemon=True).start()
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": JVM_OF_TESTS,
-        "spark.sql.shuffle.partitions": "2",
-    }
-    spark = start_session("killed", "local[2]", settings)
-    load_job(job).run(spark, config, Killer(point))
+    spark = start_session("killed", "local[2]", SETTINGS)
+    load_job(job).run(spark, config, Acting(point, die))
 
 
 if __name__ == "__main__":

@@ -1,27 +1,20 @@
 """Whatever packets hold, each is found where the one before it ends, wherever places seem to be beginnings."""
 
 import random
+from itertools import accumulate
 
 import numpy as np
 from hypothesis import given, strategies as st
 
 from streamfrom.spark import packets
 from streamfrom.spark.packets import packet_starts
-
-
-def sent(payloads, first=0):
-    return b"".join(
-        len(payload).to_bytes(3, "little") + bytes([(first + place) % 256]) + payload
-        for place, payload in enumerate(payloads)
-    )
+from tests.spark.test_text_rows import packets as sent
 
 
 def starts_of(payloads):
-    found, place = [], 0
-    for payload in payloads:
-        found.append(place)
-        place += packets.HEADER_BYTES + len(payload)
-    return found, place
+    sizes = (packets.HEADER_BYTES + len(payload) for payload in payloads)
+    *found, end = accumulate(sizes, initial=0)
+    return found, end
 
 
 def found(data, begin=0):

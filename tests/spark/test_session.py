@@ -1,7 +1,7 @@
 """A session without a JVM: what is said then."""
 
 from pathlib import Path
-from typing import Any
+from unittest.mock import MagicMock
 from urllib.parse import urlsplit
 
 import pytest
@@ -38,20 +38,14 @@ def test_a_host_name_that_does_not_resolve_is_one_line(monkeypatch, name):
 
 def test_spark_logs_nothing_between_the_lines_of_a_job(monkeypatch):
     """Not even that it sets a level, which it does where the root's is another than its own, nor where its settings come from."""
-    asked: dict[str, str] = {}
-
-    class Builder:
-        def config(self, key: str, value: str) -> "Builder":
-            asked[key] = value
-            return self
-
-        def __getattr__(self, _name: str) -> Any:
-            return lambda *_: self
-
+    builder = MagicMock()
+    for step in (builder.appName, builder.master, builder.config):
+        step.return_value = builder
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setattr("streamfrom.spark.session._has_java", lambda: True)
-    monkeypatch.setattr(SparkSession, "builder", Builder())
+    monkeypatch.setattr(SparkSession, "builder", builder)
     start_session("test")
+    asked = dict(call.args for call in builder.config.call_args_list)
     uri = asked["spark.driver.defaultJavaOptions"].removeprefix("-Dlog4j2.configurationFile=")
     lines = Path(urlsplit(uri).path).read_text().splitlines()
     assert "rootLogger.level = warn" in lines

@@ -27,13 +27,15 @@ def value(data):
     return b"\xfe" + struct.pack("<Q", size) + data
 
 
-def packets(payloads, longest=0xFFFFFF):
-    parts: list[bytes] = []
+def packets(payloads, first=0):
+    longest, parts = 0xFFFFFF, list[bytes]()
     for payload in payloads:
         left = payload
         while True:
             part, left = left[:longest], left[longest:]
-            parts.append(len(part).to_bytes(3, "little") + bytes([len(parts) % 256]) + part)
+            parts.append(
+                len(part).to_bytes(3, "little") + bytes([(first + len(parts)) % 256]) + part
+            )
             if len(part) < longest:
                 break
     return b"".join(parts)

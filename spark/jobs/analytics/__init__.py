@@ -6,31 +6,19 @@ replaces the files of an earlier run in its folder.
 """
 
 import time
-from collections.abc import Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from streamfrom.spark.endpoint import (
-    NOW_US,
-    Endpoint,
-    clock_of,
-    quoted,
-    shards_of,
-)
+from streamfrom.spark.endpoint import NOW_US, Endpoint, clock_of, quoted, shards_of
 from streamfrom.spark.jobs.analytics import measures, number_format
-from streamfrom.spark.jobs.analytics.config import (
-    AnalyticsConfig,
-    needed,
-    resolved,
-    span,
-)
+from streamfrom.spark.jobs.analytics.config import AnalyticsConfig, needed, resolved, span
 from streamfrom.spark.jobs.analytics.message_facts import acked_facts, waiting_facts
 from streamfrom.spark.jobs.analytics.page import Results, by_state, page
 from streamfrom.spark.jobs.analytics.provenance import basis, warnings
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import begun
 from streamfrom.spark.jobs.progress import Progress, Report
-from streamfrom.spark.jobs.reading import read_acked, read_rows, slices
+from streamfrom.spark.jobs.reading import acked_between, acked_parts, count_rows, read_rows
 from streamfrom.spark.table_schema import fields_of, kept_type
 
 
@@ -43,7 +31,6 @@ __all__ = ["AnalyticsConfig", "run"]
 
 CONFIG: Final = AnalyticsConfig
 
-SLICES: Final = 4
 # By the server's own clock as it looks, and by two seconds, which clocks may differ: consumers go on acknowledging meanwhile.
 IN_THE_FUTURE: Final = f"time_acked > ({NOW_US} + 2000000) * 1000"
 SHOWN: Final = (
@@ -78,23 +65,21 @@ def run(
     bucket_ns = (config.bucket_s or 0) * 10**9 or number_format.bucket_ns(low_ns, high_ns)
 
     progress.enter("read acknowledged")
-    parts = [
-        (shard, low, high) for shard in shards for low, high in slices(low_ns, high_ns, SLICES)
-    ]
-    acked = acked_facts(read_acked(spark, endpoint, table, chosen, parts), told)
+    parts = acked_parts(shards, low_ns, high_ns)
+    acked = acked_facts(read_rows(spark, endpoint, table, chosen, parts), told)
     acked = measures.with_window(acked, "acked_ns", bucket_ns).persist()
-    inside = f"time_acked >= {low_ns:d} AND time_acked < {high_ns:d}"
-    with progress.watching(spark, _rows_where(endpoint, shards, table, inside)):
+    inside = acked_between(low_ns, high_ns)
+    with progress.watching(spark, count_rows(endpoint, shards, table, inside)):
         acked.count()
     progress.enter("read waiting")
     not_acked = [(shard, "time_acked IS NULL") for shard in shards]
     rows = read_rows(spark, endpoint, table, chosen, not_acked).persist()
-    with progress.watching(spark, _rows_where(endpoint, shards, table, "time_acked IS NULL")):
+    with progress.watching(spark, count_rows(endpoint, shards, table, "time_acked IS NULL")):
         rows.count()
     # Asked once the rows are here, so that none was written later than its now.
     made_ns = time.time_ns()
     clocks_ns = {shard: clock_of(endpoint, shard) for shard in shards}
-    acked_later = _rows_where(endpoint, shards, table, IN_THE_FUTURE)
+    acked_later = count_rows(endpoint, shards, table, IN_THE_FUTURE)
     waiting = waiting_facts(rows, told, clocks_ns)
 
     progress.enter("measure")
@@ -182,8 +167,3 @@ def _oldest_ack(endpoint: Endpoint, shard: str, table: str) -> int | None:
     oldest = f"SELECT MIN(time_acked) FROM {quoted(table)} WHERE time_acked > 0"  # noqa: S608  quoted
     ((told,),) = endpoint.ask(oldest, shard=shard)
     return None if told is None else int(told)
-
-
-def _rows_where(endpoint: Endpoint, shards: "Sequence[str]", table: str, condition: str) -> int:
-    counted = f"SELECT COUNT(*) FROM {quoted(table)} WHERE {condition}"  # noqa: S608  quoted, numbers
-    return sum(int(endpoint.ask(counted, shard=shard)[0][0]) for shard in shards)

@@ -3,13 +3,13 @@
 Whatever came from a table is escaped where it is put in: names of tenants and ids are anybody's.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from streamfrom.spark.jobs.analytics import charts, html_parts as html, number_format as say
+from streamfrom.spark.jobs.analytics import charts, number_format as say
 from streamfrom.spark.jobs.analytics.charts import PlotArea, Series
 from streamfrom.spark.jobs.analytics.measures import PERCENTS
 from streamfrom.spark.jobs.analytics.message_facts import (
@@ -26,6 +26,8 @@ from streamfrom.spark.jobs.analytics.message_facts import (
 if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
+_NAME_CHARS: Final = 60
+_STYLES: Final = {"|": ' class="text"', "!": ' class="hot"'}
 # So many shards have a colour of their own.
 _COLOURS: Final = 8
 _POISON_SHOWN: Final = 25
@@ -142,7 +144,7 @@ def page(results: Results) -> str:
 def _header(results: Results) -> str:
     span = say.duration((results.high_ns - results.low_ns) / 1e6)
     return (
-        f"<header><h1><small>Queue report</small>{html.breakable(results.table)}</h1>"
+        f"<header><h1><small>Queue report</small>{_breakable(results.table)}</h1>"
         f"<p><b>{say.moment(results.low_ns)} to {say.moment(results.high_ns)}</b> UTC<br>"
         f"{span}, in windows of {say.duration(results.bucket_ns / 1e6)}</p></header>"
     )
@@ -214,7 +216,7 @@ def _throughput(results: Results) -> str:
     size = (1160, 270)
     frame = _frame(results, size)
     if not results.rows["by_window"]:
-        return html.card("Throughput", html.none(_NONE))
+        return _card("Throughput", _empty(_NONE))
     shards = [row["shard"] for row in results.rows["by_shard"]]
     counts = results.rows["by_window_shard"]
     if len(shards) > _COLOURS:
@@ -240,14 +242,14 @@ def _throughput(results: Results) -> str:
     keys = [(one.name, one.style, "fill") for one in layers]
     keys += [(one.name, one.style, "fill stroke") for one in lines]
     drawn = _drawn(results, size, lambda of: charts.bars(of, layers, lines))
-    return html.card("Throughput", drawn, html.legend(keys))
+    return _card("Throughput", drawn, _legend(keys))
 
 
 def _latency(results: Results, name: str, title: str, about: str) -> str:
     if not results.total["acked"]:
-        return html.card(title, html.none(_NONE))
+        return _card(title, _empty(_NONE))
     if not results.total[f"{name}_known"]:
-        return html.card(title, html.none(_NO_TIME))
+        return _card(title, _empty(_NO_TIME))
     size = (570, 250)
     starts_ns = _frame(results, size).starts_ns
     rows = {row["window_ns"]: row for row in results.rows["by_window"]}
@@ -259,30 +261,30 @@ def _latency(results: Results, name: str, title: str, about: str) -> str:
     ]
     keys = [(one.name, one.style, "fill stroke") for one in reversed(series)]
     drawn = _drawn(results, size, lambda of: charts.lines(of, series, title))
-    return html.card(title, f'<p class="sub">{about}</p>{drawn}', html.legend(keys))
+    return _card(title, f'<p class="sub">{about}</p>{drawn}', _legend(keys))
 
 
 def _attempts(results: Results) -> str:
     title = "Sends until the ack"
     rows = sorted(results.rows["attempts"], key=lambda row: row["sends"])
     if not rows:
-        return html.card(title, html.none(_NONE))
+        return _card(title, _empty(_NONE))
     total, rest = results.total["acked"], rows[_COLOURS:]
     counted = [(say.count(row["sends"]), row["acked"]) for row in rows[:_COLOURS]]
     if rest:
         counted.append((f"{rest[0]['sends']} and more", sum(row["acked"] for row in rest)))
     cells = [
-        (sends, say.count(acked), say.share(acked, total) + html.meter(acked, total))
+        (sends, say.count(acked), say.share(acked, total) + _meter(acked, total))
         for sends, acked in counted
     ]
-    return html.card(title, html.table(("sends", "messages", "share"), cells))
+    return _card(title, _table(("sends", "messages", "share"), cells))
 
 
 def _waiting(results: Results) -> str:
     title = "What waits"
     counted = by_state(results.rows["waits"])
     if not any(counted.values()):
-        return html.card(title, html.none("Nothing: no message is without an acknowledgement."))
+        return _card(title, _empty("Nothing: no message is without an acknowledgement."))
     cells = []
     for state, many in counted.items():
         rows = [row for row in results.rows["waits"] if row["state"] == state]
@@ -294,8 +296,8 @@ def _waiting(results: Results) -> str:
         name = f'<span title="{_STATES_TOLD[state]}">{_state(state)}</span>'
         cells.append((name, say.count(many), when, _longest(rows, "age_max_ms")))
     shares = [(state, _style(state), float(many)) for state, many in counted.items()]
-    table = html.table(("state", "messages", "due, at most", "age, at most"), cells)
-    return html.card(title, charts.shares(shares, "What waits, by state") + table)
+    table = _table(("state", "messages", "due, at most", "age, at most"), cells)
+    return _card(title, charts.shares(shares, "What waits, by state") + table)
 
 
 def _style(state: str) -> str:
@@ -317,8 +319,8 @@ def _groups(title: str, name: str, rows: "Sequence[Row]", total: int) -> str:
     delays = [(kind, f"p{percent}") for kind in ("to_ack", "lag") for percent in PERCENTS]
     cells = [
         (
-            html.name(row[name]),
-            say.count(row["acked"]) + html.meter(row["acked"], most),
+            _named(row[name]),
+            say.count(row["acked"]) + _meter(row["acked"], most),
             say.share(row["retried"], row["acked"]),
             say.count(row["retries_p99"]),
             *(say.duration(row[f"{kind}_{percent}_ms"]) for kind, percent in delays),
@@ -329,17 +331,17 @@ def _groups(title: str, name: str, rows: "Sequence[Row]", total: int) -> str:
     heads = (name, "acknowledged", "retried", "retries p99", *told)
     more = f"the {len(rows)} busiest of {say.count(total)}" if total > len(rows) else ""
     beside = f'<span class="sub">{more}</span>' if more else ""
-    return html.card(title, html.table(heads, cells), beside)
+    return _card(title, _table(heads, cells), beside)
 
 
 def _messages(
     title: str, about: str, rows: "Sequence[Row]", none: str, sends: str = "sends"
 ) -> str:
     if not rows:
-        return html.card(title, html.none(none))
+        return _card(title, _empty(none))
     cells = [
         (
-            *(html.name(row[name]) for name in ("id", "shard", "tenant")),
+            *(_named(row[name]) for name in ("id", "shard", "tenant")),
             _state(row["state"]),
             *(say.count(row[name]) for name in ("sends", "priority")),
             *(say.duration(row[name]) for name in ("overdue_ms", "age_ms")),
@@ -348,12 +350,75 @@ def _messages(
         for row in rows
     ]
     heads = ("id", "|shard", "|tenant", "|state", sends)
-    table = html.table((*heads, "priority", "ready for", "age", "time_next"), cells)
-    return html.card(title, f'<p class="sub">{about}</p>{table}')
+    table = _table((*heads, "priority", "ready for", "age", "time_next"), cells)
+    return _card(title, f'<p class="sub">{about}</p>{table}')
 
 
 def _basis(results: Results) -> str:
     told = "".join(
         f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in results.basis
     )
-    return html.card("What each figure is derived from", f"<dl>{told}</dl>")
+    return _card("What each figure is derived from", f"<dl>{told}</dl>")
+
+
+# --- the parts that a page is made of ------------------------------------------------------------
+
+
+def _card(title: str, inside: str, beside: str = "") -> str:
+    """Return a framed part of the page with a title, and something next to that."""
+    return f'<section class="card"><div class="top"><h2>{title}</h2>{beside}</div>{inside}</section>'
+
+
+def _legend(keys: "Iterable[tuple[str, str, str]]") -> str:
+    """Return what the (name, style, kind) of a chart's colours mean."""
+    items = "".join(
+        f'<li><i class="{kind} {style}"></i>{escape(name)}</li>' for name, style, kind in keys
+    )
+    return f'<ul class="legend">{items}</ul>'
+
+
+def _table(heads: "Sequence[str]", rows: "Iterable[Sequence[str]]") -> str:
+    """Return a table of cells that are HTML: names, then numbers, or text under a head that begins with |.
+
+    What stands under a head that begins with ! is what is wrong.
+    """
+    styles = [' class="name"', *(_STYLES.get(head[0], "") for head in heads[1:])]
+    lines = [
+        "".join(
+            f'<th class="text">{head[1:]}</th>'
+            if head[0] == "|"
+            else f"<th>{head.lstrip('!')}</th>"
+            for head in heads
+        )
+    ]
+    lines += [
+        "".join(f"<td{style}>{cell}</td>" for style, cell in zip(styles, row, strict=True))
+        for row in rows
+    ]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f'<div class="scroll"><table>{body}</table></div>'
+
+
+def _meter(part: float, whole: float) -> str:
+    """Return a small bar that is filled by *part* of *whole*."""
+    return f'<span class="meter"><i style="width:{100 * part / whole:.1f}%"></i></span>'
+
+
+def _named(value: object) -> str:
+    """Return a value from the table, escaped; a long one ends in an ellipsis and shows whole on hover."""
+    if value is None:
+        return f'<span class="sub">{say.UNKNOWN}</span>'
+    text = str(value)
+    if len(text) <= _NAME_CHARS:
+        return escape(text)
+    return f'<span title="{escape(text[:1000])}">{escape(text[:_NAME_CHARS])}…</span>'
+
+
+def _breakable(value: str) -> str:
+    """Return a name, escaped, that a narrow page may break behind its dots and underscores."""
+    return escape(value).replace(".", ".<wbr>").replace("_", "_<wbr>")
+
+
+def _empty(sentence: str) -> str:
+    """Return the sentence that stands where there is nothing to draw."""
+    return f'<p class="none">{sentence}</p>'

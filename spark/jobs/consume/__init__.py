@@ -2,7 +2,7 @@
 
 A queue stream whose batches are acknowledged here (`worker`), after the sink has them (`sinks`). Where a batch fails, halving
 finds the messages that do (`isolation`): they go back into the queue for a while, and after enough attempts to the
-`dead_letters`, so that one message never holds up the others. `function` is the user's, `checkpoint` what is kept next to
+dead letters, so that one message never holds up the others. `function` is the user's, `checkpoint` what is kept next to
 Spark's own.
 """
 
@@ -16,9 +16,16 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 from streamfrom.spark.endpoint import url_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.consume.checkpoint import Checkpoint
-from streamfrom.spark.jobs.consume.dead_letters import ERROR, DeadTable, dead_columns
 from streamfrom.spark.jobs.consume.function import Function, checked, load_function, told
-from streamfrom.spark.jobs.consume.sinks import ConsoleSink, FolderSink, ResultSink, TableSink
+from streamfrom.spark.jobs.consume.sinks import (
+    ERROR,
+    ConsoleSink,
+    DeadTable,
+    FolderSink,
+    ResultSink,
+    TableSink,
+    dead_columns,
+)
 from streamfrom.spark.jobs.consume.worker import Worker
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import JobConfig, begun

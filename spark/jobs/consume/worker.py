@@ -17,15 +17,14 @@ from pyspark.sql import DataFrame, functions as F
 
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome
-from streamfrom.spark.jobs.consume.dead_letters import ERROR
 from streamfrom.spark.jobs.consume.function import Function, applied, run_through, told
 from streamfrom.spark.jobs.consume.isolation import IsolatedFailures, isolated
+from streamfrom.spark.jobs.consume.sinks import ERROR
 from streamfrom.spark.jobs.reading import SHARD
 
 
 if TYPE_CHECKING:
-    from streamfrom.spark.jobs.consume.dead_letters import DeadTable
-    from streamfrom.spark.jobs.consume.sinks import FolderSink, ResultSink
+    from streamfrom.spark.jobs.consume.sinks import DeadTable, FolderSink, ResultSink
     from streamfrom.spark.jobs.progress import Progress
     from streamfrom.spark.source.claims import ClaimShard
     from streamfrom.spark.source.offsets import Claims

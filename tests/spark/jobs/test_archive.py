@@ -5,6 +5,7 @@ import json
 import time
 
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from streamfrom.spark.endpoint import Endpoint
@@ -12,9 +13,8 @@ from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs import archive
 from streamfrom.spark.jobs.archive import ArchiveConfig
 from streamfrom.spark.jobs.manifest import ArchiveWindow
-from streamfrom.spark.jobs.progress import Progress
 from tests.fixtures.streams import message_table, rows as rows_of, run as execute
-from tests.spark.killed import on_both, run_killed
+from tests.spark.killed import Acting, on_both, run_killed
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
@@ -27,6 +27,10 @@ ROWS = 400
 
 class Killed(BaseException):
     pass
+
+
+def kill():
+    raise Killed
 
 
 EVERYTHING = set(range(1, ROWS + 1))
@@ -73,16 +77,6 @@ def in_table(proxy):
 def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(filled, spark, tmp_path):
     config = config_of(filled, tmp_path)
 
-    class Killer(Progress):
-        def __init__(self, step):
-            super().__init__()
-            self.fatal = step
-
-        def enter(self, step):
-            super().enter(step)
-            if step == self.fatal:
-                raise Killed
-
     real_rename = type(config.out).rename
 
     def kill_before_manifest(path, target):
@@ -92,7 +86,7 @@ def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(filled, spark
 
     for step in STEPS:
         with pytest.raises(Killed):
-            archive.run(spark, config, Killer(step))
+            archive.run(spark, config, Acting(step, kill))
         assert set(archived(config)) | in_table(filled) == EVERYTHING | STAYING
         if step == "publish":
             # Rows under their final name, and no manifest yet.
@@ -103,23 +97,15 @@ def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(filled, spark
             assert archived(config) == []
     assert in_table(filled) == EVERYTHING | STAYING
 
-    class KilledInPurge(Progress):
-        def rows(self, done, total):
-            raise Killed
-
     with pytest.raises(Killed):
-        archive.run(spark, config, KilledInPurge())
+        archive.run(spark, config, Acting("purge.rows", kill))
     gone = (EVERYTHING | STAYING) - in_table(filled)
     assert gone
     assert gone <= set(archived(config))
 
     report = archive.run(spark, config)
-    assert report.counts == {
-        "archived": ROWS,
-        "purged": ROWS - len(gone),
-        "gone_before": len(gone),
-        "left": 0,
-    }
+    counts = {"archived": ROWS, "purged": ROWS - len(gone), "gone_before": len(gone), "left": 0}
+    assert report.counts == counts
     assert sorted(archived(config)) == sorted(EVERYTHING)
     assert in_table(filled) == STAYING
     data = ArchiveWindow(config.out / "commerce" / "my_message", LOW, HIGH).data
@@ -188,16 +174,8 @@ def test_a_proxy_that_dies_is_told_with_a_cure_and_the_next_run_ends_it(
 ):
     proxy = filled
     for fatal in ("stage", "verify"):
-        dying = proxy
-
-        class Fatal(Progress):
-            def enter(self, step, fatal=fatal, dying=dying):
-                super().enter(step)
-                if step == fatal:
-                    dying.kill()
-
         with pytest.raises(JobError, match=r"cannot be reached.*run it again") as told:
-            archive.run(spark, config_of(proxy, tmp_path), Fatal())
+            archive.run(spark, config_of(proxy, tmp_path), Acting(fatal, proxy.kill))
         assert "\n" not in str(told.value)
         proxy = start_proxy(configuration)
         assert in_table(proxy) == EVERYTHING | STAYING
@@ -208,16 +186,9 @@ def test_a_proxy_that_dies_is_told_with_a_cure_and_the_next_run_ends_it(
     # Rows of the right number that are not those that were published.
     path = next((config.out / "commerce" / "my_message").glob("*/*/*.parquet"))
     rows = ds.dataset(str(path)).to_table()
-    forged = rows.set_column(
-        rows.schema.get_field_index("priority"), "priority", [[1] * len(rows)]
-    )
-    ds.write_dataset(
-        forged,
-        str(path.parent),
-        format="parquet",
-        basename_template="x{i}.parquet",
-        existing_data_behavior="overwrite_or_ignore",
-    )
+    place = rows.schema.get_field_index("priority")
+    forged = rows.set_column(place, "priority", [[1] * len(rows)])
+    pq.write_table(forged, path.with_name("forged.parquet"))
     path.unlink()
     with pytest.raises(JobError, match="lacks rows of its manifest"):
         archive.run(spark, config)

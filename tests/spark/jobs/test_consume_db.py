@@ -12,7 +12,6 @@ from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs import consume
 from streamfrom.spark.jobs.consume import ConsumeConfig, run
-from streamfrom.spark.jobs.progress import Progress
 from streamfrom.spark.source import register
 from tests.fixtures.database_servers import fresh_database
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
@@ -24,7 +23,7 @@ from tests.fixtures.streams import (
     run as execute,
 )
 from tests.spark.jobs.consume.functions import FUNCTIONS
-from tests.spark.killed import on_both, on_mysql_with_kills, run_killed
+from tests.spark.killed import Acting, on_both, on_mysql_with_kills, run_killed
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
@@ -71,18 +70,10 @@ def test_beside_a_stream_and_another_query_every_message_ends_in_one_place(
     execute(connection, message_table("dead", columns="word VARCHAR(20), error VARCHAR(50)"))
     feed(connection, SENT)
     feed(connection, POISON, "poison")
-    into_folder = config_of(
-        proxy, tmp_path, available_now=False, rows=5, dead_folder=None, dead_table="dead"
-    )
+    endless = {"available_now": False, "rows": 5, "dead_folder": None, "dead_table": "dead"}
+    into_folder = config_of(proxy, tmp_path, **endless)
     into_table = config_of(
-        proxy,
-        tmp_path,
-        available_now=False,
-        rows=5,
-        dead_folder=None,
-        dead_table="dead",
-        into_table="results",
-        checkpoint=tmp_path / "second",
+        proxy, tmp_path, into_table="results", checkpoint=tmp_path / "second", **endless
     )
     reports = []
     threads = [
@@ -123,12 +114,12 @@ def killed_and_run_again(proxy, spark, folder, steps):
     connection = proxy.connect(database="commerce", autocommit=True)
     execute(connection, message_table(columns="word VARCHAR(20)"))
     config = config_of(proxy, folder, lease_s=DAY_S)
-    sent, poison = set(), set()
+    sent, poison = set[int](), set[int]()
     for turn, step in enumerate(steps):
-        feed(connection, (100 * turn + ident for ident in SENT))
-        feed(connection, (100 * turn + ident for ident in POISON), "poison")
-        sent |= {100 * turn + ident for ident in SENT}
-        poison |= {100 * turn + ident for ident in POISON}
+        more, bad = ({100 * turn + ident for ident in ids} for ids in (SENT, POISON))
+        feed(connection, more)
+        feed(connection, bad, "poison")
+        sent, poison = sent | more, poison | bad
         run_killed("consume", config, step, folder)
         sunk, dead, here = found(config.out), found(config.dead_folder), waiting(connection)
         assert set(sunk) | set(dead) | here == sent | poison, step
@@ -151,16 +142,6 @@ def test_killed_at_each_step_it_ends_with_equal_sets(proxy, spark, tmp_path):
     killed_and_run_again(proxy, spark, tmp_path, STEPS)
 
 
-def fatal_at(step, act):
-    class Fatal(Progress):
-        def enter(self, name):
-            super().enter(name)
-            if name == step:
-                act()
-
-    return Fatal()
-
-
 def test_a_proxy_that_dies_in_a_batch_is_told_and_the_next_run_goes_on(
     proxy, configuration, start_proxy, spark, tmp_path, capsys
 ):
@@ -177,7 +158,7 @@ def test_a_proxy_that_dies_in_a_batch_is_told_and_the_next_run_goes_on(
     feed(connection, POISON, "poison")
     config = config_of(proxy, tmp_path)
     with pytest.raises(JobError, match=r"(run it again|start it)") as told:
-        run(spark, config, fatal_at("publish", proxy.kill))
+        run(spark, config, Acting("publish", proxy.kill))
     assert "\n" not in str(told.value)
     assert sorted(found(config.out)) == sorted(SENT)
 
@@ -237,7 +218,7 @@ def test_a_server_that_restarts_in_a_batch_is_waited_for(
         servers[0].start()
 
     config = config_of(proxy, tmp_path)
-    assert run(spark, config, fatal_at("publish", restart)).counts["done"] == len(SENT)
+    assert run(spark, config, Acting("publish", restart)).counts["done"] == len(SENT)
     assert sorted(found(config.out)) == sorted(SENT)
     connection = proxy.connect(database="commerce", autocommit=True)
     assert not waiting(connection)

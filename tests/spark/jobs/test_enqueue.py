@@ -60,21 +60,16 @@ def test_each_message_is_there_once_however_often_it_is_fed(sharded_proxy, spark
     # Nothing of what does not fit is written, nor anything beside it.
     csv = tmp_path / "bad.csv"
     csv.write_text('id,amount,message\n900,1.00,"{""a"": ""1,5""}"\n901,1.005,{oops\n')
+
+    def frame_of(name, *values):
+        return spark.createDataFrame([(1, value) for value in values], f"id int, {name} int")
+
     for source, told_then in (
-        (
-            [str(csv)],
-            r"'amount' do not fit decimal\(6,2\), such as '1.005'; .*'message'",
-        ),
+        ([str(csv)], r"'amount' do not fit decimal\(6,2\), such as '1.005'; .*'message'"),
         ([str(tmp_path / "absent.csv")], "cannot read the input"),
-        (
-            spark.createDataFrame([(1, 1), (1, 2)], "id int, tenant_id int"),
-            "same id, such as 1",
-        ),
-        (
-            spark.createDataFrame([(1, 1)], "id int, nonsense int"),
-            "'nonsense' is not in the table",
-        ),
-        (spark.createDataFrame([(1, 1)], "id int, time_next int"), "has time_next"),
+        (frame_of("tenant_id", 1, 2), "same id, such as 1"),
+        (frame_of("nonsense", 1), "'nonsense' is not in the table"),
+        (frame_of("time_next", 1), "has time_next"),
     ):
         with pytest.raises(RequestError, match=told_then):
             run(spark, dataclasses.replace(config, source=source))

@@ -10,6 +10,13 @@ import pytest
 from streamfrom.spark.jobs.progress import Progress
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    found = [100.0]
+    monkeypatch.setattr("streamfrom.spark.jobs.progress.time.monotonic", lambda: found[0])
+    return found
+
+
 def test_into_a_pipe_it_says_json_lines_and_not_every_row(capsys):
     progress = Progress()
     progress.enter("purge")
@@ -23,9 +30,7 @@ def test_into_a_pipe_it_says_json_lines_and_not_every_row(capsys):
     assert list(progress.steps_s) == ["purge"]
 
 
-def test_a_job_without_an_end_says_what_passed_and_adds_up_its_steps(capsys, monkeypatch):
-    clock = [100.0]
-    monkeypatch.setattr("streamfrom.spark.jobs.progress.time.monotonic", lambda: clock[0])
+def test_a_job_without_an_end_says_what_passed_and_adds_up_its_steps(capsys, clock):
     progress = Progress()
     for turn in range(1, 5):
         progress.enter("work")
@@ -40,10 +45,10 @@ def test_a_job_without_an_end_says_what_passed_and_adds_up_its_steps(capsys, mon
     assert progress.steps_s == {"work": 2.0, "publish": 1.0}
 
 
-def test_on_a_terminal_counts_are_written_over_and_the_last_one_stays(capsys, monkeypatch):
+def test_on_a_terminal_counts_are_written_over_and_the_last_one_stays(
+    capsys, monkeypatch, clock
+):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    clock = [100.0]
-    monkeypatch.setattr("streamfrom.spark.jobs.progress.time.monotonic", lambda: clock[0])
     progress = Progress()
     progress.enter("copy")
     for done in (20, 50, 100):

@@ -1,7 +1,6 @@
 """A table moves from two shards to four, copied live, killed, run again, and compared."""
 
 import dataclasses
-import json
 import time
 
 import pytest
@@ -10,7 +9,7 @@ from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs import reshard
 from tests.fixtures.database_servers import execute as on_server, fresh_database
-from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, write_vschema
+from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
 from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 from tests.spark.killed import on_mysql_with_kills, run_killed
 
@@ -24,28 +23,18 @@ COLUMNS = "body VARBINARY(40), at TIMESTAMP NULL, size INT AS (LENGTH(body)) VIR
 
 @pytest.fixture
 def proxy(server_pool, job_family, start_proxy, tmp_path):
-    """Keyspaces commerce, two shards, and wide, four, on two servers in different zones, with a database for each shard."""
-    servers = [server_pool.server(job_family, index) for index in range(2)]
-    vschema = json.dumps(str(write_vschema(tmp_path, MESSAGE_VSCHEMA)))
-    names = [fresh_database(*servers) for _ in range(3)]
-    databases = [next(name) for name in names]
-    lines = []
-    for keyspace, shards in (("commerce", ("-80", "80-")), ("wide", WIDE)):
-        lines += [f"[keyspaces.{keyspace}]", f"vschema = {vschema}"]
-        for place, shard in enumerate(shards):
-            database = databases[0] if keyspace == "commerce" else databases[1 + place // 2]
-            address = f"mysql://root@127.0.0.1:{servers[place % 2].port}/{database}"
-            lines += [
-                f"[[keyspaces.{keyspace}.shards]]",
-                f'name = "{shard}"',
-                f'primary = "{address}"',
-            ]
+    """Keyspaces commerce, two shards, and wide, four, on servers of which one is in another zone."""
+    servers = [server_pool.server(job_family, index) for index in range(4)]
+    vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
+    narrow, wide = fresh_database(*servers[:2]), fresh_database(*servers)
+    config = keyspace_toml("commerce", servers[:2], next(narrow), vschema)
+    config += keyspace_toml("wide", servers, next(wide), vschema)
     on_server(servers[1], "SET GLOBAL time_zone = '+05:30'")
     try:
-        yield start_proxy("\n".join(lines) + "\n")
+        yield start_proxy(config)
     finally:
         on_server(servers[1], "SET GLOBAL time_zone = 'SYSTEM'")
-    for name in names:
+    for name in (narrow, wide):
         next(name, None)
 
 

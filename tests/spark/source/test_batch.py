@@ -1,11 +1,13 @@
 """Ranges of ids; reading itself is `test_batch_db.py`."""
 
+import os
+
 import pymysql
 import pytest
 
 from streamfrom.spark.endpoint import Endpoint
-from streamfrom.spark.errors import JobError
-from streamfrom.spark.source.batch import id_ranges, told_apart
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.source.batch import id_ranges, told_apart, told_plainly
 
 
 @pytest.mark.parametrize(
@@ -15,16 +17,8 @@ def test_ranges_take_each_id_once_also_beyond_the_bounds(low, high, count):
     found = id_ranges(str(low), str(high), count)
     assert 1 <= len(found) <= count
     for ident in {low - 1, low, (low + high) // 2, high, high + 1}:
-        taking = [
-            one
-            for one in found
-            if all(
-                ident >= int(part[6:]) if ">=" in part else ident < int(part[5:])
-                for part in one.split(" AND ")
-                if part
-            )
-        ]
-        assert len(taking) == 1
+        conditions = (one.replace("AND", "and") or "True" for one in found)
+        assert sum(eval(condition, {"id": ident}) for condition in conditions) == 1
 
 
 def test_without_whole_numbers_there_is_one_range():
@@ -50,3 +44,24 @@ def test_what_a_driver_raises_says_where_and_what_to_do(numbers, told):
             told_apart(Endpoint("h", 1, "u", "ks"), "-80"),
         ):
             pymysql.err.raise_mysql_exception(packet)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "is_hidden"),
+    [
+        ("PYTHON_WORKER_FACTORY_SECRET", RequestError("ks has no shard '-8'"), True),
+        ("PYTHON_WORKER_FACTORY_SOCK_DIR", RequestError("ks has no shard '-8'"), True),
+        # What nobody foresaw keeps its trace, and so do others' errors outside of a worker.
+        ("PYTHON_WORKER_FACTORY_SECRET", ZeroDivisionError(), False),
+        ("ANYTHING", RequestError("no"), False),
+    ],
+)
+def test_a_worker_that_ends_with_a_sentence_sends_no_trace(monkeypatch, name, error, is_hidden):
+    for each in ("PYTHON_WORKER_FACTORY_SECRET", "PYTHON_WORKER_FACTORY_SOCK_DIR"):
+        monkeypatch.delenv(each, raising=False)
+    # What the code sets is taken back in the end.
+    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")
+    monkeypatch.setenv(name, "x")
+    with pytest.raises(type(error)), told_plainly():
+        raise error
+    assert (os.environ["SPARK_HIDE_TRACEBACK"] == "1") is is_hidden

@@ -1,15 +1,17 @@
 """Ids in JSON and back; claiming itself is `test_queue_db.py`."""
 
 import ast
+import threading
 from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import JobError
-from streamfrom.spark.source.claims import ClaimShard
+from streamfrom.spark.source.claims import ClaimShard, LeaseRenewer
 
 
 def shard_of(kind):
@@ -56,17 +58,65 @@ def test_no_clock_but_the_servers_says_what_is_due_or_acknowledged():
 def test_what_is_due_and_how_long_it_is_kept_follow_the_servers_clock(monkeypatch):
     shard = shard_of("int")
     changed = []
-    asked = "streamfrom.spark.source.claims.ask"
+    claims = "streamfrom.spark.source.claims"
     monkeypatch.setattr(shard, "_session", nullcontext)
-    monkeypatch.setattr(asked, lambda *given: [(b"86400000001",)])
+    monkeypatch.setattr(f"{claims}.ask", lambda *given: [(b"86400000001",)])
 
-    def change(sql, values):
+    def change(connection, sql, values):
         changed.append(values)
         return 1
 
-    monkeypatch.setattr(shard, "_change", change)
+    monkeypatch.setattr(f"{claims}.changed", change)
     shard.ack({1: [5]})
     shard.renew({1: [5]}, 10.0)
     shard.put_back({3: [5]}, lambda epoch: epoch * 10.0)
     day_ns = 86_400_000_001_000
     assert changed == [[day_ns], [day_ns + 10**10, 1], [day_ns + 3 * 10**10, 3]]
+
+
+class Renewed:
+    def __init__(self, name, renewed):
+        self.name, self.renewed, self.closed = name, renewed, False
+
+    def renew(self, claims, lease_s):
+        if self.name == "away":
+            raise JobError("away")
+        self.renewed.append((self.name, claims, lease_s))
+
+    def close(self):
+        self.renewed.append((self.name, "closed", None))
+
+
+def test_only_what_is_held_is_renewed_until_it_stops():
+    renewed: list[Any] = []
+    opened: Any = lambda name: Renewed(name, renewed)  # noqa: E731
+    renewer = LeaseRenewer(opened, 3600.0)
+    renewer.renew_all()
+    claims: Any = {"away": {1: [1]}, "80-": {2: [5]}}
+    renewer.hold(claims)
+    assert renewer.holds(claims)
+    renewer.renew_all()
+    more: Any = {"80-": {1: [6]}}
+    renewer.hold(more)
+    renewer.let_go(claims)
+    renewer.let_go(claims)
+    renewer.renew_all()
+    assert renewed == [("80-", {2: [5]}, 3600.0), ("80-", {1: [6]}, 3600.0)]
+    renewer.stop()
+    assert ("80-", "closed", None) in renewed
+
+
+def test_it_beats_by_itself_several_times_in_a_lease():
+    beaten = threading.Event()
+
+    class Telling(Renewed):
+        def renew(self, claims, lease_s):
+            super().renew(claims, lease_s)
+            if len(self.renewed) > 2:
+                beaten.set()
+
+    opened: Any = lambda name: Telling(name, [])  # noqa: E731
+    renewer = LeaseRenewer(opened, 0.03)
+    renewer.hold({"-80": {1: [1]}})
+    assert beaten.wait(60)
+    renewer.stop()

@@ -54,23 +54,16 @@ def test_strings_are_looked_for_and_looked_at_again(condition):
 
 
 def test_what_is_unsure_is_left_to_spark(condition):
-    for given in [
-        EqualTo(("word",), "ü"),
-        GreaterThan(("word",), "a"),
-        StringContains(("word",), "a"),
-        EqualTo(("doc",), "1"),
-        EqualTo(("kind",), "a"),
-        EqualTo(("bits",), 1),
-        EqualTo(("x",), 0.1),
-        EqualTo(("id",), True),
-        In(("id",), (1, None)),
-        EqualTo(("nothing",), 1),
-        EqualTo(
-            ("id",), Decimal("12345678901234567890.01234568")
-        ),  # of which Spark rounded the end away
-        EqualTo(("doc", "part"), 1),
+    for name, value in [
+        *(("word", "ü"), ("doc", "1"), ("kind", "a"), ("bits", 1), ("x", 0.1), ("id", True)),
+        ("id", Decimal("12345678901234567890.01234568")),  # Spark rounded its end away
+        ("nothing", 1),
     ]:
-        assert condition(given) is None
+        assert condition(EqualTo((name,), value)) is None
+    for kind in (GreaterThan, StringContains):
+        assert condition(kind(("word",), "a")) is None
+    assert condition(In(("id",), (1, None))) is None
+    assert condition(EqualTo(("doc", "part"), 1)) is None
 
 
 def test_a_part_is_narrowed_and_its_own_condition_kept():

@@ -5,7 +5,7 @@ import threading
 import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
-from pyspark.sql.streaming.datasource import ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadMaxRows as limit
 
 from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import JobError
@@ -53,13 +53,18 @@ class Shards:
 
 @pytest.fixture
 def reader_of(monkeypatch):
+    readers = []
+
     def reader_of(shards, acknowledge="commit"):
         options = Options(Endpoint("h", 1, "u", "ks"), "t", acknowledge=acknowledge)
         reader = QueueReader(options, tuple(shards.left), (), {"id": "int"})
         monkeypatch.setattr(reader, "_open", shards.open)
+        readers.append(reader)
         return reader
 
-    return reader_of
+    yield reader_of
+    for reader in readers:
+        reader.stop()
 
 
 @pytest.fixture
@@ -67,10 +72,6 @@ def pauses(monkeypatch):
     taken: list[float] = []
     monkeypatch.setattr("streamfrom.spark.source.queue.time.sleep", taken.append)
     return taken
-
-
-def limit(rows):
-    return ReadMaxRows(rows)
 
 
 def test_a_batch_is_acknowledged_when_the_next_is_asked_for_and_once(reader_of):
@@ -88,7 +89,6 @@ def test_a_batch_is_acknowledged_when_the_next_is_asked_for_and_once(reader_of):
     # Nothing comes after it, so it does not end before all is acknowledged.
     assert reader.latestOffset(second, limit(9)) == second
     assert sorted(shards.acked) == [("a", [0]), ("a", [1, 2]), ("b", [0])]
-    reader.stop()
 
 
 def test_a_batch_is_acknowledged_while_the_next_is_at_work_and_kept_so_long(reader_of):
@@ -144,7 +144,6 @@ def test_a_shard_that_is_away_leaves_the_others_working(reader_of):
     with pytest.raises(JobError, match="a is away"):
         reader.latestOffset(offset, limit(5))
     assert shards.acked == [("b", [0])]
-    reader.stop()
 
 
 def test_an_empty_queue_is_not_asked_in_a_hurry(reader_of, pauses):
@@ -158,7 +157,6 @@ def test_an_empty_queue_is_not_asked_in_a_hurry(reader_of, pauses):
     ending.prepareForTriggerAvailableNow()
     ending.latestOffset(ending.initialOffset(), limit(5))
     assert len(pauses) == 1
-    reader.stop()
 
 
 def test_available_now_takes_what_was_due_when_it_began(reader_of):
@@ -170,7 +168,6 @@ def test_available_now_takes_what_was_due_when_it_began(reader_of):
     offset = reader.latestOffset(offset, limit(2))
     assert reader.latestOffset(offset, limit(2)) == offset
     assert shards.left["a"] == [8, 9]
-    reader.stop()
 
 
 def test_with_never_whoever_runs_the_batch_acknowledges(reader_of):
@@ -180,7 +177,6 @@ def test_with_never_whoever_runs_the_batch_acknowledges(reader_of):
     second = reader.latestOffset(first, limit(2))
     reader.commit(second)
     assert shards.acked == []
-    reader.stop()
 
 
 def test_a_row_may_tell_its_shard(monkeypatch):
@@ -197,15 +193,12 @@ def test_a_row_may_tell_its_shard(monkeypatch):
 def test_a_shard_takes_over_what_others_leave_of_the_room(reader_of):
     reader = reader_of(Shards(a=1, b=9, c=0))
     offset = reader.latestOffset(reader.initialOffset(), limit(8))
-    assert {name: len(claims["1"]) for name, claims in offset["claims"].items()} == {
-        "a": 1,
-        "b": 7,
-    }
+    counts = {name: len(claims["1"]) for name, claims in offset["claims"].items()}
+    assert counts == {"a": 1, "b": 7}
     # Fewer than there are shards: each is asked until one has some.
     reader = reader_of(Shards(a=0, b=0, c=2))
     offset = reader.latestOffset(reader.initialOffset(), limit(1))
     assert offset["claims"] == {"c": {"1": [0]}}
-    reader.stop()
 
 
 @given(st.integers(1, 10_000), st.integers(1, 40))

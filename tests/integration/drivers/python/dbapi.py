@@ -4,6 +4,7 @@ Usage: dbapi.py DRIVER PORT DATABASE USER TLS PREPARED, the last two 0 or 1. Pri
 """
 
 import decimal
+import importlib
 import sys
 import threading
 import time
@@ -30,34 +31,22 @@ def mysqlclient(tls: bool, **options: Any) -> Any:
     return MySQLdb.connect(charset="utf8mb4", autocommit=True, **options, **more)
 
 
-def connector(tls: bool, **options: Any) -> Any:
+def connector(tls: bool, use_pure: bool = True, **options: Any) -> Any:
     import mysql.connector
 
-    return mysql.connector.connect(
-        use_pure=True, autocommit=True, ssl_disabled=not tls, **options
-    )
+    more = {"use_pure": use_pure, "autocommit": True, "ssl_disabled": not tls}
+    return mysql.connector.connect(**more, **options)
 
 
 def connector_c(tls: bool, **options: Any) -> Any:
-    import mysql.connector
-
-    return mysql.connector.connect(
-        use_pure=False, autocommit=True, ssl_disabled=not tls, **options
-    )
+    return connector(tls, use_pure=False, **options)
 
 
 def unbuffered(connection: Any) -> Any:
-    match type(connection).__module__.split(".")[0]:
-        case "pymysql":
-            from pymysql.cursors import SSCursor
-
-            return connection.cursor(SSCursor)
-        case "MySQLdb":
-            from MySQLdb.cursors import SSCursor
-
-            return connection.cursor(SSCursor)
-        case _:
-            return connection.cursor()
+    module = type(connection).__module__.split(".")[0]
+    if module == "mysql":
+        return connection.cursor()
+    return connection.cursor(importlib.import_module(f"{module}.cursors").SSCursor)
 
 
 def main() -> None:

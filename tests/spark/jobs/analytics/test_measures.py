@@ -57,10 +57,8 @@ def test_counts_add_up_and_percentiles_leave_out_what_is_not_known(acked):
 
 def test_each_grouping_computes_its_own(acked):
     frame = with_window(acked, "acked_ns", 60 * S)
-    shards = {
-        row.shard: row.acked for row in measure(frame, "t", GROUPINGS["by_shard"]).collect()
-    }
-    assert shards == {"-80": 100, "80-": 2}
+    shards = measure(frame, "t", GROUPINGS["by_shard"]).collect()
+    assert {row.shard: row.acked for row in shards} == {"-80": 100, "80-": 2}
     windows = measure(frame, "t", GROUPINGS["by_window"]).collect()
     assert {row.window_ns: row.acked for row in windows} == {0: 61, 60 * S: 41}
     cells = measure(frame, "t", GROUPINGS["by_window_shard_tenant"]).collect()
@@ -74,16 +72,11 @@ def test_nothing_acknowledged_is_a_row_of_zeros(acked):
 
 
 def test_attempts_and_arrivals_are_counted(acked):
-    assert {row.sends: row.acked for row in attempts(acked, "t").collect()} == {
-        0: 1,
-        1: 91,
-        2: 10,
-    }
+    counted = {row.sends: row.acked for row in attempts(acked, "t").collect()}
+    assert counted == {0: 1, 1: 91, 2: 10}
     frame = with_window(acked.filter("created_ns >= 0"), "created_ns", 5 * S)
-    assert {r.window_ns: r.written for r in written(frame, frame).collect()} == {
-        0: 200,
-        5 * S: 2,
-    }
+    arrived = {row.window_ns: row.written for row in written(frame, frame).collect()}
+    assert arrived == {0: 200, 5 * S: 2}
 
 
 def test_what_waits_is_counted_by_state_and_the_worst_come_first(spark):
@@ -91,16 +84,14 @@ def test_what_waits_is_counted_by_state_and_the_worst_come_first(spark):
         overdue = None if overdue_s is None else overdue_s * S
         return ("-", ident, None, 0, sends, next_s * S, created, 0, state, overdue, None, False)
 
-    frame = spark.createDataFrame(
-        [
-            row("a", 7, "ready again", 1, created=5),
-            row("b", 7, "ready again", 3, created=4),
-            row("c", 9, "in_flight", next_s=8),
-            row("d", 0, "ready", 2),
-            row("e", 0, "scheduled", next_s=4),
-        ],
-        WAITING,
-    )
+    rows = [
+        row("a", 7, "ready again", 1, created=5),
+        row("b", 7, "ready again", 3, created=4),
+        row("c", 9, "in_flight", next_s=8),
+        row("d", 0, "ready", 2),
+        row("e", 0, "scheduled", next_s=4),
+    ]
+    frame = spark.createDataFrame(rows, WAITING)
     counted = {row.state: row for row in waits(frame, "t", 7).collect()}
     assert {state: row.messages for state, row in counted.items()} == {
         "ready": 1, "ready again": 2, "in_flight": 1, "scheduled": 1,

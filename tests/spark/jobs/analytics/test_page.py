@@ -31,27 +31,16 @@ class Reader(HTMLParser):
 
 
 def group(**more):
-    spread = {
-        f"{kind}_{end}": value
-        for kind in ("to_ack", "lag")
-        for end, value in (
-            ("known", 90),
-            ("p50_ms", 120.0),
-            ("p90_ms", 900.0),
-            ("p99_ms", 4000.0),
-        )
-    }
+    ends = {"known": 90, "p50_ms": 120.0, "p90_ms": 900.0, "p99_ms": 4000.0}
+    spread = {f"{kind}_{end}": ends[end] for kind in ("to_ack", "lag") for end in ends}
     counts = {"acked": 100, "retried": 10, "retries": 12, "retries_max": 2, "retries_p99": 1}
     return counts | spread | more
 
 
 def message(**more):
     times = {"next_ns": LOW, "created_ns": None, "overdue_ms": 61_000.0, "age_ms": None}
-    return {"id": HOSTILE, "shard": "-80", "tenant": HOSTILE, "priority": 5, "sends": 9} | {
-        "state": "ready again",
-        **times,
-        **more,
-    }
+    names = {"id": HOSTILE, "shard": "-80", "tenant": HOSTILE, "state": "ready again"}
+    return names | {"priority": 5, "sends": 9} | times | more
 
 
 @pytest.fixture
@@ -74,8 +63,8 @@ def results():
         rows={
             "by_table": [group()],
             "by_window": [group(window_ns=LOW + 60 * S)],
-            "by_window_shard": [group(window_ns=LOW + 60 * S, shard="-80")],
-            "by_shard": [group(shard="-80")],
+            "by_window_shard": [group(window_ns=LOW + 60 * S, shard=HOSTILE)],
+            "by_shard": [group(shard=HOSTILE)],
             "tenants": [group(tenant=HOSTILE), group(tenant=None)],
             "attempts": [{"sends": sends, "acked": 10} for sends in range(1, 11)],
             "written": [{"window_ns": LOW + 60 * S, "written": 60}],
@@ -99,7 +88,7 @@ def read(results, **rows):
 
 
 def test_its_figures_are_those_that_were_counted(results):
-    _, reader = read(results)
+    html, reader = read(results)
     text = "|".join(reader.text)
     assert "Acknowledged|100|10/min" in text
     assert "Time to ack, median|120 ms|p99 4 s" in text
@@ -110,6 +99,8 @@ def test_its_figures_are_those_that_were_counted(results):
     assert "the 2 busiest of 7" in text
     assert "8 and more" not in text
     assert "9 and more|20|20 %" in text
+    assert "width:20.0%" in html
+    assert '<th>id</th><th class="text">shard</th>' in html
     assert "2027-01-15 08:00:00 to 2027-01-15 08:10:00" in text
 
 
@@ -120,7 +111,9 @@ def test_no_value_becomes_markup_and_nothing_is_fetched(results):
     assert not {"src", "href", "onload", "onclick"} & {name for name, _ in reader.attributes}
     assert not any("http:" in value or "https:" in value for _, value in reader.attributes)
     assert "".join(reader.text).count(f"ks.{HOSTILE}") == 2  # as title, and as head
-    assert reader.text.count(HOSTILE) >= 6
+    assert "ks.<wbr>&lt;script" in html
+    assert reader.text.count(HOSTILE) >= 7
+    assert f"acknowledged on {HOSTILE}" in reader.text
 
 
 def test_long_values_end_in_an_ellipsis(results):

@@ -32,8 +32,8 @@ def test_it_is_silent_when_all_is_well():
             "6 messages were acknowledged without a time in made",
         ),
         (
-            {"total": FINE | {"to_ack_p50_ms": 1e12, "to_ack_p99_ms": 1e12}},
-            "Half of all messages took years: made hardly holds times",
+            {"total": FINE | {"to_ack_p50_ms": 1e12}},
+            "Half of all messages took years: made hardly",
         ),
         ({"total": FINE | {"to_ack_p99_ms": 1e12}}, "One message in a hundred took years"),
     ],

@@ -53,7 +53,3 @@ def test_a_group_that_failed_by_chance_blames_nobody():
         return "a connection broke" if len(tried) == 1 else None
 
     assert not isolated(64, failure_of).all
-
-
-def test_what_passed_on_the_second_look_is_nobodys_fault():
-    assert not isolated(5, lambda places: None).all

@@ -41,15 +41,12 @@ def test_values_with_a_type_of_their_own_fit_as_well(spark):
     assert tried(spark, "tinyint(1)", [True, None], "boolean") == [1, None]
     amounts = tried(spark, "decimal(4,2)", ["12.34", "12.345", "123.4"])
     assert amounts == [Decimal("12.34"), False, False]
-    assert tried(spark, "bit(9)", [bytearray(b"\1\2"), bytearray(b"\2")], "binary") == [
-        b"\1\2",
-        False,
-    ]
+    bits = tried(spark, "bit(9)", [bytearray(b"\1\2"), bytearray(b"\2")], "binary")
+    assert bits == [b"\1\2", False]
     assert tried(spark, "blob", [bytearray(b"\xff")], "binary") == [b"\xff"]
     assert tried(spark, "tinytext", ["x" * 255, "x" * 256]) == ["x" * 255, False]
-    assert tried(spark, "json", [({"a": 1},)], "struct<m: map<string, int>>") == [
-        '{"m":{"a":1}}'
-    ]
+    nested = tried(spark, "json", [({"a": 1},)], "struct<m: map<string, int>>")
+    assert nested == ['{"m":{"a":1}}']
 
 
 def test_what_no_column_takes_is_refused(spark):
@@ -66,10 +63,8 @@ def test_columns_are_matched_by_name_and_what_is_wrong_is_named():
         target("Body", takes_null=False, is_required=True),
         target("made", is_generated=True),
     ]
-    assert [found.name for found in matched(["ID", "body"], table, []).values()] == [
-        "id",
-        "Body",
-    ]
+    found = matched(["ID", "body"], table, [])
+    assert [column.name for column in found.values()] == ["id", "Body"]
     for names, told in (
         (["id", "bodi"], "'bodi' is not in the table, which has id, epoch, Body, made"),
         (["id", "body", "epoch"], "'epoch' is not for new messages"),
