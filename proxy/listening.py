@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import structlog
 
 from streamfrom.proxy.log import SparingLog
-from streamfrom.proxy.net import Link, Owner
 
 
 if TYPE_CHECKING:
@@ -192,23 +191,6 @@ class _Admitted(asyncio.Protocol):
             self._on_left = None
 
 
-async def listen_tcp(
-    accept: Callable[[Link], Owner],
-    host: str,
-    port: int,
-    *,
-    backlog: int,
-    shares_port: bool = False,
-) -> Listener:
-    """Listen on a TCP address; port 0 takes a free one. *shares_port*: other processes listen there as well.
-
-    Raises:
-        OSError: another process listens there already, or *host* is no address of this machine.
-    """
-    bound = bind_tcp(host, port, shares_port=shares_port)
-    return Listener("mysql", bound, lambda: Link(accept), backlog=backlog)
-
-
 def bind_tcp(
     host: str, port: int, *, shares_port: bool = False, for_others: bool = False
 ) -> list[socket.socket]:
@@ -254,7 +236,7 @@ def _bound_tcp(
 
 
 def bind_unix(path: str, *, mode: int) -> socket.socket:
-    """Return a Unix socket for `listen_unix`, whose file has *mode* whatever the umask is.
+    """Return a Unix socket whose file has *mode* whatever the umask is.
 
     What an earlier process left at *path* is replaced.
 
@@ -274,13 +256,6 @@ def bind_unix(path: str, *, mode: int) -> socket.socket:
         bound.close()
         raise
     return bound
-
-
-async def listen_unix(
-    accept: Callable[[Link], Owner], bound: socket.socket, *, backlog: int
-) -> Listener:
-    """Listen on a socket of `bind_unix`, which is closed with the listener."""
-    return Listener("mysql, by the Unix socket", [bound], lambda: Link(accept), backlog=backlog)
 
 
 def remove_socket(path: str) -> None:

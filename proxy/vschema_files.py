@@ -48,18 +48,9 @@ class VschemaFiles:
         self._files = [_File(k, k.vschema_path, apply) for k in keyspaces if k.vschema_path]
         self._asked = asked
         self._look_every_s = look_every_s
-        self._watching: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        """Begin to look."""
-        self._watching = asyncio.create_task(self._watch(), name="vschema files")
-
-    def stop(self) -> None:
-        """Look no more."""
-        if self._watching is not None:
-            self._watching.cancel()
-
-    async def _watch(self) -> None:
+    async def watch(self) -> None:
+        """Look again and again, until cancelled."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._look_every_s):

@@ -33,7 +33,7 @@ from streamfrom.proxy.admin.queue_api import QueueApi
 from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.rights.desk import Question
 from streamfrom.proxy.sessions.addresses import group
-from streamfrom.proxy.sessions.local_sessions import LocalSessions
+from streamfrom.proxy.sessions.process_list import LocalSessions
 from streamfrom.proxy.sessions.services import Asker
 from streamfrom.proxy.status.status_rows import TABLES
 from streamfrom.proxy.status.status_source import Viewer

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,15 +33,16 @@ from streamfrom.proxy.config.keyspaces import make_keyspace
 from streamfrom.proxy.errors import ServerShutdown, UserMemoryExceeded
 from streamfrom.proxy.log import name_member
 from streamfrom.proxy.memory import users_memory
+from streamfrom.proxy.net import Link
 from streamfrom.proxy.queue_sharding import QueueSharding
 from streamfrom.proxy.rights.desk import RightsDesk
 from streamfrom.proxy.rsa import ServerKey
 from streamfrom.proxy.service_manager import NOBODY, ServiceManager
 from streamfrom.proxy.sessions.addresses import Addresses
 from streamfrom.proxy.sessions.connection_ids import ConnectionIds
-from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_work import LoginWork
+from streamfrom.proxy.sessions.process_list import LocalSessions
 from streamfrom.proxy.sessions.services import Peer, Services, Tally
 from streamfrom.proxy.sessions.session import Session
 from streamfrom.proxy.sessions.time_limits import keep_time_limits
@@ -65,10 +66,11 @@ from streamfrom.sqlparse_ext.text.version_comments import server_version
 
 
 if TYPE_CHECKING:
+    import socket
+
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.admin.admin_server import AdminServer
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.net import Link
     from streamfrom.proxy.vtgate.message_service import MessageService
 
 
@@ -268,24 +270,17 @@ class Application:
         if self._recovery is not None:
             await self._recovery.start()
         # Last of all: who can connect finds shards that were asked, and tables that are known.
-        tcp = await listening.listen_tcp(
-            self._accept,
-            server.host,
-            server.port,
-            backlog=BACKLOG,
-            shares_port=self._seat is not None,
-        )
-        self._listeners.append(tcp)
+        shares_port = self._seat is not None
+        tcp = listening.bind_tcp(server.host, server.port, shares_port=shares_port)
+        self._listen("mysql", tcp)
         if server.unix_socket:
             bound = (
                 listening.bind_unix(server.unix_socket, mode=server.unix_socket_mode)
                 if self._seat is None
                 else self._seat.unix_socket()
             )
-            self._listeners.append(
-                await listening.listen_unix(self._accept, bound, backlog=BACKLOG)
-            )
-        self._vschema_files.start()
+            self._listen("mysql, by the Unix socket", [bound])
+        self._spawn(self._vschema_files.watch())
         self._spawn(keep_time_limits(self.services))
         self._spawn(self._hangups())
         await self._start_admin()
@@ -303,7 +298,6 @@ class Application:
         if self._stopped:
             return
         self._stopped = True
-        self._vschema_files.stop()
         for listener in self._listeners:
             listener.close()
         if self._message_service is not None:
@@ -352,6 +346,10 @@ class Application:
         return port
 
     # --- parts ----------------------------------------------------------------------------
+
+    def _listen(self, name: str, bound: Sequence[socket.socket]) -> None:
+        listener = listening.Listener(name, bound, lambda: Link(self._accept), backlog=BACKLOG)
+        self._listeners.append(listener)
 
     def _accept(self, link: Link) -> Session:
         return self._accept_with(self.services, link)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.config.file import Config
     from streamfrom.proxy.fleet.grpc_members import GrpcMembers
     from streamfrom.proxy.local_statements.show_processlist import Process
-    from streamfrom.proxy.sessions.local_sessions import LocalSessions
+    from streamfrom.proxy.sessions.process_list import LocalSessions
     from streamfrom.proxy.sessions.services import Asker
     from streamfrom.proxy.status.status_source import StatusSource, Viewer
 

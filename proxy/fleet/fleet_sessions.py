@@ -11,7 +11,7 @@ from streamfrom.proxy.fleet.member_calls import PresentMembers, answered, ask_al
 from streamfrom.proxy.fleet.sessions_codec import ASKERS, decode_process, encode_process
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.connection_ids import first_of, prefix_of
-from streamfrom.proxy.sessions.local_sessions import LocalSessions, end
+from streamfrom.proxy.sessions.process_list import LocalSessions, end
 
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.proxy.fleet.grpc_links import GrpcLinks
-    from streamfrom.proxy.sessions.local_sessions import LocalSessions
+    from streamfrom.proxy.sessions.process_list import LocalSessions
     from streamfrom.proxy.status.status_source import StatusSource, Viewer
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.fleet.fleet import Fleet
     from streamfrom.proxy.fleet.member_certificate import MemberCertificate
     from streamfrom.proxy.grpc_port import GrpcPort
-    from streamfrom.proxy.sessions.local_sessions import LocalSessions
+    from streamfrom.proxy.sessions.process_list import LocalSessions
     from streamfrom.proxy.status.status_source import StatusSource
 
 

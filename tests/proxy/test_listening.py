@@ -38,12 +38,15 @@ async def greeting(port):
     return said
 
 
+def listener_of(*bound):
+    return listening.Listener("test", bound, lambda: Link(Owner), backlog=1)
+
+
 async def test_several_share_a_port_that_is_held():
     (held,) = listening.bind_tcp("127.0.0.1", 0, for_others=True)
     port = held.getsockname()[1]
     listeners = [
-        await listening.listen_tcp(Owner, "127.0.0.1", port, backlog=1, shares_port=True)
-        for _ in range(2)
+        listener_of(*listening.bind_tcp("127.0.0.1", port, shares_port=True)) for _ in range(2)
     ]
     assert await greeting(port) == b"hello"
     for listener in listeners:
@@ -70,7 +73,7 @@ async def test_a_unix_socket_replaces_a_stale_one_and_nothing_else_and_has_its_m
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_unix_connection(path)
-    listener = await listening.listen_unix(Owner, bound, backlog=1)
+    listener = listener_of(bound)
     reader, writer = await asyncio.open_unix_connection(path)
     assert await reader.readexactly(5) == b"hello"
     writer.close()

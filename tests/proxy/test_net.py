@@ -44,7 +44,8 @@ async def pair():
         accepted.append(Owner(link))
         return accepted[-1]
 
-    listener = await listening.listen_tcp(accept, "127.0.0.1", 0, backlog=1)
+    bound = listening.bind_tcp("127.0.0.1", 0)
+    listener = listening.Listener("test", bound, lambda: Link(accept), backlog=1)
     port = listener.sockets[0].getsockname()[1]
     connected = []
 

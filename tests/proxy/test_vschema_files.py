@@ -52,9 +52,9 @@ async def watched(tmp_path):
     made = Watched(tmp_path / "vschema.json")
     with structlog.testing.capture_logs() as logs:
         made.logs = logs
-        made.files.start()
+        watching = asyncio.ensure_future(made.files.watch())
         yield made
-        made.files.stop()
+        watching.cancel()
 
 
 async def test_a_file_that_changes_is_put_into_force_and_who_asks_is_told_of_no_change(watched):

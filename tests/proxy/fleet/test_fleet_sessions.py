@@ -11,7 +11,7 @@ from streamfrom.proxy.fleet import fleet_sessions, members_pb2 as pb
 from streamfrom.proxy.fleet.fleet_sessions import FleetSessions
 from streamfrom.proxy.fleet.grpc_links import SERVICE
 from streamfrom.proxy.sessions.connection_ids import first_of
-from streamfrom.proxy.sessions.local_sessions import LocalSessions
+from streamfrom.proxy.sessions.process_list import LocalSessions
 from streamfrom.proxy.sessions.services import Asker
 from tests.proxy.fleet.members import Process, Session, fleet_of
 

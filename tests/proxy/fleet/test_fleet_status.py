@@ -16,7 +16,7 @@ from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.fleet import fleet_status
 from streamfrom.proxy.fleet.fleet_status import FleetStatus
-from streamfrom.proxy.sessions.local_sessions import LocalSessions
+from streamfrom.proxy.sessions.process_list import LocalSessions
 from streamfrom.proxy.status.status_rows import MemberStatus
 from streamfrom.proxy.status.status_source import StatusSource, Viewer
 from tests.proxy.fleet.members import Process, Session, fleet_of, runtime

@@ -7,7 +7,7 @@ from streamfrom.engine.fleet.directory import Member
 from streamfrom.proxy.fleet.grpc_members import GrpcMembers
 from streamfrom.proxy.fleet.member_certificate import make_certificate
 from streamfrom.proxy.grpc_port import fleet_port
-from streamfrom.proxy.sessions.local_sessions import LocalSessions
+from streamfrom.proxy.sessions.process_list import LocalSessions
 from streamfrom.proxy.sessions.services import Asker
 from tests.proxy.fleet.members import Reader
 from tests.virtual_loop import VirtualClock

@@ -7,7 +7,7 @@ import pytest
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.errors import NoSuchThread, NotOwner, QueryInterrupted
 from streamfrom.proxy.local_statements.show_processlist import Process
-from streamfrom.proxy.sessions.local_sessions import LocalSessions, end
+from streamfrom.proxy.sessions.process_list import LocalSessions, end
 from streamfrom.proxy.sessions.services import Asker
 
 
