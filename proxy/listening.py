@@ -33,16 +33,11 @@ FIRST_BYTES_S: Final = 10.0
 
 
 class PortLimits(NamedTuple):
-    """How many connections a port has at most.
+    """How many connections a port has at most."""
 
-    connections: all together.
-    per_address: those of one address.
-    group: the part of an address that counts as one.
-    """
-
-    connections: int
-    per_address: int
-    group: Callable[[str], str]
+    connections: int  # all together
+    per_address: int  # those of one address
+    group: Callable[[str], str]  # the part of an address that counts as one
 
 
 class Listener:

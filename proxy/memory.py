@@ -15,18 +15,12 @@ from functools import cache, partial
 
 @dataclass(slots=True, eq=False)
 class Memory:
-    """One budget.
+    """One budget."""
 
-    limit_bytes: returns what may be held at most, at this moment.
-    exceeded: makes the error that says so.
-
-    Attributes:
-        used_bytes: what is held now.
-    """
-
+    # Returns what may be held at most, at this moment.
     _limit_bytes: Callable[[], int] = lambda: sys.maxsize
-    _exceeded: Callable[[int], Exception] | None = None
-    used_bytes: int = 0
+    _exceeded: Callable[[int], Exception] | None = None  # makes the error that says so
+    used_bytes: int = 0  # what is held now
     _user: Memory | None = None
 
     def change(self, by_bytes: int, *, slack_bytes: int = 0) -> None:

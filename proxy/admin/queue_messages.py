@@ -76,16 +76,12 @@ class Search(NamedTuple):
 
 @dataclass(slots=True)
 class Walk:
-    """What a walk over the shards has found.
-
-    looked_at: how many keys it read.
-    following: where the next walk begins; None at the end.
-    missing: the shards that were left out, and why.
-    """
+    """What a walk over the shards has found."""
 
     rows: list[tuple[ShardRuntime, PeekRow]] = field(default_factory=list)
-    looked_at: int = 0
-    following: str | None = None
+    looked_at: int = 0  # how many keys it read
+    following: str | None = None  # where the next walk begins; None at the end
+    # The shards that were left out, and why.
     missing: list[dict[str, str]] = field(default_factory=list)
 
 

@@ -66,62 +66,48 @@ class ConnectionOwner(Protocol):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Backend:
-    """One connection to one shard's server.
-
-    Attributes:
-        account: the account that it has logged in with.
-        thread_id: the server's own connection id, for KILL.
-        variant: the capability bits of the login that change what statements mean.
-        settings: the session variables that the server is known to have on this connection.
-        tracking: the SET that makes the server report what sessions change.
-        database: the current database.
-        owner: the session that used the connection last.
-        has_residue: the owner may have left something that another session could notice.
-        leaving: the diagnostics of the last owner, until the server has sent them.
-        has_insert_id: LAST_INSERT_ID() may be the owner's; a SELECT sets it to 0 without a reset.
-        in_transaction: the last answer had the flag SERVER_STATUS_IN_TRANS.
-        found_rows, row_count: the current values of FOUND_ROWS() and ROW_COUNT(); None where only the server knows them.
-        has_warnings: the server may hold warnings of the owner's last statement.
-        is_spent: no other session may have it: the owner left something that outlives a reset, or a login would find other
-            global variables.
-        may_have_role: the owner ran what may have changed CURRENT_ROLE().
-        on_lost: called once when the connection goes away by itself or by `close`.
-        on_crowded: called when the server has too many prepared statements and none of them is
-            this connection's; closes some elsewhere and returns futures of their end.
-        on_writable: called once when the server has read what was waiting to be sent.
-        statements: the prepared statements of the connection, for any session that comes.
-        variables: the version of the owner's user variables that is set on the connection; None for none.
-        takes_bulk: the server understands COM_STMT_BULK_EXECUTE.
-        takes_attributes: every statement is sent with the owner's query attributes.
-        awaits_kill: a KILL QUERY is under way, which must not meet another session's statement.
-    """
+    """One connection to one shard's server."""
 
     _keyspace: str
     _shard: str
-    account: Account
-    variant: int
+    account: Account  # the account that it has logged in with
+    variant: int  # the capability bits of the login that change what statements mean
     link: Link = field(init=False)
-    thread_id: int = 0
+    thread_id: int = 0  # the server's own connection id, for KILL
+    # The session variables that the server is known to have on this connection.
     settings: Settings = field(default_factory=Settings)
-    tracking: bytes = b""
-    database: str | None = None
-    owner: ConnectionOwner | None = None
+    tracking: bytes = b""  # the SET that makes the server report what sessions change
+    database: str | None = None  # the current database
+    owner: ConnectionOwner | None = None  # the session that used the connection last
+    # The owner may have left something that another session could notice.
     has_residue: bool = False
+    # The diagnostics of the last owner, until the server has sent them.
     leaving: LastDiagnostics | None = None
+    # LAST_INSERT_ID() may be the owner's; a SELECT sets it to 0 without a reset.
     has_insert_id: bool = False
-    in_transaction: bool = False
+    in_transaction: bool = False  # the last answer had the flag SERVER_STATUS_IN_TRANS
+    # The current values of FOUND_ROWS() and ROW_COUNT(); None where only the server knows them.
     found_rows: int | None = None
     row_count: int | None = None
-    has_warnings: bool = False
+    has_warnings: bool = False  # the server may hold warnings of the owner's last statement
+    # No other session may have it: the owner left something that outlives a reset, or a login would find other global
+    # variables.
     is_spent: bool = False
-    may_have_role: bool = False
+    may_have_role: bool = False  # the owner ran what may have changed CURRENT_ROLE()
+    # Called once when the connection goes away by itself or by `close`.
     on_lost: Callable[[Backend], None] | None = None
+    # Called when the server has too many prepared statements and none of them is this connection's; closes some
+    # elsewhere and returns futures of their end.
     on_crowded: Callable[[], Sequence[asyncio.Future[None]]] | None = None
+    # Called once when the server has read what was waiting to be sent.
     on_writable: Callable[[], None] | None = None
+    # The prepared statements of the connection, for any session that comes.
     statements: StatementIds = field(default_factory=StatementIds)
+    # The version of the owner's user variables that is set on the connection; None for none.
     variables: object = None
-    takes_bulk: bool = False
-    takes_attributes: bool = False
+    takes_bulk: bool = False  # the server understands COM_STMT_BULK_EXECUTE
+    takes_attributes: bool = False  # every statement is sent with the owner's query attributes
+    # A KILL QUERY is under way, which must not meet another session's statement.
     awaits_kill: bool = False
     _readers: deque[AnswerReader] = field(default_factory=deque)
 

@@ -27,25 +27,17 @@ _KEYS: Final = {"host": "listen", "port": "listen"}
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a new configuration changes in the one in force.
+    """What a new configuration changes in the one in force."""
 
-    Attributes:
-        config: the configuration in force from now on: the new one, with the old values of the
-            keys that need a restart.
-        live: the keys whose new values count from now on; users are listed apart.
-        restart: the keys that differ and need a restart.
-        added, removed: the names of users that only the new, or only the old, configuration has.
-        rights: the names of users whose role or account has changed.
-        changed: the names of users with any change, those in `rights` included.
-    """
-
+    # The configuration in force from now on: the new one, with the old values of the keys that need a restart.
     config: Config
-    live: tuple[str, ...]
-    restart: tuple[str, ...]
+    live: tuple[str, ...]  # the keys whose new values count from now on; users are listed apart
+    restart: tuple[str, ...]  # the keys that differ and need a restart
+    # The names of users that only the new, or only the old, configuration has.
     added: tuple[str, ...]
     removed: tuple[str, ...]
-    rights: tuple[str, ...]
-    changed: tuple[str, ...]
+    rights: tuple[str, ...]  # the names of users whose role or account has changed
+    changed: tuple[str, ...]  # the names of users with any change, those in `rights` included
 
     @property
     def is_nothing(self) -> bool:

@@ -90,79 +90,61 @@ class TlsSettings:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The listening side and its limits.
-
-    port: 0 means any free port.
-    unix_socket_mode: the permissions of the socket's file, as of chmod(2).
-    max_connections: clients beyond this are refused with error 1040; one more may be an admin.
-    max_connections_per_address: clients of one address beyond this are refused with error 1040;
-        0 is no limit.
-    max_logins_per_address: how many connections of one address may be without a login.
-    connect_timeout_s: time to finish the handshake.
-    max_allowed_packet_bytes: the largest packet taken from a client.
-    max_statement_tokens: what a statement may have in addition to the literals of rows and IN lists.
-    connection_memory_bytes: what one connection may make the proxy hold: commands that are not
-        whole or wait, long data, prepared statements, answers that it does not read.
-    user_memory_bytes: what all connections of one user together may make the proxy hold.
-    merge_memory_bytes: what one merge may hold of groups that are sorted at its end, of what DISTINCT and GROUP_CONCAT have met, of
-        expressions that are computed at its end, and of the rows of RETURNING.
-    failover_buffer_s: how long a statement waits for a backend that restarts.
-    stream_grace_s: how long a stream survives without its backend.
-    shutdown_grace_s: how long a shutdown lets statements, transactions and acks go on.
-    schema_reload_s: how often message tables are looked for.
-    pool_timeout_s: how long a statement waits for a free backend connection.
-    statement_timeout_s: how long a statement other than STREAM may run; 0 is any time.
-    idle_timeout_s: how long a client may send no command; 0 is any time.
-    auth_backoff_s: the longest delay of an answer to a login after failed ones; 0 is no delay.
-    replica_max_lag_s: a replica that is further behind its primary than this is not read from.
-    recovery_grace_s: how long a prepared transaction is left to the proxy that commits it.
-    """
+    """The listening side and its limits."""
 
     host: str
-    port: int
+    port: int  # 0 means any free port
     unix_socket: str | None
+    # Clients beyond this are refused with error 1040; one more may be an admin.
     max_connections: int
+    # Clients of one address beyond this are refused with error 1040; 0 is no limit.
     max_connections_per_address: int
-    max_logins_per_address: int
-    connect_timeout_s: float
-    max_allowed_packet_bytes: int
+    max_logins_per_address: int  # how many connections of one address may be without a login
+    connect_timeout_s: float  # time to finish the handshake
+    max_allowed_packet_bytes: int  # the largest packet taken from a client
     tls: TlsSettings | None
+    # What one connection may make the proxy hold: commands that are not whole or wait, long data, prepared statements,
+    # answers that it does not read.
     connection_memory_bytes: int
-    user_memory_bytes: int
+    user_memory_bytes: int  # what all connections of one user together may make the proxy hold
+    # What one merge may hold of groups that are sorted at its end, of what DISTINCT and GROUP_CONCAT have met, of
+    # expressions that are computed at its end, and of the rows of RETURNING.
     merge_memory_bytes: int
-    failover_buffer_s: float
-    stream_grace_s: float
-    shutdown_grace_s: float
-    schema_reload_s: float
-    pool_timeout_s: float
+    failover_buffer_s: float  # how long a statement waits for a backend that restarts
+    stream_grace_s: float  # how long a stream survives without its backend
+    shutdown_grace_s: float  # how long a shutdown lets statements, transactions and acks go on
+    schema_reload_s: float  # how often message tables are looked for
+    pool_timeout_s: float  # how long a statement waits for a free backend connection
     transaction_mode: TransactionMode
+    # How long a prepared transaction is left to the proxy that commits it.
     recovery_grace_s: float
-    statement_timeout_s: float
-    idle_timeout_s: float
+    statement_timeout_s: float  # how long a statement other than STREAM may run; 0 is any time
+    idle_timeout_s: float  # how long a client may send no command; 0 is any time
+    # The longest delay of an answer to a login after failed ones; 0 is no delay.
     auth_backoff_s: float
+    # A replica that is further behind its primary than this is not read from.
     replica_max_lag_s: float = 30.0
+    # The permissions of the socket's file, as of chmod(2).
     unix_socket_mode: int = UNIX_SOCKET_MODE_DEFAULT
+    # What a statement may have in addition to the literals of rows and IN lists.
     max_statement_tokens: int = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One account; exactly one of password and password_hash is set.
-
-    password_hash: what `proxy.passwords.verifier.Verifier.from_hash` takes: "*" and 40 hexadecimal digits,
-        or MySQL's stored form "$A$005$…", or that in hexadecimal, as SHOW CREATE USER can print
-        it (a salt may hold characters that no file should).
-    host: from where the user may log in, as CURRENT_USER() returns it.
-    max_connections: logins beyond this are refused with error 1226; None is no limit of its own.
-    account: what the user's sessions log in with at the servers; own only together with a password.
-    """
+    """One account; exactly one of password and password_hash is set."""
 
     name: str
     password: Secret | None
+    # What `proxy.passwords.verifier.Verifier.from_hash` takes: "*" and 40 hexadecimal digits, or MySQL's stored form
+    # "$A$005$…", or that in hexadecimal, as SHOW CREATE USER can print it (a salt may hold characters that no file
+    # should).
     password_hash: Secret | None
     role: Role = Role.USER
+    # Logins beyond this are refused with error 1226; None is no limit of its own.
     max_connections: int | None = None
-    host: str = "%"
+    host: str = "%"  # from where the user may log in, as CURRENT_USER() returns it
+    # What the user's sessions log in with at the servers; own only together with a password.
     account: SessionAccount = SessionAccount.SHARED
 
 

@@ -18,19 +18,15 @@ WORKERS_MAX: Final = MEMBERS_MAX
 
 @dataclass(frozen=True, slots=True)
 class FleetConfig:
-    """How this process takes part in its fleet.
+    """How this process takes part in its fleet."""
 
-    name: proxies of one name work together.
-    listen: where other members reach it, a host and a port; None for a free port on the address from which
-        it reaches its shards, "" for nowhere.
-    advertise: host:port under which they reach it; None for where it listens.
-    workers: how many processes serve the clients' port; AUTO for one for each core.
-    """
-
-    name: str = ""
+    name: str = ""  # proxies of one name work together
+    # Where other members reach it, a host and a port; None for a free port on the address from which it reaches its
+    # shards, "" for nowhere.
     listen: str | None = None
+    # Host:port under which they reach it; None for where it listens.
     advertise: str | None = None
-    workers: int = 1
+    workers: int = 1  # how many processes serve the clients' port; AUTO for one for each core
 
 
 def fleet_from(table: TomlTable) -> FleetConfig:

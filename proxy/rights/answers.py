@@ -19,16 +19,11 @@ T = TypeVar("T")
 
 
 class Answer(NamedTuple, Generic[T]):
-    """An answer of a server.
+    """An answer of a server."""
 
-    value: what it is.
-    asked_s: when it was asked.
-    generation: how often `forget` had been called by then.
-    """
-
-    value: T
-    asked_s: float
-    generation: int
+    value: T  # what it is
+    asked_s: float  # when it was asked
+    generation: int  # how often `forget` had been called by then
 
 
 class Answers(Generic[K, T]):

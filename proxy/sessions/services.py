@@ -141,67 +141,42 @@ class Services:
 
     `config`, `users`, `has_admin`, `loopback_only` and `tls` are replaced together, with the authenticator's accounts,
     when the configuration is read again; everything else stays.
-
-    Attributes:
-        config: limits and time-outs.
-        users: by name; empty when only the loopback root may enter.
-        has_admin: one of the users is an admin; one connection is kept for admins.
-        loopback_only: refuse every client that is not on this machine.
-        authenticator: decides logins.
-        tls: the TLS context for clients, None when TLS is not offered.
-        server_version: returns the version of the greeting.
-        collation_id: returns the collation of the greeting.
-        extends_metadata: returns True if every server can report more of a column than its type, as MariaDB does.
-        catalog: the keyspaces.
-        registry: the message tables.
-        rights: what users' own accounts may do.
-        cache: the parsed statements.
-        clock: returns the time.
-        charset_settings: from the collation id of a login to the session's first variables.
-        sessions: all sessions, by connection id.
-        is_stopping: returns True once no client may log in any more.
-        uptime_s: returns how long the proxy has been running.
-        tally: the counters of SHOW STATUS.
-        status: what the tables of the schema `streamfrom` are made of.
-        nonce: returns 20 fresh random bytes for a login.
-        backoff: how long logins wait.
-        work: runs the costly parts of logins.
-        addresses: how many connections each address has.
-        memory_of: returns the memory budget that all connections of the named user share.
-        coordinator: commits in two phases; None without `transaction_mode = "twopc"`.
-        readers: the threads that read large texts.
-        spawn: runs a coroutine in the background and logs its failure.
-        members: the sessions of the other members of the fleet; None without a fleet.
-        turned_away: logs clients that may not even try to log in.
     """
 
-    config: Server
-    users: Mapping[str, User]
-    has_admin: bool
-    loopback_only: bool
-    authenticator: Authenticator
-    tls: ServerTls | None
-    server_version: Callable[[], str]
-    collation_id: Callable[[], int]
+    config: Server  # limits and time-outs
+    users: Mapping[str, User]  # by name; empty when only the loopback root may enter
+    has_admin: bool  # one of the users is an admin; one connection is kept for admins
+    loopback_only: bool  # refuse every client that is not on this machine
+    authenticator: Authenticator  # decides logins
+    tls: ServerTls | None  # the TLS context for clients, None when TLS is not offered
+    server_version: Callable[[], str]  # returns the version of the greeting
+    collation_id: Callable[[], int]  # returns the collation of the greeting
+    # Returns True if every server can report more of a column than its type, as MariaDB does.
     extends_metadata: Callable[[], bool]
-    catalog: Catalog
-    registry: Registry
-    rights: RightsDesk
-    cache: StatementCache
-    clock: Clock
+    catalog: Catalog  # the keyspaces
+    registry: Registry  # the message tables
+    rights: RightsDesk  # what users' own accounts may do
+    cache: StatementCache  # the parsed statements
+    clock: Clock  # returns the time
+    # From the collation id of a login to the session's first variables.
     charset_settings: Callable[[int], Settings]
-    sessions: dict[int, Peer]
-    is_stopping: Callable[[], bool]
-    uptime_s: Callable[[], float]
-    tally: Tally
-    status: StatusSource
-    nonce: Callable[[], bytes]
-    backoff: LoginBackoff
+    sessions: dict[int, Peer]  # all sessions, by connection id
+    is_stopping: Callable[[], bool]  # returns True once no client may log in any more
+    uptime_s: Callable[[], float]  # returns how long the proxy has been running
+    tally: Tally  # the counters of SHOW STATUS
+    status: StatusSource  # what the tables of the schema `streamfrom` are made of
+    nonce: Callable[[], bytes]  # returns 20 fresh random bytes for a login
+    backoff: LoginBackoff  # how long logins wait
+    # Returns the memory budget that all connections of the named user share.
     memory_of: Callable[[str], Memory]
-    work: LoginWork
-    addresses: Addresses
+    work: LoginWork  # runs the costly parts of logins
+    addresses: Addresses  # how many connections each address has
+    # Commits in two phases; None without `transaction_mode = "twopc"`.
     coordinator: Coordinator | None
-    readers: ThreadPoolExecutor
+    readers: ThreadPoolExecutor  # the threads that read large texts
+    # Runs a coroutine in the background and logs its failure.
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+    # The sessions of the other members of the fleet; None without a fleet.
     members: OtherMembers | None = None
+    # Logs clients that may not even try to log in.
     turned_away: SparingLog = field(default_factory=_port_log)

@@ -51,22 +51,16 @@ class QueueLook:
 
 
 class Figure(NamedTuple):
-    """A figure of a queue.
+    """A figure of a queue."""
 
-    name: the column, and the key in JSON.
-    help: a sentence or two for the metrics and the page.
-    metric: its name without `streamfrom_`, a counter if it ends with `_total`; empty for none.
-    label: what the page calls it; empty if it is not shown there.
-    heading: the same for a terminal.
-    """
-
-    name: str
+    name: str  # the column, and the key in JSON
     unit: Unit
     read: Callable[[QueueLook], Number]
-    help: str
+    help: str  # a sentence or two for the metrics and the page
+    # Its name without `streamfrom_`, a counter if it ends with `_total`; empty for none.
     metric: str = ""
-    label: str = ""
-    heading: str = ""
+    label: str = ""  # what the page calls it; empty if it is not shown there
+    heading: str = ""  # the same for a terminal
 
 
 def _sum(name: str) -> Callable[[QueueLook], Number]:

@@ -212,24 +212,19 @@ TABLES: Final[Mapping[str, tuple[StatusColumn, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ShardStatus:
-    """One shard's primary as a process sees it.
-
-    last_error: why it is not available, None while it is.
-    is_dispatched: whether the process sends the messages of the shard.
-    member: the id of the process.
-    """
+    """One shard's primary as a process sees it."""
 
     keyspace: str
     shard: str
     server: str
     version: str
-    last_error: str | None
+    last_error: str | None  # why it is not available, None while it is
     pool_size: int
     pool_open: int
     pool_in_use: int
     pool_waiters: int
-    is_dispatched: bool = True
-    member: str | None = None
+    is_dispatched: bool = True  # whether the process sends the messages of the shard
+    member: str | None = None  # the id of the process
 
     @property
     def is_up(self) -> bool:
@@ -239,27 +234,21 @@ class ShardStatus:
 
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
-    """One process.
+    """One process."""
 
-    member: its id in its fleet; None for one that is alone.
-    connections_max: how many clients may be connected.
-    certificate_expires_s: when its certificate for clients ends, as Unix time; None without one.
-    address: where other members reach it, host:port; empty for nowhere.
-    dispatches: the shards whose messages it sends, as keyspace/shard.
-    clock_unix_s: its clock, as Unix time; None where it does not report it.
-    """
-
-    member: str | None
+    member: str | None  # its id in its fleet; None for one that is alone
     version: str
     uptime_s: float
     connections: int
     streams: int
     questions: int
     is_stopping: bool
-    connections_max: int = 0
+    connections_max: int = 0  # how many clients may be connected
+    # When its certificate for clients ends, as Unix time; None without one.
     certificate_expires_s: float | None = None
-    address: str = ""
-    dispatches: tuple[str, ...] = ()
+    address: str = ""  # where other members reach it, host:port; empty for nowhere
+    dispatches: tuple[str, ...] = ()  # the shards whose messages it sends, as keyspace/shard
+    # Its clock, as Unix time; None where it does not report it.
     clock_unix_s: float | None = None
     is_answering = True
 
