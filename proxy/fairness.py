@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from time import perf_counter
-from typing import Final
+from typing import Final, TypeVar
 from weakref import WeakKeyDictionary
 
 
@@ -19,6 +19,10 @@ from weakref import WeakKeyDictionary
 # batch of 10^5 rows fell behind more and more, to 5 s. So were 3 ms on a machine that had five
 # times as much to do as it could: the client fell behind to 2 s during a merge of groups.
 SLICE_S: Final = 0.001
+# 200 queues of 16 shards at once held the loop for 13 to 16 ms in a sample, and for 27 ms in the overview.
+QUEUES_IN_A_TURN: Final = 8
+
+T = TypeVar("T")
 
 
 class _Queue:
@@ -78,3 +82,10 @@ class Slices:
     def begin(self) -> None:
         """Begin a slice: the session has waited for something else."""
         self._end_s = self._clock() + SLICE_S
+
+
+async def in_turns(queues: Sequence[T]) -> AsyncIterator[Sequence[T]]:
+    """Yield *queues* in their order, QUEUES_IN_A_TURN at a time, and let others in after each."""
+    for start in range(0, len(queues), QUEUES_IN_A_TURN):
+        yield queues[start : start + QUEUES_IN_A_TURN]
+        await next_turn()

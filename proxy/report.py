@@ -14,12 +14,9 @@ class Level(StrEnum):
     """How bad a finding is."""
 
     OK = "ok"
-    INFO = "info"
-    """It is as intended, and worth knowing."""
-    WARNING = "warning"
-    """It works, and could be better."""
-    ERROR = "error"
-    """It does not work."""
+    INFO = "info"  # it is as intended, and worth knowing
+    WARNING = "warning"  # it works, and could be better
+    ERROR = "error"  # it does not work
 
 
 class Finding(NamedTuple):

@@ -16,14 +16,12 @@ if TYPE_CHECKING:
 class Purpose(StrEnum):
     """What an account is for."""
 
-    PRODUCER = "producer"
-    """Inserts messages."""
+    PRODUCER = "producer"  # inserts messages
+    # Streams and acknowledges, reschedules, extends leases, and notes its errors.
     CONSUMER = "consumer"
-    """Streams and acknowledges, reschedules, extends leases, and notes its errors."""
-    READER = "reader"
-    """Reads the table."""
+    READER = "reader"  # reads the table
+    # Creates, changes, pauses and drops the queue, and acts on its messages.
     OPERATOR = "operator"
-    """Creates, changes, pauses and drops the queue, and acts on its messages."""
 
 
 class Grantee(NamedTuple):

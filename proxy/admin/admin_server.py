@@ -31,13 +31,13 @@ from streamfrom.proxy.admin.overview import (
 from streamfrom.proxy.admin.page_files import HEADERS, page_routes
 from streamfrom.proxy.admin.queue_api import QueueApi
 from streamfrom.proxy.backends.account import account_of
+from streamfrom.proxy.fairness import in_turns
 from streamfrom.proxy.rights.desk import Question
 from streamfrom.proxy.sessions.addresses import group
 from streamfrom.proxy.sessions.process_list import LocalSessions
 from streamfrom.proxy.sessions.services import Asker
 from streamfrom.proxy.status.status_rows import TABLES
 from streamfrom.proxy.status.status_source import Viewer
-from streamfrom.proxy.status.turns import in_turns
 
 
 if TYPE_CHECKING:

@@ -23,16 +23,12 @@ PARAMETERS: Final = ("ssl_ca", "ssl_mode", "unix_socket")
 class SslMode(StrEnum):
     """How a backend connection is protected; the words are those of MySQL's --ssl-mode."""
 
-    DISABLED = "disabled"
-    """Plain bytes."""
-    PREFERRED = "preferred"
-    """TLS if the server offers it, unverified."""
-    REQUIRED = "required"
-    """TLS, unverified."""
+    DISABLED = "disabled"  # plain bytes
+    PREFERRED = "preferred"  # TLS if the server offers it, unverified
+    REQUIRED = "required"  # TLS, unverified
+    # TLS with a certificate that ssl_ca (or the system's store) vouches for.
     VERIFY_CA = "verify_ca"
-    """TLS with a certificate that ssl_ca (or the system's store) vouches for."""
-    VERIFY_IDENTITY = "verify_identity"
-    """The same, and the certificate must name the host."""
+    VERIFY_IDENTITY = "verify_identity"  # the same, and the certificate must name the host
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,29 +48,23 @@ PACKET_BYTES_MAX: Final = 1 << 30  # what MySQL itself accepts for max_allowed_p
 class TransactionMode(StrEnum):
     """What a transaction that touches several shards does."""
 
-    MULTI = "multi"
-    """Commits shard by shard; a partial commit is reported as such."""
-    SINGLE = "single"
-    """Is refused."""
-    TWOPC = "twopc"
-    """Commits in two phases: everywhere or nowhere."""
+    MULTI = "multi"  # commits shard by shard; a partial commit is reported as such
+    SINGLE = "single"  # is refused
+    TWOPC = "twopc"  # commits in two phases: everywhere or nowhere
 
 
 class Role(StrEnum):
     """What a user may do in the proxy itself; the servers' grants say the rest."""
 
     USER = "user"
-    ADMIN = "admin"
-    """It may see and end the sessions of others, too."""
+    ADMIN = "admin"  # it may see and end the sessions of others, too
 
 
 class SessionAccount(StrEnum):
     """The account of the servers that a user's sessions log in with."""
 
-    OWN = "own"
-    """The user's name and password, so that the servers' grants apply."""
-    SHARED = "shared"
-    """That of each shard's address."""
+    OWN = "own"  # the user's name and password, so that the servers' grants apply
+    SHARED = "shared"  # that of each shard's address
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ class LogLevel(StrEnum):
 class LogFormat(StrEnum):
     """How a line looks."""
 
-    AUTO = "auto"
-    """TEXT on a terminal, JSON when piped."""
+    AUTO = "auto"  # TEXT on a terminal, JSON when piped
     JSON = "json"
     TEXT = "text"
 

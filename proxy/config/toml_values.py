@@ -26,10 +26,8 @@ NAME_OF_VARIABLE: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 VARIABLE: Final = re.compile(r"\$\{(" + NAME_OF_VARIABLE + r")\}")
 BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 
-REQUIRED: Final = object()
-"""The default of a key that has none."""
-DROPPED: Final = object()
-"""Stands in an array of tables for one that is not to be read."""
+REQUIRED: Final = object()  # the default of a key that has none
+DROPPED: Final = object()  # stands in an array of tables for one that is not to be read
 
 
 class ConfigError(Exception):

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from streamfrom.proxy.fairness import in_turns
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.member_calls import PresentMembers, answered, ask_all
 from streamfrom.proxy.fleet.sessions_codec import ASKERS
@@ -25,7 +26,6 @@ from streamfrom.proxy.fleet.status_codec import (
 from streamfrom.proxy.sessions.services import Asker
 from streamfrom.proxy.status.fleet_figures import MemberFigures, MembersFigures
 from streamfrom.proxy.status.status_rows import Unanswered
-from streamfrom.proxy.status.turns import in_turns
 
 
 if TYPE_CHECKING:

@@ -20,13 +20,6 @@ _CRYPT_FORM: Final = re.compile(
 )
 
 
-@dataclass(slots=True)
-class FastCache:
-    """What a full authentication learns about an account known by its crypt hash only."""
-
-    stored_sha2: bytes | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class CryptHash:
     """The parts of ``$A$<rounds/1000>$<salt><digest>``."""
@@ -36,7 +29,7 @@ class CryptHash:
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Verifier:
     """The hashes of a password that recognise it.
 
@@ -49,7 +42,8 @@ class Verifier:
     sha2: bytes | None = None
     crypt: CryptHash | None = None
     is_empty: bool = False
-    cache: FastCache = field(default_factory=FastCache, compare=False)
+    # What a full authentication learns where only the crypt hash is known, to be used as `sha2`.
+    learnt: bytes | None = field(default=None, compare=False)
 
     @classmethod
     def from_password(cls, password: str) -> Verifier:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.errors import TableLoadError
+from streamfrom.proxy.fairness import in_turns
 from streamfrom.proxy.status.fleet_figures import MembersFigures, merged_queue, merged_streams
 from streamfrom.proxy.status.status_rows import (
     MemberStatus,
@@ -20,7 +21,6 @@ from streamfrom.proxy.status.status_rows import (
     stream_rows,
     stream_status,
 )
-from streamfrom.proxy.status.turns import in_turns
 
 
 if TYPE_CHECKING:

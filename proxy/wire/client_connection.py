@@ -54,11 +54,9 @@ class LoginPhase(Enum):
     """Where a connection stands."""
 
     GREETING = auto()
-    TLS = auto()
-    """Write ``data_to_send``, do the TLS handshake, then call ``tls_started``."""
+    TLS = auto()  # write ``data_to_send``, do the TLS handshake, then call ``tls_started``
     AUTHENTICATING = auto()
-    READY = auto()
-    """The login is accepted: send commands."""
+    READY = auto()  # the login is accepted: send commands
     CLOSED = auto()
 
 

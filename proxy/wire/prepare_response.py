@@ -19,10 +19,10 @@ from streamfrom.proxy.wire.codec import PacketReader
 from streamfrom.proxy.wire.constants import (
     ERR_HEADER,
     FRAME_BYTES_MAX,
-    HEADER_BYTES,
     OK_HEADER,
     Capability,
 )
+from streamfrom.proxy.wire.framing import Framer
 from streamfrom.proxy.wire.resultset import ColumnDefinition, Err, eof_packet, parse_err
 
 
@@ -42,7 +42,9 @@ class PrepareReader:
     parameters: list[bytes] = field(default_factory=list)
     columns: list[bytes] = field(default_factory=list)
     error: Err | None = None
-    _buffer: bytes = b""
+    _framer: Framer = field(
+        default_factory=lambda: Framer(FRAME_BYTES_MAX - 1, is_numbered=False)
+    )
     _started: bool = False
     _parameters_left: int = 0
     _columns_left: int = 0
@@ -51,21 +53,13 @@ class PrepareReader:
         """Accept bytes in pieces of any size. WireError if they are no such answer."""
         if self.done:
             raise WireError("the server speaks out of turn")
-        data = self._buffer + chunk
-        at = 0
-        done = False
-        while not done:
-            start = at + HEADER_BYTES
-            size = int.from_bytes(data[at : at + 3], "little")
-            if len(data) < start or len(data) < start + size:
-                self._buffer = data[at:]
-                return
-            if not size or size == FRAME_BYTES_MAX:
+        self._framer.feed(chunk)
+        while not self.done and (payload := self._framer.next_packet()) is not None:
+            if not payload:
                 raise WireError("a packet of this size has no place here")
-            at = start + size
-            done = self._packet(data[start:at])
-        self.done = True
-        self.rest = data[at:]
+            self.done = self._packet(payload)
+        if self.done:
+            self.rest = self._framer.take_rest()
 
     def _packet(self, payload: bytes) -> bool:
         """Take one packet; True when it was the last."""

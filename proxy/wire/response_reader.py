@@ -52,9 +52,8 @@ head: Final = Struct("<IB").unpack_from
 FIRST: Final = 0
 COLUMNS: Final = 1
 ROWS: Final = 2
-TEXT: Final = 3
-INFILE: Final = 4
-DONE: Final = 5
+INFILE: Final = 3
+DONE: Final = 4
 
 
 class AnswerKind(IntEnum):
@@ -65,7 +64,6 @@ class AnswerKind(IntEnum):
 
     RESULT = FIRST  # COM_QUERY, COM_STMT_EXECUTE and everything answered by a lone OK
     ROWS = ROWS  # COM_FIELD_LIST, COM_STMT_FETCH: no column count in front
-    TEXT = TEXT  # COM_STATISTICS: one packet of bare text
 
 
 @dataclass(slots=True, eq=False)
@@ -141,8 +139,6 @@ class ResponseReader:
         if first == ERR_HEADER:
             self.error = parse_err(payload)
             self.status = 0
-            return DONE
-        if state == TEXT:
             return DONE
         if state != FIRST:
             raise WireError("unexpected packet in a result set")

@@ -271,7 +271,7 @@ class ServerAuth:
         self._has_password = not _is_nothing(proof)
         if _is_nothing(proof):
             return self._decide(matches=self._verifier.is_empty)
-        stored = self._verifier.sha2 or self._verifier.cache.stored_sha2
+        stored = self._verifier.sha2 or self._verifier.learnt
         matches = is_sha2_proof(proof, self.nonce, stored or bytes(32)) and stored is not None
         if matches and not self._verifier.is_empty:
             return [Send(_FAST_OK), *self._decide(matches=True)]
@@ -300,7 +300,7 @@ class ServerAuth:
         if matches and self._is_known:
             # From now on a proof is enough, without the slow hash: MySQL keeps such a cache for
             # the same reason, and caching_sha2_password is named after it.
-            self._verifier.cache.stored_sha2 = stored_sha2(password)
+            self._verifier.learnt = stored_sha2(password)
         return self._decide(matches=matches)
 
     def _clear_text(self, payload: bytes) -> bytes:

@@ -20,6 +20,7 @@ from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.proxy.admin.admin_server import AdminServer
 from streamfrom.proxy.config.file import Role, User
+from streamfrom.proxy.fairness import QUEUES_IN_A_TURN
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_work import LoginWork
@@ -33,7 +34,6 @@ from streamfrom.proxy.status.status_rows import (
     stream_status,
 )
 from streamfrom.proxy.status.status_source import Sight
-from streamfrom.proxy.status.turns import QUEUES_IN_A_TURN
 from streamfrom.proxy.wire.login.auth import Authenticator, Credentials
 from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.rigs import SERVER

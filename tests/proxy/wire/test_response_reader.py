@@ -4,7 +4,6 @@ from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.constants import PROXY_OFFER
 from streamfrom.proxy.wire.response_reader import (
     COLUMNS,
-    DONE,
     FIRST,
     ROWS,
     AnswerKind,
@@ -44,9 +43,3 @@ class Reader(ResponseReader):
 def test_a_packet_in_the_wrong_place_is_refused(state, payload):
     with pytest.raises(WireError):
         Reader(state).take(payload)
-
-
-def test_bare_text_ends_at_once():
-    statistics = Reader(answer=AnswerKind.TEXT)
-    assert statistics.take(b"Uptime: 5") == DONE
-    assert statistics.ok is None

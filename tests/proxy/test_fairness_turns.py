@@ -1,6 +1,6 @@
 """The figures of many queues hold no client up."""
 
-from streamfrom.proxy.status.turns import in_turns
+from streamfrom.proxy.fairness import in_turns
 from tests.proxy.admin.conftest import QUEUES, OtherClient
 
 
