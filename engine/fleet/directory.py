@@ -7,7 +7,7 @@ server shows that, read in the same statement (`lock_connection`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Final
 
 
@@ -72,16 +72,7 @@ class Member:
     @property
     def values(self) -> tuple[bytes, ...]:
         """Return the row's values but for the database."""
-        texts = (
-            self.id,
-            self.fleet,
-            self.address,
-            self.certificate,
-            str(self.id_prefix),
-            self.version,
-            self.configuration,
-        )
-        return tuple(text.encode() for text in texts)
+        return tuple(str(value).encode() for value in astuple(self))
 
 
 def member_of(fields: Sequence[bytes | None]) -> Member | str:
@@ -184,7 +175,11 @@ class Directory:
         # Its row may be missing: no right to write one, or another client has deleted it.
         rows[self.own.id] = read.own, self.own
         self.dispatcher = self._holder(read.holder, rows)
-        self._note_gone(rows, now_ns)
+        self._gone_ns = {
+            name: self._gone_ns.get(name, now_ns)
+            for name, (connection, _) in rows.items()
+            if connection is None
+        }
         ours = {
             name: (connection, member)
             for name, (connection, member) in rows.items()
@@ -248,22 +243,11 @@ class Directory:
         # at all.
         return Stranger(holder, None)
 
-    def _note_gone(self, rows: dict[str, tuple[int | None, Member]], now_ns: int) -> None:
-        self._gone_ns = {
-            name: self._gone_ns.get(name, now_ns)
-            for name, (connection, _) in rows.items()
-            if connection is None
-        }
-
 
 def _identity(dispatcher: Member | Stranger | None) -> str | int | None:
-    match dispatcher:
-        case None:
-            return None
-        case Stranger():
-            return dispatcher.connection
-        case Member():
-            return dispatcher.id
+    if isinstance(dispatcher, Stranger):
+        return dispatcher.connection
+    return None if dispatcher is None else dispatcher.id
 
 
 def _compared(own: Member, other: Member) -> list[str]:

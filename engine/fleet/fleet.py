@@ -2,7 +2,7 @@
 
 One election for each database: two shards that are one database have one dispatcher. What comes of elections goes
 to the registry (`elected`, `deposed`, `served_elsewhere`), to the streams of this member at others
-(`streams_elsewhere`), and to the streams of others at this one (`streams_for_members`).
+(`streams_elsewhere`), and to the streams of others at this one (`streams_for_members.Visit`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamfrom.engine.fleet.directory import Member, MemberDifferences
 from streamfrom.engine.fleet.elector import ElectionSession, Elector
 from streamfrom.engine.fleet.peer_link import Dispatching
 from streamfrom.engine.fleet.streams_elsewhere import StreamsElsewhere
-from streamfrom.engine.fleet.streams_for_members import StreamsForMembers
+from streamfrom.engine.fleet.streams_for_members import Visit
 
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class DatabaseElection:
             if differences.has_moved:
                 self.withhold(reason)
             for keyspace, shard in self.shards:
-                fleet.service.withdraw(keyspace, shard, reason)
+                fleet.withdraw(keyspace, shard, reason)
                 fleet.elsewhere.dispatched_by(keyspace, shard, who if who.address else None)
 
     def _announce(self) -> None:
@@ -133,7 +133,7 @@ class DatabaseElection:
         await self.elector.stop()
         for keyspace, shard in self.shards:
             reason = f"member {self._fleet.own.id} stops"
-            self._fleet.service.withdraw(keyspace, shard, reason)
+            self._fleet.withdraw(keyspace, shard, reason)
 
     def close(self) -> None:
         """Read the directory no more."""
@@ -161,13 +161,16 @@ class Fleet:
         }
         self.elsewhere = StreamsElsewhere(transport, self)
         self._transport = transport
+        self._visits: dict[
+            Visit, None
+        ] = {}  # of other members, in the order in which they came
         self._greeted = {own.id}
         self._following: asyncio.Task[None] | None = None
 
     def start(self, registry: Registry) -> None:
         """Take part from now on; before it is elected *registry* withholds the shards."""
         self.here = self.elsewhere.here = registry.here
-        self.service = StreamsForMembers(self.own, registry, self)
+        self._registry = registry
         registry.streams = self.elsewhere
         for election in self._elections:
             # Before the first answer of the election: a proxy that starts must not send what
@@ -198,7 +201,8 @@ class Fleet:
         for election in self._elections:
             election.close()
         self.elsewhere.stop()
-        self.service.close()
+        for visit in self._visits:
+            visit.close()
 
     @property
     def electors(self) -> Mapping[tuple[str, ShardName], Elector]:
@@ -251,10 +255,21 @@ class Fleet:
     # What the transport asks
 
     def accept(
-        self, member: Member, link: PeerLink[FromDispatcher]
+        self, _member: Member, link: PeerLink[FromDispatcher]
     ) -> LinkHearer[ToDispatcher]:
-        """Serve *member*, as `PeerService.accept`."""
-        return self.service.accept(member, link)
+        """Serve another member, as `PeerService.accept`."""
+        visit = Visit(self, self._registry, link)
+        self._visits[visit] = None
+        return visit
+
+    def withdraw(self, keyspace: str, shard: ShardName, reason: str) -> None:
+        """End the streams of other members that cover a shard: another member dispatches it."""
+        for visit in self._visits:
+            visit.withdraw(keyspace, shard, reason)
+
+    def gone(self, visit: Visit) -> None:
+        """Note that a link of another member is over."""
+        self._visits.pop(visit, None)
 
     def members(self) -> Mapping[str, Member]:
         """Return the other members that some directory knows, by their ids."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from streamfrom.engine.fleet.arrivals import Arrivals
 from streamfrom.engine.fleet.peer_link import RequestDone
@@ -26,22 +26,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.fleet.prefetch_shares import PrefetchShares
     from streamfrom.engine.messaging.table.message import ClientReceiver
     from streamfrom.engine.sharding.keyspace import ShardName
-
-
-class LinkOwner(Protocol):
-    """Who has the streams of a link: `engine.fleet.streams_elsewhere.StreamsElsewhere`."""
-
-    def heard(
-        self,
-        link: LinkElsewhere,
-        record: ReceiverElsewhere,
-        stream: StreamElsewhere,
-        message: OfStream,
-    ) -> None:
-        """Take in what the dispatcher says of a stream."""
-
-    def link_lost(self, link: LinkElsewhere, reason: str) -> None:
-        """Let the streams of a link begin again."""
 
 
 @dataclass(slots=True)
@@ -74,16 +58,25 @@ class ReceiverElsewhere:
 
 
 class LinkElsewhere:
-    """A link to a member that dispatches, and the streams on it by their numbers: `LinkHearer`."""
+    """A link to a member that dispatches, and the streams on it by their numbers: `LinkHearer`.
 
-    def __init__(self, owner: LinkOwner, member: Member) -> None:
+    on_heard, on_lost: take in what the dispatcher says of a stream, and that the link is over.
+    """
+
+    def __init__(
+        self,
+        member: Member,
+        on_heard: Callable[[LinkElsewhere, ReceiverElsewhere, StreamElsewhere, OfStream], None],
+        on_lost: Callable[[LinkElsewhere, str], None],
+    ) -> None:
         self.member = member
         self.streams: dict[int, tuple[ReceiverElsewhere, StreamElsewhere]] = {}
         self.link: PeerLink[ToDispatcher] | None = None
         # What waits for RequestDone.
         self.wanted: dict[int, asyncio.Future[int | None]] = {}
         self._numbers = count(1)
-        self._owner = owner
+        self._on_heard = on_heard
+        self._on_lost = on_lost
 
     def send(self, message: ToDispatcher) -> None:
         """Send *message*, unless the link is over."""
@@ -110,11 +103,9 @@ class LinkElsewhere:
             if (waiting := self.wanted.get(message.number)) and not waiting.done():
                 waiting.set_result(message.rows)
             return
-        found = self.streams.get(message.stream)
-        if found is None:
-            # It was closed here while the message was on its way.
-            return
-        self._owner.heard(self, *found, message)
+        # It may have been closed here while the message was on its way.
+        if found := self.streams.get(message.stream):
+            self._on_heard(self, *found, message)
 
     def lost(self, reason: str) -> None:
         """Note that the link is over."""
@@ -122,4 +113,4 @@ class LinkElsewhere:
         for waiting in self.wanted.values():
             if not waiting.done():
                 waiting.set_result(None)
-        self._owner.link_lost(self, reason)
+        self._on_lost(self, reason)

@@ -286,7 +286,7 @@ class StreamsElsewhere(Dispatcher):
 
     # What links say
 
-    def heard(
+    def _heard(
         self,
         link: LinkElsewhere,
         record: ReceiverElsewhere,
@@ -369,7 +369,7 @@ class StreamsElsewhere(Dispatcher):
                 stream = record.streams[other]
                 self._links[other].send(ProgressElsewhere(stream.number, rows))
 
-    def link_lost(self, link: LinkElsewhere, reason: str) -> None:
+    def _link_lost(self, link: LinkElsewhere, reason: str) -> None:
         """Let the streams of a link begin again."""
         if self._links.get(link.member.id) is link:
             del self._links[link.member.id]
@@ -480,7 +480,7 @@ class StreamsElsewhere(Dispatcher):
         """Return the link to a member, a new one if need be; None while that is not to be tried."""
         link = self._links.get(member.id)
         if link is None and member.id not in self._resting and self._transport is not None:
-            link = self._links[member.id] = LinkElsewhere(self, member)
+            link = self._links[member.id] = LinkElsewhere(member, self._heard, self._link_lost)
             link.link = self._transport.connect(member, link)
             for key, dispatcher in self._dispatchers.items():
                 if dispatcher.id == member.id:

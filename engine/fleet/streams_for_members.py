@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from streamfrom.engine.errors import StoreError, TableNotFound
 from streamfrom.engine.fleet.credit import RowsMissing
@@ -38,8 +38,12 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
-class ShardsHere(Protocol):
-    """What is to be known of the shards that this member may dispatch."""
+class VisitedMember(Protocol):
+    """This member: `engine.fleet.fleet.Fleet`."""
+
+    @property
+    def own(self) -> Member:
+        """Return what it publishes."""
 
     def may_send(self, keyspace: str, shard: ShardName) -> bool:
         """Return whether it dispatches a shard at this moment."""
@@ -47,45 +51,20 @@ class ShardsHere(Protocol):
     def look_at(self, keyspace: str, shard: ShardName) -> None:
         """Read the directory of a shard."""
 
-
-class StreamsForMembers:
-    """All of them: `PeerService`."""
-
-    def __init__(self, own: Member, registry: Registry, shards: ShardsHere) -> None:
-        self.own: Final = own
-        self.registry: Final = registry
-        self.shards: Final = shards
-        self._visits: dict[Visit, None] = {}  # in the order in which they came
-
-    def accept(self, member: Member, link: PeerLink[FromDispatcher]) -> Visit:
-        """Serve *member*."""
-        visit = Visit(self, link)
-        self._visits[visit] = None
-        return visit
-
-    def withdraw(self, keyspace: str, shard: ShardName, reason: str) -> None:
-        """End the streams of other members that cover a shard: another member dispatches it."""
-        for visit in self._visits:
-            visit.withdraw(keyspace, shard, reason)
-
     def gone(self, visit: Visit) -> None:
         """Note that a link is over."""
-        self._visits.pop(visit, None)
-
-    def close(self) -> None:
-        """End the links of other members."""
-        for visit in self._visits:
-            visit.close()
 
 
 class Visit:
     """What one link of a member has brought: `LinkHearer`."""
 
-    def __init__(self, host: StreamsForMembers, link: PeerLink[FromDispatcher]) -> None:
+    def __init__(
+        self, host: VisitedMember, registry: Registry, link: PeerLink[FromDispatcher]
+    ) -> None:
         self._host = host
         self._link = link
-        self._registry = host.registry
-        self._here = host.registry.here
+        self._registry = registry
+        self._here = registry.here
         self._open: dict[int, tuple[str, RemoteReceiver]] = {}
         self._closed: dict[int, RemoteReceiver] = {}
         # Tables of which it sent news; what it could not send any more is unknown.
@@ -118,7 +97,7 @@ class Visit:
                     self._notified[message.keyspace, message.table, event.shard] = None
                     self._here.happened(message.keyspace, message.table, event)
             case Dispatching():
-                self._host.shards.look_at(message.keyspace, message.shard)
+                self._host.look_at(message.keyspace, message.shard)
             case DefinitionsChanged():
                 self._do(
                     message.number, self._registry.reload(message.keyspace, message.tables)
@@ -181,9 +160,8 @@ class Visit:
 
     def _refusal(self, message: OpenStream) -> str | None:
         """Return why a stream cannot be served, None if it can."""
-        shards = self._host.shards
         for shard in message.shards:
-            if not shards.may_send(message.keyspace, shard):
+            if not self._host.may_send(message.keyspace, shard):
                 return (
                     f"member {self._host.own.id} does not dispatch {message.keyspace}/{shard}"
                 )

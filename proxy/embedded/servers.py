@@ -155,18 +155,14 @@ class EmbeddedServer:
                 try:
                     self._choose_port()
                     self._launch(lock)
-                except EmbeddedServerError as error:
+                    self._picks_port = False
+                    return
+                except BaseException as error:
                     self.stop()
                     lost = self._picks_port and "already in use" in str(error)
                     if not lost or attempt == PORT_ATTEMPTS:
                         raise
                     self.port = 0
-                except BaseException:
-                    self.stop()
-                    raise
-                else:
-                    self._picks_port = False
-                    return
 
     def stop(self) -> None:
         """Terminate the server, kill it after 20 s, and return when it is gone."""

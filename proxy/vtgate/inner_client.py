@@ -66,6 +66,7 @@ class InnerClient:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.columns: list[bytes] = []
+        self._ok: Ok | None = None
         self._reader = reader
         self._writer = writer
 
@@ -107,7 +108,8 @@ class InnerClient:
         Raises:
             BackendError: the statement failed, or failed behind some rows.
         """
-        collector = self._begin(sql)
+        self._writer.write(query(sql))
+        collector = RowCollector()
         is_told = False
         while not collector.done:
             found = collector.feed(await self._read())
@@ -119,21 +121,14 @@ class InnerClient:
                 yield found
         if collector.error is not None:
             raise collector.error.exception()
+        self._ok = collector.ok
 
     async def run(self, sql: bytes) -> Ok:
         """Run a statement that gives no rows. Raises BackendError."""
-        collector = self._begin(sql)
-        while not collector.done:
-            collector.feed(await self._read())
-        if collector.error is not None:
-            raise collector.error.exception()
-        ok = collector.ok
-        assert ok is not None
-        return ok
-
-    def _begin(self, sql: bytes) -> RowCollector:
-        self._writer.write(query(sql))
-        return RowCollector()
+        async for _ in self.rows(sql):
+            pass
+        assert self._ok is not None
+        return self._ok
 
     async def _read(self) -> bytes:
         try:

@@ -13,7 +13,7 @@ from tests.virtual_loop import running
 
 
 class Owner:
-    """`LinkOwner`, which notes what it hears."""
+    """Who has the streams of the link: it notes what it hears."""
 
     def __init__(self):
         self.said = []
@@ -27,7 +27,7 @@ class Owner:
 
 def connected():
     owner = Owner()
-    link = LinkElsewhere(owner, member("m1"))
+    link = LinkElsewhere(member("m1"), owner.heard, owner.link_lost)
     link.link = Link(link)
     return owner, link
 

@@ -112,7 +112,7 @@ async def test_a_lost_member_counts_as_clients_that_have_left():
 async def test_streams_of_a_shard_that_another_member_dispatches_are_ended():
     async with visited() as (fleet, guest, link):
         guest.heard(OPEN)
-        fleet.fleets[0].service.withdraw("ks", "0", "member m1 dispatches it")
+        fleet.fleets[0].withdraw("ks", "0", "member m1 dispatches it")
         assert link.sent[-1] == StreamEnded(1, "member m1 dispatches it")
         guest.heard(CloseStream(1, 0))
         assert fleet.registries[0].here.receivers == 0
