@@ -12,7 +12,7 @@ import os
 import random
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -59,7 +59,22 @@ class MemberNumber:
     @classmethod
     def drawn(cls, locked: Collection[int] = ()) -> MemberNumber:
         """Return one of a process that no directory knows, if possible other than those *locked*."""
-        return cls(_drawn_name(), random.SystemRandom().choice(_free((), locked)))
+        return cls(os.urandom(8).hex(), random.SystemRandom().choice(_free((), locked)))
+
+
+def member_of_config(
+    config: Config, number: MemberNumber, address: str = "", certificate: str = ""
+) -> Member:
+    """Return what the directories have of this process."""
+    return Member(
+        id=number.name,
+        fleet=config.fleet.name,
+        address=address,
+        certificate=certificate,
+        id_prefix=number.number,
+        version=__version__,
+        configuration=hash_of(config.keyspaces),
+    )
 
 
 async def take_number(config: Config, stop: asyncio.Event) -> MemberNumber:
@@ -145,24 +160,21 @@ def _gone(directories: list[_NumberPlace]) -> set[str]:
 
 
 async def _take(config: Config, directories: list[_NumberPlace]) -> MemberNumber:
-    name = _drawn_name()
+    own = member_of_config(config, MemberNumber.drawn())
     taken = {number for directory in directories for number in directory.numbers.taken}
     locked = {number for directory in directories for number in directory.numbers.locked}
     while directories:
-        number = _free(taken, locked)[0]
-        own = Member(
-            name, config.fleet.name, "", "", number, __version__, hash_of(config.keyspaces)
-        )
+        own = replace(own, id_prefix=_free(taken, locked)[0])
         with suppress(NumberTaken):
             for directory in list(directories):
                 if not await directory.publish(own):
                     directories.remove(directory)
             if directories:
-                return MemberNumber(name, number)
+                return MemberNumber(own.id, own.id_prefix)
             break
-        taken.add(number)
+        taken.add(own.id_prefix)
         for directory in directories:
-            await directory.forget(name)
+            await directory.forget(own.id)
     return MemberNumber.drawn(locked)
 
 
@@ -207,25 +219,19 @@ class _NumberPlace:
 
     async def look(self) -> bool:
         """Read the numbers; False where they cannot be had."""
-        try:
+        with suppress(BackendLost, ServerRefused):
             self.numbers, _ = await self.session.converse(numbers(self.database))
-        except (BackendLost, ServerRefused):
-            return False
-        return True
+            return True
+        return False
 
     async def publish(self, own: Member) -> bool:
         """Write the row of a member; False where it cannot be. Raises NumberTaken."""
-        try:
+        with suppress(BackendLost, ServerRefused):
             denied, _ = await self.session.converse(publish(self.database, own))
-        except (BackendLost, ServerRefused):
-            return False
-        return denied is None
+            return denied is None
+        return False
 
     async def forget(self, *names: str) -> None:
         """Delete the rows of members."""
         with suppress(BackendLost, ServerRefused):
             await self.session.converse(forget(self.database, names))
-
-
-def _drawn_name() -> str:
-    return os.urandom(8).hex()

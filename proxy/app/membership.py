@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
-from streamfrom import __version__
-from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
+from streamfrom.proxy.app.member_numbers import MemberNumber, member_of_config
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.lock_session import LockSession
 from streamfrom.proxy.backends.session_variables import own_statement
-from streamfrom.proxy.config.keyspaces import hash_of
 from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.errors import NoSuchThread
 from streamfrom.proxy.fleet.member_certificate import make_certificate
@@ -24,6 +22,7 @@ from streamfrom.proxy.status.fleet_figures import MembersFigures
 
 
 if TYPE_CHECKING:
+    from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import (
         FromDispatcher,
         LinkHearer,
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     )
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.engine.sharding.keyspace import ShardName
-    from streamfrom.proxy.app.member_numbers import MemberNumber
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.dsn import Dsn
     from streamfrom.proxy.config.file import Config
@@ -76,9 +74,7 @@ class Membership:
             except OSError as error:
                 raise ConfigError("fleet.listen", f"cannot listen on {listen}") from error
             address = fleet.advertise or self.port.address
-        self.member = member_of_config(
-            config, number, fleet.name, address, self._own.certificate.decode()
-        )
+        self.member = member_of_config(config, number, address, self._own.certificate.decode())
         self.fleet = Fleet(self.member, databases_of(shards), self, time.monotonic_ns)
         for key, runtime in shards.items():
             # Of all members the one that dispatches asks whether the primary can be written.
@@ -157,21 +153,6 @@ class Membership:
     async def _is_alone(self) -> bool:
         """Return whether no directory, read now, has another member; once there was one, its sessions are asked for anyway."""
         return not self._has_met and not await self.fleet.present()
-
-
-def member_of_config(
-    config: Config, number: MemberNumber, fleet: str, address: str, certificate: str
-) -> Member:
-    """Return what the directories have of this process."""
-    return Member(
-        id=number.name,
-        fleet=fleet,
-        address=address,
-        certificate=certificate,
-        id_prefix=number.number,
-        version=__version__,
-        configuration=hash_of(config.keyspaces),
-    )
 
 
 def databases_of(shards: Mapping[tuple[str, ShardName], ShardRuntime]) -> list[ElectedDatabase]:

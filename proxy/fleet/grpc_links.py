@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
@@ -19,12 +19,11 @@ import structlog
 
 from streamfrom.engine.fleet.peer_link import PeerService, Roster
 from streamfrom.proxy.fleet.peer_codec import (
+    FROM_DISPATCHER,
     PROTOCOL,
+    TO_DISPATCHER,
+    LinkCodec,
     PeerMessageUnreadable,
-    decode_from_dispatcher,
-    decode_to_dispatcher,
-    encode_from_dispatcher,
-    encode_to_dispatcher,
 )
 from streamfrom.proxy.fleet.trusted_certificates import TrustedCertificates
 from streamfrom.proxy.grpc_port import PING_TIMEOUT_MS, SERVER_OPTIONS, GrpcPort
@@ -108,31 +107,39 @@ class Outbox(Generic[MessageT]):
                 yield [self._queue.popleft() for _ in range(size)]
 
 
-class _Inbox(Generic[MessageT]):
-    """What comes by a link: known messages go to their hearer, and others are logged once."""
+async def _hear(
+    member: Member,
+    came: AsyncIterator[bytes],
+    codec: LinkCodec,
+    hearer: LinkHearer[Any],
+    outbox: Outbox[Any],
+) -> None:
+    """Let what comes by a link be heard until this side closes it; messages that are not known here are logged once.
 
-    def __init__(
-        self, member: Member, hearer: LinkHearer[MessageT], outbox: Outbox[Any]
-    ) -> None:
-        self._member = member
-        self._hearer = hearer
-        self._outbox = outbox
-        self._is_told = False
-
-    def take(self, messages: Iterable[MessageT | None]) -> None:
-        """Let *messages* be heard until this side closes the link."""
-        for message in messages:
-            if self._outbox.is_closed:
-                return
+    Raises:
+        PeerMessageUnreadable: it is no message.
+    """
+    is_told = False
+    async for data in came:
+        for message in codec.decode(data):
+            if outbox.is_closed:
+                break
             if message is not None:
-                self._hearer.heard(message)
-            elif not self._is_told:
-                self._is_told = True
+                hearer.heard(message)
+            elif not is_told:
+                is_told = True
                 log.warning(
                     "a member sent fields that this version does not know; they are ignored",
-                    member=self._member.id,
-                    version=self._member.version,
+                    member=member.id,
+                    version=member.version,
                 )
+
+
+def _end(outbox: Outbox[Any], hearer: LinkHearer[Any], reason: str) -> None:
+    """Note that a link is over, unless this side has closed it."""
+    if not outbox.is_closed:
+        outbox.close()
+        hearer.lost(reason)
 
 
 class GrpcLinks:
@@ -205,16 +212,13 @@ class GrpcLinks:
                 link: grpc.aio.StreamStreamMultiCallable[list[ToDispatcher], bytes] = (
                     channel.stream_stream(
                         f"/{SERVICE}/Link",
-                        request_serializer=encode_to_dispatcher,
+                        request_serializer=TO_DISPATCHER.encode,
                         # In the loop's own turn, where an error can be logged.
                         response_deserializer=None,
                     )
                 )
-                inbox = _Inbox(member, hearer, outbox)
-                async for data in link(
-                    outbox.batches(), metadata=((PROTOCOL_KEY, str(PROTOCOL)),)
-                ):
-                    inbox.take(decode_from_dispatcher(data))
+                call = link(outbox.batches(), metadata=((PROTOCOL_KEY, str(PROTOCOL)),))
+                await _hear(member, aiter(call), FROM_DISPATCHER, hearer, outbox)
             except TimeoutError:
                 reason = f"no connection within {CONNECT_TIMEOUT_S:g} s"
                 self._not_reached(member, reason)
@@ -222,9 +226,7 @@ class GrpcLinks:
                 reason = error.details() or error.code().name
             except PeerMessageUnreadable:
                 reason = "a message cannot be read"
-        if not outbox.is_closed:
-            outbox.close()
-            hearer.lost(f"member {member.id} at {member.address}: {reason}")
+        _end(outbox, hearer, f"member {member.id} at {member.address}: {reason}")
 
     def _reached(self, member: Member) -> None:
         if member.id in self._unreached:
@@ -253,7 +255,7 @@ class GrpcDoor:
         self._trusted = TrustedCertificates(self._read_trusted)
         self._server = grpc.aio.server(options=(*OPTIONS, *SERVER_OPTIONS))
         link: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(
-            self._link, response_serializer=encode_from_dispatcher
+            self._link, response_serializer=FROM_DISPATCHER.encode
         )
         self.add({"Link": link})
         credentials = grpc.dynamic_ssl_server_credentials(
@@ -316,9 +318,7 @@ class GrpcDoor:
             reading.cancel()
             with suppress(asyncio.CancelledError):
                 await reading
-            if not outbox.is_closed:
-                outbox.close()
-                hearer.lost(f"member {member.id}: the link is over")
+            _end(outbox, hearer, f"member {member.id}: the link is over")
 
 
 async def _read(
@@ -328,12 +328,8 @@ async def _read(
     outbox: Outbox[FromDispatcher],
 ) -> None:
     reason = "the member has closed the link"
-    inbox = _Inbox(member, hearer, outbox)
     try:
-        async for data in requests:
-            inbox.take(decode_to_dispatcher(data))
+        await _hear(member, requests, TO_DISPATCHER, hearer, outbox)
     except PeerMessageUnreadable:
         reason = "a message cannot be read"
-    if not outbox.is_closed:
-        outbox.close()
-        hearer.lost(reason)
+    _end(outbox, hearer, reason)

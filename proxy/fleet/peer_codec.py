@@ -8,8 +8,8 @@ version can keep from it what it does not know; what comes nevertheless is skipp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, TypeVar, get_args
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from google.protobuf.message import DecodeError
 
@@ -23,8 +23,6 @@ from streamfrom.proxy.fleet.fields_codec import FieldCodec, FieldsCodec, OneOfCo
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import ShardName
 
-
-WholeT = TypeVar("WholeT", pb.ToDispatcher, pb.FromDispatcher)
 
 PROTOCOL: Final = 1
 
@@ -54,47 +52,41 @@ _NESTED: Final[dict[str, FieldCodec]] = {
 }
 # What is of a kind that this version does not know the dispatcher finds by its poll.
 _NESTED["TableEvent"] = OneOfCodec(pb.TableEvent, get_args(TableEvent), _NESTED)
-_TO_DISPATCHER: Final = OneOfCodec(pb.ToDispatcher, get_args(ToDispatcher), _NESTED)
-_FROM_DISPATCHER: Final = OneOfCodec(pb.FromDispatcher, get_args(FromDispatcher), _NESTED)
 
 
 class PeerMessageUnreadable(ValueError):
     """Bytes of another member that are no message: the link is of no use."""
 
 
-def encode_to_dispatcher(messages: Sequence[ToDispatcher]) -> bytes:
-    """Return *messages*, at least one, as bytes."""
-    first, *others = map(_TO_DISPATCHER.encode, messages)
-    first.more.extend(others)
-    return first.SerializeToString()
+class LinkCodec:
+    """What goes one way on a link.
 
-
-def decode_to_dispatcher(data: bytes) -> list[ToDispatcher | None]:
-    """Return the messages in *data*, with None for each that is not known here.
-
-    Raises:
-        PeerMessageUnreadable: there is none.
+    whole: the message that is one of *classes*, with what follows it.
     """
-    whole = _parsed(pb.ToDispatcher(), data)
-    return [_TO_DISPATCHER.decode(each) for each in (whole, *whole.more)]
+
+    def __init__(self, whole: Any, classes: Iterable[type[Any]]) -> None:
+        self._whole = whole
+        self._codec: OneOfCodec[Any] = OneOfCodec(whole, classes, _NESTED)
+
+    def encode(self, messages: Sequence[Any]) -> bytes:
+        """Return *messages*, at least one, as bytes."""
+        first, *others = map(self._codec.encode, messages)
+        first.more.extend(others)
+        data: bytes = first.SerializeToString()
+        return data
+
+    def decode(self, data: bytes) -> list[Any]:
+        """Return the messages in *data*, with None for each that is not known here.
+
+        Raises:
+            PeerMessageUnreadable: there is none.
+        """
+        try:
+            whole = self._whole.FromString(data)
+        except DecodeError as error:
+            raise PeerMessageUnreadable from error
+        return [self._codec.decode(each) for each in (whole, *whole.more)]
 
 
-def encode_from_dispatcher(messages: Sequence[FromDispatcher]) -> bytes:
-    """Return *messages* as bytes, as `encode_to_dispatcher`."""
-    first, *others = map(_FROM_DISPATCHER.encode, messages)
-    first.more.extend(others)
-    return first.SerializeToString()
-
-
-def decode_from_dispatcher(data: bytes) -> list[FromDispatcher | None]:
-    """Return the messages in *data*, as `decode_to_dispatcher`."""
-    whole = _parsed(pb.FromDispatcher(), data)
-    return [_FROM_DISPATCHER.decode(each) for each in (whole, *whole.more)]
-
-
-def _parsed(whole: WholeT, data: bytes) -> WholeT:
-    try:
-        whole.ParseFromString(data)
-    except DecodeError as error:
-        raise PeerMessageUnreadable from error
-    return whole
+TO_DISPATCHER: Final = LinkCodec(pb.ToDispatcher, get_args(ToDispatcher))
+FROM_DISPATCHER: Final = LinkCodec(pb.FromDispatcher, get_args(FromDispatcher))

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from streamfrom.proxy.app.member_numbers import MemberNumber
-from streamfrom.proxy.app.membership import Membership, databases_of, member_of_config
+from streamfrom.proxy.app.member_numbers import MemberNumber, member_of_config
+from streamfrom.proxy.app.membership import Membership, databases_of
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.config.file import load
 from streamfrom.proxy.config.toml_values import ConfigError
@@ -26,14 +26,11 @@ def config(folder, more=""):
 
 def test_the_fleet_is_the_configurations_and_its_hash_tells_shards_apart(tmp_path):
     one = config(tmp_path, "[fleet]\nname = 'shop'\n")
-    member = member_of_config(one, FIVE, "shop", "h:1", "PEM")
+    member = member_of_config(one, FIVE, "h:1", "PEM")
     assert (member.id, member.fleet, member.id_prefix) == ("a" * 16, "shop", 5)
     shard = replace(one.keyspaces[0].shards[0], name="other")
     other = replace(one, keyspaces=(replace(one.keyspaces[0], shards=(shard,)),))
-    assert (
-        member_of_config(other, FIVE, "shop", "h:1", "PEM").configuration
-        != member.configuration
-    )
+    assert member_of_config(other, FIVE, "h:1", "PEM").configuration != member.configuration
     assert "secret" not in str(member)
 
 

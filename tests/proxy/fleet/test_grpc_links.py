@@ -21,7 +21,7 @@ from streamfrom.proxy.fleet import grpc_links
 from streamfrom.proxy.fleet.grpc_links import BATCH_MAX, SERVICE, GrpcDoor, GrpcLinks
 from streamfrom.proxy.fleet.member_certificate import make_certificate
 from streamfrom.proxy.fleet.members_pb2 import ToDispatcher
-from streamfrom.proxy.fleet.peer_codec import encode_to_dispatcher
+from streamfrom.proxy.fleet.peer_codec import TO_DISPATCHER
 from streamfrom.proxy.grpc_port import fleet_port
 from tests.proxy.fleet.members import Process, fleet_of
 
@@ -80,8 +80,8 @@ async def connected(one, two):
 async def test_messages_go_both_ways_in_order_and_what_waits_for_the_way_as_one(
     pair, monkeypatch
 ):
-    encode = Mock(side_effect=encode_to_dispatcher)
-    monkeypatch.setattr(f"{grpc_links.__name__}.encode_to_dispatcher", encode)
+    encode = Mock(side_effect=TO_DISPATCHER.encode)
+    monkeypatch.setattr(TO_DISPATCHER, "encode", encode)
     link, here, back, there = await connected(*pair)
     for rows in range(100):
         link.send(RowsTaken(1, rows))

@@ -16,11 +16,9 @@ from streamfrom.engine.messaging.dispatch.events import AckedUnnamed, TableEvent
 from streamfrom.engine.messaging.table.message import AUTO, MessageKey
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.peer_codec import (
+    FROM_DISPATCHER,
+    TO_DISPATCHER,
     PeerMessageUnreadable,
-    decode_from_dispatcher,
-    decode_to_dispatcher,
-    encode_from_dispatcher,
-    encode_to_dispatcher,
 )
 
 
@@ -76,8 +74,8 @@ def any_of(union):
 @pytest.mark.parametrize(
     ("made", "encode", "decode"),
     [
-        *((made, encode_to_dispatcher, decode_to_dispatcher) for made in get_args(ToDispatcher)),
-        *((made, encode_from_dispatcher, decode_from_dispatcher) for made in get_args(FromDispatcher)),
+        *((made, TO_DISPATCHER.encode, TO_DISPATCHER.decode) for made in get_args(ToDispatcher)),
+        *((made, FROM_DISPATCHER.encode, FROM_DISPATCHER.decode) for made in get_args(FromDispatcher)),
     ],
 )  # fmt: skip
 @given(st.data())
@@ -90,29 +88,29 @@ def test_each_thing_that_members_say_comes_as_it_was_sent(made, encode, decode, 
 def test_a_message_of_a_kind_that_is_unknown_is_passed_over(data):
     following = RowsTaken(1, 2)
     data += pb.ToDispatcher(
-        more=[pb.ToDispatcher.FromString(encode_to_dispatcher([following]))]
+        more=[pb.ToDispatcher.FromString(TO_DISPATCHER.encode([following]))]
     ).SerializeToString()
-    assert decode_to_dispatcher(data) == [None, following]
-    assert decode_from_dispatcher(b"") == [None]
+    assert TO_DISPATCHER.decode(data) == [None, following]
+    assert FROM_DISPATCHER.decode(b"") == [None]
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"\x0a\xff"])
 def test_what_is_no_message_is_refused(data):
     with pytest.raises(PeerMessageUnreadable):
-        decode_to_dispatcher(data)
+        TO_DISPATCHER.decode(data)
     with pytest.raises(PeerMessageUnreadable):
-        decode_from_dispatcher(data)
+        FROM_DISPATCHER.decode(data)
 
 
 def test_news_of_a_kind_that_is_unknown_are_left_out():
     known = pb.TableEvent(shard="1", acked_unnamed={})
     news = pb.News(keyspace="ks", table="t", events=[pb.TableEvent(shard="0"), known])
     data = pb.ToDispatcher(news=news).SerializeToString()
-    assert decode_to_dispatcher(data) == [News("ks", "t", (AckedUnnamed("1"),))]
+    assert TO_DISPATCHER.decode(data) == [News("ks", "t", (AckedUnnamed("1"),))]
 
 
 @given(st.binary())
 def test_bytes_of_a_stranger_do_no_harm(data):
-    for decode in (decode_to_dispatcher, decode_from_dispatcher):
+    for decode in (TO_DISPATCHER.decode, FROM_DISPATCHER.decode):
         with suppress(PeerMessageUnreadable):
             decode(data)
