@@ -41,6 +41,7 @@ class RemoteReceiver:
     """The dispatcher's end: `engine.messaging.table.message.Receiver` for a client of another member, and its `ShareHearer`.
 
     held_by: returns which messages it holds.
+    away: its rows that are on their way.
     """
 
     def __init__(
@@ -57,10 +58,11 @@ class RemoteReceiver:
         self.window_first = opened.window_first
         self.rows_max = opened.rows_max
         self.connection_id = opened.connection_id
+        self.keyspace = opened.keyspace
+        self.away = RowsAway()
         self._stream = opened.stream
         self._send = send
         self._held_by = held_by
-        self._away = RowsAway()
         send(RowsSent(opened.stream, 0, ()))
 
     def deliver(self, rows: Sequence[ClaimedRow]) -> bool:
@@ -69,8 +71,8 @@ class RemoteReceiver:
         for types, part in groupby(rows, _TYPES):
             sent = tuple(part)
             payloads = tuple(row.payload for row in sent)
-            self._send(RowsSent(self._stream, self._away.send(sent), payloads, types))
-        return self._away.has_credit
+            self._send(RowsSent(self._stream, self.away.send(sent), payloads, types))
+        return self.away.has_credit
 
     def end(self, error: StreamfromError) -> None:
         """Report to the other member that it must find another dispatcher, and what that one is to know."""
@@ -95,18 +97,6 @@ class RemoteReceiver:
     def share_wanted(self) -> None:
         """Report that it could be sent more."""
         self._send(ShareWanted(self._stream))
-
-    def taken(self, rows: int) -> bool:
-        """Take in how many rows the client has; return whether it can be sent more again.
-
-        Raises:
-            RowsMissing: more than it was sent.
-        """
-        return self._away.reported(rows)
-
-    def unsent(self, taken: int) -> tuple[ClaimedRow, ...]:
-        """Return what the client never got, by the last report. Raises RowsMissing as `taken`."""
-        return self._away.unsent(taken)
 
 
 class StreamElsewhere:

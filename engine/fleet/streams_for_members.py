@@ -65,7 +65,7 @@ class Visit:
         self._link = link
         self._registry = registry
         self._here = registry.here
-        self._open: dict[int, tuple[str, RemoteReceiver]] = {}
+        self._open: dict[int, RemoteReceiver] = {}
         self._closed: dict[int, RemoteReceiver] = {}
         # Tables of which it sent news; what it could not send any more is unknown.
         self._notified: dict[tuple[str, str, ShardName], None] = {}
@@ -77,11 +77,11 @@ class Visit:
             case OpenStream():
                 self._open_stream(message)
             case GiveShare():
-                if found := self._open.get(message.stream):
-                    self._here.give_share(found[1], Share(message.share, found[1]))
+                if receiver := self._open.get(message.stream):
+                    self._here.give_share(receiver, Share(message.share, receiver))
             case ProgressElsewhere():
-                if found := self._open.get(message.stream):
-                    self._here.progressed_elsewhere(found[1], message.rows)
+                if receiver := self._open.get(message.stream):
+                    self._here.progressed_elsewhere(receiver, message.rows)
             case RowsTaken():
                 self._taken(message)
             case CloseStream():
@@ -90,8 +90,8 @@ class Visit:
                 if receiver := self._closed.pop(message.stream, None):
                     self._here.forget(receiver, has_left=message.has_left)
             case StopWaiting():
-                if found := self._open.get(message.stream):
-                    self._here.wait_over(found[1])
+                if receiver := self._open.get(message.stream):
+                    self._here.wait_over(receiver)
             case News():
                 for event in message.events:
                     self._notified[message.keyspace, message.table, event.shard] = None
@@ -125,7 +125,7 @@ class Visit:
         self._host.gone(self)
         for keyspace, table, shard in self._notified:
             self._here.happened(keyspace, table, Changed(shard, None))
-        for _, receiver in self._open.values():
+        for receiver in self._open.values():
             self._here.detach(receiver)
             self._closed[receiver.id] = receiver
         for receiver in self._closed.values():
@@ -135,8 +135,8 @@ class Visit:
 
     def withdraw(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """End the streams that cover a shard."""
-        for of, receiver in list(self._open.values()):
-            if of == keyspace and shard in receiver.shards:
+        for receiver in list(self._open.values()):
+            if receiver.keyspace == keyspace and shard in receiver.shards:
                 receiver.end(StoreError(reason))
 
     def close(self) -> None:
@@ -149,7 +149,7 @@ class Visit:
             self._link.send(StreamEnded(message.stream, refusal))
             return
         receiver = RemoteReceiver(message, self._link.send, self._here.held_by)
-        self._open[message.stream] = message.keyspace, receiver
+        self._open[message.stream] = receiver
         try:
             share = None if message.share is None else Share(message.share, receiver)
             self._here.attach(
@@ -188,23 +188,21 @@ class Visit:
         task.add_done_callback(self._tasks.discard)
 
     def _taken(self, message: RowsTaken) -> None:
-        found = self._open.get(message.stream)
-        if found is not None:
+        if receiver := self._open.get(message.stream):
             try:
-                if found[1].taken(message.rows):
-                    self._here.ready(found[1])
+                if receiver.away.reported(message.rows):
+                    self._here.ready(receiver)
             except RowsMissing as missing:
                 self._end(str(missing))
 
     def _close_stream(self, message: CloseStream) -> None:
-        found = self._open.pop(message.stream, None)
-        if found is None:
+        receiver = self._open.pop(message.stream, None)
+        if receiver is None:
             return
-        _, receiver = found
         # Kept until ForgetStream: the member may still ack rows, or give them back.
         self._closed[message.stream] = receiver
         try:
-            unsent = receiver.unsent(message.taken)
+            unsent = receiver.away.unsent(message.taken)
         except RowsMissing as missing:
             self._here.detach(receiver)
             self._end(str(missing))

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.errors import VindexError
 from streamfrom.engine.sharding.vindex import Vindex, make_vindex
@@ -38,11 +38,6 @@ def make_any_vindex(vindex_type: str, params: Mapping[str, str]) -> Vindex | Mul
     """Return the vindex of this type, of one column or several; VindexError for an unknown type."""
     make = _TYPES.get(vindex_type)
     return make_vindex(vindex_type) if make is None else make(params)
-
-
-def is_multi_column(vindex: Vindex | MultiColumnVindex) -> TypeGuard[MultiColumnVindex]:
-    """Return whether a vindex reads several columns."""
-    return hasattr(vindex, "prefix")
 
 
 def end_of_range(prefix: bytes) -> bytes:

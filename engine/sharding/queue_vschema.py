@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
 
 from streamfrom.engine.errors import VindexError
-from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column, make_any_vindex
+from streamfrom.engine.sharding.multicolumn_vindex import make_any_vindex
 from streamfrom.engine.sharding.vindex import Vindex, is_loose
 from streamfrom.engine.sharding.vschema import ColumnVindex, TableRouting, VindexSpec, VSchema
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case
@@ -45,9 +44,7 @@ def with_queues(
 
 def placed_by(spec: VindexSpec, column: str, column_type: ColumnType | None) -> ColumnVindex:
     """Return how a queue whose own comment shards it places its rows."""
-    folds = column_type is not None and (
-        is_loose(cast("Vindex", spec.vindex)) or not folds_case(column_type)
-    )
+    folds = column_type is not None and (is_loose(spec.vindex) or not folds_case(column_type))
     return ColumnVindex((column.lower(),), spec, (column_type,), folds)
 
 
@@ -59,4 +56,4 @@ def vindex_of(vindexes: Mapping[str, VindexSpec], name: str) -> VindexSpec | Non
             known = VindexSpec(name, name, {}, "", make_any_vindex(name, {}))
         except VindexError:
             return None
-    return None if is_multi_column(known.vindex) else known
+    return known if isinstance(known.vindex, Vindex) else None

@@ -41,18 +41,18 @@ class Vindex:
     map: Callable[[Value], bytes | None]
 
 
-def is_of_strings(vindex: Vindex) -> bool:
+def is_of_strings(vindex: object) -> bool:
     """True for a vindex whose columns hold strings, which a server compares with numbers by value.
 
     '05' = 5 is true there, and '05' and '5' have different keyspace ids. An ``xxhash`` is not
     taken for one: integers are often placed by it.
     """
-    return vindex.type in {"binary", "binary_md5", *_LOOSE}
+    return isinstance(vindex, Vindex) and vindex.type in {"binary", "binary_md5", *_LOOSE}
 
 
-def is_loose(vindex: Vindex) -> bool:
+def is_loose(vindex: object) -> bool:
     """True for a vindex of collated text, which maps only the characters whose weights are known here."""
-    return vindex.type in _LOOSE
+    return isinstance(vindex, Vindex) and vindex.type in _LOOSE
 
 
 def make_vindex(vindex_type: str) -> Vindex:

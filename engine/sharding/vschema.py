@@ -10,10 +10,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.engine.errors import VindexError, VschemaError
-from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column, make_any_vindex
+from streamfrom.engine.sharding.multicolumn_vindex import make_any_vindex
 from streamfrom.engine.sharding.vindex import Vindex, is_of_strings
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, StoredForm, stored_form
 
@@ -56,8 +56,7 @@ class ColumnVindex:
     @property
     def forms(self) -> tuple[StoredForm, ...]:
         """The stored forms of the columns' values, by which the vindex places rows."""
-        vindex = self.vindex.vindex
-        holds_strings = not is_multi_column(vindex) and is_of_strings(cast("Vindex", vindex))
+        holds_strings = is_of_strings(self.vindex.vindex)
         types = self.types or (None,) * len(self.columns)
         return tuple(
             stored_form(each, holds_strings=holds_strings, folds=self.folds) for each in types
@@ -203,7 +202,7 @@ def _column_vindex(
         raise VschemaError(
             f"must specify at least one column for vindex ({name}) and table ({table})"
         )
-    count = spec.vindex.count if is_multi_column(spec.vindex) else len(names)
+    count = len(names) if isinstance(spec.vindex, Vindex) else spec.vindex.count
     if count != len(names):
         raise VschemaError(
             f"vindex {name} of table {table} takes {count} columns, not {len(names)}"

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom import __version__
 from streamfrom.engine.clock import SystemClock
@@ -30,7 +30,6 @@ from streamfrom.engine.messaging.table.table_settings import (
 from streamfrom.engine.messaging.upkeep import dead_letter_table
 from streamfrom.engine.messaging.upkeep.partition_store import split
 from streamfrom.engine.messaging.upkeep.partitions import late
-from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column
 from streamfrom.engine.sharding.queue_vschema import with_queues
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.engine.sharding.vindex import Vindex, is_loose
@@ -497,8 +496,8 @@ def _check_placing(subject: str, primary: ColumnVindex, report: CheckReport) -> 
         elif (
             column is not None
             and folds_case(column)
-            and not is_multi_column(vindex)
-            and not is_loose(cast("Vindex", vindex))
+            and isinstance(vindex, Vindex)
+            and not is_loose(vindex)
         ):
             report.warning(
                 subject,

@@ -16,12 +16,12 @@ from streamfrom.proxy.fleet.member_calls import PresentMembers, answered, ask_al
 from streamfrom.proxy.fleet.sessions_codec import ASKERS
 from streamfrom.proxy.fleet.status_codec import (
     MEMBERS,
+    QUEUES,
     SET_ASIDE,
     SHARDS,
-    decode_queue,
+    STREAMS,
     decode_stream,
     encode_queue,
-    encode_stream,
 )
 from streamfrom.proxy.sessions.services import Asker
 from streamfrom.proxy.status.fleet_figures import MemberFigures, MembersFigures
@@ -89,7 +89,7 @@ class FleetStatus:
         now_ns = self._source.clock.time_ns()
         queues = []
         async for some in in_turns(answer.queues):
-            queues += [decode_queue(each, now_ns) for each in some]
+            queues += [QUEUES.decode(each, now_ns) for each in some]
         return MemberFigures(
             MEMBERS.decode(answer.member, member=member.id, address=member.address),
             tuple(queues),
@@ -119,7 +119,7 @@ class FleetStatus:
             now_ns = source.clock.time_ns()
             processes = self._sessions.processes(ASKERS.decode(request.asker))
             async for streams in in_turns(source.stream_status(processes)):
-                reply.streams.extend([encode_stream(each, now_ns) for each in streams])
+                reply.streams.extend([STREAMS.encode(each, now_ns) for each in streams])
         if "set_aside" in request.tables:
             now_ns = source.clock.time_ns()
             reply.set_aside.extend(

@@ -88,10 +88,10 @@ class _QueueOnShardCodec:
 MEMBERS: Final = FieldsCodec(MemberStatus, pb.MemberStatus)
 SHARDS: Final = FieldsCodec(ShardStatus, pb.ShardStatus)
 SET_ASIDE: Final = FieldsCodec(SetAsideFigures, pb.SetAsideRow)
-_QUEUES: Final = FieldsCodec(
+QUEUES: Final = FieldsCodec(
     QueueAtMember, pb.QueueStatus, {"QueueOnShard": _QueueOnShardCodec()}
 )
-_STREAMS: Final = FieldsCodec(
+STREAMS: Final = FieldsCodec(
     StreamStatus, pb.StreamStatus, {"Client": FieldsCodec(StreamClient, pb.Client)}
 )
 
@@ -100,22 +100,12 @@ def encode_queue(queue: QueueFigures, now_ns: int) -> pb.QueueStatus:
     """Return the message of a queue, without shards on which nothing has happened and others dispatch."""
     table = queue.table
     part = QueueAtMember(table.keyspace, table.name, queue.streams, queue.shards)
-    return _QUEUES.encode(part, now_ns)
-
-
-def decode_queue(found: pb.QueueStatus, now_ns: int) -> QueueAtMember:
-    """Return what another member reports of a queue."""
-    return _QUEUES.decode(found, now_ns)
-
-
-def encode_stream(stream: StreamStatus, now_ns: int) -> pb.StreamStatus:
-    """Return the message of a stream."""
-    return _STREAMS.encode(stream, now_ns)
+    return QUEUES.encode(part, now_ns)
 
 
 def decode_stream(found: pb.StreamStatus, member: str, now_ns: int) -> StreamStatus:
     """Return the stream that *member* reports."""
-    stream = _STREAMS.decode(found, now_ns)
+    stream = STREAMS.decode(found, now_ns)
     if stream.client is None:
         return stream
     return replace(stream, client=replace(stream.client, member=member))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column
 from streamfrom.engine.sharding.vindex import Vindex, is_loose
 from streamfrom.proxy.wire.constants import BINARY_CHARSET
 from streamfrom.proxy.wire.resultset import ColumnDefinition
@@ -45,9 +44,9 @@ def vindex_rows(
         Unsupported: another form of SELECT, or a vindex or a text whose ids are not known.
     """
     names = [name.lower() for name in _form(statement.shape)]
-    if is_multi_column(spec.vindex):
+    vindex = spec.vindex
+    if not isinstance(vindex, Vindex):
         raise Unsupported(f"SELECT from '{spec.name}', a vindex of several columns")
-    vindex = cast("Vindex", spec.vindex)
     values = statement.values(statement.shape.conditions["id"])
     if values is None:
         raise _other_form()

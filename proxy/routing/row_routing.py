@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.sharding.keyspace import KeyRange, Keyspace, Shard
-from streamfrom.engine.sharding.multicolumn_vindex import end_of_range, is_multi_column
+from streamfrom.engine.sharding.multicolumn_vindex import end_of_range
+from streamfrom.engine.sharding.vindex import Vindex
 from streamfrom.proxy.errors import BadVindexValue
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import OPAQUE, Opaque, Operand, Shape, Statement, Value
@@ -16,7 +17,6 @@ from streamfrom.sqlparse_ext.writes.insert_gaps import keeps_shard
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.sharding.vindex import Vindex
     from streamfrom.engine.sharding.vschema import ColumnVindex
 
 
@@ -38,11 +38,11 @@ class RowRouting:
         self._table = table
         # The keyspace id of a row, or what the ids begin with that the first columns' values give.
         self._prefix: Callable[[Sequence[Value]], bytes | None]
-        if is_multi_column(vindex):
-            self._prefix = vindex.prefix
+        if isinstance(vindex, Vindex):
+            single = vindex.map
+            self._prefix = lambda values: single(values[0])
         else:
-            single = cast("Vindex", vindex)
-            self._prefix = lambda values: single.map(values[0])
+            self._prefix = vindex.prefix
 
     def given(self, shape: Shape) -> tuple[tuple[Operand, ...], ...]:
         """Return the conditions on the first columns, as many as have one without a gap."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column
+from streamfrom.engine.sharding.vindex import Vindex
 from streamfrom.proxy.routing.row_routing import RowRouting
 from streamfrom.sqlparse_ext.errors import Unsupported
 
@@ -27,7 +27,7 @@ def not_in_vschema(keyspace: Keyspace, name: str, placed_by: ColumnVindex | None
     """
     vindexes = {} if keyspace.vschema is None else keyspace.vschema.vindexes
     if placed_by is None:
-        usable = (each.name for each in vindexes.values() if not is_multi_column(each.vindex))
+        usable = (each.name for each in vindexes.values() if isinstance(each.vindex, Vindex))
         column, vindex = "id", next(usable, "xxhash")
     else:
         column, vindex = placed_by.columns[0], placed_by.vindex.name
@@ -87,8 +87,8 @@ class VschemaTables:
         if routing.type:
             raise Unsupported(f"{routing.type} table '{name}'")
         primary = routing.primary
-        if primary is None or not (
-            len(primary.columns) == 1 or is_multi_column(primary.vindex.vindex)
+        if primary is None or (
+            len(primary.columns) > 1 and isinstance(primary.vindex.vindex, Vindex)
         ):
             raise Unsupported(
                 f"table '{name}', whose primary vindex has several columns; USE one shard for it"

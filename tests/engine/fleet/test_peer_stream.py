@@ -26,7 +26,7 @@ def test_the_dispatcher_sends_payloads_under_no_clients_number_and_keeps_rows_to
     receiver = RemoteReceiver(OPEN, sent.append, held_by)
     assert receiver.deliver([claimed(1, b"a"), claimed(2, b"b")])
     assert sent == [RowsSent(7, 0, ()), RowsSent(7, 0, (b"a", b"b"))]
-    assert receiver.unsent(1) == (claimed(2, b"b"),)
+    assert receiver.away.unsent(1) == (claimed(2, b"b"),)
     assert (receiver.shards, receiver.prefetch) == (frozenset({"0"}), 3)
     assert RemoteReceiver(OPEN, lambda _: None, held_by).id < 0
 

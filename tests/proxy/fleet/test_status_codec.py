@@ -12,11 +12,11 @@ from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.status_codec import (
     MEMBERS,
+    QUEUES,
     SHARDS,
-    decode_queue,
+    STREAMS,
     decode_stream,
     encode_queue,
-    encode_stream,
 )
 from streamfrom.proxy.status.fleet_figures import QueueAtMember
 from streamfrom.proxy.status.status_rows import (
@@ -89,7 +89,7 @@ CLIENTS = st.builds(
     )
 )
 def test_a_stream_comes_as_it_was_by_the_other_clock(stream):
-    told = pb.StreamStatus.FromString(encode_stream(stream, NOW_NS).SerializeToString())
+    told = pb.StreamStatus.FromString(STREAMS.encode(stream, NOW_NS).SerializeToString())
     client = stream.client and replace(stream.client, opened_ns=there(stream.client.opened_ns))
     assert decode_stream(told, "a1", THERE_NS) == replace(
         stream,
@@ -109,7 +109,7 @@ def counted():
 def carried(*shards, streams=2):
     queue = QueueFigures(TABLE, shards, streams)
     data = encode_queue(queue, NOW_NS).SerializeToString()
-    return decode_queue(pb.QueueStatus.FromString(data), THERE_NS)
+    return QUEUES.decode(pb.QueueStatus.FromString(data), THERE_NS)
 
 
 def test_a_shard_that_is_dispatched_comes_whole():
@@ -161,5 +161,5 @@ def test_times_in_other_buckets_than_ones_own_are_left_out():
         QueueFigures(TABLE, (ShardFigures("0", counted(), 0, 0, 0, True, 0, 0, None),), 0), 0
     )
     told.shards[0].counters.delivery_latency.counts.append(1)
-    (found,) = decode_queue(told, 0).shards
+    (found,) = QUEUES.decode(told, 0).shards
     assert (found.counters.delivery_latency.total, found.counters.ack_latency.total) == (0, 3)
