@@ -20,15 +20,12 @@ class Level(StrEnum):
 
 
 class Finding(NamedTuple):
-    """One thing that was found.
-
-    place: what it is about: a key of the configuration, a keyspace, a shard or a table.
-    fix: the statement to run or the thing to do, None where there is no one such.
-    """
+    """One thing that was found."""
 
     level: Level
-    place: str
+    place: str  # what it is about: a key of the configuration, a keyspace, a shard or a table
     text: str
+    # The statement to run or the thing to do, None where there is no one such.
     fix: str | None = None
 
     @property

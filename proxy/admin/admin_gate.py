@@ -36,16 +36,12 @@ CSRF_HEADER: Final = "X-CSRF-Token"
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who asks.
-
-    is_admin: it may end streams of others.
-    token: of its cookie; None if no login is needed.
-    """
+    """Who asks."""
 
     user: User
     csrf: str
-    is_admin: bool
-    token: str | None
+    is_admin: bool  # it may end streams of others
+    token: str | None  # of its cookie; None if no login is needed
 
 
 class AdminGate:

@@ -21,15 +21,12 @@ SESSIONS_MAX: Final = 1000
 
 @dataclass(slots=True)
 class WebSession:
-    """One login.
-
-    account: what its password was judged by; another one has taken its place once that was changed.
-    csrf: what each POST must repeat, which only a page of this origin can read.
-    """
+    """One login."""
 
     user: str
+    # What its password was judged by; another one has taken its place once that was changed.
     account: Credentials
-    csrf: str
+    csrf: str  # what each POST must repeat, which only a page of this origin can read
     opened_s: float
     used_s: float
 

@@ -37,16 +37,13 @@ class CarriedFoundRows(int):
 
 @dataclass(slots=True, eq=False)
 class LastDiagnostics:
-    """The diagnostics area of one statement.
+    """The diagnostics area of one statement."""
 
-    Attributes:
-        known: done once the other attributes are final, also when the connection broke before.
-        found_rows, row_count: the values of FOUND_ROWS() and ROW_COUNT().
-        columns, rows: the answer to SHOW WARNINGS, as payloads; empty without a warning.
-    """
-
+    # Done once the other attributes are final, also when the connection broke before.
     known: asyncio.Future[None]
+    # The values of FOUND_ROWS() and ROW_COUNT().
     found_rows: int = 0
     row_count: int = -1
+    # The answer to SHOW WARNINGS, as payloads; empty without a warning.
     columns: Sequence[bytes] = ()
     rows: Sequence[bytes] = ()

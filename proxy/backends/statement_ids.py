@@ -20,14 +20,11 @@ KEPT_BYTES_MAX: Final = 1 << 20
 
 
 class StatementKey(NamedTuple):
-    """The key of a prepared statement; statements with the same key are one on a connection.
-
-    reading: the variables under which the text was read, see `Settings.reading`.
-    database: what unqualified names mean.
-    """
+    """The key of a prepared statement; statements with the same key are one on a connection."""
 
     text: bytes
-    database: str | None
+    database: str | None  # what unqualified names mean
+    # The variables under which the text was read, see `Settings.reading`.
     reading: tuple[str | None, ...]
 
 

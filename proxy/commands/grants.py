@@ -29,13 +29,11 @@ class GrantsRefused(StreamfromError):
 
 
 class Wanted(NamedTuple):
-    """What was asked for.
-
-    queue: a keyspace and a queue of it; None for every queue of every keyspace.
-    """
+    """What was asked for."""
 
     purpose: Purpose
     name: str
+    # A keyspace and a queue of it; None for every queue of every keyspace.
     queue: tuple[str, str] | None
 
 

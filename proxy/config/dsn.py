@@ -33,20 +33,16 @@ class SslMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dsn:
-    """Where a backend is, and who connects to it. str() is safe to log: it has no password.
-
-    unix_socket: if set it is used instead of host and port.
-    ssl_ca: absolute path of the authorities to trust; None is the system's store.
-    """
+    """Where a backend is, and who connects to it. str() is safe to log: it has no password."""
 
     host: str
     port: int
-    unix_socket: str | None
+    unix_socket: str | None  # if set it is used instead of host and port
     user: str
     password: Secret
     database: str
     ssl_mode: SslMode
-    ssl_ca: str | None
+    ssl_ca: str | None  # absolute path of the authorities to trust; None is the system's store
 
     @property
     def server(self) -> str:

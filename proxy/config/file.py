@@ -69,16 +69,12 @@ class SessionAccount(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TlsSettings:
-    """The proxy's own certificate, as absolute paths that were readable when checked.
-
-    require: refuse clients that do not ask for TLS.
-    client_ca: the authorities that must have signed the certificate of a client that speaks TLS; None
-        asks for no certificate.
-    """
+    """The proxy's own certificate, as absolute paths that were readable when checked."""
 
     cert: str
     key: str
-    require: bool
+    require: bool  # refuse clients that do not ask for TLS
+    # The authorities that must have signed the certificate of a client that speaks TLS; None asks for no certificate.
     client_ca: str | None = None
 
 

@@ -34,31 +34,24 @@ UNSHARDED_NAMES: Final = ("0", "-")
 
 @dataclass(frozen=True, slots=True)
 class ShardConfig:
-    """One shard's servers; pool_size is the backend connections kept for clients.
+    """One shard's servers; pool_size is the backend connections kept for clients."""
 
-    name: "0", "-", or a key range with its hexadecimal digits in lower case.
-    share_reads: quick reads of several clients may share one of the connections.
-    """
-
-    name: str
+    name: str  # "0", "-", or a key range with its hexadecimal digits in lower case
     primary: Dsn
     replicas: tuple[Dsn, ...]
     pool_size: int
-    share_reads: bool = True
+    share_reads: bool = True  # quick reads of several clients may share one of the connections
 
 
 @dataclass(frozen=True, slots=True)
 class KeyspaceConfig:
-    """One keyspace; its shards stand in the order of their key ranges.
-
-    vschema_text: the JSON's text, which `engine.sharding.vschema` could read; None is unsharded.
-    vschema_path: the file that it came from, absolute.
-    """
+    """One keyspace; its shards stand in the order of their key ranges."""
 
     name: str
+    # The JSON's text, which `engine.sharding.vschema` could read; None is unsharded.
     vschema_text: str | None
     shards: tuple[ShardConfig, ...]
-    vschema_path: Path | None = None
+    vschema_path: Path | None = None  # the file that it came from, absolute
 
 
 def hash_of(keyspaces: Iterable[KeyspaceConfig]) -> str:

@@ -54,16 +54,12 @@ _TABLES: Final = query(
 
 
 class Question(NamedTuple):
-    """A question: may the account do it there?
-
-    roles: what SET ROLE takes; None for the roles of a login.
-    right: None asks which tables of the shard's database the account sees.
-    """
+    """A question: may the account do it there?"""
 
     account: Account
-    roles: str | None
+    roles: str | None  # what SET ROLE takes; None for the roles of a login
     shard: ShardRuntime
-    right: Right | None
+    right: Right | None  # None asks which tables of the shard's database the account sees
 
 
 class _Inquirer(ConnectionOwner):
@@ -77,12 +73,10 @@ class _Inquirer(ConnectionOwner):
 
 
 class _RightsReply(NamedTuple):
-    """What a server answered.
-
-    tables: the tables that it showed; None where the account does not even see the database.
-    """
+    """What a server answered."""
 
     refusal: BackendError | None
+    # The tables that it showed; None where the account does not even see the database.
     tables: frozenset[str] | None = None
 
 

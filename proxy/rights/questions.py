@@ -54,14 +54,11 @@ class Act(Enum):
 
 
 class Right(NamedTuple):
-    """The right to an act on a table.
-
-    selected: the columns that the act reads.
-    """
+    """The right to an act on a table."""
 
     act: Act
     table: str
-    selected: tuple[str, ...] = ()
+    selected: tuple[str, ...] = ()  # the columns that the act reads
 
     @property
     def updated(self) -> tuple[str, ...]:

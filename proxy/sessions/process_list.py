@@ -26,12 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LocalSessions:
-    """The sessions of this process, as far as the asking user may see them.
+    """The sessions of this process, as far as the asking user may see them."""
 
-    sessions: all of them, by connection id.
-    """
-
-    _sessions: Mapping[int, Peer]
+    _sessions: Mapping[int, Peer]  # all of them, by connection id
 
     def find(self, asker: Asker, connection_id: int) -> Peer:
         """Return a session.

@@ -101,14 +101,10 @@ class OtherMembers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks about sessions.
+    """Who asks about sessions."""
 
-    user: the name.
-    is_admin: its role is admin.
-    """
-
-    user: str
-    is_admin: bool
+    user: str  # the name
+    is_admin: bool  # its role is admin
 
     @classmethod
     def of(cls, user: User) -> Asker:

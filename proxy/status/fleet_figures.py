@@ -30,15 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueueAtMember:
-    """What another member reports of a queue.
-
-    streams: those of its own clients.
-    shards: those that it dispatches, and those on which something has happened through it.
-    """
+    """What another member reports of a queue."""
 
     keyspace: str
     table: str
-    streams: int
+    streams: int  # those of its own clients
+    # Those that it dispatches, and those on which something has happened through it.
     shards: tuple[ShardFigures, ...]
 
 
@@ -55,14 +52,10 @@ class MemberFigures:
 
 @dataclass(frozen=True, slots=True)
 class MembersFigures:
-    """What all other members report.
+    """What all other members report."""
 
-    answers: in the order of the members' ids.
-    unanswered: members that report nothing.
-    """
-
-    answers: tuple[MemberFigures, ...] = ()
-    unanswered: tuple[Unanswered, ...] = ()
+    answers: tuple[MemberFigures, ...] = ()  # in the order of the members' ids
+    unanswered: tuple[Unanswered, ...] = ()  # members that report nothing
 
     @property
     def has_gap(self) -> bool:

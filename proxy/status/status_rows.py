@@ -278,34 +278,28 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class StreamClient:
-    """The client of a stream.
-
-    member: the process that it is connected to.
-    shards: those that the stream is narrowed to, with commas; None for all.
-    """
+    """The client of a stream."""
 
     user: str
     host: str
     opened_ns: int
     prefetch: int
-    shards: str | None
-    member: str | None = None
+    shards: str | None  # those that the stream is narrowed to, with commas; None for all
+    member: str | None = None  # the process that it is connected to
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStatus:
-    """What a process knows of a stream.
-
-    client: None of a stream that it dispatches to, and whose client is another process's.
-    oldest_unacked_ns, stalled_since_ns, window: as of `StreamFigures`.
-    """
+    """What a process knows of a stream."""
 
     connection_id: int
     keyspace: str
     queue: str
+    # None of a stream that it dispatches to, and whose client is another process's.
     client: StreamClient | None
     delivered: int
     unacked: int
+    # As of `StreamFigures`.
     oldest_unacked_ns: int | None
     stalled_since_ns: int | None
     window: int = 0

@@ -38,11 +38,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What an account sees.
+    """What an account sees."""
 
-    tables: the names of the tables that it sees, by the keyspaces that it sees; None for everything.
-    """
-
+    # The names of the tables that it sees, by the keyspaces that it sees; None for everything.
     tables: Mapping[str, frozenset[str]] | None = None
 
     def sees(self, keyspace: str, table: str | None = None) -> bool:
@@ -59,14 +57,11 @@ class Viewer:
 
     A user sees the queues and the shards that its account sees, and the streams of the connections that SHOW PROCESSLIST
     shows it.
-
-    is_admin: it may see every connection.
-    processes: the connections of this process that it may see.
     """
 
     user: User
-    is_admin: bool
-    processes: Sequence[Process]
+    is_admin: bool  # it may see every connection
+    processes: Sequence[Process]  # the connections of this process that it may see
     sight: Sight = Sight()
 
     def sees(self, keyspace: str, table: str | None = None) -> bool:
@@ -98,18 +93,15 @@ ALONE: Final = Alone()
 
 @dataclass(slots=True)
 class StatusSource:
-    """What one process knows, and whom it asks for the rest.
-
-    shards: the primaries, by the names of keyspace and shard.
-    member: returns what this process says of itself.
-    dispatches: whether this process sends the messages of a shard of a keyspace.
-    """
+    """What one process knows, and whom it asks for the rest."""
 
     watch: Watch
     registry: Registry
     clock: Clock
+    # The primaries, by the names of keyspace and shard.
     shards: Mapping[tuple[str, str], ShardRuntime]
-    member: Callable[[], MemberStatus]
+    member: Callable[[], MemberStatus]  # returns what this process says of itself
+    # Whether this process sends the messages of a shard of a keyspace.
     dispatches: Callable[[str, ShardName], bool] = lambda *_: True
     others: OtherFigures = ALONE
 

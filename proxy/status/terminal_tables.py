@@ -35,16 +35,12 @@ class TableSample:
 
 
 class TerminalColumn(NamedTuple):
-    """A column of a table.
-
-    key: of a row's value, by which rows are sorted.
-    is_total: counted since the start, so a second sample shows a rate.
-    """
+    """A column of a table."""
 
     heading: str
-    key: str
+    key: str  # of a row's value, by which rows are sorted
     show: Callable[[Any], str]
-    is_total: bool = False
+    is_total: bool = False  # counted since the start, so a second sample shows a rate
 
 
 def text_of(value: object) -> str:

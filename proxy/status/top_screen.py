@@ -24,12 +24,9 @@ _NAMES: Final = tuple(VIEWS)
 
 @dataclass(slots=True)
 class TopScreen:
-    """What is looked at, and how it is sorted.
+    """What is looked at, and how it is sorted."""
 
-    view: the table that is shown.
-    """
-
-    view: str = _NAMES[0]
+    view: str = _NAMES[0]  # the table that is shown
     _sorted_by: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VIEWS, 0))
     _is_down: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(VIEWS, False))
     _first: int = 0

@@ -50,14 +50,11 @@ _TIME_SIZES: Final = frozenset({0, 8, 12})
 
 
 class Parameter(NamedTuple):
-    """One value as it was sent.
-
-    data: the bytes of the value without a length in front; None for NULL.
-    """
+    """One value as it was sent."""
 
     type: int
     unsigned: bool
-    data: bytes | None
+    data: bytes | None  # the bytes of the value without a length in front; None for NULL
 
 
 def types_of(body: bytes, count: int, remembered: bytes) -> tuple[bytes, int]:

@@ -28,14 +28,11 @@ _IGNORE: Final = 3
 
 
 class Row(NamedTuple):
-    """One row.
+    """One row."""
 
-    parameters: None stands for DEFAULT and for IGNORE, which the server resolves.
-    data: the row as the client sent it.
-    """
-
+    # None stands for DEFAULT and for IGNORE, which the server resolves.
     parameters: tuple[Parameter | None, ...]
-    data: bytes
+    data: bytes  # the row as the client sent it
 
 
 def bulk_types(flags: int, body: bytes, count: int, remembered: bytes) -> tuple[bytes, int]:

@@ -15,13 +15,11 @@ from streamfrom.proxy.wire.framing import frame, frame_parts
 
 
 class StmtExecute(NamedTuple):
-    """COM_STMT_EXECUTE, or COM_STMT_BULK_EXECUTE of MariaDB.
-
-    body: of the one what follows the iteration count, the parameters; of the other what follows the flags, types and rows.
-    """
+    """COM_STMT_EXECUTE, or COM_STMT_BULK_EXECUTE of MariaDB."""
 
     statement_id: int
     flags: int
+    # Of the one what follows the iteration count, the parameters; of the other what follows the flags, types and rows.
     body: bytes
 
 

@@ -53,11 +53,9 @@ _ZSTD_WINDOW: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_ma
 
 
 class Packer(NamedTuple):
-    """An algorithm.
+    """An algorithm."""
 
-    packing, unpacking: return what packs, or unpacks, one piece; every piece is packed by itself.
-    """
-
+    # Return what packs, or unpacks, one piece; every piece is packed by itself.
     packing: Callable[[], Packing]
     unpacking: Callable[[], Unpacking]
 
@@ -112,15 +110,11 @@ class Compression:
     """Both directions of one client's stream.
 
     ``feed`` bytes as they come, then call ``next_piece`` until it returns None.
-
-    Attributes:
-        sequence: the number of the next piece that is packed.
-        next_sequence: the number that the next piece received must carry.
     """
 
     _packer: Packer
-    sequence: int = 0
-    next_sequence: int = 0
+    sequence: int = 0  # the number of the next piece that is packed
+    next_sequence: int = 0  # the number that the next piece received must carry
     # The beginning of a packet to be packed, and how much of it is packed already.
     _unfinished: bytearray = field(default_factory=bytearray)
     _ahead: _Ahead | None = None
@@ -269,14 +263,10 @@ class Compression:
 
 @dataclass(slots=True, eq=False)
 class _Ahead:
-    """The first piece of a large packet, packed while the packet comes.
-
-    Attributes:
-        done_bytes: the bytes of the packet that are packed already.
-    """
+    """The first piece of a large packet, packed while the packet comes."""
 
     _packing: Packing
-    done_bytes: int = 0
+    done_bytes: int = 0  # the bytes of the packet that are packed already
     _packed: list[bytes] = field(default_factory=list)
 
     def pack_new(self, packet: bytes | bytearray, packet_bytes: int) -> None:

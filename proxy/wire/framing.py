@@ -82,15 +82,12 @@ class Framer:
     ``feed`` bytes as they come, then call ``next_packet`` until it returns None; ``feed_next`` does both once. One packet is
     taken at a time because the owner may have to change something between two packets: the sequence restarts with every
     command, and the bytes after a request for TLS are no packet.
-
-    packet_bytes_max: the largest payload, counted over all its frames; may be changed any time.
-    next_sequence: the number that the next frame must carry.
-    is_numbered: the sequence numbers of frames are checked.
     """
 
+    # The largest payload, counted over all its frames; may be changed any time.
     packet_bytes_max: int
-    next_sequence: int = 0
-    is_numbered: bool = True
+    next_sequence: int = 0  # the number that the next frame must carry
+    is_numbered: bool = True  # the sequence numbers of frames are checked
     # Received bytes, and where the part that was not taken yet starts.
     _buffer: bytes | bytearray = b""
     _at: int = 0

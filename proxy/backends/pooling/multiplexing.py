@@ -61,13 +61,11 @@ class SharedConnection(ConnectionOwner):
 
     For the pool it is the `ConnectionOwner`, and it keeps no insert id and no diagnostics: no read makes an insert id, and a
     plain read's diagnostics are known without asking. It keeps its connection while sessions use it.
-
-    Attributes:
-        account, settings, variant, database: a session must have the same ones to use it.
     """
 
     _pool: Pool
     _way_s: Callable[[], float]
+    # A session must have the same ones to use it.
     account: Account
     settings: Settings
     variant: int

@@ -81,14 +81,11 @@ def extends_metadata(server_version: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """The server's first packet (HandshakeV10).
-
-    nonce: 20 bytes, none of them zero or above 0x7f (Connector/J reads it as text).
-    """
+    """The server's first packet (HandshakeV10)."""
 
     server_version: str
     connection_id: int
-    nonce: bytes
+    nonce: bytes  # 20 bytes, none of them zero or above 0x7f (Connector/J reads it as text)
     capabilities: int
     charset: int = UTF8MB4_CHARSET
     status: int = Status.AUTOCOMMIT
@@ -144,21 +141,18 @@ def decode_greeting(payload: bytes) -> Greeting:
 
 @dataclass(frozen=True, slots=True)
 class LoginRequest:
-    """A client's login: HandshakeResponse41, or COM_CHANGE_USER.
-
-    response: the proof made for *plugin*; empty means no password.
-    plugin: None where the client knows no plugins, and then speaks mysql_native_password.
-    zstd_level: the compression level that a client of zstd asks for.
-    """
+    """A client's login: HandshakeResponse41, or COM_CHANGE_USER."""
 
     user: str
-    response: bytes
+    response: bytes  # the proof made for *plugin*; empty means no password
     database: str | None
     capabilities: int
     charset: int
     packet_bytes_max: int = 1 << 24
+    # None where the client knows no plugins, and then speaks mysql_native_password.
     plugin: str | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
+    # The compression level that a client of zstd asks for.
     zstd_level: int = _ZSTD_LEVEL_DEFAULT
 
 
