@@ -28,9 +28,8 @@ import uvloop
 from streamfrom import __version__
 from streamfrom.proxy import log
 from streamfrom.proxy.accounts.job_grants import Purpose
-from streamfrom.proxy.config.file import Config, ConfigError, load
+from streamfrom.proxy.config.file import Config, ConfigError, LogFormat, LogSettings, load
 from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, FleetConfig, worker_count
-from streamfrom.proxy.config.log_settings import LogFormat, LogSettings
 from streamfrom.proxy.printable import printable
 from streamfrom.proxy.report import CheckReport
 from streamfrom.proxy.service_manager import ServiceManager

@@ -197,22 +197,14 @@ class LoginReader(AwaitedReader[None]):
 
     Attributes:
         conversation: takes what the server says; it calls `succeed` or `fail`.
-        early: the greeting, where it came before there was a conversation.
     """
 
-    __slots__ = ("conversation", "early")
+    __slots__ = ("conversation",)
 
-    def __init__(self, finished: asyncio.Future[None]) -> None:
-        super().__init__(finished)
-        self.early = b""
-        self.conversation: Callable[[bytes], None] | None = None
+    conversation: Callable[[bytes], None]
 
     def data_received(self, data: bytes) -> bytes | None:
         """Take bytes, as `AnswerReader.data_received`."""
-        if self.conversation is None:
-            # The greeting may arrive before `connect` has returned.
-            self.early += data
-            return None
         self.conversation(data)
         return b"" if self.finished.done() else None
 

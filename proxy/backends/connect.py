@@ -67,6 +67,7 @@ async def open_backend(
 
     def owner_of(link: net.Link) -> Backend:
         backend.link = link
+        login.conversation = partial(_log_in, wire, link, dsn, login)
         return backend
 
     try:
@@ -83,10 +84,6 @@ async def open_backend(
         if net.is_out_of_descriptors(error):
             raise NoDescriptor(keyspace, shard) from None
         raise BackendUnavailable(keyspace, shard, f"{dsn}: {error}") from None
-    login.conversation = partial(_log_in, wire, link, dsn, login)
-    # The greeting may have come before there was anybody to read it.
-    if login.early:
-        login.conversation(login.early)
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             await login.finished
@@ -100,21 +97,15 @@ async def open_backend(
             )
             # MariaDB lets an account whose password has expired log in, and refuses all but SET.
             await backend.pipeline([query(backend.tracking), *([_ANYTHING] * account.is_own)])
-    except TimeoutError:
-        link.abort()
-        raise BackendUnavailable(keyspace, shard, f"{dsn}: login timed out") from None
-    except BackendLost:
-        raise BackendUnavailable(keyspace, shard, f"{dsn}: gone in the login") from None
-    except (WireError, OSError) as error:
-        link.abort()
-        raise BackendUnavailable(keyspace, shard, f"{dsn}: {error}") from None
-    except BackendError as error:
-        link.abort()
-        raise connect_refused(keyspace, shard, dsn.server, error) from None
-    # Cancelled: no session will ever use or close this connection.
-    except BaseException:
-        link.abort()
-        raise
+    except BaseException as error:
+        link.abort()  # no session will ever use or close it
+        if isinstance(error, BackendError):
+            raise connect_refused(keyspace, shard, dsn.server, error) from None
+        if not isinstance(error, BackendLost | WireError | OSError):
+            raise
+        reason = {TimeoutError: "login timed out", BackendLost: "gone in the login"}
+        text = f"{dsn}: {reason.get(type(error), error)}"
+        raise BackendUnavailable(keyspace, shard, text) from None
     return backend
 
 

@@ -47,16 +47,16 @@ ACCOUNT: Final = "streamfrom"
 READER: Final = "reader"
 # What a shard runs before it lets anybody in (--init-file), one statement a line. Its root may do anything
 # and comes without a password, and any user of this machine can reach the port.
-INIT: Final = """\
-ALTER USER root@localhost IDENTIFIED BY '{root}';
-DROP USER IF EXISTS root@'127.0.0.1', root@'::1', root@'{hostname}';
-CREATE DATABASE IF NOT EXISTS {keyspace} CHARACTER SET utf8mb4;
-CREATE USER IF NOT EXISTS {account}@'127.0.0.1';
-ALTER USER {account}@'127.0.0.1' IDENTIFIED BY '{password}';
-GRANT ALL PRIVILEGES ON {keyspace}.* TO {account}@'127.0.0.1';
-CREATE USER IF NOT EXISTS {reader}@'127.0.0.1';
-ALTER USER {reader}@'127.0.0.1' IDENTIFIED BY '{reader}';
-GRANT SELECT, SHOW VIEW ON {keyspace}.* TO {reader}@'127.0.0.1';
+INIT: Final = f"""\
+ALTER USER root@localhost IDENTIFIED BY '{{root}}';
+DROP USER IF EXISTS root@'127.0.0.1', root@'::1', root@'{{hostname}}';
+CREATE DATABASE IF NOT EXISTS {KEYSPACE} CHARACTER SET utf8mb4;
+CREATE USER IF NOT EXISTS {ACCOUNT}@'127.0.0.1';
+ALTER USER {ACCOUNT}@'127.0.0.1' IDENTIFIED BY '{{password}}';
+GRANT ALL PRIVILEGES ON {KEYSPACE}.* TO {ACCOUNT}@'127.0.0.1';
+CREATE USER IF NOT EXISTS {READER}@'127.0.0.1';
+ALTER USER {READER}@'127.0.0.1' IDENTIFIED BY '{READER}';
+GRANT SELECT, SHOW VIEW ON {KEYSPACE}.* TO {READER}@'127.0.0.1';
 """
 
 CONFIG: Final = f"""\
@@ -133,25 +133,6 @@ SESSION: Final = """
 """
 
 
-class Accounts:
-    """The accounts of the shards that can write; their passwords are made for this run and written nowhere but there."""
-
-    def __init__(self) -> None:
-        self.root, self.password = (secrets.token_urlsafe(PASSWORD_BYTES) for _ in range(2))
-
-    def init_sql(self, hostname: str) -> str:
-        """Return what a shard of this machine runs as it starts."""
-        return INIT.format(
-            root=self.root,
-            # MariaDB makes a root of this host too, where it can resolve its name.
-            hostname=hostname.replace("\\", "\\\\").replace("'", "''"),
-            keyspace=KEYSPACE,
-            account=ACCOUNT,
-            password=self.password,
-            reader=READER,
-        )
-
-
 class DemoError(Exception):
     """The demo cannot run as asked; the message says what to do."""
 
@@ -190,9 +171,12 @@ async def _run(shards: int, port: int, folder: Path | None, serve: Serve) -> Non
     first = port + (ADMIN_PORTS_BEHIND if port < PORT_HIGH else -ADMIN_PORTS_BEHIND)
     admin_port = next(filter(_is_free, range(first, first + PORTS_TRIED)), 0)
     with _data_folder(folder) as place:
-        accounts = Accounts()
+        # Of the accounts that may write: made for this run, and written nowhere but in its folder.
+        root, password = (secrets.token_urlsafe(PASSWORD_BYTES) for _ in range(2))
         init = place / "init.sql"
-        _write_private(init, accounts.init_sql(socket.gethostname()))
+        # MariaDB makes a root of this host too, where it can resolve its name.
+        hostname = socket.gethostname().replace("\\", "\\\\").replace("'", "''")
+        _write_private(init, INIT.format(root=root, password=password, hostname=hostname))
         servers = [
             EmbeddedServer(place / f"shard-{index}", options=[f"--init-file={init}"])
             for index in range(shards)
@@ -201,7 +185,7 @@ async def _run(shards: int, port: int, folder: Path | None, serve: Serve) -> Non
         with contextlib.suppress(asyncio.CancelledError):
             async with _running(servers, keep=folder is not None):
                 init.unlink()
-                config = _write_config(place, servers, accounts, port, admin_port)
+                config = _write_config(place, servers, password, port, admin_port)
                 await _create_table(config)
                 async with serve(config, place / "streamfrom.toml") as app:
                     _say(_session(servers, app.port, admin_port, place))
@@ -306,7 +290,7 @@ def _write_private(path: Path, text: str) -> None:
 def _write_config(
     folder: Path,
     servers: Sequence[EmbeddedServer],
-    accounts: Accounts,
+    password: str,
     port: int,
     admin_port: int,
 ) -> Config:
@@ -317,7 +301,7 @@ def _write_config(
         vschema = f'vschema = "{KEYSPACE}.vschema.json"\n'
     text = CONFIG.format(port=port, admin_port=admin_port, vschema=vschema)
     for name, server in zip(shard_names(len(servers)), servers, strict=True):
-        text += SHARD.format(name=name, password=accounts.password, port=server.port)
+        text += SHARD.format(name=name, password=password, port=server.port)
     path = folder / "streamfrom.toml"
     _write_private(path, text)
     return load(path, {})

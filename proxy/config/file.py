@@ -22,7 +22,6 @@ from streamfrom.proxy.config.keyspaces import (
     ShardConfig as ShardConfig,
     keyspaces_from,
 )
-from streamfrom.proxy.config.log_settings import LogSettings, log_from
 from streamfrom.proxy.config.toml_values import (
     REQUIRED,
     VARIABLE,
@@ -138,6 +137,31 @@ class User:
     account: SessionAccount = SessionAccount.SHARED
 
 
+class LogLevel(StrEnum):
+    """The least that is logged, by the names of the standard library's levels."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    """How a line looks."""
+
+    AUTO = "auto"  # TEXT on a terminal, JSON when piped
+    JSON = "json"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What the log of a proxy is like."""
+
+    level: LogLevel = LogLevel.INFO
+    format: LogFormat = LogFormat.AUTO
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """A whole configuration. Without users, root may log in from this machine, with no password."""
@@ -176,7 +200,7 @@ def _config(root: TomlTable) -> Config:
     fleet = fleet_from(root.table("fleet"))
     admin = _listener(root.table("admin"), ADMIN_LISTEN_DEFAULT) if "admin" in root else None
     grpc = _listener(root.table("grpc"), GRPC_LISTEN_DEFAULT) if "grpc" in root else None
-    log = log_from(root.table("log"))
+    log = _log(root.table("log"))
     root.close()
     return Config(server, users, keyspaces, fleet, admin, log, grpc)
 
@@ -277,6 +301,14 @@ def _tls(table: TomlTable) -> TlsSettings:
     )
     table.close()
     return tls
+
+
+def _log(table: TomlTable) -> LogSettings:
+    settings = LogSettings(
+        table.choice("level", LogLevel.INFO), table.choice("format", LogFormat.AUTO)
+    )
+    table.close()
+    return settings
 
 
 def _users(tables: list[TomlTable]) -> tuple[User, ...]:

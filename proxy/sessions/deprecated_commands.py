@@ -23,55 +23,46 @@ if TYPE_CHECKING:
 _REFRESH_GRANT: Final = 1
 
 
-class DeprecatedCommands:
-    """The old commands of one session."""
+async def refresh(context: SessionContext, payload: bytes, reply: Reply) -> None:
+    """Answer COM_REFRESH, whose flags say what to FLUSH. Raises whatever stops a FLUSH."""
+    flags = payload[1] if len(payload) > 1 else 0
+    statement = context.compiler.target.parse(
+        b"FLUSH PRIVILEGES" if flags & _REFRESH_GRANT else b"FLUSH TABLES"
+    )
+    context.compiler.check(statement)
+    shape = statement.shape
+    view = context.compiler.target.here()
+    check_target(view, shape)
+    view.planner.plan(shape)
+    shard, packet = view.runtimes[0], frame(payload, 0)
+    attempt = Attempt(shard, context.compiler.target.database, packet, shape, reply)
+    try:
+        await context.executor.relay(attempt)
+    finally:
+        if flags & _REFRESH_GRANT:
+            context.rights.changed()
 
-    __slots__ = ("_compiler", "_executor", "_rights", "_target")
 
-    def __init__(self, context: SessionContext) -> None:
-        self._executor = context.executor
-        self._compiler = context.compiler
-        self._target = context.compiler.target
-        self._rights = context.rights
+async def check_process_info(context: SessionContext) -> None:
+    """Raise what the server says of COM_PROCESS_INFO, which newer MySQL does not know."""
+    shard = context.compiler.target.here().runtimes[0]
+    if not shard.is_mariadb:
+        shape = context.compiler.target.parse(b"SHOW PROCESSLIST").shape
+        await context.executor.ask(shard, None, frame(b"\x0a", 0), shape)
 
-    async def refresh(self, payload: bytes, reply: Reply) -> None:
-        """Answer COM_REFRESH, whose flags say what to FLUSH. Raises whatever stops a FLUSH."""
-        flags = payload[1] if len(payload) > 1 else 0
-        statement = self._target.parse(
-            b"FLUSH PRIVILEGES" if flags & _REFRESH_GRANT else b"FLUSH TABLES"
-        )
-        self._compiler.check(statement)
-        shape = statement.shape
-        view = self._target.here()
-        check_target(view, shape)
-        view.planner.plan(shape)
-        shard, packet = view.runtimes[0], frame(payload, 0)
-        attempt = Attempt(shard, self._target.database, packet, shape, reply)
-        try:
-            await self._executor.relay(attempt)
-        finally:
-            if flags & _REFRESH_GRANT:
-                self._rights.changed()
 
-    async def check_process_info(self) -> None:
-        """Raise what the server says of COM_PROCESS_INFO, which newer MySQL does not know."""
-        shard = self._target.here().runtimes[0]
-        if not shard.is_mariadb:
-            shape = self._target.parse(b"SHOW PROCESSLIST").shape
-            await self._executor.ask(shard, None, frame(b"\x0a", 0), shape)
+async def field_list(context: SessionContext, payload: bytes, reply: Reply) -> None:
+    """Answer COM_FIELD_LIST: the columns of a table, from the first shard.
 
-    async def field_list(self, payload: bytes, reply: Reply) -> None:
-        """Answer COM_FIELD_LIST: the columns of a table, from the first shard.
-
-        Raises:
-            NoDatabaseSelected: there is none for the table to be in.
-        """
-        table = PacketReader(payload, pos=1).until_nul().replace(b"`", b"``")
-        view = self._target.view
-        if view is None:
-            raise NoDatabaseSelected
-        statement = self._target.parse(b"SHOW COLUMNS FROM `%b`" % table)
-        self._compiler.check(statement)
-        shard, packet = view.runtimes[0], frame(payload, 0)
-        attempt = Attempt(shard, view.database, packet, statement.shape, reply)
-        await self._executor.relay(attempt, answer=AnswerKind.ROWS)
+    Raises:
+        NoDatabaseSelected: there is none for the table to be in.
+    """
+    table = PacketReader(payload, pos=1).until_nul().replace(b"`", b"``")
+    view = context.compiler.target.view
+    if view is None:
+        raise NoDatabaseSelected
+    statement = context.compiler.target.parse(b"SHOW COLUMNS FROM `%b`" % table)
+    context.compiler.check(statement)
+    shard, packet = view.runtimes[0], frame(payload, 0)
+    attempt = Attempt(shard, view.database, packet, statement.shape, reply)
+    await context.executor.relay(attempt, answer=AnswerKind.ROWS)

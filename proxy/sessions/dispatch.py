@@ -6,7 +6,11 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.errors import MalformedPacket, UnknownCommand, WireError
-from streamfrom.proxy.sessions.deprecated_commands import DeprecatedCommands
+from streamfrom.proxy.sessions.deprecated_commands import (
+    check_process_info,
+    field_list,
+    refresh,
+)
 from streamfrom.proxy.sql.bulk_commands import BulkCommands
 from streamfrom.proxy.sql.fast_path import FastPath
 from streamfrom.proxy.sql.prepared_commands import PreparedCommands
@@ -41,7 +45,6 @@ class Dispatch:
         self.fast_path = FastPath(context, self.table)
         self._prepared = PreparedCommands(context, self.statements, self.table)
         self._bulk = BulkCommands(context, self.statements, self._prepared, self.table)
-        self._deprecated = DeprecatedCommands(context)
 
     async def dispatch(self, payload: bytes, reply: Reply) -> None:
         """Carry out a command and answer it.
@@ -74,9 +77,9 @@ class Dispatch:
                 context.state.multi_statements = option == 0
                 reply.end_of_rows()
             case Command.REFRESH:
-                await self._deprecated.refresh(payload, reply)
+                await refresh(context, payload, reply)
             case Command.PROCESS_INFO:
-                await self._deprecated.check_process_info()
+                await check_process_info(context)
                 await statements.run(b"SHOW FULL PROCESSLIST", reply)
             case Command.STATISTICS:
                 # Answered by one packet of bare text.
@@ -88,7 +91,7 @@ class Dispatch:
                 await self._process_list.kill(arguments.uint(4), query_only=False)
                 reply.ok()
             case Command.FIELD_LIST:
-                await self._deprecated.field_list(payload, reply)
+                await field_list(context, payload, reply)
             case Command.STMT_PREPARE:
                 await self._prepared.prepare(arguments.rest(), reply)
             case Command.STMT_EXECUTE:

@@ -2,10 +2,18 @@ from dataclasses import fields, replace
 
 from streamfrom.proxy.config.changes import RESTART, changes
 from streamfrom.proxy.config.dsn import Dsn, SslMode
-from streamfrom.proxy.config.file import Config, Role, Secret, Server, TlsSettings, User
+from streamfrom.proxy.config.file import (
+    Config,
+    LogLevel,
+    LogSettings,
+    Role,
+    Secret,
+    Server,
+    TlsSettings,
+    User,
+)
 from streamfrom.proxy.config.fleet_members import FleetConfig
 from streamfrom.proxy.config.keyspaces import KeyspaceConfig, ShardConfig
-from streamfrom.proxy.config.log_settings import LogLevel, LogSettings
 from tests.proxy.rigs import SERVER
 
 

@@ -1,7 +1,6 @@
 import pytest
 
-from streamfrom.proxy.config.file import load
-from streamfrom.proxy.config.log_settings import LogFormat, LogLevel, LogSettings
+from streamfrom.proxy.config.file import LogFormat, LogLevel, LogSettings, load
 from streamfrom.proxy.config.toml_values import ConfigError
 from tests.cases import cases
 from tests.proxy.config.files import UNSHARDED
