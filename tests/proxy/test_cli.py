@@ -202,15 +202,6 @@ def test_every_option_may_stand_before_the_command_and_after_it(
     assert [one for one in unconfigured if "quiet" in one] == [first] * len(calls)
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS)
-def test_help_of_a_command_names_its_options_wherever_it_is_asked_for(command, capsys):
-    for argv in ([command, "--help"], ["--help", command]):
-        with pytest.raises(SystemExit) as ended:
-            main(argv)
-        assert ended.value.code == 0
-        assert f"usage: streamfrom {command} " in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("argv", "told"),
     [

@@ -55,6 +55,14 @@ async def test_a_serial_consumer_does_nothing_twice(number, lease):
 
 
 @running
+async def test_a_stuck_consumer_loses_what_all_dispatchers_sent():
+    async with Members(3, SHARDS, SHORT) as fleet:
+        client = await with_backlog(fleet, 2)
+        await asyncio.sleep(2 * ACK_WAIT_S)
+        assert len(client.rows) == 4 * EACH
+
+
+@running
 async def test_what_failed_on_one_shard_is_retried_while_the_work_goes_on_on_the_other():
     async with Members(2, SHARDS, SHORT) as fleet:
         await dispatched_apart(fleet)

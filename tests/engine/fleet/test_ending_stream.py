@@ -37,6 +37,15 @@ async def test_it_ends_with_its_last_row_and_keeps_what_is_too_much():
 
 
 @running
+async def test_it_ends_once_the_socket_has_taken_everything():
+    stream = Stream(1, Client(rows_max=1, room=1))
+    assert not stream.ending.deliver(rows(b"1"))
+    assert not stream.client.is_finished
+    stream.ending.ready()
+    assert stream.client.is_finished
+
+
+@running
 async def test_after_its_end_no_error_comes():
     stream = Stream(1)
     stream.ending.deliver(rows(b"1"))

@@ -21,6 +21,7 @@ from streamfrom.engine.fleet.peer_link import (
 from streamfrom.engine.messaging.dispatch.events import AckedUnnamed
 from tests.engine.fleet.members import COMMENT, STOPPED, Client, Members
 from tests.engine.fleet.test_streams_elsewhere import Link, member
+from tests.sim.memory_store import raw_table
 from tests.virtual_loop import running
 
 
@@ -66,6 +67,17 @@ async def test_what_cannot_be_served_is_refused_with_the_reason():
             StreamEnded(2, "message table 'none' not found in keyspace 'ks'"),
             StreamEnded(3, "table msg has no column none"),
         ]
+
+
+@running
+async def test_a_table_that_another_member_knows_is_looked_for():
+    async with visited() as (fleet, guest, link):
+        fleet.store.create("ks", raw_table("new", COMMENT))
+        guest.heard(replace(OPEN, table="new"))
+        assert isinstance(link.sent[0], StreamEnded)
+        await asyncio.sleep(2)
+        guest.heard(replace(OPEN, table="new", stream=2))
+        assert link.sent[1:] == [RowsSent(2, 0, ())]
 
 
 @running

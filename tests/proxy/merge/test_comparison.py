@@ -14,6 +14,7 @@ from streamfrom.proxy.merge.comparison import (
     comparison_of,
     double_text,
     loses_digits,
+    microseconds,
     padded,
     padding,
     scaled,
@@ -134,6 +135,11 @@ def test_what_is_compared_is_asked_of_the_server(comparison, sql):
     key = ColumnKey(comparison)
     assert key.sql(b"a + b") == sql
     assert key.is_plain is (sql == b"a + b")
+
+
+def test_times_are_lengths():
+    assert microseconds(b"-00:00:01.5") == -1_500_000
+    assert microseconds(b"100:00:00") > microseconds(b"99:59:59.999999")
 
 
 @given(st.integers(-(10**20), 10**20), st.integers(0, 12))

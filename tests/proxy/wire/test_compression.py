@@ -73,6 +73,17 @@ def test_what_would_not_become_smaller_is_sent_as_it_is(packer):
 
 
 @pytest.mark.parametrize("packer", PACKERS)
+def test_more_than_a_piece_holds_is_sent_in_several(packer):
+    data = b"ab" * (FRAME_BYTES_MAX // 2) + b"cde"
+    sender = Compression(packer)
+    sender.sequence = 255
+    receiver = Compression(packer)
+    receiver.next_sequence = 255
+    assert unpacked(receiver, sender.pack(data)) == data
+    assert receiver.next_sequence == sender.sequence == 1
+
+
+@pytest.mark.parametrize("packer", PACKERS)
 def test_what_is_not_as_long_as_announced_is_refused(packer):
     short, large = packed(packer, b"x" * 100), bytes(range(256)) * 5000
     for whole in (
@@ -203,6 +214,14 @@ class Client:
     def sent(self):
         assert self.server.compression is not None
         return self.server.compression.pack(self.server.data_to_send())
+
+
+def test_the_answer_to_a_command_in_several_pieces_goes_on_counting():
+    client = Client()
+    packet = commands.query(b"select 1")
+    assert client.send(packet[:3]) == []
+    assert client.send(packet[3:], 1) == [CommandReceived(b"\x03select 1", 1, 2)]
+    assert client.send(packet) == [CommandReceived(b"\x03select 1", 1, 1)]
 
 
 def test_a_change_of_user_stays_packed():

@@ -105,3 +105,11 @@ def test_others_may_run_before_half_a_megabyte_is_read(head, piece):
     finally:
         between_chunks.reset(token)
     assert turns >= 2
+
+
+def test_a_literal_of_any_length_is_one():
+    for inner in (b"x" * 5000, rb"\'" * 5000, b"''" * 5000):
+        for behind, after in ((b" /*!99999 a*/", b" "), (b" /*! a*/", b"   a ")):
+            literal = b"'" + inner + b"/*!99999 '"
+            found = resolved(literal + behind, DEFAULT_MODE, MYSQL).replace(b"/**/", b" ")
+            assert found.split() == [*literal.split(), *after.split()]

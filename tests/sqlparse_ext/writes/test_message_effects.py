@@ -119,6 +119,15 @@ def test_of_acks_and_removals_an_answer_tells_how_many_they_were():
     )
 
 
+def test_of_several_generated_ids_none_is_known():
+    facts = replace(CURRENT, id_auto_increment=True)
+    for sql in (
+        "INSERT INTO m (body) VALUES ('a'), ('b')",
+        "INSERT INTO m (id) VALUES (5), (0)",
+    ):
+        assert effect(statement(sql), facts) == Effect(NEW, None)
+
+
 @pytest.mark.parametrize(
     ("sql", "facts", "priority"),
     [

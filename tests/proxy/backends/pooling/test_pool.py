@@ -40,6 +40,16 @@ async def test_the_hot_path_takes_a_connection_only_as_its_owner_left_it(server)
         assert pool.lent == 1
 
 
+async def test_a_connection_whose_variables_cannot_be_set_is_closed_and_forgotten(server):
+    async with pool_on(server, size=1) as pool:
+        server.once("time_zone", Error(1298, "Unknown time zone", "HY000"))
+        with pytest.raises(BackendError, match="Unknown time zone"):
+            await pool.acquire(Tenant(time_zone="Nowhere"), "db")
+        assert (pool.lent, pool.connections) == (0, 0)
+        assert not (await pool.acquire(Tenant(), "db")).is_closed
+        assert server.logins == 2
+
+
 @pytest.mark.parametrize("trouble", ["in_transaction", "awaits_kill"])
 async def test_what_somebody_else_would_inherit_is_thrown_away(server, trouble):
     async with pool_on(server, size=1) as pool:
