@@ -222,13 +222,6 @@ class SetItem:
     collation: Slot | str | None = None
 
 
-class KillScope(StrEnum):
-    """What KILL ends."""
-
-    CONNECTION = "CONNECTION"
-    QUERY = "QUERY"
-
-
 class KillBy(StrEnum):
     """How KILL names its victim."""
 
@@ -241,10 +234,9 @@ class KillBy(StrEnum):
 class KillTarget:
     """The target of a KILL. *operand* is a Slot, a user's name as written, or OPAQUE."""
 
-    scope: KillScope
+    query_only: bool
     by: KillBy
     operand: Slot | str | Opaque
-    hard: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ refused, and left to `plan_two_stage`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -46,10 +45,16 @@ _NOT_ROW_BY_ROW: Final = (
 
 
 class _Sharded(NamedTuple):
-    """A source whose rows a vindex deals out, and the literals that its vindex column equals."""
+    """A source whose rows a vindex deals out, and what its vindex column equals.
+
+    equality: the vindex type by which equal values are on one shard; None where they need not be.
+    columns: the columns of tables, its own first, that have the value; literals: those that are the value.
+    """
 
     number: int
     rows: RowRouting
+    equality: str | None
+    columns: tuple[Reference, ...]
     literals: tuple[tuple[Operand, ...], ...]
 
 
@@ -83,17 +88,12 @@ class JoinPlanner:
             for source in self._sources
             if (shard := tables.pinned_to(source.table.name)) is not None
         }
-        self._sharded = [
-            _Sharded(
-                number,
-                tables.rows(source.table.name),
-                tuple(
-                    equal for equal in self._reached(number) if not isinstance(equal, Reference)
-                ),
-            )
+        self._columns = {
+            number: Reference(number, tables.column(source.table.name))
             for number, source in enumerate(self._sources)
-            if self._is_sharded(number)
-        ]
+            if self._is_sharded(source.table.name)
+        }
+        self._sharded = [self._tied(number) for number in self._columns]
         if shape.kind is not Kind.SELECT:
             self._check_written()
         self._anchors = self._find_anchors()
@@ -143,8 +143,7 @@ class JoinPlanner:
         if known != {(table.schema, table.name) for table in self._shape.tables}:
             raise Unsupported(f"this form of {self._shape.verb} in a sharded keyspace")
 
-    def _is_sharded(self, number: int) -> bool:
-        name = self._sources[number].table.name
+    def _is_sharded(self, name: str) -> bool:
         return not self._tables.is_reference(name) and self._tables.get(name).pinned is None
 
     def _check_written(self) -> None:
@@ -158,7 +157,7 @@ class JoinPlanner:
         if shape.kind is Kind.UPDATE:
             assigned = assigned_columns(shape.template)
             for each in self._sharded:
-                column = self._tables.column(self._sources[each.number].table.name)
+                column = each.columns[0].column
                 if assigned is None or column in assigned:
                     raise Unsupported(
                         f"changing the vindex column '{column}'; delete the row, and insert it with the new value"
@@ -166,36 +165,32 @@ class JoinPlanner:
 
     # --- equalities between the tables ------------------------------------------------------
 
-    def _reached(self, number: int) -> Iterator[Equality]:
-        """Yield what the vindex column of a source equals, step by step, itself first.
+    def _tied(self, number: int) -> _Sharded:
+        """Find what the vindex column of a source equals, step by step.
 
         Steps lead over vindex columns whose equal values are on one shard, and over no others:
         of '1' = 1 and 1 = '1x' it does not follow that '1' = '1x'.
         """
-        tables = self._tables
         name = self._sources[number].table.name
-        equality = tables.equality(name)
-        start = Reference(number, tables.column(name))
-        seen, pending = {start}, [start]
+        equality = self._tables.equality(name)
+        columns, literals = [self._columns[number]], []
         # A walk over the graph of equalities: t.id = u.id and u.id = v.id tie t to v as well.
-        while pending:
-            here = pending.pop()
-            yield here
+        for here in columns:
             for equal in self._sources[here.source].equalities.get(here.column, ()):
                 if not isinstance(equal, Reference):
-                    yield equal
-                elif (
-                    equal not in seen and equality is not None and self._leads(equal, equality)
-                ):
-                    seen.add(equal)
-                    pending.append(equal)
+                    literals.append(equal)
+                elif equal not in columns and self._leads(equal, equality):
+                    columns.append(equal)
+        rows = self._tables.rows(name)
+        return _Sharded(number, rows, equality, tuple(columns), tuple(literals))
 
-    def _leads(self, equal: Reference, equality: str) -> bool:
+    def _leads(self, equal: Reference, equality: str | None) -> bool:
+        is_vindex_column = self._columns.get(equal.source) == equal
         name = self._sources[equal.source].table.name
         return (
-            self._is_sharded(equal.source)
+            equality is not None
+            and is_vindex_column
             and self._tables.equality(name) == equality
-            and self._tables.column(name) == equal.column
         )
 
     def _find_anchors(self) -> tuple[_Sharded | None, ...]:
@@ -210,7 +205,7 @@ class JoinPlanner:
             return ()
         # What a LIMIT cuts is on one shard if a table there is tied to the row outside. Copies of
         # a reference table may be cut in another way on each.
-        if not all(any(map(self._is_sharded, numbers)) for numbers in equalities.limited):
+        if any(self._columns.keys().isdisjoint(numbers) for numbers in equalities.limited):
             return ()
         found = []
         rest = set(self._sharded)
@@ -235,34 +230,23 @@ class JoinPlanner:
     ) -> bool:
         """Whether rows that are equal in these columns are on one shard."""
         return any(
-            self._tables.equality(self._sources[anchor.number].table.name) is not None
+            anchor.equality is not None
             and any(
                 equal in columns or Reference(equal.source, ALL) in columns
-                for equal in self._reached(anchor.number)
-                if isinstance(equal, Reference)
+                for equal in anchor.columns
             )
             for anchor in filter(None, anchors)
         )
 
     def _are_whole(self, numbers: frozenset[int], columns: frozenset[Reference]) -> bool:
         """Whether rows of these sources that are equal in these columns are on one shard."""
-        sharded = [each.number for each in self._sharded if each.number in numbers]
+        sharded = [each for each in self._sharded if each.number in numbers]
         return not sharded or any(
-            self._tables.equality(self._sources[number].table.name) is not None
-            and Reference(number, self._tables.column(self._sources[number].table.name))
-            in columns
-            for number in sharded
+            each.equality is not None and each.columns[0] in columns for each in sharded
         )
 
     def _anchor_of(self, members: list[_Sharded]) -> _Sharded | None:
-        reached = [
-            {
-                equal.source
-                for equal in self._reached(each.number)
-                if isinstance(equal, Reference)
-            }
-            for each in members
-        ]
+        reached = [{equal.source for equal in each.columns} for each in members]
         for each in members:
             is_certain = self._sources[each.number].is_certain
             # Every row of the SELECT has a row of this table, and all others follow it to its
@@ -274,10 +258,10 @@ class JoinPlanner:
     # --- routes -----------------------------------------------------------------------------
 
     def _find(self, statement: Statement) -> Route:
-        shares = [self._shares(each, statement) for each in self._sharded]
+        shares = {each.number: self._shares(each, statement) for each in self._sharded}
         owners = set(self._pinned)
         is_one = True
-        for found in shares:
+        for found in shares.values():
             # No shard at all is a table without a row that matters: it is anywhere.
             is_one = is_one and found is not None and len(found) <= 1
             owners.update(found or ())
@@ -287,7 +271,7 @@ class JoinPlanner:
             self._refuse()
         chosen: set[Shard] = set()
         for anchor in filter(None, self._anchors):
-            found = shares[self._sharded.index(anchor)]
+            found = shares[anchor.number]
             chosen.update(self._tables.shards if found is None else found)
         if not chosen:
             return OneShard(self._tables.shards[0])
@@ -348,14 +332,12 @@ class JoinPlanner:
     def _owned_items(self, block: int) -> set[tuple[int, str]]:
         """Return the items of a SELECT whose equal values are on one shard, and by which vindex."""
         anchor = self._anchors[block]
-        if anchor is None:
+        if anchor is None or anchor.equality is None:
             return set()
-        equality = self._tables.equality(self._sources[anchor.number].table.name)
-        reached = set(self._reached(anchor.number))
         return {
-            (place, equality)
+            (place, anchor.equality)
             for place, item in enumerate(self._equalities.blocks[block].items)
-            if equality is not None and isinstance(item, Reference) and item in reached
+            if item in anchor.columns
         }
 
     def _refuse(self) -> None:

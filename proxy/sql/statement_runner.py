@@ -47,7 +47,7 @@ from streamfrom.sqlparse_ext.reading.split import split_statements
 from streamfrom.sqlparse_ext.session.information_schema import asks_database
 from streamfrom.sqlparse_ext.session.inline_functions import inline
 from streamfrom.sqlparse_ext.session.locks import lock_calls
-from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Kind, Shape, Statement, Uses
+from streamfrom.sqlparse_ext.statements import KillBy, Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.message_effects import UNKNOWN
@@ -379,7 +379,7 @@ class StatementRunner:
 
     async def _kill_statement(self, statement: Statement, reply: Reply) -> bool:
         target = statement.shape.kill
-        query_only = target is not None and target.scope is KillScope.QUERY
+        query_only = target is not None and target.query_only
         if target is not None and target.by is KillBy.USER:
             killed = await self._context.others.kill_user(
                 killed_user(statement), query_only=query_only

@@ -24,8 +24,9 @@ STORED_PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT",
 _MAINTAINS: Final = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"})
 
 
-def read_ddl(shape: Shape, cursor: Cursor, verb: str) -> None:
+def read_ddl(shape: Shape, cursor: Cursor) -> None:
     """Read CREATE, ALTER, DROP, RENAME and TRUNCATE as far as they name tables."""
+    verb = shape.verb
     if verb in _OF_QUEUES and cursor.key == "QUEUE":
         name_queue(shape, cursor)
         return
@@ -45,15 +46,13 @@ def read_ddl(shape: Shape, cursor: Cursor, verb: str) -> None:
         shape.uses |= Uses.TEMPORARY_TABLE
     else:
         shape.uses |= Uses.IMPLICIT_COMMIT
-    options = set()
     if cursor.accept("IF", "EXISTS"):
-        options.add("IF EXISTS")
+        shape.options = frozenset({"IF EXISTS"})
     elif cursor.accept("IF", "NOT", "EXISTS"):
-        options.add("IF NOT EXISTS")
-    shape.options = frozenset(options)
+        shape.options = frozenset({"IF NOT EXISTS"})
     is_unqualified = cursor.peek(1).key != "."
     if what in _TABLE_LIKE:
-        _ddl_tables(shape, cursor, verb)
+        _ddl_tables(shape, cursor)
     elif what in ("INDEX", "TRIGGER"):
         if verb != "DROP" or what == "INDEX":
             cursor.at = cursor.find({"ON"}) + 1
@@ -67,8 +66,8 @@ def read_ddl(shape: Shape, cursor: Cursor, verb: str) -> None:
         shape.uses = Uses.IMPLICIT_COMMIT | shape.uses & Uses.MULTIPLE
 
 
-def _ddl_tables(shape: Shape, cursor: Cursor, verb: str) -> None:
-    tables = []
+def _ddl_tables(shape: Shape, cursor: Cursor) -> None:
+    verb, tables = shape.verb, []
     while (table := cursor.table()) is not None:
         tables.append(table)
         if verb == "RENAME":

@@ -105,9 +105,9 @@ def _query_end(cursor: Cursor) -> int:
         behind.take()
 
 
-def read_insert(shape: Shape, cursor: Cursor, verb: str) -> None:
+def read_insert(shape: Shape, cursor: Cursor) -> None:
     """Read an INSERT or REPLACE behind its verb."""
-    shape.kind = Kind(verb)
+    shape.kind = Kind(shape.verb)
     insert = shape.insert = insert_parts(cursor)
     if insert is None:
         shape.uses |= Uses.UNPARSED

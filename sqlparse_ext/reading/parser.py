@@ -25,6 +25,13 @@ from streamfrom.sqlparse_ext.text.lexer_patterns import BAD
 from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens, tokenise, trim
 
 
+_READERS: Final = {
+    **READERS,
+    **dict.fromkeys(("INSERT", "REPLACE"), read_insert),
+    "UPDATE": read_update,
+    "DELETE": read_delete,
+    "STREAM": read_stream,
+}
 _WORDS_MAX: Final = 6
 # Operators that may stand among the words of SHOW COUNT(*) WARNINGS, EXPLAIN FORMAT = JSON.
 _BETWEEN_WORDS: Final = frozenset({"=", "(", ")", "*"})
@@ -52,7 +59,10 @@ def parse(template: bytes) -> Shape:
         shape.uses |= Uses.MULTIPLE | Uses.UNPARSED
     if shape.uses & Uses.USER_VARIABLE:
         shape.variables = user_variables(tokens, template)
-    _read(shape, cursor)
+    if cursor.key in QUERY_STARTS:
+        read_query(shape, cursor)
+    elif reader := _READERS.get(cursor.take().key):
+        reader(shape, cursor)
     if shape.uses & Uses.UNPARSED:
         shape.conditions = {}
         shape.condition_only = False
@@ -69,26 +79,6 @@ def _is_balanced(tokens: list[Token]) -> bool:
         if depth < 0:
             return False
     return not depth
-
-
-def _read(shape: Shape, cursor: Cursor) -> None:
-    key = cursor.key
-    if key in QUERY_STARTS:
-        read_query(shape, cursor)
-        return
-    cursor.take()
-    match key:
-        case "INSERT" | "REPLACE":
-            read_insert(shape, cursor, key)
-        case "UPDATE":
-            read_update(shape, cursor)
-        case "DELETE":
-            read_delete(shape, cursor)
-        case "STREAM":
-            read_stream(shape, cursor)
-        case _:
-            if reader := READERS.get(key):
-                reader(shape, cursor)
 
 
 def _words(tokens: list[Token]) -> tuple[str, ...]:

@@ -80,15 +80,11 @@ def query_tables(tokens: list[Token], template: bytes) -> tuple[TableRef, ...] |
     tree = parse_query(tokens, template)
     if tree is None:
         return None
-    found = list(tree.find_all(exp.Table, bfs=False))
     refs = []
-    for table in found:
-        if not isinstance(table.this, exp.Identifier) or table.catalog:
-            # A table function such as JSON_TABLE reads no table.
-            if isinstance(table.this, exp.Func | exp.Anonymous):
-                continue
+    for table in tree.find_all(exp.Table, bfs=False):
+        if table.catalog or not isinstance(table.this, exp.Identifier | exp.Func):
             return None
-        if table.db or not (table.name.upper() == "DUAL" or is_cte(table)):
+        if is_table(table):
             refs.append(TableRef(table.db or None, table.name, table.alias or None))
     return tuple(dict.fromkeys(refs))
 
@@ -141,7 +137,14 @@ def _named_sources(tokens: list[Token], template: bytes) -> Iterator[str]:
                 yield unquote(tokens[last], template).lower()
 
 
-def is_cte(table: exp.Table) -> bool:
+def is_table(node: exp.Table) -> bool:
+    """Whether it is a table of a database, and no CTE, no DUAL and no table function such as JSON_TABLE."""
+    if not isinstance(node.this, exp.Identifier):
+        return False
+    return bool(node.db) or not (node.name.upper() == "DUAL" or _is_cte(node))
+
+
+def _is_cte(table: exp.Table) -> bool:
     """Whether a CTE in scope has this very name: to MySQL another case is another name."""
     name = table.name
     child: exp.Expr = table
@@ -158,11 +161,8 @@ def is_cte(table: exp.Table) -> bool:
                     break
         else:
             with_ = node.args.get("with_")
-            if with_ is not None and with_ is not child and _defines(with_, name):
+            others = () if with_ is None or with_ is child else with_.expressions
+            if any(cte.alias == name for cte in others):
                 return True
         child, node = node, node.parent
     return False
-
-
-def _defines(with_: exp.With, name: str) -> bool:
-    return any(cte.alias == name for cte in with_.expressions)

@@ -7,7 +7,6 @@ so they are read here, word by word, as far as they are needed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.data_definition import read_ddl
@@ -15,7 +14,6 @@ from streamfrom.sqlparse_ext.reading.session_settings import read_set
 from streamfrom.sqlparse_ext.statements import (
     OPAQUE,
     KillBy,
-    KillScope,
     KillTarget,
     Kind,
     Slot,
@@ -45,8 +43,9 @@ _SHOW_OF_TABLE: Final = frozenset(
 )
 
 
-def read_transaction(shape: Shape, cursor: Cursor, verb: str) -> None:
+def _transaction(shape: Shape, cursor: Cursor) -> None:
     """Read BEGIN, START TRANSACTION, COMMIT, ROLLBACK, SAVEPOINT and RELEASE SAVEPOINT."""
+    verb = shape.verb
     if verb == "BEGIN" and cursor.key not in BEHIND_BEGIN:
         shape.uses |= Uses.UNPARSED
         return
@@ -75,15 +74,14 @@ def _transaction_options(cursor: Cursor) -> frozenset[str]:
     return frozenset(options)
 
 
-def read_use(shape: Shape, cursor: Cursor) -> None:
+def _use(shape: Shape, cursor: Cursor) -> None:
     """Read USE name; there is no target where anything else stands behind it."""
     shape.kind = Kind.USE
-    shape.target = cursor.name()
-    if cursor.key not in ("", ";"):
-        shape.target = None
+    name = cursor.name()
+    shape.target = name if cursor.key in ("", ";") else None
 
 
-def read_show(shape: Shape, cursor: Cursor) -> None:
+def _show(shape: Shape, cursor: Cursor) -> None:
     """Read SHOW as far as it names tables, a database or the diagnostics area."""
     shape.kind = Kind.SHOW
     words = shape.words
@@ -110,7 +108,7 @@ def read_show(shape: Shape, cursor: Cursor) -> None:
         shape.target = cursor.name()
 
 
-def read_explain(shape: Shape, cursor: Cursor) -> None:
+def _explain(shape: Shape, cursor: Cursor) -> None:
     """Read EXPLAIN, DESCRIBE, VEXPLAIN, MariaDB's ANALYZE; a table when one is described."""
     shape.kind = Kind.EXPLAIN
     if explained_at(cursor) < len(cursor.tokens) or "FOR" in shape.words:
@@ -121,17 +119,16 @@ def read_explain(shape: Shape, cursor: Cursor) -> None:
 
 def explained_at(cursor: Cursor) -> int:
     """Return the index of the token with which the explained statement begins, or the end."""
-    for place in range(cursor.at, len(cursor.tokens)):
-        if cursor.tokens[place].key in _EXPLAINABLE:
-            return place
-    return len(cursor.tokens)
+    places = range(cursor.at, len(cursor.tokens))
+    found = (place for place in places if cursor.tokens[place].key in _EXPLAINABLE)
+    return next(found, len(cursor.tokens))
 
 
-def read_lock(shape: Shape, cursor: Cursor, verb: str) -> None:
+def _lock(shape: Shape, cursor: Cursor) -> None:
     """Read LOCK TABLES, UNLOCK TABLES, LOCK INSTANCE."""
     shape.kind = Kind.LOCK
     shape.uses |= Uses.IMPLICIT_COMMIT
-    if verb == "LOCK" and cursor.accept_any({"TABLE", "TABLES"}):
+    if shape.verb == "LOCK" and cursor.accept_any({"TABLE", "TABLES"}):
         shape.tables = _listed_tables(cursor)
 
 
@@ -145,24 +142,17 @@ def _listed_tables(cursor: Cursor) -> tuple[TableRef, ...]:
     return tuple(tables)
 
 
-def _prepared(shape: Shape, cursor: Cursor) -> None:
-    shape.kind = Kind.PREPARE
-    shape.target = cursor.name()
-
-
 def _prepare(shape: Shape, cursor: Cursor) -> None:
+    shape.kind = Kind.PREPARE
     cursor.accept("PREPARE")  # DEALLOCATE PREPARE
-    if cursor.accept("IMMEDIATE"):
-        shape.kind = Kind.PREPARE
-        return
-    _prepared(shape, cursor)
+    shape.target = None if cursor.key == "IMMEDIATE" else cursor.name()
 
 
 def _drop(shape: Shape, cursor: Cursor) -> None:
-    if cursor.accept("PREPARE"):
-        _prepared(shape, cursor)
+    if cursor.key == "PREPARE":
+        _prepare(shape, cursor)
     else:
-        read_ddl(shape, cursor, "DROP")
+        read_ddl(shape, cursor)
 
 
 def _load(shape: Shape, cursor: Cursor) -> None:
@@ -197,7 +187,7 @@ def _analyze(shape: Shape, cursor: Cursor) -> None:
     if "TABLE" in shape.words[:2]:
         _maintain(shape, cursor)
     else:
-        read_explain(shape, cursor)
+        _explain(shape, cursor)
 
 
 def _maintain(shape: Shape, cursor: Cursor) -> None:
@@ -211,17 +201,24 @@ def _maintain(shape: Shape, cursor: Cursor) -> None:
         shape.tables = _listed_tables(cursor)
 
 
-def _note(shape: Shape, _cursor: Cursor, uses: Uses) -> None:
-    shape.uses |= uses
+def _commits(shape: Shape, _cursor: Cursor) -> None:
+    shape.uses |= Uses.IMPLICIT_COMMIT
 
 
-def read_kill(shape: Shape, cursor: Cursor) -> None:
+def _compound(shape: Shape, _cursor: Cursor) -> None:
+    # What is in MariaDB's IF, CASE, LOOP and the like decides.
+    shape.uses |= Uses.UNPARSED
+
+
+def _get(shape: Shape, _cursor: Cursor) -> None:
+    shape.uses |= Uses.DIAGNOSTICS
+
+
+def _kill(shape: Shape, cursor: Cursor) -> None:
     """Read KILL, MariaDB's forms included: https://mariadb.com/kb/en/kill/."""
     shape.kind = Kind.KILL
-    hard = cursor.accept_any({"HARD", "SOFT"}) != "SOFT"
-    scope = KillScope.CONNECTION
-    if cursor.accept_any({"CONNECTION", "QUERY"}) == "QUERY":
-        scope = KillScope.QUERY
+    cursor.accept_any({"HARD", "SOFT"})
+    query_only = cursor.accept_any({"CONNECTION", "QUERY"}) == "QUERY"
     by = KillBy.ID
     operand: Slot | str | Opaque = OPAQUE
     if cursor.accept("USER"):
@@ -232,57 +229,51 @@ def read_kill(shape: Shape, cursor: Cursor) -> None:
         elif token.is_name:
             operand = unquote(token, cursor.template)
     else:
-        if scope is KillScope.QUERY and cursor.accept("ID"):
+        if query_only and cursor.accept("ID"):
             by = KillBy.QUERY_ID
         slot = cursor.take().slot
         if isinstance(slot, Slot) and not cursor.key:
             operand = slot
-    shape.kill = KillTarget(scope, by, operand, hard)
+    shape.kill = KillTarget(query_only, by, operand)
 
 
 def killed_expression(statement: Statement) -> bytes:
     """Return the expression that names the connection to kill; empty without one."""
     template = statement.shape.template
-    tokens = statement_tokens(template)
-    at = 1
-    while at < len(tokens) and tokens[at].key in _KILL_WORDS:
-        at += 1
-    if at >= len(tokens):
+    cursor = Cursor(statement_tokens(template), template, 1)
+    cursor.skip_all(_KILL_WORDS)
+    if not cursor.key:
         return b""
-    borders = tokens[at].start, tokens[-1].end
+    borders = cursor.peek().start, cursor.tokens[-1].end
     start, end = locate(statement.sql, statement.mode, borders)
     return statement.sql[start:end]
 
 
 # What reads a statement behind its verb. Verbs that are not here are Kind.OTHER.
 READERS: Final[dict[str, Callable[[Shape, Cursor], None]]] = {
-    **{
-        verb: partial(read_transaction, verb=verb)
-        for verb in ("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
-    },
-    **{
-        verb: partial(read_ddl, verb=verb) for verb in ("CREATE", "ALTER", "RENAME", "TRUNCATE")
-    },
-    **{verb: partial(read_lock, verb=verb) for verb in ("LOCK", "UNLOCK")},
-    **dict.fromkeys(("EXPLAIN", "DESCRIBE", "DESC", "VEXPLAIN"), read_explain),
+    **dict.fromkeys(
+        ("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE"), _transaction
+    ),
+    **dict.fromkeys(("CREATE", "ALTER", "RENAME", "TRUNCATE"), read_ddl),
+    **dict.fromkeys(("LOCK", "UNLOCK"), _lock),
+    **dict.fromkeys(("EXPLAIN", "DESCRIBE", "DESC", "VEXPLAIN"), _explain),
     **dict.fromkeys(("PREPARE", "EXECUTE", "DEALLOCATE"), _prepare),
     **dict.fromkeys(("OPTIMIZE", "REPAIR", "CHECK", "FLUSH"), _maintain),
     **dict.fromkeys(
         ("GRANT", "REVOKE", "CACHE", "RESET", "INSTALL", "UNINSTALL", "STOP", "CHANGE"),
-        partial(_note, uses=Uses.IMPLICIT_COMMIT),
+        _commits,
     ),
-    # What is in MariaDB's IF, CASE, LOOP and the like decides.
-    **dict.fromkeys(COMPOUND, partial(_note, uses=Uses.UNPARSED)),
+    **dict.fromkeys(COMPOUND, _compound),
     "ANALYZE": _analyze,
     "CALL": _call,
     "DROP": _drop,
-    "GET": partial(_note, uses=Uses.DIAGNOSTICS),
+    "GET": _get,
     "HANDLER": _handler,
-    "KILL": read_kill,
+    "KILL": _kill,
     "LOAD": _load,
     "SET": read_set,
-    "SHOW": read_show,
-    "USE": read_use,
+    "SHOW": _show,
+    "USE": _use,
     "XA": _xa,
 }
 # What a statement of MySQL or MariaDB may begin with, parentheses apart, outside of stored programs.

@@ -19,15 +19,13 @@ from sqlglot import exp
 
 from streamfrom.sqlparse_ext.reading.inserts import insert_parts
 from streamfrom.sqlparse_ext.reading.queries import QUERY_STARTS, as_select
-from streamfrom.sqlparse_ext.reading.structure import marked_place, parse_query
+from streamfrom.sqlparse_ext.reading.structure import is_table, marked_place, parse_query
 from streamfrom.sqlparse_ext.selects.select_properties import (
     hides_order,
     is_limited,
     is_row_by_row,
-    is_table,
     looks_at_other_rows,
     operands_of_and,
-    tables_of,
 )
 from streamfrom.sqlparse_ext.selects.sources import (
     ALL,
@@ -99,7 +97,7 @@ class _EqualityReader:
         except _DoubtError:
             return None
         # A table that was not seen may have rows on any shard. Then nothing at all is said.
-        if len(found.sources) != sum(1 for _ in tables_of(tree)):
+        if len(found.sources) != sum(map(is_table, tree.find_all(exp.Table))):
             return None  # one stands where this module does not look
         for number in self.present - self.extended:
             found.sources[number].is_certain = True
@@ -391,12 +389,13 @@ class _EqualityReader:
     ) -> None:
         """Read the operands of AND. *only*: the sources whose rows the condition chooses; None for all."""
         for condition in operands_of_and(node):
+            left: Equality | None = None
+            right: Equality | None = None
             if isinstance(condition, exp.In) and condition.expressions:
-                self.listed(condition, scope, only)
-            if not isinstance(condition, exp.EQ):
-                continue
-            left = self.side(condition.this.unnest(), scope)
-            right = self.side(condition.expression.unnest(), scope)
+                left, right = self.side(condition.this.unnest(), scope), self.listed(condition)
+            elif isinstance(condition, exp.EQ):
+                left = self.side(condition.this.unnest(), scope)
+                right = self.side(condition.expression.unnest(), scope)
             for mine, other in ((left, right), (right, left)):
                 if not isinstance(mine, Reference) or other is None:
                     continue
@@ -411,16 +410,14 @@ class _EqualityReader:
                     continue
                 self.equate(mine, other)
 
-    def listed(self, node: exp.In, scope: Scope, only: set[int] | None) -> None:
-        mine = self.side(node.this.unnest(), scope)
-        operands = [self.operand(value) for value in node.expressions]
-        if (
-            isinstance(mine, Reference)
-            and mine.source in scope.numbers
-            and (only is None or mine.source in only)
-            and all(found is not None for found in operands)
-        ):
-            self.equate(mine, tuple(found[0] for found in operands if found is not None))
+    def listed(self, node: exp.In) -> tuple[Operand, ...] | None:
+        """Return the literals of a list; None where there is anything else in it."""
+        found: list[Operand] = []
+        for value in node.expressions:
+            if (operand := self.operand(value)) is None:
+                return None
+            found += operand
+        return tuple(found)
 
     def side(self, node: exp.Expr, scope: Scope) -> Equality | None:
         """Return a column or a literal; None for any other expression."""

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from streamfrom.sqlparse_ext.reading.structure import is_cte
-
 
 def is_limited(node: exp.Expr) -> bool:
     """Whether a query has a LIMIT of its own."""
@@ -59,15 +57,3 @@ def operands_of_and(node: exp.Expr) -> Iterator[exp.Expr]:
             pending += [each.this, each.expression]
         else:
             yield each
-
-
-def is_table(node: exp.Table) -> bool:
-    """Whether it is a table of a database, and no CTE, no DUAL and no table function."""
-    if not isinstance(node.this, exp.Identifier):
-        return False
-    return bool(node.db) or not (node.name.upper() == "DUAL" or is_cte(node))
-
-
-def tables_of(tree: exp.Query) -> Iterator[exp.Table]:
-    """Return the tables of a query, at any depth."""
-    return (table for table in tree.find_all(exp.Table) if is_table(table))

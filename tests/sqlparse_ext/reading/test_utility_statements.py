@@ -10,7 +10,7 @@ from streamfrom.sqlparse_ext.reading.utility_statements import (
     STATEMENT_VERBS,
     killed_expression,
 )
-from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Kind, Opaque
+from streamfrom.sqlparse_ext.statements import KillBy, Kind, Opaque
 from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, statement, tables
 
@@ -98,26 +98,26 @@ def test_the_table_whose_vindexes_are_shown_is_named(name):
 
 
 @pytest.mark.parametrize(
-    ("sql", "scope", "by", "operand", "hard"),
+    ("sql", "query_only", "by", "operand"),
     [
-        ("KILL 5", KillScope.CONNECTION, KillBy.ID, 5, True),
-        ("KILL CONNECTION 5", KillScope.CONNECTION, KillBy.ID, 5, True),
-        ("kill query 7", KillScope.QUERY, KillBy.ID, 7, True),
-        ("KILL HARD QUERY 7", KillScope.QUERY, KillBy.ID, 7, True),
-        ("KILL SOFT CONNECTION 7", KillScope.CONNECTION, KillBy.ID, 7, False),
-        ("KILL QUERY ID 8", KillScope.QUERY, KillBy.QUERY_ID, 8, True),
-        ("KILL USER bob", KillScope.CONNECTION, KillBy.USER, "bob", True),
-        ("KILL QUERY USER 'bob'@'%'", KillScope.QUERY, KillBy.USER, b"bob", True),
-        ("KILL CONNECTION_ID()", KillScope.CONNECTION, KillBy.ID, None, True),
-        ("KILL 5 + 1", KillScope.CONNECTION, KillBy.ID, None, True),
-        ("KILL @x", KillScope.CONNECTION, KillBy.ID, None, True),
+        ("KILL 5", False, KillBy.ID, 5),
+        ("KILL CONNECTION 5", False, KillBy.ID, 5),
+        ("kill query 7", True, KillBy.ID, 7),
+        ("KILL HARD QUERY 7", True, KillBy.ID, 7),
+        ("KILL SOFT CONNECTION 7", False, KillBy.ID, 7),
+        ("KILL QUERY ID 8", True, KillBy.QUERY_ID, 8),
+        ("KILL USER bob", False, KillBy.USER, "bob"),
+        ("KILL QUERY USER 'bob'@'%'", True, KillBy.USER, b"bob"),
+        ("KILL CONNECTION_ID()", False, KillBy.ID, None),
+        ("KILL 5 + 1", False, KillBy.ID, None),
+        ("KILL @x", False, KillBy.ID, None),
     ],
 )
-def test_kill(sql, scope, by, operand, hard):
+def test_kill(sql, query_only, by, operand):
     found = statement(sql)
     kill = found.shape.kill
     assert kill is not None
-    assert (kill.scope, kill.by, kill.hard) == (scope, by, hard)
+    assert (kill.query_only, kill.by) == (query_only, by)
     if operand is None:
         assert kill.operand is Opaque.OPAQUE
     elif isinstance(kill.operand, str):
