@@ -98,11 +98,11 @@ def pause() -> None:
 
 
 def chunks(sql: bytes, lex: Lexis, start: int, end: int) -> Iterator[tuple[Chunk, list[Piece]]]:
-    """Yield the chunks of sql[start:end] and their pieces."""
+    """Yield the chunks of sql[start:end] and their pieces. All blanks and comments next to each other are in one piece."""
     at = start
     while at < end:
         pause()
-        stop = min(at + CHUNK_BYTES, end)
+        stop = min(at + _size(sql), end)
         pieces = lex.pieces.findall(sql, at, stop)
         kept, left = len(pieces), stop
         while stop < end and kept and left > stop - _MARGIN_BYTES:
@@ -130,6 +130,10 @@ def chunks(sql: bytes, lex: Lexis, start: int, end: int) -> Iterator[tuple[Chunk
             chunk = Chunk(at, left, left, 1, _BAD)
         yield chunk, chunk.pieces(sql, lex)
         at = left
+
+
+def _size(sql: bytes) -> int:
+    return CHUNK_BYTES if len(sql) > LARGE_TEXT_BYTES else LARGE_TEXT_BYTES
 
 
 def _whole(sql: bytes, at: int, end: int, lex: Lexis) -> tuple[int, int]:
@@ -214,17 +218,13 @@ def uniform_rows(sql: bytes, lex: Lexis) -> tuple[int, int, bool] | None:
 
     None where there is anything else among them.
     """
-    size = CHUNK_BYTES if len(sql) > LARGE_TEXT_BYTES else LARGE_TEXT_BYTES
-    if found := lex.values.match(sql, 0, size):
-        start, end = found.end(1), found.end()
-        has_calls = found.lastindex != 1
-    elif len(sql) > size and (found := lex.head.match(sql, 0, size)):
-        start = end = found.end()
-        has_calls = False
-    else:
+    size = _size(sql)
+    head = lex.head.match(sql, 0, size)
+    if head is None:
         return None
-    # Most have a few rows, and nothing behind them.
-    while end < len(sql) and ((comma := lex.comma.match(sql, end)) or end == start):
+    start = end = head.end()
+    has_calls = False
+    while (comma := lex.comma.match(sql, end)) or end == start:
         pause()
         at = comma.end() if comma else start
         if found := lex.rows.match(sql, at, at + size):
@@ -289,99 +289,76 @@ def elements(sql: bytes, at: int, lex: Lexis) -> tuple[list[tuple[int, int]], in
         pause()
 
 
-def _write_chunk(
-    pieces: list[Piece], parts: list[bytes], *, follows_noise: bool
-) -> tuple[int, bool]:
-    """Append the template of *pieces* to *parts*.
-
-    Return the number of their literals, and whether they end in noise: blanks and comments, which are
-    one space also where several pieces share them.
-    """
-    count = 0
+def assemble(pieces: list[Piece], parts: list[bytes], literals: list[bytes]) -> None:
+    """Append the template of *pieces* to *parts*, and their literals."""
     for code, literal, noise, bad in pieces:
-        if code:
-            parts.append(code[1:] if follows_noise and code[:1] == b" " else code)
-            follows_noise = False
+        parts.append(code)
         if literal:
-            count += 1
+            literals.append(literal)
             parts.append(STRING if literal[0] in STRING_FIRST else NUMBER)
-            follows_noise = False
         elif noise:
-            if not follows_noise:
-                parts.append(b" ")
-            follows_noise = True
+            parts.append(b" ")
         elif bad:
             parts.append(BAD)
-            follows_noise = False
-    return count, follows_noise
 
 
 class Passage(NamedTuple):
     """A chunk, and how much of the template and of the literals stands before it.
 
-    follows_noise: the chunk before ends in blanks or comments, which have become one space.
+    pieces: those of the chunk if the whole text is small; None if they are to be read again.
     """
 
     chunk: Chunk
     at_template: int
     at_literal: int
-    follows_noise: bool
+    pieces: list[Piece] | None = None
 
 
-class LargeText:
+class ChunkedText:
     """A text read in chunks, as one template in which nothing is folded yet.
 
     rows: the range of an INSERT's uniform rows, for which one mark stands; None without them.
+    literals_count: how many literals it has outside of uniform rows.
     """
 
     def __init__(self, sql: bytes, lex: Lexis) -> None:
         self.sql = sql
         self.lex = lex
         self.rows = uniform_rows(sql, lex)
+        self.literals_count = 0
         self._passages: list[Passage] = []
-        self._parts: list[bytes] = []
-        self._size = self._literals = 0
+        self._size = 0
         # Of the chunk that was read last: its number, its literals.
         self._read_last: tuple[int, list[bytes]] = (-1, [])
-        if self.rows is None:
-            self._read(0, len(sql))
-        else:
+        parts: list[bytes] = []
+        end = 0
+        if self.rows is not None:
             start, end, has_calls = self.rows
-            self._read(0, start)
-            self._passages.append(
-                Passage(
-                    Chunk(start, end, end, 0), self._size, self._literals, follows_noise=False
-                )
-            )
-            self._parts.append(CALL_ROWS if has_calls else ROWS)
+            self._read(0, start, parts)
+            self._pass(Chunk(start, end, end, 0), [], parts)
+            parts.append(CALL_ROWS if has_calls else ROWS)
             self._size += 1
-            self._read(end, len(sql))
-        end = len(sql)
-        self._passages.append(
-            Passage(Chunk(end, end, end, 0), self._size, self._literals, follows_noise=False)
-        )
-        self.template = b"".join(self._parts)
-        self._parts = []
+        self._read(end, len(sql), parts)
+        self._pass(Chunk(len(sql), len(sql), len(sql), 0), [], parts)
+        self.template = b"".join(parts)
 
-    def _read(self, start: int, end: int) -> None:
-        follows_noise = False
+    def _read(self, start: int, end: int, parts: list[bytes]) -> None:
         for chunk, pieces in chunks(self.sql, self.lex, start, end):
-            self._passages.append(Passage(chunk, self._size, self._literals, follows_noise))
-            parts: list[bytes] = []
-            count, follows_noise = _write_chunk(pieces, parts, follows_noise=follows_noise)
-            self._parts.append(b"".join(parts))
-            self._size += len(self._parts[-1])
-            self._literals += count
+            self._pass(chunk, pieces, parts)
 
-    @property
-    def literals_count(self) -> int:
-        """How many literals it has outside of uniform rows."""
-        return self._literals
+    def _pass(self, chunk: Chunk, pieces: list[Piece], parts: list[bytes]) -> None:
+        kept = None if pieces and len(self.sql) > LARGE_TEXT_BYTES else pieces
+        self._passages.append(Passage(chunk, self._size, self.literals_count, kept))
+        own: list[bytes] = []
+        literals: list[bytes] = []
+        assemble(pieces, own, literals)
+        parts.append(b"".join(own))
+        self._size += len(parts[-1])
+        self.literals_count += len(literals)
 
     def literals(self, start: int, end: int) -> Iterator[bytes]:
         """Yield the literals from *start* to *end*."""
         at = bisect_right(self._passages, start, key=lambda p: p.at_literal) - 1
-        at = max(at, 0)
         for place in range(at, len(self._passages)):
             passage = self._passages[place]
             if passage.at_literal >= end:
@@ -395,40 +372,33 @@ class LargeText:
             yield from found[max(start - first, 0) : max(end - first, 0)]
 
     def _pieces(self, passage: Passage) -> list[Piece]:
-        return passage.chunk.pieces(self.sql, self.lex) if passage.chunk.kept else []
+        if passage.pieces is not None:
+            return passage.pieces
+        return passage.chunk.pieces(self.sql, self.lex)
 
     def text_places(self, positions: Iterable[int]) -> list[int]:
         """Return where positions of the unfolded template are in the text."""
-        known: tuple[Passage | None, list[tuple[int, int]]] = (None, [])
+        anchors: dict[int, list[tuple[int, int]]] = {}
         places = []
         for position in positions:
             at = bisect_right(self._passages, position, key=lambda p: p.at_template) - 1
-            passage = self._passages[at]
-            if known[0] is not passage:
-                known = passage, self._anchors(passage)
-            anchors = known[1]
-            at_template, at_text = anchors[bisect_right(anchors, position, key=_first) - 1]
+            if at not in anchors:
+                anchors = {at: self._anchors(self._passages[at])}
+            # A border lies in code, which is the same in both, so it is as far from its anchor in both.
+            near = bisect_right(anchors[at], position, key=lambda anchor: anchor[0]) - 1
+            at_template, at_text = anchors[at][near]
             places.append(at_text + position - at_template)
         return places
 
     def _anchors(self, passage: Passage) -> list[tuple[int, int]]:
+        """Return where each piece begins in the template and in the text."""
         at_template, at_text = passage.at_template, passage.chunk.start
-        follows_noise = passage.follows_noise
         anchors = [(at_template, at_text)]
         for piece in self._pieces(passage):
-            parts: list[bytes] = []
-            skipped = follows_noise and piece[0][:1] == b" "
-            if skipped:
-                anchors.append((at_template, at_text + 1))
-            _, follows_noise = _write_chunk([piece], parts, follows_noise=follows_noise)
-            at_template += sum(map(len, parts))
+            at_template += len(piece[0]) + any(piece[1:])
             at_text += sum(map(len, piece))
             anchors.append((at_template, at_text))
         return anchors
-
-
-def _first(anchor: tuple[int, int]) -> int:
-    return anchor[0]
 
 
 class Literals(Sequence[bytes]):
@@ -437,7 +407,7 @@ class Literals(Sequence[bytes]):
     left_out: (place, count) of the literals of folded rows, which do not count, in order.
     """
 
-    def __init__(self, text: LargeText, left_out: Sequence[tuple[int, int]] = ()) -> None:
+    def __init__(self, text: ChunkedText, left_out: Sequence[tuple[int, int]] = ()) -> None:
         self._text = text
         # Where each gap is among the literals that are left, and how many are out up to there.
         self._gaps: list[int] = []

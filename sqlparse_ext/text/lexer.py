@@ -14,41 +14,34 @@ The hints `/*+ … */` and `/*vt+ … */` stay code. Version comments never come
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.chunks import (
     LARGE_TEXT_BYTES,
-    LargeText,
+    ChunkedText,
     Literals,
+    assemble,
     uniform_rows,
 )
 from streamfrom.sqlparse_ext.text.folding import Fold, fold_lists, fold_rows, unfolded
 from streamfrom.sqlparse_ext.text.lexer_patterns import (
-    BAD,
     CALL_ROWS,
     LEXES,
-    NUMBER,
     ROWS,
-    STRING,
-    STRING_FIRST,
     Lexis,
     lexis,
 )
 from streamfrom.sqlparse_ext.text.multibyte_text import MULTIBYTE, readable
 
 
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.text.chunks import Piece
-
 # Of what `_taken_apart` keeps 1,024 of: texts of 1 MB in all.
 _KEPT_BYTES_MAX: Final = 1024
 # INSERT or REPLACE, or what may stand before it: with another first byte rows of values are not looked for first.
-_INSERT_FIRST: Final = frozenset(b"iIrR/#- \t\n\r\f\v")
+_INSERT_FIRST: Final = frozenset(bytes((byte,)) for byte in b"iIrR/#- \t\n\r\f\v")
 
 
 class Fingerprint(NamedTuple):
@@ -72,12 +65,12 @@ def fingerprint(sql: bytes, mode: SqlMode) -> Fingerprint:
     if mode is not DEFAULT_MODE:
         sql = readable(sql, mode)
     if len(sql) > LARGE_TEXT_BYTES:
-        return _read_large(sql, mode).fingerprint
+        return _read(sql, mode).fingerprint
     lex = LEXES[0] if mode is DEFAULT_MODE else lexis(mode)
     parts: list[bytes] = []
     literals: list[bytes] = []
     done = 0
-    is_insert = bool(sql) and sql[0] in _INSERT_FIRST
+    is_insert = sql[:1] in _INSERT_FIRST
     found = uniform_rows(sql, lex) if is_insert else None
     if found is not None:
         start, done, has_calls = found
@@ -87,7 +80,7 @@ def fingerprint(sql: bytes, mode: SqlMode) -> Fingerprint:
         parts += (code, CALL_ROWS if has_calls else ROWS)
         literals += before
     if done < len(sql):
-        _assemble(lex.pieces.findall(sql, done), parts, literals)
+        assemble(lex.pieces.findall(sql, done), parts, literals)
     template = b"".join(parts)
     if b";" in template or (is_insert and found is None):
         template, _, left_out = fold_rows(template, has_rows=found is not None)
@@ -105,42 +98,30 @@ def _taken_apart(code: bytes, lex: Lexis) -> tuple[bytes, tuple[bytes, ...]]:
     """Return the template of *code* and its literals."""
     parts: list[bytes] = []
     literals: list[bytes] = []
-    _assemble(lex.pieces.findall(code), parts, literals)
+    assemble(lex.pieces.findall(code), parts, literals)
     return b"".join(parts), tuple(literals)
 
 
-def _assemble(pieces: list[Piece], parts: list[bytes], literals: list[bytes]) -> None:
-    for code, literal, noise, bad in pieces:
-        parts.append(code)
-        if literal:
-            literals.append(literal)
-            parts.append(STRING if literal[0] in STRING_FIRST else NUMBER)
-        elif noise:
-            parts.append(b" ")
-        elif bad:
-            parts.append(BAD)
+class _Reading(NamedTuple):
+    """A text, its fingerprint, and what was folded in its template: rows, then lists."""
 
-
-class _Large(NamedTuple):
-    """A large text, its fingerprint, and what was folded in its template: rows, then lists."""
-
-    text: LargeText
+    text: ChunkedText
     fingerprint: Fingerprint
     rows: list[Fold]
     lists: list[Fold]
 
 
-def _read_large(sql: bytes, mode: SqlMode) -> _Large:
-    """Do what `fingerprint` and `locate` do, in chunks."""
-    text = LargeText(sql, lexis(mode))
+def _read(sql: bytes, mode: SqlMode) -> _Reading:
+    """Do what `fingerprint` does, in chunks."""
+    text = ChunkedText(sql, lexis(mode))
     template, has_rows = text.template, text.rows is not None
     folds: list[Fold] = []
     left_out: list[tuple[int, int]] = []
-    if b";" in template or (sql[0] in _INSERT_FIRST and not has_rows):
+    if b";" in template or (sql[:1] in _INSERT_FIRST and not has_rows):
         template, folds, left_out = fold_rows(template, has_rows=has_rows)
     template, lists, runs = fold_lists(template)
     literals = Literals(text, left_out)
-    return _Large(text, Fingerprint(template, literals, runs), folds, lists)
+    return _Reading(text, Fingerprint(template, literals, runs), folds, lists)
 
 
 def locate(sql: bytes, mode: SqlMode, positions: Iterable[int]) -> list[int]:
@@ -148,49 +129,8 @@ def locate(sql: bytes, mode: SqlMode, positions: Iterable[int]) -> list[int]:
 
     A position is a border between two tokens, outside of VALUES rows.
     """
-    sql = readable(sql, mode)
-    if len(sql) > LARGE_TEXT_BYTES:
-        read = _read_large(sql, mode)
-        return read.text.text_places(unfolded(unfolded(positions, read.lists), read.rows))
-    lex = lexis(mode)
-    anchors = [(0, 0)]
-    raw: list[bytes] = []
-    folds: list[Fold] = []
-    done = 0
-    is_insert = bool(sql) and sql[0] in _INSERT_FIRST
-    found = uniform_rows(sql, lex) if is_insert else None
-    if found is not None:
-        start, done, has_calls = found
-        _anchor(lex.pieces.findall(sql, 0, start), anchors, raw)
-        raw.append(CALL_ROWS if has_calls else ROWS)
-        anchors.append((anchors[-1][0] + 1, done))
-    _anchor(lex.pieces.findall(sql, done), anchors, raw)
-    template = b"".join(raw)
-    if b";" in template or (is_insert and found is None):
-        template, folds, _ = fold_rows(template, has_rows=found is not None)
-    _, lists, _ = fold_lists(template)
-    found_at: list[int] = []
-    for place in unfolded(unfolded(positions, lists), folds):
-        # A border lies in code, which is the same in both, so it is as far from its anchor in both.
-        at_template, at_text = anchors[bisect_right(anchors, place, key=_first) - 1]
-        found_at.append(at_text + place - at_template)
-    return found_at
-
-
-def _first(anchor: tuple[int, int]) -> int:
-    return anchor[0]
-
-
-def _anchor(pieces: list[Piece], anchors: list[tuple[int, int]], raw: list[bytes]) -> None:
-    """Append where each piece begins in the template and in the text."""
-    at_template, at_text = anchors[-1]
-    literals: list[bytes] = []
-    for piece in pieces:
-        size = len(raw)
-        _assemble([piece], raw, literals)
-        at_template += sum(map(len, raw[size:]))
-        at_text += sum(map(len, piece))
-        anchors.append((at_template, at_text))
+    read = _read(readable(sql, mode), mode)
+    return read.text.text_places(unfolded(unfolded(positions, read.lists), read.rows))
 
 
 class Edit(NamedTuple):

@@ -150,11 +150,6 @@ class Lexis:
         )  # fmt: skip
 
     @cached_property
-    def values(self) -> re.Pattern[bytes]:
-        """The head of an INSERT (group 1) and some rows of it; see `rows`."""
-        return re.compile(self._head + self._rows, re.DOTALL)
-
-    @cached_property
     def head(self) -> re.Pattern[bytes]:
         """The head of an INSERT."""
         return re.compile(self._head, re.DOTALL)
