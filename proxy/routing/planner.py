@@ -215,7 +215,7 @@ class Planner:
 
     def _counted(self, counted: Counted, statement: Statement) -> Route:
         """Return where rows are counted: where they are, or here if they are merged for that."""
-        inner = counted.statement(statement)
+        inner = counted.inner.statement(statement)
         route = self._route_of(inner)
         match route:
             case Concatenate(shards) | Merge(

@@ -37,7 +37,7 @@ class Merge:
     in_groups: a group may have rows on several shards; otherwise each row, or group, is whole.
     union: set for a UNION; *select* is then the SELECT of `union.wrapped`.
     counted: set where the answer is only a number of rows; all other attributes then describe
-        the statement that `counted.statement` returns.
+        the statement that `counted.inner` gives.
     otherwise: gives the route for a statement whose rows turn out not to be merged; None where there is none.
     """
 

@@ -43,10 +43,6 @@ class Counted:
     inner: Excerpt
     select: Select
 
-    def statement(self, statement: Statement) -> Statement:
-        """Return the derived table as a statement of its own."""
-        return self.inner.statement(statement)
-
 
 def read_derived(template: bytes) -> Select | None:
     """Return the parts of a SELECT from one derived table; None for any other statement."""

@@ -32,9 +32,9 @@ class Expression:
 
     span: Span
     words: tuple[str | Slot | ListSlot, ...]
-    column: str | None
-    names: frozenset[str]
-    calls: frozenset[str]
+    column: str | None = None
+    names: frozenset[str] = frozenset()
+    calls: frozenset[str] = frozenset()
     call: AggregateCall | None = None
     is_qualified: bool = False
     leaves: tuple[Expression, ...] = ()
@@ -123,7 +123,6 @@ class Select:
     joined: all tables of a join, in order; empty for a single table.
     source: the span of FROM with the table and its hints, or with the whole join.
     where: the span of the WHERE clause; an empty one behind *source* without the clause.
-    group_span, having_span, order_span: the spans of these clauses; None without the clause.
     rows_end: the place where LIMIT begins, or would begin.
     is_derived: *table* is a derived table.
     windows: the PARTITION BY expressions of each window function of the items.
@@ -137,11 +136,8 @@ class Select:
     joined: tuple[TableRef, ...]
     source: Span
     where: Span
-    group_span: Span | None
     group: tuple[Expression, ...]
-    having_span: Span | None
     having: tuple[HavingCondition, ...]
-    order_span: Span | None
     order: tuple[OrderItem, ...]
     limit: Limit | None
     rows_end: int

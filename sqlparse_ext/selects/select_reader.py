@@ -129,13 +129,10 @@ class _SelectReader:
         items = [self.item(*bounds) for bounds in split_commas(tokens, items_at, from_at)]
         source = self.span(from_at, cursor.at)
         where = self.clause("WHERE") or (source[1], source[1])
-        group_span, ranges = self.listed("GROUP")
-        group = tuple(self.expression(*self.bare(*each)) for each in ranges)
+        group = tuple(self.expression(*self.bare(*each)) for each in self.listed("GROUP"))
         start = cursor.at + 1
-        having_span = self.clause("HAVING")
-        having = tuple(self.conditions(start, cursor.at)) if having_span else ()
-        order_span, ranges = self.listed("ORDER")
-        order = tuple(self.order_item(*each) for each in ranges)
+        having = tuple(self.conditions(start, cursor.at)) if self.clause("HAVING") else ()
+        order = tuple(self.order_item(*each) for each in self.listed("ORDER"))
         rows_end = tokens[cursor.at - 1].end
         limit = None
         if cursor.key == "LIMIT":
@@ -163,11 +160,8 @@ class _SelectReader:
             self.joined,
             source,
             where,
-            group_span,
             group,
-            having_span,
             having,
-            order_span,
             order,
             limit,
             rows_end,
@@ -182,11 +176,11 @@ class _SelectReader:
         cursor.at = cursor.find(_CLAUSES)
         return self.span(start, cursor.at)
 
-    def listed(self, word: str) -> tuple[Span | None, list[tuple[int, int]]]:
-        """Move behind GROUP BY or ORDER BY, if it is here; return where it is, and its parts in tokens."""
+    def listed(self, word: str) -> list[tuple[int, int]]:
+        """Move behind GROUP BY or ORDER BY, if it is here; return its parts in tokens."""
         start = self.cursor.at + 2
-        span = self.clause(word, "BY")
-        return span, split_commas(self.tokens, start, self.cursor.at) if span else []
+        is_here = self.clause(word, "BY")
+        return split_commas(self.tokens, start, self.cursor.at) if is_here else []
 
     def item(self, start: int, end: int) -> Item | None:
         tokens = self.tokens
@@ -215,8 +209,7 @@ class _SelectReader:
         """Read an expression with a subquery in it: a value that nothing else is compared with."""
         if self.has_aggregate_outside(start, end):
             return None
-        nothing: frozenset[str] = frozenset()
-        return Expression(self.span(start, end), SUBQUERY, None, nothing, nothing)
+        return Expression(self.span(start, end), SUBQUERY)
 
     def windowed(self, start: int, end: int) -> Expression | None:
         """Read an expression with window functions: a value of rows that are one partition.
@@ -245,7 +238,7 @@ class _SelectReader:
                     return None
             elif token.is_word and cursor.key == "(":
                 calls.add(token.key)
-        return Expression(self.span(start, end), WINDOWED, None, frozenset(), frozenset(calls))
+        return Expression(self.span(start, end), WINDOWED, calls=frozenset(calls))
 
     def partition(self, start: int) -> tuple[Expression, ...] | None:
         """Read the PARTITION BY of the window whose parenthesis is at *start*."""
@@ -303,7 +296,7 @@ class _SelectReader:
         if end <= start or any(
             token.key in ("SELECT", "OVER") for token in self.tokens[start:end]
         ):
-            return Expression((0, 0), (), None, frozenset(), frozenset())
+            return Expression((0, 0), ())
         call = self.call(start, end)
         return Expression(
             self.span(start, end),

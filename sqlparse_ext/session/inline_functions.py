@@ -18,7 +18,7 @@ from streamfrom.sqlparse_ext.reading.statement_features import SELECT_OPTIONS
 from streamfrom.sqlparse_ext.statements import Kind, Statement
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate, splice
-from streamfrom.sqlparse_ext.text.tokens import END, Cursor, split_commas, statement_tokens
+from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, statement_tokens
 
 
 if TYPE_CHECKING:
@@ -163,14 +163,6 @@ def _items(tokens: list[Token]) -> list[tuple[int, int]]:
 
 
 def _items_of(tokens: list[Token], select: int) -> list[tuple[int, int]]:
-    start = select + 1
-    while start < len(tokens) and tokens[start].key in SELECT_OPTIONS - {"SELECT"}:
-        start += 1
-    depth = 0
-    end = start
-    for end in range(start, len(tokens) + 1):
-        key = tokens[end].key if end < len(tokens) else END.key
-        depth += (key == "(") - (key == ")")
-        if not key or depth < 0 or (not depth and key in _LIST_ENDS):
-            break
-    return split_commas(tokens, start, end)
+    cursor = Cursor(tokens, b"", select + 1)
+    cursor.skip_all(SELECT_OPTIONS - {"SELECT"})
+    return split_commas(tokens, cursor.at, cursor.find(_LIST_ENDS))

@@ -9,7 +9,7 @@ import re
 from typing import Final, NamedTuple
 
 from streamfrom.sqlparse_ext.statements import Slot, Statement, Uses
-from streamfrom.sqlparse_ext.text.tokens import END, Token, statement_tokens
+from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 
 
 # A literal that is the same under every sql_mode and in every character set.
@@ -33,23 +33,20 @@ def lock_calls(statement: Statement) -> LockCalls:
     """Return the calls in the text of *statement*."""
     if not statement.shape.uses & Uses.ADVISORY_LOCK:
         return LockCalls(frozenset(), has_others=False, releases_all=False)
-    tokens = statement_tokens(statement.shape.template)
+    template = statement.shape.template
+    cursor = Cursor(statement_tokens(template), template)
     names: set[bytes] = set()
     has_others = releases_all = False
-    for at, token in enumerate(tokens):
-        if _at(tokens, at + 1).key != "(":
+    while key := cursor.take().key:
+        if cursor.key != "(":
             continue
-        releases_all |= token.key == "RELEASE_ALL_LOCKS"
-        if token.key == "GET_LOCK":
-            slot = _at(tokens, at + 2).slot
+        releases_all |= key == "RELEASE_ALL_LOCKS"
+        if key == "GET_LOCK":
+            slot = cursor.peek(1).slot
             name = statement.raw(slot)[0] if isinstance(slot, Slot) else b""
-            if _PLAIN.fullmatch(name) and _at(tokens, at + 3).key == ",":
+            if _PLAIN.fullmatch(name) and cursor.peek(2).key == ",":
                 names.add(name)
             else:
                 has_others = True
     asks = bool(names) or has_others
     return LockCalls(frozenset(names), has_others, releases_all and not asks)
-
-
-def _at(tokens: list[Token], place: int) -> Token:
-    return tokens[place] if place < len(tokens) else END

@@ -80,7 +80,7 @@ class InsertRows:
                 head = self._lexis.head.match(self._text)
                 assert head is not None, "it was recognised"
                 self._region = head.end(), len(self._text)
-            self._spans = [span for span, _ in self._cut(self._lexis.row)]
+            self._spans = [span for span, _ in self._cut(self._lexis.row_with(0))]
         return self._spans
 
     def _cut(

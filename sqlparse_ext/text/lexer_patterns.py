@@ -160,13 +160,8 @@ class Lexis:
         return re.compile(self._rows, re.DOTALL)
 
     @cached_property
-    def row(self) -> re.Pattern[bytes]:
-        """A row of `rows`."""
-        return re.compile(_row(self._calls), re.DOTALL)
-
-    @cached_property
     def element(self) -> re.Pattern[bytes]:
-        """A value of `row` (group 1) and the blanks around it."""
+        """A value of a row of `rows` (group 1) and the blanks around it."""
         return re.compile(_BLANKS + rb"(" + self._calls + rb")" + _BLANKS, re.DOTALL)
 
     @cached_property
@@ -210,7 +205,7 @@ class Lexis:
 
     @cache  # noqa: B019 - a Lexis lives as long as the program
     def row_with(self, index: int) -> re.Pattern[bytes]:
-        """Return `row` with the value at *index* as group 1, which a short row leaves out."""
+        """Return the pattern of a row of `rows`, whose group 1 is the value at *index*; a short row has none."""
         comma = _BLANKS + rb"," + _BLANKS
         return re.compile(
             rb"\(" + _BLANKS + rb"(?:(?:" + self._calls + comma + rb"){%d}(" % index + self._calls

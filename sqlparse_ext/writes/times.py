@@ -101,89 +101,91 @@ def number_of(value: Value | Opaque) -> Decimal | int | None:
     return number if number.is_finite() else None
 
 
+class _NoMomentError(Exception):
+    """The tokens say something else."""
+
+
+_Shifts = tuple[tuple[Slot | Param, int], ...]
+
+
 def read_moment(cursor: Cursor, end: int) -> Moment | None:
     """Return the moment that the tokens from the cursor to *end* say; None if they say no such."""
-    moment = _sum(cursor, 0)
+    try:
+        moment = Moment(_sum(cursor, 0))
+    except _NoMomentError:
+        return None
     return moment if cursor.at == end else None
 
 
 def read_duration(cursor: Cursor) -> Moment | None:
     """Move past `INTERVAL n unit` and return it, as far from now; None if it is no such."""
-    return _interval(cursor, 1)
+    try:
+        return Moment(_interval(cursor, 1))
+    except _NoMomentError:
+        return None
 
 
-def _sum(cursor: Cursor, depth: int) -> Moment | None:
+def _expect(cursor: Cursor, key: str) -> None:
+    if not cursor.accept(key):
+        raise _NoMomentError
+
+
+def _sum(cursor: Cursor, depth: int) -> _Shifts:
     """Read a moment and the intervals that are added to it."""
-    moment = _term(cursor, depth)
-    while moment is not None and (sign := _SIGNS.get(cursor.key, 0)):
+    shifts = _term(cursor, depth)
+    while sign := _SIGNS.get(cursor.key, 0):
         cursor.take()
-        more = _interval(cursor, sign)
-        if more is None:
-            return None
-        moment = Moment(moment.shifts + more.shifts)
-    return moment
+        shifts += _interval(cursor, sign)
+    return shifts
 
 
-def _term(cursor: Cursor, depth: int) -> Moment | None:
-    if depth > _DEPTH_MAX:
-        return None
+def _term(cursor: Cursor, depth: int) -> _Shifts:
     if _datetime(cursor):
-        return Moment()
+        return ()
+    if depth > _DEPTH_MAX:
+        raise _NoMomentError
     if cursor.key == "INTERVAL":
-        first = _interval(cursor, 1)
-        if first is None or not cursor.accept("+"):
-            return None
-        second = _term(cursor, depth + 1)
-        return None if second is None else Moment(first.shifts + second.shifts)
-    if cursor.accept("("):
-        moment = _sum(cursor, depth + 1)
-        return moment if cursor.accept(")") else None
-    if cursor.peek(1).key != "(":
-        return None
-    name = cursor.key
+        shifts = _interval(cursor, 1)
+        _expect(cursor, "+")
+        return shifts + _term(cursor, depth + 1)
+    name = ""
+    if cursor.key != "(" and cursor.peek(1).key == "(":
+        name = cursor.take().key
+    _expect(cursor, "(")
     if sign := _ARITHMETIC.get(name, 0):
-        cursor.at += 2
-        moment = _sum(cursor, depth + 1)
-        if moment is None or not cursor.accept(","):
-            return None
+        shifts = _sum(cursor, depth + 1)
+        _expect(cursor, ",")
         if name in ("ADDDATE", "SUBDATE") and cursor.key != "INTERVAL":
-            more = _shift(cursor, sign * UNIT_NS["DAY"])
+            shifts += _shift(cursor, sign * UNIT_NS["DAY"])
         else:
-            more = _interval(cursor, sign)
+            shifts += _interval(cursor, sign)
     elif name == "TIMESTAMPADD":
-        cursor.at += 2
         unit_ns = _unit_ns(cursor)
-        if not unit_ns or not cursor.accept(","):
-            return None
-        more = _shift(cursor, unit_ns)
-        moment = _sum(cursor, depth + 1) if cursor.accept(",") else None
+        _expect(cursor, ",")
+        shifts = _shift(cursor, unit_ns)
+        _expect(cursor, ",")
+        shifts += _sum(cursor, depth + 1)
     elif name == "UNIX_TIMESTAMP":
         return _seconds(cursor, depth)
+    elif not name:
+        shifts = _sum(cursor, depth + 1)
     else:
-        return None
-    if moment is None or more is None or not cursor.accept(")"):
-        return None
-    return Moment(moment.shifts + more.shifts)
+        raise _NoMomentError
+    _expect(cursor, ")")
+    return shifts
 
 
-def _seconds(cursor: Cursor, depth: int) -> Moment | None:
-    """Read UNIX_TIMESTAMP(), or of a moment, and the seconds that are added to it."""
-    cursor.at += 2
-    if cursor.accept(")"):
-        moment = Moment()
-    elif cursor.key == "UTC_TIMESTAMP":
-        return None  # a server takes it for a time of the session's zone
-    else:
-        inner = _sum(cursor, depth + 1)
-        if inner is None or not cursor.accept(")"):
-            return None
-        moment = inner
+def _seconds(cursor: Cursor, depth: int) -> _Shifts:
+    """Read UNIX_TIMESTAMP(), or of a moment, behind its parenthesis, and the seconds that are added to it."""
+    if cursor.key == "UTC_TIMESTAMP":
+        raise _NoMomentError  # a server takes it for a time of the session's zone
+    shifts = () if cursor.key == ")" else _sum(cursor, depth + 1)
+    _expect(cursor, ")")
     sign = _SIGNS.get(cursor.key, 0)
     if not sign or cursor.peek(1).key == "INTERVAL":
-        return moment
+        return shifts
     cursor.take()
-    more = _shift(cursor, sign * SECOND_NS)
-    return None if more is None else Moment(moment.shifts + more.shifts)
+    return shifts + _shift(cursor, sign * SECOND_NS)
 
 
 def _datetime(cursor: Cursor) -> bool:
@@ -196,30 +198,28 @@ def _datetime(cursor: Cursor) -> bool:
     return bool(cursor.accept_any(_WORDS))
 
 
-def _interval(cursor: Cursor, sign: int) -> Moment | None:
-    if not cursor.accept("INTERVAL"):
-        return None
-    place = cursor.at
-    if _shift(cursor, 1) is None:
-        return None
-    unit_ns = _unit_ns(cursor)
-    after, cursor.at = cursor.at, place
-    moment = _shift(cursor, sign * unit_ns) if unit_ns else None
-    cursor.at = after
-    return moment
+def _interval(cursor: Cursor, sign: int) -> _Shifts:
+    _expect(cursor, "INTERVAL")
+    ((slot, factor),) = _shift(cursor, sign)
+    return ((slot, factor * _unit_ns(cursor)),)
 
 
 def _unit_ns(cursor: Cursor) -> int:
-    """Move past a unit and return its nanoseconds, 0 for one that has no fixed length."""
-    return UNIT_NS.get(cursor.take().key.removeprefix("SQL_TSI_"), 0)
+    """Move past a unit of a fixed length and return its nanoseconds."""
+    unit_ns = UNIT_NS.get(cursor.take().key.removeprefix("SQL_TSI_"))
+    if unit_ns is None:
+        raise _NoMomentError
+    return unit_ns
 
 
-def _shift(cursor: Cursor, unit_ns: int) -> Moment | None:
+def _shift(cursor: Cursor, unit_ns: int) -> _Shifts:
     """Move past a literal, which may have a minus before it, or a `?`."""
     if cursor.accept("-"):
         unit_ns = -unit_ns
     slot = cursor.take().slot
-    return Moment(((slot, unit_ns),)) if isinstance(slot, Slot | Param) else None
+    if not isinstance(slot, Slot | Param):
+        raise _NoMomentError
+    return ((slot, unit_ns),)
 
 
 # --- plans --------------------------------------------------------------------------------------

@@ -524,8 +524,8 @@ async def ask_stage(
 def _texts(statement: Statement, route: Merge) -> Texts:
     select, union = route.select, route.union
     if route.counted is not None:
-        statement = route.counted.statement(statement)
+        statement = route.counted.inner.statement(statement)
         # In whatever order, they are as many.
-        select = replace(select, order=(), order_span=None)
+        select = replace(select, order=())
         union = None if union is None else replace(union, select=select)
     return Texts(statement, select) if union is None else UnionTexts(statement, union)

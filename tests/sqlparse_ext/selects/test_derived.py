@@ -14,15 +14,15 @@ def counted(sql):
 def test_what_is_counted_is_a_statement_of_its_own(sql, inner):
     found = counted(sql)
     assert found is not None
-    assert found.statement(statement(sql)).sql == inner.encode()
-    assert found.statement(statement(sql)).literals == statement(inner).literals
+    assert found.inner.statement(statement(sql)).sql == inner.encode()
+    assert found.inner.statement(statement(sql)).literals == statement(inner).literals
 
 
 def test_values_that_are_bound_belong_to_what_is_counted():
     sql = statement("SELECT COUNT(*) FROM (SELECT DISTINCT a FROM t WHERE id = ?) d").bind((7,))
     found = read_counted(sql.shape.template)
     assert found is not None
-    inner = found.statement(sql)
+    inner = found.inner.statement(sql)
     assert inner.values(inner.shape.conditions["id"]) == [7]
 
 

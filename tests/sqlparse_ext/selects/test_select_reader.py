@@ -63,10 +63,9 @@ def test_the_clauses_are_where_they_stand():
         " HAVING a IS NULL ORDER BY a DESC, b FOR UPDATE"
     )
     found = read(sql)
-    spans = (found.distinct, found.table_span, found.source, found.where, found.group_span)
-    assert [text(sql, span) for span in (*spans, found.having_span, found.order_span)] == [
-        "DISTINCT", "db.t", "FROM db.t AS x USE INDEX (i)", "WHERE b IS NULL", "GROUP BY a",
-        "HAVING a IS NULL", "ORDER BY a DESC, b",
+    spans = (found.distinct, found.table_span, found.source, found.where)
+    assert [text(sql, span) for span in spans] == [
+        "DISTINCT", "db.t", "FROM db.t AS x USE INDEX (i)", "WHERE b IS NULL"
     ]  # fmt: skip
     assert text(sql, (found.rows_end, found.rows_end + 4)) == " FOR"
     assert [order.descending for order in found.order] == [True, False]
