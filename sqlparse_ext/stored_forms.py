@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
+from functools import partial
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Final, cast
 from uuid import UUID
@@ -104,9 +105,9 @@ def stored_form(
         members = [member.replace("''", "'") for member in _MEMBER.findall(column.text)]
         return _EnumForm(members, column.collation.lower())
     if name == "date":
-        return _MomentForm("%Y-%m-%d")
+        return _moment_form("%Y-%m-%d")
     if name == "datetime":
-        return _MomentForm("%Y-%m-%d %H:%M:%S", int(size or 0))
+        return _moment_form("%Y-%m-%d %H:%M:%S", int(size or 0))
     if name in _SPELLED:
         return _SpelledForm(*_SPELLED[name])
     return _UnplacedForm(column.text)
@@ -259,27 +260,21 @@ class _SpelledForm(StoredForm):
         return self._read(cast("bytes", value)) if is_text else None
 
 
-class _MomentForm(StoredForm):
-    def __init__(self, layout: str, digits: int = 0) -> None:
-        self._layout = layout
-        self._digits = digits
-        fraction = "." + "f" * digits if digits else ""
-        self.hint = f"write it as 'YYYY-MM-DD{' hh:mm:ss' if 'H' in layout else ''}{fraction}'"
+def _moment_form(layout: str, digits: int = 0) -> StoredForm:
+    end = re.compile(rf"\.[0-9]{{{digits}}}" if digits else "")
 
-    def stored(self, value: Value) -> bytes | None:
-        if not isinstance(value, bytes) or isinstance(value, Bits) or not value.isascii():
-            return None
-        whole, dot, fraction = value.decode().partition(".")
-        if len(fraction) != self._digits or bool(dot) != bool(self._digits):
-            return None
-        if self._digits and not fraction.isdigit():
-            return None
+    def read(value: bytes) -> bytes | None:
+        whole, dot, fraction = value.decode("ascii", "replace").partition(".")
         try:
-            moment = datetime.strptime(whole, self._layout)  # noqa: DTZ007 - a column without a zone
+            moment = datetime.strptime(whole, layout)  # noqa: DTZ007 - a column without a zone
         except ValueError:
             return None
         # 2024-1-5 is read as well, and is written 2024-01-05.
-        return value if f"{moment:{self._layout}}".rjust(len(whole), "0") == whole else None
+        is_written = f"{moment:{layout}}".rjust(len(whole), "0") == whole
+        return value if is_written and end.fullmatch(dot + fraction) else None
+
+    time, shown = " hh:mm:ss" if "H" in layout else "", "." + "f" * digits if digits else ""
+    return _SpelledForm(read, f"write it as 'YYYY-MM-DD{time}{shown}'")
 
 
 class _UnplacedForm(StoredForm):
@@ -352,26 +347,16 @@ def _uuid(value: bytes) -> bytes | None:
     return str(UUID(value.decode())).encode() if _UUID.fullmatch(value) else None
 
 
-def _inet6(value: bytes) -> bytes | None:
+def _inet(kind: type[IPv4Address | IPv6Address], value: bytes) -> bytes | None:
     try:
-        return (
-            None
-            if b"%" in value
-            else str(IPv6Address(value.decode("ascii", "replace"))).encode()
-        )
+        address = kind(value.decode("ascii", "replace"))
     except AddressValueError:
         return None
+    return None if b"%" in value else str(address).encode()
 
 
-def _inet4(value: bytes) -> bytes | None:
-    try:
-        return str(IPv4Address(value.decode("ascii", "replace"))).encode()
-    except AddressValueError:
-        return None
-
-
-_SPELLED: Final = {
+_SPELLED: Final[dict[str, tuple[Callable[[bytes], bytes | None], str]]] = {
     "uuid": (_uuid, "write the UUID in 32 hexadecimal digits, with hyphens as the server does"),
-    "inet6": (_inet6, "write the address as text"),
-    "inet4": (_inet4, "write the address as text"),
+    "inet6": (partial(_inet, IPv6Address), "write the address as text"),
+    "inet4": (partial(_inet, IPv4Address), "write the address as text"),
 }

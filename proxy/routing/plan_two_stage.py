@@ -47,31 +47,23 @@ def plan_of_parts(
     Raises:
         Unsupported: it goes to no shard whatever its values are.
     """
-    refusal: Unsupported | None = None
-    whole: Plan | None = None
+    if not _can_combine(tables, shape, parts):
+        return JoinPlanner(tables, shape).plan()
+    whole: Plan | Unsupported
     try:
         whole = JoinPlanner(tables, shape).plan()
     except Unsupported as error:
-        if not _can_combine(tables, shape, parts):
-            raise
-        refusal = error
-    if whole is not None and (
-        whole.always is not None or not _can_combine(tables, shape, parts)
-    ):
-        return whole
+        whole = error
 
     def find(statement: Statement) -> Route:
-        refused = refusal
-        if whole is not None:
-            try:
-                return whole.route(statement)
-            except Unsupported as error:
-                refused = error
-        route = _combined(tables, parts, statement, route_of)
-        if route is None and refused is not None:
-            raise refused
-        assert route is not None
-        return route
+        try:
+            if isinstance(whole, Unsupported):
+                raise whole
+            return whole.route(statement)
+        except Unsupported:
+            if (route := _combined(tables, parts, statement, route_of)) is not None:
+                return route
+            raise
 
     return Plan(find=find)
 

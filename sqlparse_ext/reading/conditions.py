@@ -105,13 +105,9 @@ class _ConditionReader:
                 if betweens:
                     betweens -= 1
                     continue
-                self.conjunct(first, place)
+                self.condition_only = self.says(first, place) and self.condition_only
                 first = place + 1
-        self.conjunct(first, end)
-
-    def conjunct(self, start: int, end: int) -> None:
-        if not self.says(start, end):
-            self.condition_only = False
+        self.condition_only = self.says(first, end) and self.condition_only
 
     def says(self, start: int, end: int) -> bool:
         """Note what a conjunct says of a column; False where that is not all that it says."""

@@ -97,13 +97,16 @@ def _read_select(shape: Shape, cursor: Cursor) -> None:
         if cursor.accept("FROM"):
             table = read_factor(cursor)
             if table is None or cursor.key == ",":
-                shape.uses |= Uses.JOIN if _has_comma(cursor) else Uses(0)
+                end = cursor.find(WHERE_ENDS | {"WHERE"})
+                if len(split_commas(tokens, cursor.at, end)) > 1:
+                    shape.uses |= Uses.JOIN
             elif not cursor.key or cursor.key in WHERE_ENDS | {"WHERE"}:
                 _read_single(shape, cursor, table)
                 # The usual SELECT: nothing in it can name another table, so sqlglot is not
                 # asked.
                 if not shape.uses & _COMPOUND:
-                    shape.tables = () if _is_dual(table) else (table,)
+                    is_dual = table.schema is None and table.name.upper() == "DUAL"
+                    shape.tables = () if is_dual else (table,)
                     return
     if shape.uses & Uses.INTO:  # sqlglot takes SELECT … INTO for CREATE TABLE
         shape.uses |= Uses.UNPARSED
@@ -120,15 +123,6 @@ def _read_single(shape: Shape, cursor: Cursor, table: TableRef) -> None:
     names = frozenset({(table.alias or table.name).lower()})
     found = read_where(cursor.tokens, start, end, cursor.template, names)
     shape.conditions, shape.guards, shape.condition_only = found
-
-
-def _has_comma(cursor: Cursor) -> bool:
-    end = cursor.find(WHERE_ENDS | {"WHERE"})
-    return len(split_commas(cursor.tokens, cursor.at, end)) > 1
-
-
-def _is_dual(table: TableRef) -> bool:
-    return table.schema is None and table.name.upper() == "DUAL"
 
 
 def _ask_structure(shape: Shape, tokens: list[Token]) -> None:

@@ -132,15 +132,8 @@ class _Reader:
 
     def create(self, table: TableRef, *, if_exists: bool) -> QueueStatement:
         cursor = self.cursor
-        parts = tuple(
-            QueuePart(
-                self.column(start),
-                text,
-                self.has_primary_key(start, end),
-                self.is_unique_without_id(start, end),
-            )
-            for (start, end), text in self.listed("CREATE QUEUE takes a list of columns")
-        )
+        listed = self.listed("CREATE QUEUE takes a list of columns")
+        parts = tuple(self.part(*place, text) for place, text in listed)
         shard_by = self.shard_by() if cursor.accept("SHARD", "BY") else None
         partition_by = None
         if cursor.accept("PARTITION", "BY"):
@@ -192,19 +185,17 @@ class _Reader:
             self.fail(what, self.cursor.at - 1)
         return found
 
-    def column(self, start: int) -> str | None:
-        token = self.tokens[start]
-        if not token.is_name or token.key in _NO_COLUMN:
-            return None
-        return unquote(token, self.template)
-
-    def has_primary_key(self, start: int, end: int) -> bool:
-        return any(token.key == "PRIMARY" for token in self.tokens[start:end])
-
-    def is_unique_without_id(self, start: int, end: int) -> bool:
+    def part(self, start: int, end: int, text: bytes) -> QueuePart:
         tokens = self.tokens[start:end]
-        return any(token.key == "UNIQUE" for token in tokens) and not any(
-            token.is_name and unquote(token, self.template).lower() == "id" for token in tokens
+        keys = [token.key for token in tokens]
+        names = [unquote(token, self.template) for token in tokens if token.is_name]
+        is_column = tokens[0].is_name and keys[0] not in _NO_COLUMN
+        has_id = "id" in map(str.lower, names)
+        return QueuePart(
+            names[0] if is_column else None,
+            text,
+            "PRIMARY" in keys,
+            "UNIQUE" in keys and not has_id,
         )
 
     def shard_by(self) -> tuple[str | None, str]:

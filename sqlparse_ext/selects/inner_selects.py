@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from streamfrom.sqlparse_ext.reading.parser import parse
 from streamfrom.sqlparse_ext.statements import Param, Shape, Statement
-from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
+from streamfrom.sqlparse_ext.text.lexer import Edit, fingerprint, locate, replace, splice
 from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, outside_parens, statement_tokens
 
 
@@ -76,16 +76,9 @@ class InnerSelects:
 
     def with_parts(self, statement: Statement, texts: Mapping[int, bytes]) -> bytes:
         """Return *statement* with *texts*, by the numbers of the SELECTs that they replace."""
-        sql = statement.sql
-        places = [place for each in self.excerpts for place in (each.start, each.end)]
-        found = locate(sql, statement.mode, places)
-        pieces = []
-        start = 0
-        for number, (first, end) in enumerate(zip(found[::2], found[1::2], strict=True)):
-            if number in texts:
-                pieces += [sql[start:first], texts[number]]
-                start = end
-        return b"".join([*pieces, sql[start:]])
+        places = ((self.excerpts[number], text) for number, text in texts.items())
+        edits = [Edit(each.start, each.end, text) for each, text in places]
+        return splice(statement.sql, statement.mode, edits)
 
 
 def read_inner_selects(template: bytes) -> InnerSelects | None:
@@ -123,7 +116,12 @@ def read_inner_selects(template: bytes) -> InnerSelects | None:
         tuple(excerpt(tokens, *each) for each in ranges),
         operators,
         names,
-        _parse(_without(template, [(tokens[a].start, tokens[b - 1].end) for a, b in ranges])),
+        _parse(
+            replace(
+                template,
+                [Edit(tokens[a].start, tokens[b - 1].end, b"SELECT 1") for a, b in ranges],
+            )
+        ),
         union_end,
     )
 
@@ -205,15 +203,6 @@ def excerpt(tokens: list[Token], start: int, end: int) -> Excerpt:
     before = sum(isinstance(token.slot, Param) for token in tokens[:start])
     inside = sum(isinstance(token.slot, Param) for token in tokens[start:end])
     return Excerpt(tokens[start].start, tokens[end - 1].end, (before, before + inside))
-
-
-def _without(template: bytes, spans: list[tuple[int, int]]) -> bytes:
-    pieces = []
-    at = 0
-    for start, end in spans:
-        pieces += [template[at:start], b"SELECT 1"]
-        at = end
-    return b"".join([*pieces, template[at:]])
 
 
 def _shifted(spell: Callable[[int], bytes] | None, by: int) -> Callable[[int], bytes] | None:

@@ -62,8 +62,10 @@ def describing(shape: Shape, database: str | None) -> list[TablePlace]:
 
     database: the current database, to which unqualified names belong.
     """
-    if _IS_NAMED in shape.directives:
-        return []
+    return [] if _IS_NAMED in shape.directives else _described(shape, database)
+
+
+def _described(shape: Shape, database: str | None) -> list[TablePlace]:
     return [
         table
         for table in database_names(shape).read
@@ -73,10 +75,7 @@ def describing(shape: Shape, database: str | None) -> list[TablePlace]:
 
 def describes(shape: Shape, database: str | None) -> bool:
     """True for a statement that reads a system schema, or SHOWs what is in several databases by a condition."""
-    return (_shows(shape) and "WHERE" in shape.words) or any(
-        (table.schema or database or "").lower() in SYSTEM_SCHEMAS
-        for table in database_names(shape).read
-    )
+    return (_shows(shape) and "WHERE" in shape.words) or bool(_described(shape, database))
 
 
 def asks_by_parameter(shape: Shape, database: str | None) -> bool:
