@@ -36,8 +36,7 @@ from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects, read_inn
 from streamfrom.sqlparse_ext.selects.select_ast import Select
 from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Shape, Statement, TableRef, Uses
-from streamfrom.sqlparse_ext.text.in_lists import share_list
-from streamfrom.sqlparse_ext.writes.row_limit import limit_of, rows_max
+from streamfrom.sqlparse_ext.writes.write_parts import limit_of, rows_max, share_list
 
 
 if TYPE_CHECKING:

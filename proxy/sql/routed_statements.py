@@ -34,7 +34,7 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.message_effects import STANDS_ALONE, EffectKind
-from streamfrom.sqlparse_ext.writes.row_limit import with_limit
+from streamfrom.sqlparse_ext.writes.write_parts import with_limit
 
 
 if TYPE_CHECKING:

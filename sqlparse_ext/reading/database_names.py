@@ -18,7 +18,11 @@ from enum import Enum
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from streamfrom.sqlparse_ext.reading.statement_features import FROM_FUNCTIONS, SELECT_OPTIONS
+from streamfrom.sqlparse_ext.reading.statement_features import (
+    FROM_FUNCTIONS,
+    SELECT_OPTIONS,
+    SEQUENCE_FUNCTIONS,
+)
 from streamfrom.sqlparse_ext.reading.utility_statements import COMPOUND
 from streamfrom.sqlparse_ext.statements import Kind, Shape
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
@@ -103,7 +107,6 @@ _NO_ALIAS: Final = frozenset(
     | {"INTO", "OFFSET", "FETCH", "END", "ELSE", "AND", "OR", "READ", "WRITE", "PROCEDURE"}
     | {"LOOP", *_ENDS_TABLES}
 )
-_SEQUENCE_FUNCTIONS: Final = frozenset({"NEXTVAL", "LASTVAL", "SETVAL"})
 _DATABASE: Final = frozenset({"DATABASE", "SCHEMA"})
 _SHOW_FROM: Final = frozenset({"FROM", "IN"})
 
@@ -198,7 +201,7 @@ class _Finder:
         frame, before = self.frames[-1], self._key(place - 1)
         if before == "AS":
             self._defines_common(place - 2)
-        holds_tables = frame.state == _TABLE or before in _SEQUENCE_FUNCTIONS
+        holds_tables = frame.state == _TABLE or before in SEQUENCE_FUNCTIONS
         if frame.state == _TABLE:
             frame.state = _BEHIND_TABLE
         state = _TABLE if holds_tables else _EXPRESSION
@@ -299,7 +302,7 @@ class _Finder:
                 return place
             self._reads(start, start + 2, start)
             before = self._key(start - 1), self._key(start - 2)
-            is_program = before[0] in ("CALL", "FOR") or before[1] in _SEQUENCE_FUNCTIONS
+            is_program = before[0] in ("CALL", "FOR") or before[1] in SEQUENCE_FUNCTIONS
             role = Qualified.PROGRAM if is_program else Qualified.TABLE
             self._add(start, Qualified.REFERENCE if before[0] == "REFERENCES" else role, behind)
         elif count > 2:

@@ -6,10 +6,17 @@ So the sweep reads every token by its word alone, also where a parser would dist
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 from streamfrom.sqlparse_ext.statements import Kind, SetKind, Shape, Uses
-from streamfrom.sqlparse_ext.text.tokens import END, QUERY_WORDS, Token, unquote
+from streamfrom.sqlparse_ext.text.tokens import (
+    END,
+    QUERY_WORDS,
+    Token,
+    statement_tokens,
+    unquote,
+)
 
 
 AGGREGATES: Final = (
@@ -68,6 +75,8 @@ _SYSTEM_VARIABLES: Final[dict[str, int]] = {
     "workload": Uses.IDENTITY.value,  # Vitess's, and no server's
     "transaction_mode": Uses.IDENTITY.value,
 }
+# Of MariaDB.
+SEQUENCE_FUNCTIONS: Final = frozenset({"NEXTVAL", "SETVAL", "LASTVAL"})
 # What stands before a parenthesised SELECT that is no subquery.
 _SETOP_WORDS: Final = frozenset({"UNION", "ALL", "DISTINCT", "EXCEPT", "INTERSECT"})
 # FROM inside these is no clause: EXTRACT(YEAR FROM d), TRIM(LEADING 'x' FROM s).
@@ -134,6 +143,18 @@ def user_variables(tokens: list[Token], template: bytes) -> frozenset[str]:
     }
     # Names are compared without regard to case; of other letters the server alone knows which.
     return frozenset(name.lower() if name.isascii() else name for name in names)
+
+
+def asks_sequence(shape: Shape) -> bool:
+    """Return whether a statement asks a sequence of MariaDB's for a value, which writes it; or calls LASTVAL, which only reads.
+
+    See https://mariadb.com/kb/en/sequence-functions/.
+    """
+    keys = [token.key for token in statement_tokens(shape.template)]
+    return any(
+        (key in SEQUENCE_FUNCTIONS and after == "(") or (key, after) == ("VALUE", "FOR")
+        for key, after in pairwise(keys)
+    )
 
 
 def may_assign(shape: Shape) -> bool:

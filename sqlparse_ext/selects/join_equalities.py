@@ -12,7 +12,7 @@ and a subquery's condition is one of the subquery's table, never of the outer on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
@@ -20,13 +20,6 @@ from sqlglot import exp
 from streamfrom.sqlparse_ext.reading.inserts import insert_parts
 from streamfrom.sqlparse_ext.reading.queries import QUERY_STARTS, as_select
 from streamfrom.sqlparse_ext.reading.structure import is_table, marked_place, parse_query
-from streamfrom.sqlparse_ext.selects.select_properties import (
-    hides_order,
-    is_limited,
-    is_row_by_row,
-    looks_at_other_rows,
-    operands_of_and,
-)
 from streamfrom.sqlparse_ext.selects.sources import (
     ALL,
     JoinEqualities,
@@ -180,7 +173,7 @@ class _EqualityReader:
             self.join(join, scope, is_main=is_main)
         if is_present:
             self.present |= scope.numbers
-        if is_value and is_limited(node):
+        if is_value and _is_limited(node):
             self.found.limited.append(frozenset(scope.numbers))
         for clause, value in node.args.items():
             # Only the WHERE of a SELECT holds for every row. HAVING is about groups.
@@ -193,7 +186,7 @@ class _EqualityReader:
         return scope
 
     def check_limit(self, node: exp.Expr) -> None:
-        if node is not self.tree and is_limited(node):
+        if node is not self.tree and _is_limited(node):
             self.found.limits_inside = True
 
     def inside(self, node: exp.Expr, scope: Scope) -> None:
@@ -243,7 +236,7 @@ class _EqualityReader:
         inner = node.unnest()
         if not isinstance(node, exp.Subquery) or not isinstance(inner, exp.Select):
             return False
-        if inner.args.get("order") is not None and not hides_order(outer):
+        if inner.args.get("order") is not None and not _hides_order(outer):
             return False  # MySQL sorts the answer by it
         if not is_row_by_row(inner):
             return False
@@ -388,7 +381,7 @@ class _EqualityReader:
         self, node: exp.Expr, scope: Scope, *, both_ways: bool, only: set[int] | None
     ) -> None:
         """Read the operands of AND. *only*: the sources whose rows the condition chooses; None for all."""
-        for condition in operands_of_and(node):
+        for condition in _operands_of_and(node):
             left: Equality | None = None
             right: Equality | None = None
             if isinstance(condition, exp.In) and condition.expressions:
@@ -436,3 +429,58 @@ class _EqualityReader:
 
     def equate(self, mine: Reference, other: Equality) -> None:
         self.found.sources[mine.source].equalities.setdefault(mine.column, []).append(other)
+
+
+# --- what a SELECT does with its rows ---------------------------------------------------------
+
+
+def _is_limited(node: exp.Expr) -> bool:
+    """Whether a query has a LIMIT of its own."""
+    return bool(node.args.get("limit") or node.args.get("offset"))
+
+
+def _has_aggregate(select: exp.Select) -> bool:
+    """Whether an aggregate function, or one that may be, makes one row of all of a SELECT's rows."""
+    pending: list[exp.Expr] = [*select.expressions]
+    if select.args.get("order") is not None:
+        pending.append(select.args["order"])
+    while pending:
+        node = pending.pop()
+        if isinstance(node, exp.AggFunc | exp.Anonymous):
+            return True
+        if not isinstance(node, exp.Query):
+            pending += node.iter_expressions()
+    return False
+
+
+def is_row_by_row(select: exp.Select) -> bool:
+    """Whether rows of different groups, or any two rows without groups, cannot change each other's part of the answer."""
+    group = select.args.get("group")
+    if group is None:  # an aggregate makes one row of all rows
+        return select.args.get("having") is None and not _has_aggregate(select)
+    return not any(value for key, value in group.args.items() if key != "expressions")  # ROLLUP
+
+
+def looks_at_other_rows(node: exp.Expr) -> bool:
+    """Whether a LIMIT, a window or a user variable is anywhere in a query, or may be."""
+    seen = (exp.Window, exp.Parameter, exp.SessionParameter, exp.PropertyEQ)
+    return any(_is_limited(each) for each in node.find_all(exp.Query)) or bool(node.find(*seen))
+
+
+def _hides_order(select: exp.Select) -> bool:
+    """Whether the order in which rows come to a SELECT is not that of its answer."""
+    clauses = ("group", "order", "distinct")
+    return any(select.args.get(clause) is not None for clause in clauses) or _has_aggregate(
+        select
+    )
+
+
+def _operands_of_and(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield what AND binds together."""
+    pending = [node]
+    while pending:
+        each = pending.pop().unnest()
+        if isinstance(each, exp.And):
+            pending += [each.this, each.expression]
+        else:
+            yield each

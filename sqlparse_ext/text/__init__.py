@@ -2,5 +2,5 @@
 
 A text becomes a template (`lexer`, by the regular expressions of `lexer_patterns`, large ones in `chunks`), of which
 `folding` leaves out what repeats, and that becomes tokens (`tokens`). Names and values are written as
-SQL by `identifiers`; `parameters`, `in_lists` and `insert_rows` are about the `?`s, IN lists and VALUES of a text.
+SQL by `identifiers`; `parameters` and `insert_rows` are about the `?`s and VALUES of a text.
 """

@@ -20,13 +20,12 @@ from streamfrom.proxy.sql.compile.answerers import Answerer, answerer
 from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA
 from streamfrom.sqlparse_ext.errors import StreamfromError, Unsupported
 from streamfrom.sqlparse_ext.reading.database_names import Qualified, database_names, renamed
+from streamfrom.sqlparse_ext.reading.statement_features import asks_sequence
 from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS, schemas_asked
-from streamfrom.sqlparse_ext.session.sequence_calls import asks_sequence
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, TableRef, Uses
 from streamfrom.sqlparse_ext.text.lexer import Edit, splice
 from streamfrom.sqlparse_ext.text.multibyte_text import original
-from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
@@ -528,7 +527,7 @@ def check_target(view: View, shape: Shape) -> None:
         not (shape.kind in _READS or (shape.kind is Kind.OTHER and shape.verb in _OTHER_READS))
         or shape.verb == "ANALYZE"  # it runs what it explains
         or shape.uses & Uses.GLOBAL_SCOPE
-        or asks_sequence([token.key for token in statement_tokens(shape.template)])
+        or asks_sequence(shape)
     ):
         raise ReplicaTarget(shape.verb)
 

@@ -2,7 +2,7 @@
 
 import ast
 
-from streamfrom.sqlparse_ext.reading.statement_features import may_assign
+from streamfrom.sqlparse_ext.reading.statement_features import asks_sequence, may_assign
 from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, uses
 
@@ -20,3 +20,8 @@ def test_a_statement_names_its_variables(sql, names):
 @cases(sql=str, assigns=ast.literal_eval)
 def test_a_statement_that_may_set_one_is_told_from_those_that_read(sql, assigns):
     assert may_assign(shape(sql)) is assigns
+
+
+@cases(sql=str, asks=str)
+def test_a_value_of_a_sequence_is_seen_wherever_it_stands(sql, asks):
+    assert asks_sequence(shape(sql)) is bool(asks)

@@ -1,8 +1,13 @@
 import ast
 
 from hypothesis import given, strategies as st
+from sqlglot import exp, parse_one
 
-from streamfrom.sqlparse_ext.selects.join_equalities import read_join_equalities
+from streamfrom.sqlparse_ext.selects.join_equalities import (
+    is_row_by_row,
+    looks_at_other_rows,
+    read_join_equalities,
+)
 from streamfrom.sqlparse_ext.selects.sources import Reference
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.statements import Slot
@@ -144,3 +149,15 @@ def test_limits_of_subqueries_in_expressions_are_told_apart_from_all_others():
     assert not found.limits_inside
     names = [{found.sources[number].table.name for number in each} for each in found.limited]
     assert names == [{"b", "c"}]
+
+
+@cases(sql=str, expected=ast.literal_eval)
+def test_one_row_of_all_rows_is_not_row_by_row(sql, expected):
+    select = parse_one(sql, dialect="mysql")
+    assert isinstance(select, exp.Select)
+    assert is_row_by_row(select) is expected
+
+
+@cases(sql=str, expected=ast.literal_eval)
+def test_limits_windows_and_variables_look_at_other_rows(sql, expected):
+    assert looks_at_other_rows(parse_one(sql, dialect="mysql")) is expected
