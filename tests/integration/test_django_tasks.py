@@ -307,15 +307,9 @@ def test_values_become_what_json_holds_as_with_djangos_own_backends(project: Pro
     assert found[0] == ["a"]
     assert found[2].startswith("Unsupported type")
     project.work("out")
-    eventually(
-        lambda: (
-            project.runs(
-                f"result = add.get_result({found[1]!r})\n"
-                "found = result.is_finished and result.return_value"
-            )
-            == [1, 2, 3]
-        )
-    )
+    result = f"result = add.get_result({found[1]!r})"
+    value = f"{result}\nfound = result.is_finished and result.return_value"
+    eventually(lambda: project.runs(value) == [1, 2, 3])
 
 
 def test_what_cannot_be_is_refused_with_a_sentence(project: Project) -> None:

@@ -83,8 +83,7 @@ def test_deleted_rows_are_returned(table: ComparedCluster) -> None:
 
 
 def test_rows_that_are_read_first_are_returned(table: ComparedCluster) -> None:
-    table.run("DROP TABLE IF EXISTS u")
-    table.run(f"CREATE TABLE u ({COLUMNS})")
+    table.create(COLUMNS, "u")
     table.run(
         "INSERT INTO u (id, u, s) VALUES (1, 4, 'a'), (2, 5, 'b'), (3, 6, 'c'), (4, 7, 'd')"
     )
@@ -114,16 +113,14 @@ def test_rows_that_are_read_first_are_returned(table: ComparedCluster) -> None:
     ],
 )
 def test_what_one_shard_cannot_know_is_refused(table: ComparedCluster, sql: str) -> None:
-    table.run("DROP TABLE IF EXISTS u")
-    table.run(f"CREATE TABLE u ({COLUMNS})")
+    table.create(COLUMNS, "u")
     for connection in table.spread.values():
         assert refused(connection, sql)[0] == 1235
         assert value(connection, "SELECT COUNT(*) FROM t") == 0
 
 
 def test_what_reference_tables_say_is_returned(table: ComparedCluster) -> None:
-    table.run("DROP TABLE IF EXISTS r")
-    table.run("CREATE TABLE r (a INT, name VARCHAR(9))")
+    table.create("a INT, name VARCHAR(9)", "r")
     table.everywhere("INSERT INTO r VALUES (1, 'one'), (2, 'two')")
     sql = (
         "INSERT INTO t (id, s) VALUES (1, (SELECT name FROM r WHERE a = 1)), (4, 'x')"

@@ -107,9 +107,8 @@ class TestInsert:
     def test_columns_that_are_left_out_are_all_visible_ones_in_order(self, cluster, client):
         run(client, "DELETE FROM customer")
         run(client, "ALTER TABLE customer ADD COLUMN hidden INT INVISIBLE DEFAULT 9 FIRST")
-        assert (
-            run(client, f"INSERT INTO customer VALUES ({LOW}, 'a', 1), ({HIGH}, 'b', 2)") == 2
-        )
+        both = f"INSERT INTO customer VALUES ({LOW}, 'a', 1), ({HIGH}, 'b', 2)"
+        assert run(client, both) == 2
         assert run(client, f"REPLACE INTO customer VALUES ({HIGH}, 'c', DEFAULT)") == 2
         assert rows(client, "SELECT id, name, n, hidden FROM customer ORDER BY id") == (
             (LOW, "a", 1, 9),

@@ -63,9 +63,8 @@ def test_any_select_reads_them(sharded: Queue, client: Any) -> None:
     )
     assert names == (("other_message",), ("my_message",))
     eventually(lambda: status(client, "depth") == (1,))
-    assert (
-        value(client, "SELECT COUNT(*) FROM `streamfrom`.`queues` AS q WHERE q.depth > 0") == 1
-    )
+    deep = "SELECT COUNT(*) FROM `streamfrom`.`queues` AS q WHERE q.depth > 0"
+    assert value(client, deep) == 1
     assert value(client, "SELECT SUM(streamfrom.queues.depth) FROM STREAMFROM.queues") == 1
     with_own = (
         "WITH RECURSIVE d AS (SELECT depth FROM streamfrom.queues) SELECT MAX(depth) FROM d"

@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import asyncmy
 import pytest
@@ -54,12 +53,23 @@ def url_of(proxy: RunningProxy, keyspace: str) -> str:
     return f"mysql://root@127.0.0.1:{proxy.port}/{keyspace}"
 
 
-class Log:
-    def __init__(self) -> None:
-        self.results: list[Result] = []
+class Job:
+    """A queue `job`, a client of it, and a worker that notes what became of its messages."""
 
-    def outcomes(self, n_of: Callable[[Any], Any]) -> list[tuple[Any, int, str]]:
-        return sorted((n_of(one.id), one.delivery, one.outcome.value) for one in self.results)
+    def __init__(self, place: Place, ack_wait: float = 30) -> None:
+        self.client = place.connect()
+        run(self.client, CREATE.format("job", ack_wait))
+        self.results: list[Result] = []
+        url = url_of(place.proxy, place.keyspace)
+        self.worker = Worker(url, on_result=self.results.append)
+
+    async def has(self, count: int) -> None:
+        """Have the worker serve until so many messages have come to an end."""
+        async with serving(self.worker):
+            await until(lambda: len(self.results) >= count)
+
+    def unacked(self) -> int:
+        return int(rows(self.client, "SELECT COUNT(*) FROM job WHERE time_acked IS NULL")[0][0])
 
 
 @asynccontextmanager
@@ -79,22 +89,15 @@ async def until(fact: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-def made(place: Place, ack_wait: float = 30) -> Any:
-    client = place.connect()
-    run(client, CREATE.format("job", ack_wait))
-    return client
-
-
 async def test_a_function_ends_a_message_in_each_way(plain: Place) -> None:
-    client = made(plain)
+    job = Job(plain)
+    client = job.client
     ids = {}
     for n, payload in enumerate(("{}", '{"retry": 0}', '{"fail": 1}', '{"park": 1}')):
         run(client, f"INSERT INTO job (n, payload) VALUES ({n}, '{payload}')")
         ids[rows(client, "SELECT LAST_INSERT_ID()")[0][0]] = n
-    log = Log()
-    worker = Worker(url_of(plain.proxy, plain.keyspace), on_result=log.results.append)
 
-    @worker.queue("job", concurrency=2)
+    @job.worker.queue("job", concurrency=2)
     async def work(message: Message) -> None:
         payload = message["payload"]
         if message.delivery == 1 and "retry" in payload:
@@ -104,9 +107,8 @@ async def test_a_function_ends_a_message_in_each_way(plain: Place) -> None:
         if "park" in payload:
             raise Park("no consent")
 
-    async with serving(worker):
-        await until(lambda: len(log.results) >= 5)
-    assert log.outcomes(ids.__getitem__) == [
+    await job.has(5)
+    assert sorted((ids[one.id], one.delivery, one.outcome.value) for one in job.results) == [
         (0, 1, "acked"),
         (1, 1, "retried"),
         (1, 2, "acked"),
@@ -121,69 +123,53 @@ async def test_a_function_ends_a_message_in_each_way(plain: Place) -> None:
         (3, 0, "no consent"),
     ]
     # By the queue's backoff, and for good.
-    assert (
-        rows(
-            client,
-            "SELECT time_next BETWEEN NOW() AND NOW() + INTERVAL 60 SECOND FROM job WHERE n = 2",
-        )[0][0]
-        == 1
-    )
+    soon = "SELECT time_next BETWEEN NOW() AND NOW() + INTERVAL 60 SECOND FROM job WHERE n = 2"
+    assert rows(client, soon) == ((1,),)
     assert rows(client, "SELECT time_next FROM job WHERE n = 3")[0][0] == 9 * 10**18
 
 
 async def test_a_message_that_cannot_be_decoded_is_parked_and_keeps_no_other_waiting(plain):
-    client = plain.connect()
-    run(
-        client, "CREATE QUEUE job (payload TEXT, last_error VARCHAR(1000)) WITH (ack_wait = 30)"
-    )
-    run(client, "INSERT INTO job (payload) VALUES ('{'), ('[1]')")
-    log = Log()
-    worker = Worker(url_of(plain.proxy, plain.keyspace), on_result=log.results.append)
-    worker.queue("job", json=["payload"])(lambda _: None)
-    async with serving(worker):
-        await until(lambda: len(log.results) >= 2)
-    found = rows(
-        client, "SELECT payload, time_acked IS NULL, last_error FROM job ORDER BY payload"
-    )
+    job = Job(plain)
+    run(job.client, "ALTER TABLE job MODIFY payload TEXT")
+    run(job.client, "INSERT INTO job (payload) VALUES ('{'), ('[1]')")
+    job.worker.queue("job", json=["payload"])(lambda _: None)
+    await job.has(2)
+    shown = "SELECT payload, time_acked IS NULL, last_error FROM job ORDER BY payload"
+    found = rows(job.client, shown)
     assert found[0][:2] == ("[1]", 0)
     assert found[1][:2] == ("{", 1)
     assert "column payload is not JSON" in found[1][2]
 
 
 async def test_long_work_keeps_its_message(queue: Place) -> None:
-    client = made(queue, ack_wait=1)
-    log = Log()
-    worker = Worker(url_of(queue.proxy, queue.keyspace), on_result=log.results.append)
+    job = Job(queue, ack_wait=1)
 
-    @worker.queue("job", concurrency=2)
+    @job.worker.queue("job", concurrency=2)
     def work(message: Message) -> None:
         time.sleep(WORK_S)
 
-    run(client, "INSERT INTO job (n) VALUES (1), (2)")
-    async with serving(worker):
-        await until(lambda: len(log.results) >= 2)
-    assert [(one.delivery, one.outcome.value) for one in log.results] == [(1, "acked")] * 2
+    run(job.client, "INSERT INTO job (n) VALUES (1), (2)")
+    await job.has(2)
+    assert [(one.delivery, one.outcome.value) for one in job.results] == [(1, "acked")] * 2
 
 
 async def test_a_batch_is_one_call(queue: Place) -> None:
-    client = made(queue)
-    run(client, "INSERT INTO job (n) VALUES " + ", ".join(f"({n})" for n in range(300)))
+    job = Job(queue)
+    run(job.client, "INSERT INTO job (n) VALUES " + ", ".join(f"({n})" for n in range(300)))
     got: list[list[int]] = []
-    worker = Worker(url_of(queue.proxy, queue.keyspace))
 
-    @worker.queue("job", batch=50)
+    @job.worker.queue("job", batch=50)
     def work(messages: list[Message]) -> None:
         got.append([message["n"] for message in messages])
 
-    async with serving(worker):
-        await until(lambda: sum(map(len, got)) >= 300)
+    await job.has(300)
     assert sorted(n for batch in got for n in batch) == list(range(300))
     assert max(map(len, got)) <= 50
-    assert rows(client, "SELECT COUNT(*) FROM job WHERE time_acked IS NULL")[0][0] == 0
+    assert job.unacked() == 0
 
 
 async def test_a_message_is_sent_in_the_producers_transaction(plain: Place) -> None:
-    client = made(plain)
+    client = Job(plain).client
     job = Queue("job")
     proxy, keyspace = plain.proxy, plain.keyspace
 
@@ -216,14 +202,12 @@ async def test_a_message_is_sent_in_the_producers_transaction(plain: Place) -> N
 
 
 async def test_a_function_acknowledges_in_its_own_transaction(plain: Place) -> None:
-    client = made(plain)
-    run(client, "CREATE TABLE done (n BIGINT)")
-    run(client, "INSERT INTO job (n) VALUES (1), (2)")
-    log = Log()
-    worker = Worker(url_of(plain.proxy, plain.keyspace), on_result=log.results.append)
+    job = Job(plain)
+    run(job.client, "CREATE TABLE done (n BIGINT)")
+    run(job.client, "INSERT INTO job (n) VALUES (1), (2)")
     newly: list[bool] = []
 
-    @worker.queue("job")
+    @job.worker.queue("job")
     def work(message: Message) -> None:
         connection = plain.connect(autocommit=False)
         run(connection, f"INSERT INTO done VALUES ({message['n']})")
@@ -233,23 +217,21 @@ async def test_a_function_acknowledges_in_its_own_transaction(plain: Place) -> N
             raise Retry(after=0)
         connection.commit()
 
-    async with serving(worker):
-        await until(lambda: len(log.results) >= 3)
+    await job.has(3)
     assert newly == [True, True, True]
-    assert sorted(rows(client, "SELECT n FROM done")) == [(1,), (2,)]
-    assert rows(client, "SELECT COUNT(*) FROM job WHERE time_acked IS NULL")[0][0] == 0
+    assert sorted(rows(job.client, "SELECT n FROM done")) == [(1,), (2,)]
+    assert job.unacked() == 0
 
 
 @cases(name=str, columns=ast.literal_eval, error=str)
 async def test_a_queue_that_does_not_fit_ends_the_worker_with_a_sentence(
     name, columns, error, plain
 ):
-    client = made(plain)
-    run(client, "CREATE TABLE ordinary (id INT PRIMARY KEY)")
-    worker = Worker(url_of(plain.proxy, plain.keyspace))
-    worker.queue(name, columns=columns)(lambda _: None)
+    job = Job(plain)
+    run(job.client, "CREATE TABLE ordinary (id INT PRIMARY KEY)")
+    job.worker.queue(name, columns=columns)(lambda _: None)
     with pytest.raises((MySQLError, ValueError), match=error):
-        await asyncio.wait_for(worker.serve(), WAIT_S)
+        await asyncio.wait_for(job.worker.serve(), WAIT_S)
 
 
 async def test_a_kill_of_a_connection_that_is_gone_is_not_tried_again(plain: Place) -> None:
@@ -315,7 +297,7 @@ async def test_what_had_not_begun_when_the_proxy_was_killed_is_worked_on_once(lo
 
 
 def test_a_signal_lets_work_end_and_gives_back_what_has_not_begun(plain, tmp_path):
-    client = made(plain)
+    client = Job(plain).client
     (tmp_path / "jobs.py").write_text(JOBS)
     process = subprocess.Popen(
         [sys.executable, "jobs.py", url_of(plain.proxy, plain.keyspace)],

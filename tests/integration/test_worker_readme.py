@@ -111,10 +111,8 @@ def test_a_worker_and_a_producer(shop: Shop) -> None:
     assert worker.stdout is not None
     assert worker.stdout.readline() == "sending to ada@example.com\n"
     shop.ends(worker)
-    assert rows(
-        shop.client,
-        "SELECT time_acked IS NULL, time_next > NOW(), priority FROM email ORDER BY id",
-    ) == ((0, None, 50), (1, 1, 10))
+    found = "SELECT time_acked IS NULL, time_next > NOW(), priority FROM email ORDER BY id"
+    assert rows(shop.client, found) == ((0, None, 50), (1, 1, 10))
 
 
 def test_a_queue_that_is_not_there_is_one_line(shop: Shop) -> None:

@@ -369,9 +369,8 @@ def test_a_bad_row_is_found_again_after_a_restart_and_early_acks_are_not_lost(
         for ident in idents:
             acknowledge_early(client, ident)
     assert proxy.stop() == 0
-    assert execute(
-        server, "SELECT id FROM my_message WHERE time_acked IS NULL", database=database
-    ) == ((1,),)
+    unacked = "SELECT id FROM my_message WHERE time_acked IS NULL"
+    assert execute(server, unacked, database=database) == ((1,),)
     assert '"acks not written"' in proxy.log()
     proxy = start_proxy(config)
     client = proxy.connect(database="plain", autocommit=True)
@@ -382,5 +381,4 @@ def test_a_bad_row_is_found_again_after_a_restart_and_early_acks_are_not_lost(
     for ident in (1, 1001):
         acknowledge_early(client, ident)
     eventually(lambda: rows(client, SET_ASIDE) == (("1", "ack"),), "found again")
-    unacked = "SELECT id FROM my_message WHERE time_acked IS NULL"
     eventually(lambda: rows(client, unacked) == ((1,),), "the other one is written")

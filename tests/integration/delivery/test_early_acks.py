@@ -139,9 +139,8 @@ def test_whoever_changes_an_acked_message_finds_it_acked(queue: Queue) -> None:
     client.rollback()
     assert run(client, ACK.format(7)) == 1
     # Revived, it is sent again: no ack that is on its way undoes that.
-    assert (
-        run(client, "UPDATE my_message SET time_acked = NULL, time_next = 0 WHERE id = 7") == 1
-    )
+    revived = "UPDATE my_message SET time_acked = NULL, time_next = 0 WHERE id = 7"
+    assert run(client, revived) == 1
     assert stream.ids(1) == [7]
     assert run(client, ACK.format(8)) == 1
     assert run(client, "DELETE FROM my_message WHERE id = 8") == 1

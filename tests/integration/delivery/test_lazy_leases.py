@@ -24,15 +24,11 @@ def test_an_ack_is_the_one_write_and_counts_the_send(queue: Queue) -> None:
     assert sorted(stream.ids(2)) == [1, 2]
     assert rows(other, SHOWN.format(1)) == ((0, 0),)
     ack = "UPDATE my_message SET time_acked = NOW(), time_next = NULL WHERE id = {}"
-    assert other.cursor().execute(ack.format(1)) == 1
+    assert run(other, ack.format(1)) == 1
     assert rows(other, SHOWN.format(1)) == ((1, 0),)
     other.begin()
-    assert (
-        other.cursor().execute(
-            "UPDATE my_message SET time_acked = 1800000000000000005 WHERE id IN (2)"
-        )
-        == 1
-    )
+    by_list = "UPDATE my_message SET time_acked = 1800000000000000005 WHERE id IN (2)"
+    assert run(other, by_list) == 1
     other.commit()
     assert rows(other, SHOWN.format(2)) == ((1, 0),)
     assert other.cursor().execute(ack.format(3)) == 1

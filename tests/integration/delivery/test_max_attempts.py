@@ -30,11 +30,8 @@ def test_the_last_wait_parks_a_message_and_one_update_revives_it(queue: Queue) -
     insert_all(other, [2])
     assert stream.take(1) == [(2,)]
     run(other, "UPDATE my_message SET time_acked = NOW() WHERE id = 2")
-    run(
-        other,
-        "UPDATE my_message SET time_next = 0, epoch = 0"
-        f" WHERE time_next = {PARKED_NS} AND time_acked IS NULL",
-    )
+    where = f"WHERE time_next = {PARKED_NS} AND time_acked IS NULL"
+    run(other, f"UPDATE my_message SET time_next = 0, epoch = 0 {where}")
     assert stream.take(1) == [(1,)]
     eventually(lambda: rows(other, figures)[0][1:] == (0, 1))
 
@@ -62,10 +59,8 @@ def test_a_message_that_nobody_handles_is_a_dead_letter(plain: Queue) -> None:
     eventually(lambda: rows(other, parked) == ((1,), (9,)))
     assert rows(other, "SELECT COUNT(*) FROM grave") == ((0,),)
     run(other, f"ALTER QUEUE my_message SET ({settings})")
-    assert (
-        "COMMENT='vt_dead_letters_of=my_message'"
-        in rows(other, "SHOW CREATE TABLE grave")[0][1]
-    )
+    ((_, shown),) = rows(other, "SHOW CREATE TABLE grave")
+    assert "COMMENT='vt_dead_letters_of=my_message'" in shown
     insert_all(other, [2])
     assert stream.take(2) == [(2,), (2,)]
     told = "SELECT id, dead_time > 1.7e18, dead_reason, dead_attempts, seen_by FROM grave"

@@ -136,12 +136,5 @@ def test_no_order_is_broken_when_the_dispatcher_is_killed(
             first.kill()
             acker = second.connect(database=database, autocommit=True)
     assert sorted(acked) == list(range(1, keys * each + 1))
-    eventually(
-        lambda: (
-            execute(
-                server, f"SELECT COUNT(*) FROM {database}.my_message WHERE time_acked IS NULL"
-            )
-            == ((0,),)
-        ),
-        "all are acked",
-    )
+    left = f"SELECT COUNT(*) FROM {database}.my_message WHERE time_acked IS NULL"
+    eventually(lambda: execute(server, left) == ((0,),), "all are acked")

@@ -97,13 +97,8 @@ def test_members_on_two_machines_are_one_fleet_also_after_they_were_parted(
     insert(producer, range(21, 31))
     come([here], range(21, 31))
     held = there.rows[0][0]
-    assert (
-        run(
-            producer,
-            f"UPDATE my_message SET time_acked = 1800000000000000005 WHERE id = {held}",
-        )
-        == 1
-    )
+    ack = f"UPDATE my_message SET time_acked = 1800000000000000005 WHERE id = {held}"
+    assert run(producer, ack) == 1
     second.wait_for_log(NOT_REACHED)
     checked = run_to_end(
         ["check", "--config", str(second.config)], tmp_path, network.machines[1].name

@@ -66,9 +66,8 @@ def test_a_worker_acks_a_statement_ends_and_a_transaction_commits_after_sigterm(
     assert proxy.process.wait(STOP_S) == 0
     proxy = start()
     connection = proxy.connect(database="commerce")
-    assert rows(
-        connection, "SELECT id FROM my_message WHERE time_acked IS NULL ORDER BY id"
-    ) == ((2,), (5,))
+    unacked = "SELECT id FROM my_message WHERE time_acked IS NULL ORDER BY id"
+    assert rows(connection, unacked) == ((2,), (5,))
 
 
 def test_a_proxy_with_nothing_to_do_is_gone_at_once(start: StartFaulty) -> None:

@@ -63,8 +63,6 @@ def test_a_queue_is_made_changed_sent_acknowledged_and_dropped(
         cursor.execute("STREAM id, p FROM job LIMIT 3 WAIT 60")
         sent = cursor.fetchall()
         assert sorted(p for _, p in sent) == ["x", "y", "z"]
-        for ident, _ in sent:
-            assert (
-                cursor.execute("UPDATE job SET time_acked = NOW() WHERE id = %s", (ident,)) == 1
-            )
+        ack = "UPDATE job SET time_acked = NOW() WHERE id = %s"
+        assert [cursor.execute(ack, (ident,)) for ident, _ in sent] == [1, 1, 1]
         cursor.execute("DROP QUEUE job")

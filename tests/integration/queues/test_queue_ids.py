@@ -94,10 +94,8 @@ def test_a_query_that_leaves_the_id_out_gets_one_for_each_row(queue, client):
     assert sorted(stored(client)[-4:]) == [first, first + 1, first + 2, first + 3]
     assert value(client, "SELECT LAST_INSERT_ID()") == first
     assert sorted(row[1] for row in stream.take(8)) == list(range(1, 9))
-    assert (
-        run(client, "INSERT INTO my_message (user_id) SELECT 1 FROM my_message WHERE id = 0")
-        == 0
-    )
+    nothing = "INSERT INTO my_message (user_id) SELECT 1 FROM my_message WHERE id = 0"
+    assert run(client, nothing) == 0
     run(client, "BEGIN")
     assert run(client, copied.format(8)) == 8
     run(client, "ROLLBACK")

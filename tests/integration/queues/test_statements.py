@@ -13,13 +13,7 @@ from tests.integration.conftest import Queue, SharedCluster
 
 pytestmark = pytest.mark.db
 
-PROPOSAL = """CREATE QUEUE my_queue(
-
-user_id BIGINT(10),
-
-payload VARCHAR(256),
-
-)"""
+PROPOSAL = "CREATE QUEUE my_queue(\n\nuser_id BIGINT(10),\n\npayload VARCHAR(256),\n\n)"
 
 
 @contextmanager
@@ -42,19 +36,26 @@ def comments(cluster: SharedCluster, keyspace: str, table: str) -> list[str]:
     ]
 
 
+def definitions(cluster: SharedCluster, keyspace: str) -> list[Any]:
+    """Return what each shard has for the table my_message."""
+    return [
+        cluster.direct("SHOW CREATE TABLE my_message", keyspace=keyspace, shard=shard)
+        for shard in range(len(cluster.servers_of(keyspace)))
+    ]
+
+
 def test_the_proposals_own_example_runs_to_the_letter(queue: Queue) -> None:
     client = queue.connect()
     run(client, PROPOSAL)
-    assert len(comments(queue.cluster, queue.keyspace, "my_queue")) == len(
-        queue.cluster.servers_of(queue.keyspace)
-    )
-    assert set(comments(queue.cluster, queue.keyspace, "my_queue")) == {
+    comment = (
         "vitess_message,vt_ack_wait=30,vt_max_backoff=3600,vt_purge_after=86400"
         ",vt_batch_size=100,vt_cache_size=10000,vt_poller_interval=1,vt_auto_id=on"
-        + (",vt_shard_by=hash(id)" if queue.keyspace == "commerce" else "")
-    }
-    shown = value(client, "SHOW QUEUES")
-    assert shown == "my_queue"
+    )
+    found = comments(queue.cluster, queue.keyspace, "my_queue")
+    assert found == (
+        [comment] if queue.keyspace == "plain" else [f"{comment},vt_shard_by=hash(id)"] * 2
+    )
+    assert value(client, "SHOW QUEUES") == "my_queue"
 
 
 @pytest.mark.parametrize("ident", ["", "id BIGINT NOT NULL, ", "id INT UNSIGNED NOT NULL, "])
@@ -66,20 +67,13 @@ def test_show_create_queue_makes_it_again(cluster, keyspace, ident):
         " `it``s` JSON, note VARCHAR(20) COMMENT 'it''s, (so)', KEY by_tenant (tenant),)"
         " WITH (`ack_wait` = '0.5', message_cols = 'id|tenant', release_after = never)",
     )
-    before = [
-        cluster.direct("SHOW CREATE TABLE my_message", keyspace=keyspace, shard=shard)
-        for shard in range(len(cluster.servers_of(keyspace)))
-    ]
+    before = definitions(cluster, keyspace)
     ((name, text),) = rows(client, f"SHOW CREATE QUEUE {keyspace}.my_message")
     assert name == "my_message"
     run(client, f"USE {keyspace}")
     run(client, "DROP QUEUE my_message")
     run(client, text)
-    after = [
-        cluster.direct("SHOW CREATE TABLE my_message", keyspace=keyspace, shard=shard)
-        for shard in range(len(cluster.servers_of(keyspace)))
-    ]
-    assert before == after
+    assert definitions(cluster, keyspace) == before
 
 
 @in_turn
@@ -143,18 +137,11 @@ def test_a_half_made_queue_is_completed_altered_alike_and_dropped(cluster):
     run(client, create)
     # What a shard that fails in the middle leaves: the first has it, the second does not.
     cluster.direct("DROP TABLE my_message", keyspace="commerce", shard=1)
-    refuses(
-        client, "CREATE QUEUE my_message (a INT) WITH (ack_wait = 6)", 1210, "vt_ack_wait=5"
-    )
-    assert (
-        "shard commerce/80- has no"
-        in refused(client, "ALTER QUEUE my_message SET (ack_wait = 7)")[1]
-    )
+    refuses(client, create.replace("5", "6"), 1210, "vt_ack_wait=5")
+    _, text = refused(client, "ALTER QUEUE my_message SET (ack_wait = 7)")
+    assert "shard commerce/80- has no" in text
     run(client, create)
-    first, second = (
-        cluster.direct("SHOW CREATE TABLE my_message", keyspace="commerce", shard=shard)
-        for shard in (0, 1)
-    )
+    first, second = definitions(cluster, "commerce")
     assert first == second
     cluster.direct("ALTER TABLE my_message COMMENT = 'vitess_message,vt_ack_wait=9"
                    ",vt_purge_after=9,vt_batch_size=9,vt_cache_size=9,vt_poller_interval=9'",
@@ -201,10 +188,8 @@ def test_sharding_that_no_vschema_says_stands_in_the_comment(
         ]
         assert all(count[0][0] for count in counts)
         assert value(other, "SELECT COUNT(*) FROM of_no_vschema WHERE user_id = '3'") == 1
-        assert (
-            run(other, "UPDATE of_no_vschema SET state = 'acked' WHERE user_id IN ('3', '4')")
-            == 2
-        )
+        acks = "UPDATE of_no_vschema SET state = 'acked' WHERE user_id IN ('3', '4')"
+        assert run(other, acks) == 2
         shown = rows(client, "SHOW CREATE QUEUE of_no_vschema")[0][1]
         assert f"SHARD BY {written}" in shown
         stream.close()
