@@ -137,13 +137,16 @@ class Link(asyncio.Protocol):
                 return
         self._transport.write(data)
 
-    def write_ahead(self, data: bytes) -> None:
-        """Send *data* together with what is written next, or when this turn of the loop ends.
+    def write_ahead(self, data: bytes, within_s: float = 0) -> None:
+        """Send *data* together with what is written next, or *within_s*: 0 for when this turn of the loop ends.
 
         Each `write` is a system call that wakes the peer.
         """
-        if not self._ahead:
-            asyncio.get_running_loop().call_soon(self._write_rest)
+        loop = asyncio.get_running_loop()
+        if within_s:
+            loop.call_later(within_s, self._write_rest)
+        elif not self._ahead:
+            loop.call_soon(self._write_rest)
         self._ahead += data
 
     def _write_rest(self) -> None:

@@ -160,11 +160,14 @@ class Reply:
         """Return False: what was written cannot be taken back."""
         return False
 
-    def head(self, columns: Sequence[bytes]) -> None:
-        """Begin a result set: column definitions, as the server gave them."""
+    def head(self, columns: Sequence[bytes], *, within_s: float = 0) -> None:
+        """Begin a result set: column definitions, as the server gave them, with the first row if that comes *within_s*."""
         framed, self.sequence = self._head(columns)
         self._binary_rows = BinaryRows(columns) if self.binary else None
-        self.link.write(framed)
+        if within_s:
+            self.link.write_ahead(framed, within_s)
+        else:
+            self.link.write(framed)
 
     async def returned(
         self, columns: Sequence[bytes], rows: Sequence[bytes], *, warnings: int = 0

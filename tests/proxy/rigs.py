@@ -47,6 +47,7 @@ class RecordingLink:
 
     def __init__(self) -> None:
         self.written = bytearray()
+        self.ahead = b""
         self.blocked = False
         self.room_bytes = 1 << 40
         self.closed = False
@@ -61,9 +62,13 @@ class RecordingLink:
 
     def write(self, data: bytes) -> None:
         if not self.closed:
+            data, self.ahead = self.ahead + data, b""
             self.written += data
             self.room_bytes -= len(data)
             self.blocked = self.blocked or self.room_bytes < 0
+
+    def write_ahead(self, data: bytes, within_s: float = 0) -> None:
+        self.ahead += data
 
     def close(self) -> None:
         self.closed = True

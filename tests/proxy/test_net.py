@@ -9,6 +9,7 @@ from streamfrom.proxy import listening, net
 from streamfrom.proxy.net import Link
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import until
+from tests.virtual_loop import run_virtual
 
 
 pytestmark = pytest.mark.usefixtures("calm")
@@ -105,6 +106,21 @@ async def test_what_is_written_ahead_leaves_with_what_follows_or_with_the_turn_o
         call.write(b"5"),
         call.close(),
     ]
+
+
+def test_what_may_wait_leaves_with_what_follows_or_when_its_time_is_over():
+    async def writes():
+        link, transport = net.Link(Owner), Mock()
+        transport.get_extra_info.return_value = None
+        link.connection_made(transport)
+        link.write_ahead(b"1", 2)
+        await asyncio.sleep(1)
+        link.write(b"2")
+        link.write_ahead(b"3", 2)
+        await asyncio.sleep(3)
+        return transport.write.mock_calls
+
+    assert run_virtual(writes()) == [call(b"12"), call(b"3")]
 
 
 async def test_what_is_written_to_a_closed_link_vanishes():

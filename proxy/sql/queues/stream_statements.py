@@ -23,7 +23,7 @@ from streamfrom.proxy.errors import (
     ValueOfOtherType,
 )
 from streamfrom.proxy.rights.questions import take
-from streamfrom.proxy.sql.queues.message_stream import MessageStream
+from streamfrom.proxy.sql.queues.message_stream import JOINED_WITHIN_S, MessageStream
 from streamfrom.proxy.wire.binary_rows import TEXT_OR_BYTES, BinaryRows, row_types
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.literal_values import Number
@@ -105,7 +105,7 @@ class StreamStatements:
         wait_s = None if shape.wait is OPAQUE else _wait_s(statement, shape.wait)
         rights = await self._rights.check(view.runtimes, take(table, columns))
         definitions = await self._definitions(view, table, columns, statement.shape)
-        reply.head(definitions)
+        reply.head(definitions, within_s=0 if rows_max is None else JOINED_WITHIN_S)
         stream = MessageStream(
             self._link,
             shards=frozenset(shard.name for shard in view.shards) if view.is_narrowed else None,

@@ -27,10 +27,14 @@ class NarrowLink(RecordingLink):
 class Scene:
     """A stream and its client's link."""
 
-    def __init__(self, link=None, sequence=4):
+    def __init__(self, link=None, sequence=4, rows_max=None):
         self.link = link or RecordingLink()
         self.stream = MessageStream(
-            self.link.link, shards=None, columns=("id", "message"), sequence=sequence
+            self.link.link,
+            shards=None,
+            columns=("id", "message"),
+            sequence=sequence,
+            rows_max=rows_max,
         )
 
     @property
@@ -50,6 +54,16 @@ async def scene():
 @pytest.fixture
 async def narrow():
     return Scene(NarrowLink())
+
+
+async def test_the_last_rows_of_a_limit_leave_with_the_end():
+    scene = Scene(rows_max=3)
+    assert scene.stream.deliver(ROWS[:2])
+    assert scene.rows_written == 2
+    assert scene.stream.deliver(ROWS[2:])
+    assert scene.rows_written == 2
+    scene.link.write(b"")
+    assert scene.rows_written == 3
 
 
 async def test_large_rows_go_out_as_the_socket_takes_them(narrow):
