@@ -21,21 +21,11 @@ class Bits(bytes):
 
     __slots__ = ()
 
-    @property
-    def sql(self) -> bytes:
-        """The literal in SQL."""
-        return b"0x" + self.hex().encode() if self else b"b''"
-
 
 class HexString(Bits):
     """The bytes of `x'…'`: as `Bits` on MySQL, always a string on MariaDB."""
 
     __slots__ = ()
-
-    @property
-    def sql(self) -> bytes:
-        """The literal in SQL."""
-        return b"x'" + self.hex().encode() + b"'"
 
 
 def integer_of(value: object) -> int | None:

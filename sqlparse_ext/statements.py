@@ -198,9 +198,7 @@ class SetScope(StrEnum):
     """How far one item of SET reaches."""
 
     SESSION = "SESSION"
-    GLOBAL = "GLOBAL"
-    PERSIST = "PERSIST"
-    PERSIST_ONLY = "PERSIST_ONLY"
+    GLOBAL = "GLOBAL"  # also PERSIST and PERSIST_ONLY
     NEXT = "NEXT"  # the next transaction only: SET TRANSACTION, SET @@transaction_isolation
 
 

@@ -208,7 +208,7 @@ def _changed_untracked(shape: Shape, trackers: Sequence[Tracker]) -> bool:
 
 
 def _is_followed(kind: SetKind, scope: SetScope, name: str) -> bool:
-    if scope in {SetScope.GLOBAL, SetScope.PERSIST, SetScope.PERSIST_ONLY}:
+    if scope is SetScope.GLOBAL:
         return True
     match kind:
         case SetKind.SYSTEM:

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 
 
+_TABLE_STATEMENTS: Final = frozenset(
+    {Kind.SELECT, Kind.UPDATE, Kind.DELETE, Kind.INSERT, Kind.REPLACE}
+)
 _SEVERAL: Final = Uses.SETOP | Uses.JOIN | Uses.SUBQUERY | Uses.CTE
 # What a server knows of the statement before, which another shard may have run.
 _OF_THE_STATEMENT_BEFORE: Final = (
@@ -93,11 +96,17 @@ class Planner:
         here = OneShard(self._shards[0])
         if len(self._shards) == 1:
             return Plan(here)
+        if shape.kind in _TABLE_STATEMENTS and shape.uses & Uses.UNPARSED:
+            raise Unsupported(
+                f"this {shape.verb} could not be analysed, which a sharded keyspace needs; write it more plainly, or USE one shard for it"
+            )
         match shape.kind:
             case Kind.SELECT | Kind.UPDATE | Kind.DELETE:
                 return self._make_table_statement(shape, here)
             case Kind.INSERT | Kind.REPLACE:
-                return self._make_insert(shape)
+                if (placed := self._placed(shape, shape.tables)) is not None:
+                    return Plan(placed)
+                return plan_insert(self._tables, shape, self._shards, self._columns_of)
             case Kind.DDL:
                 return Plan(Everywhere(self._shards))
             case Kind.SHOW | Kind.SAVEPOINT:
@@ -118,16 +127,6 @@ class Planner:
             case _:
                 raise Unsupported(f"{shape.verb} in a sharded keyspace; USE one shard for it")
 
-    def _make_insert(self, shape: Shape) -> Plan:
-        if shape.uses & Uses.UNPARSED or shape.insert is None:
-            raise Unsupported(
-                f"this {shape.verb} could not be analysed, which a sharded keyspace needs; write it more plainly, or USE one shard for it"
-            )
-        placed = self._placed(shape, shape.tables)
-        if placed is not None:
-            return Plan(placed)
-        return plan_insert(self._tables, shape, self._shards, self._columns_of)
-
     # --- SELECT, UPDATE, DELETE -----------------------------------------------------------
 
     def _make_table_statement(self, shape: Shape, here: OneShard) -> Plan:
@@ -136,15 +135,10 @@ class Planner:
             for table in shape.tables
             if table.schema is None or table.schema.lower() not in SYSTEM_SCHEMAS
         ]
-        if shape.uses & Uses.UNPARSED:
-            raise Unsupported(
-                f"this {shape.verb} could not be analysed, which a sharded keyspace needs; write it more plainly, or USE one shard for it"
-            )
         refuse(shape, _OF_THE_STATEMENT_BEFORE)
         if not tables:
             return Plan(here)
-        placed = self._placed(shape, tables)
-        if placed is not None:
+        if (placed := self._placed(shape, tables)) is not None:
             return Plan(placed)
         if shape.uses & _SEVERAL or len(tables) > 1:
             counted = read_counted(shape.template)

@@ -8,13 +8,14 @@ would cost rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.statements import OPAQUE, Operand, Param
 from streamfrom.sqlparse_ext.text.tokens import QUERY_WORDS, Cursor, split_commas, unquote
 
 
 if TYPE_CHECKING:
+    from streamfrom.sqlparse_ext.statements import Shape
     from streamfrom.sqlparse_ext.text.tokens import Token
 
 # Reserved words that end a WHERE clause on every server.
@@ -37,31 +38,20 @@ _NO_COLUMNS: Final = frozenset(
 _EQUALS: Final = frozenset({"=", "<=>"})
 
 
-class Where(NamedTuple):
-    """What `read_where` found. The fields of `Shape` have the same names and meanings."""
-
-    conditions: dict[str, tuple[Operand, ...]]
-    guards: frozenset[str]
-    condition_only: bool
-
-
-NO_WHERE: Final = Where({}, frozenset(), condition_only=False)
-
-
 def read_where(
-    tokens: list[Token], start: int, end: int, template: bytes, qualifiers: frozenset[str]
-) -> Where:
+    shape: Shape, tokens: list[Token], start: int, end: int, qualifiers: frozenset[str]
+) -> None:
     """Read the WHERE clause tokens[start:end] of a statement on one table.
 
     *qualifiers* are the lower-case names by which a column may name that table. Tokens after
     *end* are looked at too: should the clause not end there after all (a column may be called
     `window` on some servers), an OR behind it must not be missed.
     """
-    reader = _ConditionReader(tokens, template, qualifiers)
-    if reader.has_looser(start, len(tokens)):
-        return NO_WHERE
-    reader.read(start, end)
-    return Where(reader.conditions, frozenset(reader.guards), reader.condition_only)
+    reader = _ConditionReader(tokens, shape.template, qualifiers)
+    if not reader.has_looser(start, len(tokens)):
+        reader.read(start, end)
+        shape.conditions, shape.guards = reader.conditions, frozenset(reader.guards)
+        shape.condition_only = reader.condition_only
 
 
 class _ConditionReader:

@@ -194,7 +194,7 @@ class _Finder:
             frame.state = self._behind_table(place)
             if not (frame.is_read and self._key(place + 1) == "("):  # JSON_TABLE(…)
                 self.unqualified.add(self._name(place).lower())
-                self._reads(place, place, None)
+                self._reads(place, place)
         return place + 1
 
     def _open(self, place: int) -> None:
@@ -300,7 +300,7 @@ class _Finder:
             frame.state = self._behind_table(start)
             if count == 2 and self._key(start + 2) == "*":  # DELETE a.* FROM …
                 return place
-            self._reads(start, start + 2, start)
+            self._reads(start, start + 2)
             before = self._key(start - 1), self._key(start - 2)
             is_program = before[0] in ("CALL", "FOR") or before[1] in SEQUENCE_FUNCTIONS
             role = Qualified.PROGRAM if is_program else Qualified.TABLE
@@ -328,13 +328,13 @@ class _Finder:
         found = DatabaseName(self._name(place), role, token.start, token.end, behind)
         self.found.places.append(found)
 
-    def _reads(self, first: int, last: int, schema: int | None) -> None:
+    def _reads(self, first: int, last: int) -> None:
         after = self._token(last + 1)
         has_alias = after.key == "AS" or (after.is_name and after.key not in _NO_ALIAS)
         if self.frames[-1].is_read:
             self.found.read.append(
                 TablePlace(
-                    None if schema is None else self._name(schema),
+                    self._name(first) if first < last else None,
                     self._name(last),
                     self.tokens[first].start,
                     self.tokens[last].end,

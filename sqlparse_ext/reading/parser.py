@@ -22,7 +22,14 @@ from streamfrom.sqlparse_ext.reading.utility_statements import READERS, explaine
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.lexer import locate
 from streamfrom.sqlparse_ext.text.lexer_patterns import BAD
-from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens, tokenise, trim
+from streamfrom.sqlparse_ext.text.tokens import (
+    Cursor,
+    Token,
+    is_balanced,
+    statement_tokens,
+    tokenise,
+    trim,
+)
 
 
 _READERS: Final = {
@@ -53,7 +60,7 @@ def parse(template: bytes) -> Shape:
     shape.directives = _directives(lexed.hints)
     shape.verb = next((token.key for token in tokens if token.key != "("), "")
     shape.words = _words(tokens)
-    if BAD in template or not _is_balanced(tokens):
+    if BAD in template or not is_balanced(tokens):
         shape.uses |= Uses.UNPARSED
     if are_several(tokens, template):
         shape.uses |= Uses.MULTIPLE | Uses.UNPARSED
@@ -70,15 +77,6 @@ def parse(template: bytes) -> Shape:
         shape.assignments = {}
         shape.insert = None
     return shape
-
-
-def _is_balanced(tokens: list[Token]) -> bool:
-    depth = 0
-    for token in tokens:
-        depth += (token.key == "(") - (token.key == ")")
-        if depth < 0:
-            return False
-    return not depth
 
 
 def _words(tokens: list[Token]) -> tuple[str, ...]:

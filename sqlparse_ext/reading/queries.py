@@ -121,8 +121,7 @@ def _read_single(shape: Shape, cursor: Cursor, table: TableRef) -> None:
     start = cursor.at
     end = cursor.find(WHERE_ENDS)
     names = frozenset({(table.alias or table.name).lower()})
-    found = read_where(cursor.tokens, start, end, cursor.template, names)
-    shape.conditions, shape.guards, shape.condition_only = found
+    read_where(shape, cursor.tokens, start, end, names)
 
 
 def _ask_structure(shape: Shape, tokens: list[Token]) -> None:

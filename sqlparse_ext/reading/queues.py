@@ -12,6 +12,7 @@ The definitions of columns and indexes are the server's to judge.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
@@ -164,24 +165,25 @@ class _Reader:
             self.fail("REQUEUE takes PARKED or DEAD")
         limit = rate = None
         if cursor.accept("LIMIT"):
-            number = self.number("LIMIT takes a whole number of at least 1")
-            if number < 1 or number % 1:
-                self.fail("LIMIT takes a whole number of at least 1", cursor.at - 1)
-            limit = int(number)
+            limit = int(
+                self.number(
+                    "LIMIT takes a whole number of at least 1", lambda n: n >= 1 and not n % 1
+                )
+            )
         if cursor.accept("RATE"):
-            rate = self.number("RATE takes a number of messages a second above 0")
-            if rate <= 0:
-                self.fail("RATE takes a number of messages a second above 0", cursor.at - 1)
+            rate = self.number(
+                "RATE takes a number of messages a second above 0", lambda n: n > 0
+            )
         return Requeue(source, limit, rate)
 
-    def number(self, what: str) -> float:
+    def number(self, what: str, is_right: Callable[[float], bool]) -> float:
         slot = self.cursor.take().slot if self.cursor.key else None
         text = self.statement.text(slot) if isinstance(slot, Slot) else None
         try:
             found = float(text or "")
         except ValueError:
             found = math.nan
-        if not math.isfinite(found):
+        if not (math.isfinite(found) and is_right(found)):
             self.fail(what, self.cursor.at - 1)
         return found
 

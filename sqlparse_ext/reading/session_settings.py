@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 _SCOPES: Final = {
     "SESSION": SetScope.SESSION,
     "LOCAL": SetScope.SESSION,
-    "GLOBAL": SetScope.GLOBAL,
-    "PERSIST": SetScope.PERSIST,
-    "PERSIST_ONLY": SetScope.PERSIST_ONLY,
+    **dict.fromkeys(("GLOBAL", "PERSIST", "PERSIST_ONLY"), SetScope.GLOBAL),
 }
-_GLOBAL: Final = frozenset({SetScope.GLOBAL, SetScope.PERSIST, SetScope.PERSIST_ONLY})
 # Written `@@name`, these reach the next transaction only.
 _TRANSACTION_VARIABLES: Final = frozenset(
     {"transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"}
@@ -66,7 +63,7 @@ def read_set(shape: Shape, cursor: Cursor) -> None:
             items.append(_item(item, scope or SetScope.SESSION))
     shape.set = tuple(items)
     for each in items:
-        if each.scope in _GLOBAL:
+        if each.scope is SetScope.GLOBAL:
             shape.uses |= Uses.GLOBAL_SCOPE
         if each.name.startswith("session_track_"):
             shape.uses |= Uses.TRACKER_SETTING

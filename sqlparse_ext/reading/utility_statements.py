@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.data_definition import read_ddl
 from streamfrom.sqlparse_ext.reading.session_settings import read_set
-from streamfrom.sqlparse_ext.statements import (
-    OPAQUE,
-    KillBy,
-    KillTarget,
-    Kind,
-    Slot,
-    Uses,
-)
+from streamfrom.sqlparse_ext.statements import OPAQUE, KillBy, KillTarget, Kind, Slot, Uses
 from streamfrom.sqlparse_ext.text.lexer import locate
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens, unquote
 

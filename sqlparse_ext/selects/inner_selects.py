@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from streamfrom.sqlparse_ext.reading.parser import parse
 from streamfrom.sqlparse_ext.statements import Param, Shape, Statement
 from streamfrom.sqlparse_ext.text.lexer import Edit, fingerprint, locate, replace, splice
-from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, outside_parens, statement_tokens
+from streamfrom.sqlparse_ext.text.tokens import (
+    Cursor,
+    Token,
+    is_balanced,
+    outside_parens,
+    statement_tokens,
+)
 
 
 if TYPE_CHECKING:
@@ -144,23 +150,18 @@ def _between(tokens: list[Token], operators: list[int], end: int) -> list[Range]
         first, last = start, stop
         while last - first > 2 and tokens[first].key == "(" and tokens[last - 1].key == ")":
             first, last = first + 1, last - 1
-        if last <= first or not _is_closed(tokens, first, last):
+        inside = outside_parens(tokens, first, last)
+        if (
+            last <= first
+            or not is_balanced(tokens[first:last])
+            or any(tokens[place].key in OPERATORS for place in inside)
+        ):
             return None
         found.append((first, last))
         start = stop + 1
         if start < len(tokens) and tokens[start].key in ("ALL", "DISTINCT"):
             start += 1
     return found
-
-
-def _is_closed(tokens: list[Token], start: int, end: int) -> bool:
-    """Whether a range is one SELECT, all of whose parentheses are closed in it."""
-    depth = 0
-    for token in tokens[start:end]:
-        depth += (token.key == "(") - (token.key == ")")
-        if depth < 0 or (not depth and token.key in OPERATORS):
-            return False
-    return not depth
 
 
 def _derived(tokens: list[Token], outer: list[int], template: bytes) -> list[Range] | None:

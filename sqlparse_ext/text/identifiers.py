@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from streamfrom.sqlparse_ext.literal_values import Bits, Number
+from streamfrom.sqlparse_ext.literal_values import Bits, HexString, Number
 
 
 if TYPE_CHECKING:
@@ -41,12 +41,14 @@ def literal(value: Value) -> bytes:
         return b"%d" % value
     if isinstance(value, Number):
         return value.text.encode("ascii")
+    if isinstance(value, HexString):
+        return b"x'%b'" % value.hex().encode()
     if isinstance(value, Bits):
-        return value.sql
+        return b"0x" + value.hex().encode() if value else b"b''"
     try:
         value.decode("utf-8")
     except UnicodeDecodeError:
-        return b"x'" + value.hex().encode("ascii") + b"'"
+        return b"x'%b'" % value.hex().encode()
     if _UNSAFE.search(value):
-        return b"_utf8mb4 x'" + value.hex().encode("ascii") + b"'"
+        return b"_utf8mb4 x'%b'" % value.hex().encode()
     return b"'" + value.replace(b"'", b"''") + b"'"

@@ -28,13 +28,7 @@ from streamfrom.sqlparse_ext.text.chunks import (
     uniform_rows,
 )
 from streamfrom.sqlparse_ext.text.folding import Fold, fold_lists, fold_rows, unfolded
-from streamfrom.sqlparse_ext.text.lexer_patterns import (
-    CALL_ROWS,
-    LEXES,
-    ROWS,
-    Lexis,
-    lexis,
-)
+from streamfrom.sqlparse_ext.text.lexer_patterns import CALL_ROWS, LEXES, ROWS, Lexis, lexis
 from streamfrom.sqlparse_ext.text.multibyte_text import MULTIBYTE, readable
 
 

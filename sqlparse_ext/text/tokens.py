@@ -155,6 +155,16 @@ def outside_parens(tokens: list[Token], start: int, end: int) -> Iterator[int]:
             yield place
 
 
+def is_balanced(tokens: list[Token]) -> bool:
+    """Return whether each parenthesis among *tokens* has its other one there."""
+    depth = 0
+    for token in tokens:
+        depth += (token.key == "(") - (token.key == ")")
+        if depth < 0:
+            return False
+    return not depth
+
+
 def trim(tokens: list[Token]) -> list[Token]:
     """Drop the `;` before and after a statement."""
     start, end = 0, len(tokens)

@@ -154,12 +154,14 @@ def complete(
             # The usual ack: nothing but fixed words goes in, so no literal moves and the new
             # text needs no second reading.
             if words and not edits:
-                return Completion(replace(statement.sql, _in_text(statement, words)), words)
+                return Completion(
+                    replace(statement.sql, edits_of_text(statement, words)), words
+                )
             edits += words
         elif shape.kind in (Kind.INSERT, Kind.REPLACE) and shape.insert is not None:
             in_text = _complete_insert(statement, facts, now_ns, edits)
     if edits:
-        in_text += _in_text(statement, edits)
+        in_text += edits_of_text(statement, edits)
     return Completion(replace(statement.sql, in_text)) if in_text else None
 
 
@@ -171,8 +173,8 @@ def _words(statement: Statement, facts: TableFacts) -> tuple[Edit, ...]:
     )
 
 
-def _in_text(statement: Statement, edits: Sequence[Edit]) -> Sequence[Edit]:
-    """Return *edits* of the template as edits of the text. Raises as `relocate`."""
+def edits_of_text(statement: Statement, edits: Sequence[Edit]) -> Sequence[Edit]:
+    """Return *edits* of the template as edits of the text, as `relocate` does. Most texts are laid out as their templates."""
     if statement.mode is not DEFAULT_MODE:
         return relocate(statement.sql, statement.mode, edits)
     # Where the text begins as its template does, but for the literals, nothing need be looked for: to find

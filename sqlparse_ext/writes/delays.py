@@ -71,13 +71,10 @@ def _check_insert(statement: Statement, facts: TableFacts, now_ns: int) -> None:
     if _COLUMN not in given:
         _check(facts.default_time_next_ns, facts, now_ns)
     elif insert.source is InsertSource.SET:
-        first, last = insert.set_at[_COLUMN]
-        is_default = shape.template[first:last].upper() == _DEFAULT
-        operand = insert.set[_COLUMN]
-        if is_default:
+        if shape.template[slice(*insert.set_at[_COLUMN])].upper() == _DEFAULT:
             _check(facts.default_time_next_ns, facts, now_ns)
         else:
-            _check_operand(statement, operand, facts, now_ns)
+            _check_operand(statement, insert.set[_COLUMN], facts, now_ns)
     else:
         _check_rows(statement, insert, facts, now_ns)
 

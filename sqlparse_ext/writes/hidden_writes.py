@@ -136,16 +136,9 @@ def cascading(
 ) -> frozenset[str]:
     """Return the parents of foreign keys whose cascades lead to one of *reaching*. parents: by the table that refers to them."""
     found: set[str] = set()
-    known = set(reaching)
-    while True:
-        more = {
-            parent
-            for child, each in parents.items()
-            if child in known
-            for parent in each
-            if parent not in found
-        }
-        if not more:
-            return frozenset(found)
+    pending = [*reaching]
+    while pending:
+        more = set(parents.get(pending.pop(), ())) - found
         found |= more
-        known |= more
+        pending += more
+    return frozenset(found)

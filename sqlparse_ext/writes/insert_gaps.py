@@ -18,9 +18,9 @@ from streamfrom.sqlparse_ext.reading.queries import read_assignments
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, quoted
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
-from streamfrom.sqlparse_ext.text.lexer import Edit, locate, relocate, replace, splice
+from streamfrom.sqlparse_ext.text.lexer import Edit, locate, replace, splice
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
-from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE
+from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, edits_of_text
 
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def gaps(
         return Gaps(tuple(places), last=last)
     end = insert.columns_at
     name = quoted(column)
-    (edit,) = relocate(statement.sql, statement.mode, [Edit(end, end, b", " + name)])
+    (edit,) = edits_of_text(statement, [Edit(end, end, b", " + name)])
     return Gaps(tuple((last - 1, last - 1, b", ") for _, last in rows.spans), edit)
 
 

@@ -18,6 +18,7 @@ seen.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.reading.inserts import insert_parts
@@ -49,6 +50,10 @@ if TYPE_CHECKING:
 _CHOICES: Final = frozenset({
     "COALESCE", "IFNULL", "NULLIF", "GREATEST", "LEAST", "MIN", "MAX", "ANY_VALUE", "IF", "VALUES", "VALUE", "NVL",
 })  # fmt: skip
+# By the borders of their parts, whether these are among the values; "" stands before the first part.
+_OF_LIST: Final = {"": True}
+_OF_IF: Final = {",": True}
+_OF_CASE: Final = {"WHEN": False, "THEN": True, "ELSE": True}
 # A word behind a column, or before one, that is no name.
 _NO_ALIASES: Final = BORDERS | COMPARISONS | PREFIXES | frozenset({
     "DIV", "MOD", "COLLATE", "END", "CASE", "NULL", "TRUE", "FALSE", "KEY", "INTERVAL", "EXISTS", "UNKNOWN", "ESCAPE",
@@ -293,46 +298,44 @@ class MomentReader:
         is_parenthesised = name == "(" and terms.is_group(start, end)
         is_query = is_parenthesised and terms.key(start + 1) in QUERY_WORDS
         if is_list and is_parenthesised and not is_query:
-            return self._chosen(start + 1, end - 1, is_chosen=True)
+            return self._chosen(start + 1, end - 1)
         value = self._value(start, end)
         if value is not None:
             return [value]
         if name == "CASE" and terms.is_group(start, end):
-            return self._case(start, end)
+            has_operand = terms.key(start + 1) != "WHEN"
+            return self._chosen(start + 1, end - 1, _OF_CASE, compares=has_operand)
         if name in _CHOICES and terms.is_call(start, end) and terms.is_group(start + 1, end):
-            return self._chosen(start + 2, end - 1, is_chosen=name != "IF")
+            return self._chosen(start + 2, end - 1, _OF_IF if name == "IF" else _OF_LIST)
         if is_parenthesised and not is_query:
             is_row = any(term.border == "," for term in terms.cut(start + 1, end - 1))
             if not is_row:
-                return self._chosen(start + 1, end - 1, is_chosen=True)
+                return self._chosen(start + 1, end - 1)
         return [_Value(tuple(self._made_of(start, end)))]
 
-    def _chosen(self, start: int, end: int, *, is_chosen: bool) -> list[_Value]:
-        """Return the values of a list; without *is_chosen*, of what stands behind a comma."""
-        values: list[_Value] = []
-        for border, first, last in self._terms.cut(start, end):
-            is_chosen = is_chosen or border == ","
-            if is_chosen and len(self._terms.operands(first, last)) == 1:
-                values += self._values(first, last)
-            else:
-                self._term(first, last)
-        return values
+    def _chosen(
+        self,
+        start: int,
+        end: int,
+        chooses: Mapping[str, bool] = _OF_LIST,
+        *,
+        compares: bool = False,
+    ) -> list[_Value]:
+        """Return the values of a list, of IF or of CASE, by the borders behind which they stand.
 
-    def _case(self, start: int, end: int) -> list[_Value]:
-        """Return the results of CASE … END; its operand is compared."""
+        compares: what is not chosen is compared with each other, as the operand of CASE is.
+        """
+        chosen: list[_Value] = []
         compared: list[_Value] = []
-        results: list[_Value] = []
-        has_operand = self._terms.key(start + 1) != "WHEN"
-        is_result = False
-        for border, first, last in self._terms.cut(start + 1, end - 1):
-            if border in ("WHEN", "THEN", "ELSE"):
-                is_result = border != "WHEN"
-            if len(self._terms.operands(first, last)) > 1 or not (is_result or has_operand):
-                self._term(first, last)
+        is_chosen = False
+        for border, first, last in self._terms.cut(start, end):
+            is_chosen = chooses.get(border, is_chosen)
+            if len(self._terms.operands(first, last)) == 1 and (is_chosen or compares):
+                (chosen if is_chosen else compared).extend(self._values(first, last))
             else:
-                (results if is_result else compared).extend(self._values(first, last))
+                self._term(first, last)
         self._relate(compared)
-        return results
+        return chosen
 
     # --- one value ----------------------------------------------------------------------------
 

@@ -31,17 +31,9 @@ _ALSO_FUNCTIONS: Final = frozenset({"LEFT", "RIGHT", "INSERT", "VALUES", "VALUE"
 
 
 class Term(NamedTuple):
-    """The tokens between two borders; *border* is the key of the one before it."""
+    """The tokens between two borders, or an operand between two comparisons; *border* is the key of the one before it."""
 
     border: str
-    start: int
-    end: int
-
-
-class Operand(NamedTuple):
-    """The tokens between two comparisons; *comparison* is the key of the one before it."""
-
-    comparison: str
     start: int
     end: int
 
@@ -101,17 +93,17 @@ class Terms:
             place = self.behind(place)
         return [*found, Term(border, first, end)]
 
-    def operands(self, start: int, end: int) -> list[Operand]:
+    def operands(self, start: int, end: int) -> list[Term]:
         """Return the operands of a term, more than one where it compares (or assigns)."""
-        found: list[Operand] = []
+        found: list[Term] = []
         comparison, first, place = "", start, start
         while place < end:
             key = self.key(place)
             if key in COMPARISONS or key == "AND":  # the AND of BETWEEN
-                found.append(Operand(comparison, first, place))
+                found.append(Term(comparison, first, place))
                 comparison, first = key, place + 1
             place = self.behind(place)
-        return [*found, Operand(comparison, first, end)]
+        return [*found, Term(comparison, first, end)]
 
     def literal_sum(self, start: int, end: int) -> tuple[tuple[int, tuple[Slot, ...]], ...]:
         """Return the (sign, factors) of literals that are multiplied and added, FALSE having sign 0; nothing where there is more."""
