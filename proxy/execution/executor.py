@@ -377,7 +377,7 @@ class Executor:
             and not (
                 footprint.is_sticky or footprint.keeps_found_rows or footprint.sets_insert_id
             )
-            and not (footprint.may_hide and self.branches.writes_unseen(shard, shape))
+            and not (footprint.may_hide and self.branches.effects.hidden(shard).by(shape))
         ):
             # This is the case of nearly every statement: it left no state to remember.
             self._state.answered_at = backend

@@ -24,16 +24,6 @@ class Retries:
     All of them have one deadline.
     """
 
-    __slots__ = (
-        "_branches",
-        "_deadline_s",
-        "_has_begun",
-        "_is_ack",
-        "_is_read",
-        "_renewals",
-        "_state",
-    )
-
     def __init__(
         self,
         state: SessionState,

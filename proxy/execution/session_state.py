@@ -50,25 +50,11 @@ _READS_ONLY: Final = int(Status.IN_TRANS | Status.IN_TRANS_READONLY)
 _STICKY_KINDS: Final = frozenset({Kind.LOCK, Kind.PREPARE, Kind.XA})
 
 # Statements that leave nothing for another session to notice, if their answer says so too.
-_TRACELESS_KINDS: Final = frozenset(
-    {
-        Kind.SELECT,
-        Kind.INSERT,
-        Kind.REPLACE,
-        Kind.UPDATE,
-        Kind.DELETE,
-        Kind.BEGIN,
-        Kind.COMMIT,
-        Kind.ROLLBACK,
-        Kind.SAVEPOINT,
-        Kind.SHOW,
-        Kind.EXPLAIN,
-        Kind.DDL,
-        Kind.SET,
-    }
+_WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
+_CONTROL_KINDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK, Kind.SAVEPOINT})
+_TRACELESS_KINDS: Final = (
+    _WRITES | _CONTROL_KINDS | {Kind.SELECT, Kind.SHOW, Kind.EXPLAIN, Kind.DDL, Kind.SET}
 )
-
-
 # LIMIT 1, 2 finds three rows, and MariaDB counts a UNION without its LIMIT.
 _COUNTS_OTHERWISE: Final = (
     Uses.UNPARSED | Uses.LIMIT | Uses.SETOP | Uses.INTO | Uses.CALC_FOUND_ROWS | Uses.SUBQUERY
@@ -78,12 +64,10 @@ _READS_TOO: Final = (
 )
 # Of several statements only the last one's OK has an id, and a result with rows has none.
 _SETS_INSERT_ID: Final = Uses.SETS_LAST_INSERT_ID | Uses.MULTIPLE | Uses.RETURNING
-_WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
 # Unless there is a SELECT in them.
 _SELECTS_NOTHING: Final = frozenset({Kind.SET, Kind.DDL, Kind.LOCK})
 # MariaDB's BEGIN NOT ATOMIC, IF, LOOP and the like, and SET STATEMENT … FOR.
 _MAY_HOLD_OTHERS: Final = frozenset({Kind.OTHER, Kind.SET})
-_CONTROL_KINDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK, Kind.SAVEPOINT})
 
 
 class Footprint:

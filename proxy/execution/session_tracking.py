@@ -96,11 +96,11 @@ def apply_ok(
         note_changes(state, shard, backend, shape, trackers)
     has_hidden = (
         footprint.may_hide
-        and branches.writes_unseen(shard, shape)
+        and branches.effects.hidden(shard).by(shape)
         and _has_found_rows(shape, ok)
     )
     if has_hidden:
-        branches.wrote_unseen(shard)
+        branches.effects.wrote_unseen(shard)
     if was_in_transaction:
         if backend.in_transaction:
             branches.went_on(shape)

@@ -121,6 +121,7 @@ class Branches:
 
     Attributes:
         held: the connection of each shard, in the order in which the shards were reached.
+        effects: what the transaction has done to message tables.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class Branches:
     ) -> None:
         self.held: dict[ShardRuntime, Backend] = {}
         self._state = state
-        self._effects = effects
+        self.effects = effects
         self._may_span_shards = may_span_shards
         # The coordinator of commits in two phases, where the configuration asks for them.
         self._coordinator = coordinator
@@ -326,41 +327,29 @@ class Branches:
 
         *insert_id* is the id that the server generated for it, if it did; *rows* how many it affected.
         """
-        self._effects.add(shard, table, effect.answered(insert_id, rows))
+        self.effects.add(shard, table, effect.answered(insert_id, rows))
         self.committed_by_itself()
-
-    def writes_unseen(self, shard: ShardRuntime, shape: Shape) -> bool:
-        """Return whether a statement on *shard* may write to tables that it does not name."""
-        return self._effects.hidden(shard).by(shape)
-
-    def wrote_unseen(self, shard: ShardRuntime) -> None:
-        """Note that a statement has written on *shard* what is not known, for when that is committed."""
-        self._effects.wrote_unseen(shard)
 
     def committed_by_itself(self) -> None:
         """Report the effects of a statement, unless a transaction is open that holds them."""
         if not self.in_transaction:
-            self._effects.committed()
+            self.effects.committed()
 
     def failed(self, shard: ShardRuntime, shape: Shape) -> None:
         """Have read what a statement may have written or committed before the server refused it."""
         if runs_unseen(shape):
-            self._effects.wrote_unseen(shard)
+            self.effects.wrote_unseen(shard)
         if may_commit(shape):
-            self._effects.perhaps_committed()
+            self.effects.perhaps_committed()
             self.committed_by_itself()
 
     def broke_off(self, shard: ShardRuntime, shape: Shape) -> None:
         """Have read what a statement may have written or committed whose answer never came."""
         is_write = shape.kind in WRITES and not self.in_transaction
         if is_write or runs_unseen(shape):
-            self._effects.wrote_unseen(shard)
+            self.effects.wrote_unseen(shard)
         if is_write or shape.kind in _ENDS or may_commit(shape):
-            self._effects.perhaps_committed()
-
-    def partly_rolled_back(self) -> None:
-        """Keep of the effects only their tables: a ROLLBACK TO has undone some of them."""
-        self._effects.partly_rolled_back()
+            self.effects.perhaps_committed()
 
     def went_on(self, shape: Shape) -> None:
         """Follow a statement behind which its branch is in a transaction, be it another one than before.
@@ -368,30 +357,30 @@ class Branches:
         The server's flag shows one behind a second BEGIN and behind AND CHAIN as well.
         """
         if shape.kind is Kind.ROLLBACK:
-            self._effects.rolled_back()
+            self.effects.rolled_back()
         elif shape.kind in _ENDS:
-            self._effects.committed()
+            self.effects.committed()
         elif may_commit(shape):
-            self._effects.perhaps_committed()
+            self.effects.perhaps_committed()
 
     def branch_ended(self, shard: ShardRuntime, shape: Shape) -> None:
         """End the branch of *shard*, after COMMIT, ROLLBACK, an implicit commit or whatever *shape* is of."""
         rolled_back = "ROLLBACK" in (shape.verb, *shape.words[:1])
         if runs_unseen(shape) or shape.kind is Kind.XA:
             # A procedure may have done either, and XA PREPARE has done neither.
-            self._effects.partly_rolled_back()
+            self.effects.partly_rolled_back()
         if self.open:
             if self._coordinator is not None:
                 self._break(f"shard '{shard}' ended its part by itself")
             elif not rolled_back:
-                self._effects.perhaps_committed()
+                self.effects.perhaps_committed()
             return
         self._state.transaction = None
         self.savepoints_ended()
         if rolled_back:
-            self._effects.rolled_back()
+            self.effects.rolled_back()
         else:
-            self._effects.committed()
+            self.effects.committed()
 
     def undone(self, shard: ShardRuntime, backend: Backend) -> None:
         """Break the transaction: a server has rolled its branch back, as after a deadlock.
@@ -429,7 +418,7 @@ class Branches:
         transaction = self._state.transaction
         if transaction is not None:
             transaction.broken = reason
-        self._effects.rolled_back()
+        self.effects.rolled_back()
         # `open` is a list made for this loop, so `held` may shrink meanwhile.
         for shard, backend in self.open:
             # Closing is the surest rollback, and nothing waits for it. Only a connection that
@@ -459,7 +448,7 @@ class Branches:
         # Found before the first COMMIT is sent: here "nothing is committed" is still true
         # everywhere.
         if broken:
-            self._effects.rolled_back()
+            self.effects.rolled_back()
             await self._end(branches)
             raise TransactionBroken(broken, ended=True)
         if (
@@ -488,15 +477,15 @@ class Branches:
                 # from one server. From the second on it must know which shards have what.
                 if not committed:
                     if isinstance(error, BackendLost):
-                        self._effects.perhaps_committed()
-                    self._effects.rolled_back()
+                        self.effects.perhaps_committed()
+                    self.effects.rolled_back()
                     raise
-                self._effects.committed()
+                self.effects.committed()
                 failed = [str(other.shard) for other in branches[index:]]
                 raise PartialCommit(committed, failed, str(error)) from error
             self._ended(branch)
             committed.append(str(branch.shard))
-        self._effects.committed()
+        self.effects.committed()
 
     async def _commit_in_two_phases(
         self, coordinator: Coordinator, branches: list[Branch]
@@ -507,7 +496,7 @@ class Branches:
         for branch in branches:
             del self.held[branch.shard]
         task = asyncio.ensure_future(
-            self._decide(coordinator, branches, sticky, self._effects.taken())
+            self._decide(coordinator, branches, sticky, self.effects.taken())
         )
         error = await asyncio.shield(task)
         if error is not None:
@@ -548,7 +537,7 @@ class Branches:
         """Roll back every branch; closing the connection rolls back one that does not answer."""
         transaction, self._state.transaction = self._state.transaction, None
         self.savepoints_ended()
-        self._effects.rolled_back()
+        self.effects.rolled_back()
         await self._end(self._branches(transaction))
 
     def _branches(self, transaction: Transaction | None) -> list[Branch]:
@@ -592,7 +581,7 @@ class Branches:
     def forget(self) -> list[Coroutine[Any, Any, None]]:
         """Let go of every connection; return what resets them and gives them back."""
         self._state.transaction = None
-        self._effects.rolled_back()
+        self.effects.rolled_back()
         recycling = [
             shard.pool.recycle(backend)
             for shard, backend in self.held.items()

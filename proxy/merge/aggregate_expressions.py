@@ -105,7 +105,9 @@ class Computation:
 
     def trial(self) -> bytes:
         """Return the query whose definitions are those of the values and of what is computed."""
-        return self._query()
+        columns = [_NUMBER, *map(_name, self._operands), *map(_precise, self.averages)]
+        columns += self._expressions()
+        return b"SELECT %b FROM %b" % (b", ".join(columns), self._derived())
 
     def ask_collations(self) -> bytes:
         """Return the query whose one row is the collations of the values."""
@@ -265,11 +267,6 @@ class Computation:
         return Unsupported.computing(texts, reason)
 
     # --- texts ------------------------------------------------------------------------------------
-
-    def _query(self) -> bytes:
-        columns = [_NUMBER, *map(_name, self._operands), *map(_precise, self.averages)]
-        columns += self._expressions()
-        return b"SELECT %b FROM %b" % (b", ".join(columns), self._derived())
 
     def _expressions(self) -> list[bytes]:
         return [

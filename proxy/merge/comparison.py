@@ -95,9 +95,7 @@ def padding(collation: str, space: bytes, *, is_char: bool = False) -> bytes:
     """Return the weight that shorter strings are padded with; empty for NO PAD collations.
 
     *space* is the weight of a space, in hex. *is_char*: the value is of a CHAR column.
-
-    Raises:
-        Unsupported: the padding cannot be done on weight strings.
+    Raises Unsupported if the padding cannot be done on weight strings.
     """
     # The collations of Unicode 9.0 are NO PAD in MySQL: 'a' and 'a ' differ. Source: the column
     # PAD_ATTRIBUTE of information_schema.COLLATIONS.
@@ -191,7 +189,7 @@ class ColumnKey:
         value: Callable[[bytes], object]
         match self.comparison:
             case Comparison.NUMBER | Comparison.INSTANT | Comparison.ORDINAL:
-                return _number_down if descending else _number_up
+                value = (lambda text: -_number(text)) if descending else _number
             case Comparison.DOUBLE | Comparison.FLOAT:
                 value = (lambda text: -float(text)) if descending else float
             case Comparison.TIME:
@@ -220,14 +218,6 @@ class ColumnKey:
 
 def _number(text: bytes) -> int | Decimal:
     return Decimal(text.decode("ascii")) if b"." in text or b"e" in text else int(text)
-
-
-def _number_up(text: bytes | None) -> Component:
-    return _NULL if text is None else (1, _number(text))
-
-
-def _number_down(text: bytes | None) -> Component:
-    return _NULL_LAST if text is None else (1, -_number(text))
 
 
 def _mirrored(text: bytes) -> bytes:

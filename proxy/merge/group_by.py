@@ -142,9 +142,8 @@ class Grouping:
         if len(self._select.items) > 1:
             raise Unsupported("DISTINCT with * and other items over several shards")
         for column in self._definitions:
-            name = self._texts.name_of(column)
-            text = quote_identifier(name).encode()
-            self.groups.append(Group(text, (name.lower(),), name.lower()))
+            name = column.name.lower()
+            self.groups.append(Group(quote_identifier(column.name).encode(), (name,), name))
 
     def _add_group(self, expression: Expression) -> None:
         if not expression.names and expression.words == SUBQUERY:

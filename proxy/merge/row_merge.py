@@ -104,8 +104,7 @@ class RowsQuery:
             if index < stars[0] + width:
                 if self._texts.select.joined:
                     raise Unsupported("ORDER BY a position in * of a join over several shards")
-                name = self._texts.name_of(self._columns[index])
-                return quote_identifier(name).encode(), False
+                return quote_identifier(self._columns[index].name).encode(), False
             index -= width - 1
         expression = items[index].expression
         assert expression is not None

@@ -139,10 +139,6 @@ class Texts:
     def check_described(self, definitions: Sequence[ColumnDefinition]) -> None:
         """Raise Unsupported where columns of these *definitions* cannot be asked for by name."""
 
-    def name_of(self, column: ColumnDefinition) -> str:
-        """Return what a column of the answer is called where it comes from."""
-        return column.name
-
     def limit_edit(self, text: bytes) -> tuple[Span, bytes]:
         """Return the edit that puts *text* for the LIMIT clause, there or not."""
         limit = self.select.limit

@@ -35,13 +35,14 @@ class AnsweredPart:
 
     Attributes:
         empty: the query whose definitions are the part's.
+        columns: these.
         text: the SELECT in the part's place.
     """
 
     def __init__(self, part: Statement, *, is_merged: bool) -> None:
         self._is_merged = is_merged
         self.empty = _NAMED % without_rows(part)
-        self._columns: Sequence[ColumnDefinition] = ()
+        self.columns: Sequence[ColumnDefinition] = ()
         self._stage: Stage
         self.text = b""
 
@@ -57,7 +58,7 @@ class AnsweredPart:
         is_compared: what becomes of the rows is up to how their values compare.
         is_windowed: a server may go on with a decimal before it has cut it to its digits.
         """
-        self._columns = columns
+        self.columns = columns
         check_names(columns, "a part of this")
         for column in columns:
             is_sum = self._is_merged and sort_of(column) is Sort.DOUBLE
@@ -69,26 +70,18 @@ class AnsweredPart:
 
     def ask_rows(self, part: Statement, count: int) -> bytes:
         """Return the query for *count* rows of *part* at most."""
-        names = ", ".join(quote_identifier(column.name) for column in self._columns)
+        names = ", ".join(quote_identifier(column.name) for column in self.columns)
         items = names.encode("utf-8", "surrogateescape")
         return b"SELECT %b FROM (%b) AS `streamfrom` LIMIT %d" % (items, part.sql, count)
 
     def ask_collations(self) -> bytes:
         """Return the query whose one row is the columns' collations."""
-        return _collations(self._columns, self.empty)
+        return _collations(self.columns, self.empty)
 
     def collated(self, collations: Sequence[bytes | None]) -> None:
         """Learn the collations of the columns. Raises Unsupported."""
-        self._stage = Stage(self._columns, [(each or b"").decode() for each in collations])
+        self._stage = Stage(self.columns, [(each or b"").decode() for each in collations])
         self.give(())
-
-    def check_of_union(self, union: Sequence[ColumnDefinition]) -> None:
-        """Raise Unsupported unless the values read the same as values of the UNION's columns."""
-        for own, common in zip(self._columns, union, strict=False):
-            if not (_read_alike(own, common) or own.type == FieldType.NULL):
-                raise Unsupported(
-                    f"a UNION of other types in '{common.name}' over several shards"
-                )
 
     def give(self, rows: Sequence[bytes]) -> None:
         """Take the part's rows; `text` gives them from now on. Raises Unsupported."""
@@ -124,10 +117,13 @@ class Combination:
             check_names(columns, "a part of this")
 
     def check_parts(self) -> None:
-        """Raise Unsupported where parts of a UNION have other types than the whole."""
-        if self._parts.operators:
-            for part in self._given.values():
-                part.check_of_union(self._columns)
+        """Raise Unsupported where values of a UNION's parts read otherwise than values of the whole."""
+        for part in self._given.values() if self._parts.operators else ():
+            for own, common in zip(part.columns, self._columns, strict=False):
+                if not (_read_alike(own, common) or own.type == FieldType.NULL):
+                    raise Unsupported(
+                        f"a UNION of other types in '{common.name}' over several shards"
+                    )
 
     def sql(self) -> bytes:
         """Return the statement with its parts given."""

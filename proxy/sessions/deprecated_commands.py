@@ -40,7 +40,7 @@ async def refresh(context: SessionContext, payload: bytes, reply: Reply) -> None
         await context.executor.relay(attempt)
     finally:
         if flags & _REFRESH_GRANT:
-            context.rights.changed()
+            context.rights.desk.changed()
 
 
 async def check_process_info(context: SessionContext) -> None:

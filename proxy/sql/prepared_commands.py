@@ -55,22 +55,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.wire.commands import StmtExecute
 
 
-# Kinds that `StatementRunner` carries out itself.
-_OWN: Final = frozenset(
-    {
-        Kind.EMPTY,
-        Kind.STREAM,
-        Kind.USE,
-        Kind.SET,
-        Kind.BEGIN,
-        Kind.COMMIT,
-        Kind.ROLLBACK,
-        Kind.SAVEPOINT,
-        Kind.DDL,
-        Kind.QUEUE,
-        Kind.KILL,
-    }
-)
 # Kinds whose syntax a server checks at the PREPARE.
 _CHECKED: Final = frozenset({Kind.SET, Kind.DDL})
 _NOT_PREPARABLE: Final = 1295
@@ -115,7 +99,8 @@ class PreparedCommands:
         await read(size, self._compiler.check, statement)
         answerer = await self._statements.answers.answerer(statement)
         if answerer not in PREPARED_BY_SHARDS or (
-            shape.kind in _OWN and not is_plain_query(statement, self._target)
+            shape.kind in self._statements.own_kinds
+            and not is_plain_query(statement, self._target)
         ):
             await self._prepare_own(statement, reply)
         else:

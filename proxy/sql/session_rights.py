@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
-    from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 EVERYTHING: Final = Sight()
@@ -34,7 +33,7 @@ _ROLE: Final = query(b"SELECT CURRENT_ROLE()")
 
 
 class SessionRights:
-    """The rights of one session.
+    """The rights of one session, which ask the *desk* of all sessions.
 
     uncounted: takes the tables of which the session's acks cannot count sends.
     """
@@ -47,7 +46,7 @@ class SessionRights:
         registry: Registry,
         uncounted: set[tuple[str, str]],
     ) -> None:
-        self._desk = desk
+        self.desk = desk
         self._account = state.account
         self._is_own = state.account.is_own
         self._connections = connections
@@ -68,7 +67,7 @@ class SessionRights:
         ]
         await asyncio.gather(
             *(
-                self._connections.patiently(key.shard, partial(self._desk.check, key))
+                self._connections.patiently(key.shard, partial(self.desk.check, key))
                 for key in keys
             )
         )
@@ -104,7 +103,7 @@ class SessionRights:
             right, shards = count(table), view.runtimes
             found = await asyncio.gather(
                 *(
-                    self._desk.check(Question(self._account, None, shard, right))
+                    self.desk.check(Question(self._account, None, shard, right))
                     for shard in shards
                 ),
                 return_exceptions=True,
@@ -114,24 +113,14 @@ class SessionRights:
                 self._uncounted.add((keyspace, name))
         self._learned.add((keyspace, name))
 
-    def watch(
-        self, keys: Sequence[Question], refused: Callable[[StreamfromError], None]
-    ) -> Callable[[], None]:
-        """Call *refused* once a right is gone that `check` has found; return what ends that."""
-        return self._desk.watch(keys, refused)
-
     async def sight(self, shards: Iterable[ShardRuntime]) -> Sight:
         """Return what the session sees of the keyspaces of *shards*. Raises BackendLost."""
         if not self._is_own:
             return EVERYTHING
         roles = {shard: await self._roles(shard) for shard in shards}
-        return await self._desk.sight(
+        return await self.desk.sight(
             [Question(self._account, each, shard, None) for shard, each in roles.items()]
         )
-
-    def changed(self) -> None:
-        """Have all rights asked again, after a statement of the session that may have changed them."""
-        self._desk.changed()
 
     def ack_for_others(
         self, step: CompiledStatement, shard: ShardRuntime
@@ -156,7 +145,7 @@ class SessionRights:
         return (
             isinstance(table, MessageTable)
             and not self._registry.hidden_writes(shard.keyspace).has_update_trigger(name)
-            and self._desk.allows(self._account, shard, acknowledge(table))
+            and self.desk.allows(self._account, shard, acknowledge(table))
         )
 
     async def _roles(self, shard: ShardRuntime) -> str | None:

@@ -22,8 +22,8 @@ async def use(session: SessionTarget, target: str) -> None:
     try:
         session.use(target)
     except UnknownDatabase:
-        home = session.neighbourhood()
-        if home is None or not await has_database(home.runtimes[0], target):
+        home = session.here()
+        if not home.has_neighbours or not await has_database(home.runtimes[0], target):
             raise
         session.view, session.name = home.neighbour(target), target
 

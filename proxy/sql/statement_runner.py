@@ -89,6 +89,7 @@ class StatementRunner:
 
     Attributes:
         answers, routed, streams, text_statements: the objects that carry out some kinds, named after their modules.
+        own_kinds: the kinds of statements that no server prepares.
     """
 
     def __init__(self, context: SessionContext) -> None:
@@ -129,6 +130,7 @@ class StatementRunner:
             Kind.KILL: self._kill_statement,
             Kind.EMPTY: self._empty,
         }
+        self.own_kinds = self._handlers.keys() - {Kind.LOCK, Kind.PREPARE}
         login = literal(f"{context.user.name}@{context.host}".encode())
         self._identity = {
             "CONNECTION_ID": b"%d" % context.connection_id,
@@ -178,7 +180,7 @@ class StatementRunner:
                 has_succeeded = await self.answers.run(answerer, statement, reply)
         finally:
             if changes_rights(statement.shape):
-                self._context.rights.changed()
+                self._context.rights.desk.changed()
                 for shard in self._context.status.shards.values():
                     shard.outdate()  # a login has the rights of its moment
         if asks_locks and has_succeeded and lock_calls(statement).releases_all:

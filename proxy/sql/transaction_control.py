@@ -122,7 +122,7 @@ class TransactionControl:
         """Set, release or go back to a savepoint. Raises as `Branches.savepoint`, and NoSuchSavepoint if no shard is asked."""
         shape = statement.shape
         if shape.verb == "ROLLBACK":
-            self._branches.partly_rolled_back()
+            self._branches.effects.partly_rolled_back()
         self._branches.check()
         transaction, branches = self._state.transaction, self._branches.open
         shard, database = None, self._target.database

@@ -176,11 +176,6 @@ class SessionTarget:
         """Leave the target, whose database was dropped. The server stays the same."""
         self._left, self.view, self.name = self.view, None, ""
 
-    def neighbourhood(self) -> View | None:
-        """Return the view whose server may have databases that are no keyspaces; None without one."""
-        view = self.here()
-        return view if view.has_neighbours else None
-
     @property
     def database(self) -> str | None:
         """The default database of a backend connection of the current target; None for no default."""

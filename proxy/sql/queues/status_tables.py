@@ -21,7 +21,6 @@ from streamfrom.proxy.status.status_rows import (
     SCHEMA,
     TABLES,
     is_own_schema,
-    is_status,
 )
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.database_names import database_names, renamed
@@ -50,12 +49,8 @@ class StatusTables:
         self._target = context.compiler.target
         self._routed = routed
 
-    def asked(self, statement: Statement) -> bool:
-        """Return whether *statement* reads these tables."""
-        return is_status(statement.shape, self._target.schema)
-
     async def run(self, statement: Statement, reply: Reply) -> bool:
-        """Answer *statement*, of which `asked` is true; False when its answer is an error.
+        """Answer *statement*, which reads these tables; False when its answer is an error.
 
         Raises TableNotFound, Unsupported if it reads other tables as well, SqlError for another form of SHOW.
         """

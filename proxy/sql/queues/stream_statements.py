@@ -120,7 +120,7 @@ class StreamStatements:
         )
         self.current = stream
         timer = None
-        unwatch = self._rights.watch(rights, stream.end)
+        unwatch = self._rights.desk.watch(rights, stream.end)
         try:
             self._registry.streams.attach(stream, view.keyspace.name, table.name)
             if wait_s is not None:
