@@ -80,24 +80,16 @@ class VariableValue(NamedTuple):
     is_null: the value is NULL; a variable that was never set is a binary string that is NULL.
     """
 
-    kind: int
-    is_unsigned: bool
-    number: bytes | None
-    charset: bytes
-    collation: bytes
-    hex: bytes
-    is_null: bool
+    kind: int = FieldType.VAR_STRING
+    is_unsigned: bool = False
+    number: bytes | None = None
+    charset: bytes = b"binary"
+    collation: bytes = b"binary"
+    hex: bytes = b""
+    is_null: bool = True
 
 
-_UNSET: Final = VariableValue(
-    FieldType.VAR_STRING,
-    is_unsigned=False,
-    number=None,
-    charset=b"binary",
-    collation=b"binary",
-    hex=b"",
-    is_null=True,
-)
+_UNSET: Final = VariableValue()
 
 
 def question(name: str) -> bytes:
@@ -129,8 +121,6 @@ def read(name: str, columns: Sequence[bytes], rows: Sequence[bytes]) -> Variable
         is_geometry = column.type == FieldType.GEOMETRY
         return VariableValue(
             FieldType.GEOMETRY if is_geometry else FieldType.VAR_STRING,
-            is_unsigned=False,
-            number=None,
             charset=charset,
             collation=collation,
             hex=hexed,
@@ -144,7 +134,6 @@ def read(name: str, columns: Sequence[bytes], rows: Sequence[bytes]) -> Variable
         number=value,
         charset=charset,
         collation=collation,
-        hex=b"",
         is_null=value is None,
     )
 

@@ -38,10 +38,12 @@ class RowsQuery:
     Attributes:
         expressions: the expressions whose types must be known, such as those compared, and whether
             an aggregate is in each; set by `describe`.
-        asks_columns: a shard must be asked for the table's columns.
+        asks_columns, asks_concat_length, computation, concat_bytes_max: as in `GroupsQuery`.
     """
 
-    asks_columns = False
+    asks_columns = asks_concat_length = False
+    computation = None
+    concat_bytes_max = 0
 
     def __init__(self, texts: Texts, *, exact: bool = False) -> None:
         self._texts = texts

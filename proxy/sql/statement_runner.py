@@ -32,7 +32,7 @@ from streamfrom.proxy.sql.queues.sequence_statements import SequenceStatements
 from streamfrom.proxy.sql.queues.status_tables import StatusTables
 from streamfrom.proxy.sql.queues.stream_statements import StreamStatements
 from streamfrom.proxy.sql.routed_statements import RoutedStatements
-from streamfrom.proxy.sql.scatter.insert_selects import InsertSelects
+from streamfrom.proxy.sql.scatter.insert_selects import with_rows
 from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
 from streamfrom.proxy.sql.schema_names import with_schema_names
 from streamfrom.proxy.sql.set_variables import SetVariables
@@ -103,7 +103,6 @@ class StatementRunner:
         self._compiler = context.compiler
         self._target = context.compiler.target
         self._large_texts = context.large_texts
-        self._insert_selects = InsertSelects(context)
         self._sequences = SequenceStatements(context)
         queues = QueueStatements(context, self._ddl)
         self.answers = OwnAnswers(
@@ -224,10 +223,10 @@ class StatementRunner:
         read, size = self._large_texts.read, len(statement.sql)
         place = await read(size, self._target.resolve, statement)
         place = await with_named_columns(self._context, place)
-        with_rows = await self._insert_selects.with_rows(place, reply)
-        if with_rows is None:
+        with_values = await with_rows(self._context, place, reply)
+        if with_values is None:
             return True
-        has_selected, place, view = with_rows is not place, with_rows, place.view
+        has_selected, place, view = with_values is not place, with_values, place.view
         await self._context.rights.learn(view, place.statement.shape)
         filled = await self._sequences.filled(view, place.statement)
         step, route = await read(size, self._compiler.routed, view, filled.statement)

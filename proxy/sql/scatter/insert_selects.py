@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.insert_values import values_row
-from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Route
+from streamfrom.proxy.routing.routes import Combine, Merge
 from streamfrom.proxy.sql.scatter.two_stage import (
     INSERT_BYTES_MAX,
     INSERT_ROWS_MAX,
@@ -66,131 +66,106 @@ def reads_first(compiler: StatementCompiler, view: View, statement: Statement) -
     return False
 
 
-class InsertSelects:
-    """The INSERT … SELECT statements of one session whose rows are read first."""
+async def with_rows(
+    context: SessionContext, place: StatementTarget, reply: Reply
+) -> StatementTarget | None:
+    """Return *place* with the INSERT of the rows that its statement selects; every other statement as it is.
 
-    def __init__(self, context: SessionContext) -> None:
-        self._context = context
-        self._state = context.state
-        self._executor = context.executor
-        self._compiler = context.compiler
-        self._target = context.compiler.target
+    Return None, after answering the client, where no rows were selected.
 
-    async def with_rows(self, place: StatementTarget, reply: Reply) -> StatementTarget | None:
-        """Return *place* with the INSERT of the rows that its statement selects; every other statement as it is.
-
-        Return None, after answering the client, where no rows were selected.
-
-        Raises as any SELECT, and Unsupported for too many rows, or texts of rows that do not show their values exactly.
-        """
-        view = place.view
-        if not reads_first(self._compiler, view, place.statement):
-            return place
-        is_whole_charset = self._is_whole_charset()
-        # Before the query is taken out, moments for time columns become nanoseconds in it.
-        whole = self._compiler.compile(view, place.statement).statement
-        parts = insert_select(whole)
-        text = parts.query
-        asked = self._target.parse(text)
-        lock = self._lock(asked)
-        locked = self._target.parse(text + lock) if lock else asked
-        route = view.planner.plan(locked.shape).route(locked)
-        config = self._context.config
-        taken = TakenRows(min(config.merge_memory_bytes, INSERT_BYTES_MAX), "INSERT … SELECT")
-        await self._take(place, asked, locked, lock, route, taken)
-        if not taken.rows:
-            await self._answer_none(place, parts, taken, reply)
-            return None
-        columns = [parse_column_definition(each) for each in taken.columns]
-        escapes = SqlMode.NO_BACKSLASH_ESCAPES not in whole.mode
-        is_summed = (isinstance(route, Merge) and route.in_groups) or (
-            isinstance(route, Combine) and isinstance(route.parts, TableRows)
+    Raises as any SELECT, and Unsupported for too many rows, or texts of rows that do not show their values exactly.
+    """
+    view, compiler, target = place.view, context.compiler, context.compiler.target
+    if not reads_first(compiler, view, place.statement):
+        return place
+    is_whole_charset = _is_whole_charset(context)
+    # Before the query is taken out, moments for time columns become nanoseconds in it.
+    whole = compiler.compile(view, place.statement).statement
+    parts = insert_select(whole)
+    text = parts.query
+    asked = target.parse(text)
+    lock = _lock(context, asked)
+    locked = target.parse(text + lock) if lock else asked
+    route = view.planner.plan(locked.shape).route(locked)
+    bytes_max = min(context.config.merge_memory_bytes, INSERT_BYTES_MAX)
+    taken = TakenRows(bytes_max, "INSERT … SELECT")
+    several = TwoStageSelect(context, place.database, view.runtime)
+    with context.state.select_limit():
+        await several.take(locked, bounded(asked, INSERT_ROWS_MAX + 1, lock), route, taken)
+    if not taken.rows:
+        await _answer_none(context, place, parts, taken, reply)
+        return None
+    columns = [parse_column_definition(each) for each in taken.columns]
+    escapes = SqlMode.NO_BACKSLASH_ESCAPES not in whole.mode
+    is_summed = (isinstance(route, Merge) and route.in_groups) or (
+        isinstance(route, Combine) and isinstance(route.parts, TableRows)
+    )
+    rows = [parse_text_row(row, len(columns)) for row in taken.rows]
+    _check_nulls(view, whole.shape, rows)
+    values = b", ".join(
+        values_row(
+            columns,
+            row,
+            backslash_escapes=escapes,
+            is_summed=is_summed,
+            is_whole_charset=is_whole_charset,
         )
-        rows = [parse_text_row(row, len(columns)) for row in taken.rows]
-        _check_nulls(view, whole.shape, rows)
-        values = b", ".join(
-            values_row(
-                columns,
-                row,
-                backslash_escapes=escapes,
-                is_summed=is_summed,
-                is_whole_charset=is_whole_charset,
-            )
-            for row in rows
+        for row in rows
+    )
+    return place._replace(statement=target.parse(parts.giving(b"VALUES " + values)))
+
+
+async def _answer_none(
+    context: SessionContext,
+    place: StatementTarget,
+    parts: InsertSelect,
+    taken: TakenRows,
+    reply: Reply,
+) -> None:
+    """Answer a statement that has selected no rows."""
+    if not place.statement.shape.uses & Uses.RETURNING:
+        reply.ok(info=b"Records: 0  Duplicates: 0  Warnings: 0")
+        return
+    # A server knows the columns that the rows would have: it inserts none as well.
+    nulls = b", ".join([b"NULL"] * len(taken.columns))
+    sql = parts.giving(b"SELECT %b FROM DUAL WHERE FALSE" % nulls)
+    none = context.compiler.target.parse(sql)
+    answer = await context.executor.ask(
+        place.view.runtimes[0], place.database, query(none.sql), none.shape
+    )
+    await reply.returned(answer.columns, ())
+
+
+def _lock(context: SessionContext, asked: Statement) -> bytes:
+    """Return the locking clause with which the query's rows stay unchanged until the transaction ends."""
+    settings = context.state.settings
+    isolation = settings.values.get("transaction_isolation") or settings.values.get(
+        "tx_isolation"
+    )
+    in_transaction = context.executor.branches.in_transaction or not settings.autocommit
+    if not in_transaction or isolation in _NO_REPEATED_READS:
+        return b""
+    if asked.shape.uses & Uses.LOCKING_READ:
+        return b""
+    if asked.shape.uses & _NOT_LOCKED:
+        raise Unsupported(
+            "INSERT … SELECT with UNION, WITH or a subquery over several shards in a transaction"
+            " that repeats its reads; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
         )
-        return place._replace(statement=self._target.parse(parts.giving(b"VALUES " + values)))
+    return _LOCK
 
-    async def _answer_none(
-        self, place: StatementTarget, parts: InsertSelect, taken: TakenRows, reply: Reply
-    ) -> None:
-        """Answer a statement that has selected no rows."""
-        if not place.statement.shape.uses & Uses.RETURNING:
-            reply.ok(info=b"Records: 0  Duplicates: 0  Warnings: 0")
-            return
-        # A server knows the columns that the rows would have: it inserts none as well.
-        nulls = b", ".join([b"NULL"] * len(taken.columns))
-        none = self._target.parse(parts.giving(b"SELECT %b FROM DUAL WHERE FALSE" % nulls))
-        answer = await self._executor.ask(
-            place.view.runtimes[0], place.database, query(none.sql), none.shape
+
+def _is_whole_charset(context: SessionContext) -> bool:
+    """Return whether every text is read exactly. Raises Unsupported where texts cannot be sent as they were read."""
+    values = context.state.settings.values
+    charset, results = (
+        values.get(f"character_set_{what}") or "" for what in ("client", "results")
+    )
+    if charset != results or charset not in _CHARSETS:
+        raise Unsupported(
+            "INSERT … SELECT over several shards in such a character set; SET NAMES utf8mb4"
         )
-        await reply.returned(answer.columns, ())
-
-    async def _take(
-        self,
-        place: StatementTarget,
-        asked: Statement,
-        locked: Statement,
-        lock: bytes,
-        route: Route,
-        taken: TakenRows,
-    ) -> None:
-        view, database = place.view, place.database
-        match route:
-            case Merge() | Combine():
-                several = TwoStageSelect(self._context, database, view.runtime)
-                with self._state.select_limit():
-                    await several.run(locked, route, taken)
-            case OneShard() | Concatenate():
-                shards = (route.shard,) if isinstance(route, OneShard) else route.shards
-                # At most one row more than is allowed is read, to see that there are too many.
-                sql = bounded(asked, INSERT_ROWS_MAX + 1, lock)
-                for shard in shards:
-                    answer = await self._executor.ask(
-                        view.runtime(shard), database, query(sql), locked.shape
-                    )
-                    taken.head(answer.columns)
-                    taken.more_rows(answer.rows)
-            case _:
-                raise AssertionError("a SELECT writes nothing")
-
-    def _lock(self, asked: Statement) -> bytes:
-        """Return the locking clause with which the query's rows stay unchanged until the transaction ends."""
-        state = self._state
-        values = state.settings.values
-        isolation = values.get("transaction_isolation") or values.get("tx_isolation")
-        in_transaction = self._executor.branches.in_transaction or not state.settings.autocommit
-        if not in_transaction or isolation in _NO_REPEATED_READS:
-            return b""
-        if asked.shape.uses & Uses.LOCKING_READ:
-            return b""
-        if asked.shape.uses & _NOT_LOCKED:
-            raise Unsupported(
-                "INSERT … SELECT with UNION, WITH or a subquery over several shards in a transaction"
-                " that repeats its reads; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
-            )
-        return _LOCK
-
-    def _is_whole_charset(self) -> bool:
-        """Return whether every text is read exactly. Raises Unsupported where texts cannot be sent as they were read."""
-        values = self._state.settings.values
-        charset, results = (
-            values.get(f"character_set_{what}") or "" for what in ("client", "results")
-        )
-        if charset != results or charset not in _CHARSETS:
-            raise Unsupported(
-                "INSERT … SELECT over several shards in such a character set; SET NAMES utf8mb4"
-            )
-        return charset in _WHOLE_CHARSETS
+    return charset in _WHOLE_CHARSETS
 
 
 def _check_nulls(view: View, shape: Shape, rows: Sequence[Sequence[bytes | None]]) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from streamfrom.proxy.merge.comparison import ColumnKey, Comparison, comparison_of, padding
-from streamfrom.proxy.merge.group_query import GroupsQuery
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
@@ -20,6 +19,7 @@ from streamfrom.sqlparse_ext.selects.inner_selects import without_rows
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.merge.group_query import GroupsQuery
     from streamfrom.proxy.merge.row_merge import RowsQuery
     from streamfrom.proxy.merge.shard_texts import Texts
     from streamfrom.proxy.wire.resultset import ColumnDefinition
@@ -39,10 +39,7 @@ async def ask_first(
 ) -> tuple[bytes, list[bytes]]:
     """Return the text that every shard gets, and the column definitions of the answer so far.
 
-    Raises:
-        Unsupported: the rows cannot be merged exactly.
-        BackendError: the SELECT is wrong, in the words of the server.
-        BackendLost: the connection broke.
+    Raises Unsupported if the rows cannot be merged exactly, BackendError if the server finds the SELECT wrong, BackendLost.
     """
     described = await _ask_columns(backend, texts, plan, statement, counted)
     await _ask_comparisons(backend, texts, plan)
@@ -81,14 +78,13 @@ async def _ask_comparisons(backend: Backend, texts: Texts, plan: MergeQuery) -> 
     for text, aggregate in plan.expressions:
         questions.append(texts.ask_type(text))
         questions.append(texts.ask_collation(text, aggregate=aggregate))
-    computation = plan.computation if isinstance(plan, GroupsQuery) else None
+    computation = plan.computation
     if computation is not None:
         questions += [computation.trial(), computation.ask_collations()]
-    asks_length = isinstance(plan, GroupsQuery) and plan.asks_concat_length
-    if asks_length:
+    if plan.asks_concat_length:
         questions.append(b"SELECT @@group_concat_max_len")
     answers = await _ask(backend, questions) if questions else []
-    if isinstance(plan, GroupsQuery) and asks_length:
+    if plan.asks_concat_length:
         *answers, length = answers
         (told,) = parse_text_row(length.rows[0])
         plan.concat_bytes_max = int(told or 0)

@@ -190,7 +190,8 @@ class TwoStageSelect:
             # A merged part leaves its warnings in the session like any statement; here they are
             # collected.
             before = self._state.diagnostics
-            await self._take(part, given[number], way, taken, diagnostics)
+            bounded = given[number].ask_rows(part, PARTS_ROWS_MAX + 1)
+            await self.take(part, bounded, way, taken, diagnostics)
             if self._state.diagnostics is not before and self._state.diagnostics is not None:
                 diagnostics.columns = self._state.diagnostics.columns or diagnostics.columns
                 diagnostics.rows = [*diagnostics.rows, *self._state.diagnostics.rows]
@@ -228,46 +229,41 @@ class TwoStageSelect:
         )
         return True
 
-    async def _take(
+    async def take(
         self,
         part: Statement,
-        answered: AnsweredPart,
+        bounded: bytes,
         route: Route,
         taken: TakenRows,
-        diagnostics: LastDiagnostics,
+        diagnostics: LastDiagnostics | None = None,
     ) -> None:
-        """Let the shards answer one part."""
+        """Let the shards answer one SELECT. Raises as `run`.
+
+        bounded: asks a shard that answers alone for one row more than may be taken, so that too many are seen.
+        diagnostics: takes the warnings of such shards.
+        """
         match route:
             case Merge() | Combine():
                 await self.run(part, route, taken)
-            case Concatenate(shards):
-                for shard in shards:
-                    await self._take_whole(part, answered, shard, taken, diagnostics)
+                return
             case OneShard(shard):
-                await self._take_whole(part, answered, shard, taken, diagnostics)
+                shards: Sequence[Shard] = (shard,)
+            case Concatenate():
+                shards = route.shards
             case _:
-                raise AssertionError("a part of a SELECT is a SELECT")
-
-    async def _take_whole(
-        self,
-        part: Statement,
-        answered: AnsweredPart,
-        shard: Shard,
-        taken: TakenRows,
-        diagnostics: LastDiagnostics,
-    ) -> None:
-        # At most one row more than is allowed is read, to see that there are too many.
-        sql = answered.ask_rows(part, PARTS_ROWS_MAX + 1)
-        answer = await self._executor.ask(
-            self._runtime(shard),
-            self._database,
-            query(sql),
-            part.shape,
-            diagnostics=diagnostics,
-        )
-        assert answer.ok is not None
-        taken.more_rows(answer.rows)
-        taken.end_of_rows(warnings=answer.ok.warnings)
+                raise AssertionError("a SELECT writes nothing")
+        for shard in shards:
+            answer = await self._executor.ask(
+                self._runtime(shard),
+                self._database,
+                query(bounded),
+                part.shape,
+                diagnostics=diagnostics,
+            )
+            assert answer.ok is not None
+            taken.head(answer.columns)
+            taken.more_rows(answer.rows)
+            taken.end_of_rows(warnings=answer.ok.warnings)
 
 
 def _columns(answer: BufferedAnswer) -> list[ColumnDefinition]:
