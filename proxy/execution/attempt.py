@@ -35,10 +35,9 @@ class SucceedingStep(Protocol):
     """The consequences of a statement that has succeeded.
 
     Attributes:
-        table: the message table that the statement has written; else "".
-        effect: what the statement has done to `table`; else None.
-        insert_id: the insert id for the client's OK, where the server knows of none; 0 for none.
-        own_id: the same, of an id that the client gave, which is not LAST_INSERT_ID().
+        effect: what it has done to the message table `table`; None, and "", for other tables.
+        insert_id, own_id: the insert id for the client's OK, where the server knows of none; that of own_id, which the client
+            gave, is not LAST_INSERT_ID(); 0 for none.
         has_selected: the rows that it inserts are those of its SELECT, which have been read.
     """
 
@@ -53,21 +52,16 @@ class Attempt:
     """One statement under way on one shard; sent again, it is the same attempt.
 
     Attributes:
-        shard: the shard that runs the statement.
         database: the default database, by its name in the view; None for no default.
         packet: the bytes to send, or an object that makes them for a connection.
-        shape: the shape of the statement.
-        reply: the answer to the client's command.
         on_over: called with the attempt once its answer is complete or broken off, or with what
             prevented that it was sent at all; None where the client is answered already.
         latency: the latency class of the shape; None for a statement that shares no connection.
         step: the consequences once the statement has succeeded; None for none.
         on_file: called with a packet number when the server asks for the client's file.
-        backend: the connection that answers.
         scanner: the reader of the answer, with its status, rows, OK or error so far.
         held: the last piece of the answer; the session writes it, or drops it to try again.
         refusal: the error that the client gets instead of an OK.
-        has_written: some of the answer has been written to the client.
         failure: set when the backend went away before the answer's end.
     """
 

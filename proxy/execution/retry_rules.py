@@ -48,41 +48,24 @@ DEADLOCKS_MAX: Final = 5
 
 
 class Ending(Enum):
-    """How one attempt to run a statement ended.
+    """How one attempt to run a statement ended."""
 
-    Attributes:
-        UNSENT: no connection was available, or the connection broke before the statement was sent.
-        BROKE_OFF: the connection broke after bytes of the statement had been sent.
-        READ_ONLY: the server did nothing, because it is read-only or shutting down.
-        STALE: the server did nothing, because it does not know the prepared statement any more.
-        FULL: the server did nothing, because it has no room for another prepared statement.
-        DEADLOCK: the server undid the statement, and the transaction that it was in.
-        SET_ASIDE: the answer on a shared connection was not that of a quick read, and was dropped.
-        ANSWERED: the server answered anything else, an error or not.
-    """
-
-    UNSENT = auto()
-    BROKE_OFF = auto()
-    READ_ONLY = auto()
-    STALE = auto()
-    FULL = auto()
-    DEADLOCK = auto()
-    SET_ASIDE = auto()
-    ANSWERED = auto()
+    UNSENT = auto()  # no connection was available, or it broke before the statement was sent
+    BROKE_OFF = auto()  # the connection broke after bytes of the statement had been sent
+    READ_ONLY = auto()  # the server did nothing: it is read-only or shutting down
+    STALE = auto()  # the server did nothing: it does not know the prepared statement any more
+    FULL = auto()  # the server did nothing: it has no room for another prepared statement
+    DEADLOCK = auto()  # the server undid the statement, and the transaction that it was in
+    SET_ASIDE = auto()  # on a shared connection, not as a quick read ends, and dropped
+    ANSWERED = auto()  # the server answered anything else, an error or not
 
 
 class Verdict(Enum):
-    """What happens to a statement whose attempt has ended.
+    """What happens to a statement whose attempt has ended."""
 
-    Attributes:
-        STANDS: the client gets the answer or the error.
-        AGAIN: the statement is sent again at once.
-        WAITS: the statement waits for its shard until the deadline at most, and is sent again.
-    """
-
-    STANDS = auto()
-    AGAIN = auto()
-    WAITS = auto()
+    STANDS = auto()  # the client gets the answer or the error
+    AGAIN = auto()  # the statement is sent again at once
+    WAITS = auto()  # it waits for its shard until the deadline at most, and is sent again
 
 
 def decide(

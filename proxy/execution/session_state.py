@@ -85,8 +85,7 @@ class Footprint:
         passing: the names of variables that are set for this statement alone.
         sets_insert_id: LAST_INSERT_ID() may have changed afterwards, whatever the OK says.
         set_names: the names that a SET assigns to.
-        sets_untracked: the result of the function `sets_untracked`.
-        sets_collation: the result of the function `sets_collation`.
+        sets_untracked, sets_collation: the results of these functions.
         variables: the user variables that the text names.
         assigns: the statement may set the user variables that it names.
         may_hide: the statement may write to tables that it does not name, if the database has something by which it would.

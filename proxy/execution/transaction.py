@@ -256,11 +256,10 @@ class Branches:
         *shape* is that of the next statement.
 
         Raises:
-            TransactionBroken: a branch was lost; only ROLLBACK leads out.
+            TransactionBroken: as `check`.
             TransactionSpansShards: the configuration allows one shard only.
             NoDecisionTable: this shard, or the first one, cannot commit in two phases.
-            Unsupported: the statement may commit, and would do so on one shard of several; or a consistent snapshot would be
-                of a different moment on each shard.
+            Unsupported: the statement may commit on one shard of several, or each would have a snapshot of another moment.
         """
         self.check()
         transaction = self._state.transaction

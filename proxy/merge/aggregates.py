@@ -268,8 +268,7 @@ class Listed:
         bytes: an expression that differs for texts that compare as equal.
         parts: expressions for a text, its length, and the number of its rows.
 
-    Raises:
-        Unsupported: there is no ORDER BY, or one that the merge cannot follow.
+    Raises Unsupported without ORDER BY, and for one that the merge cannot follow.
     """
 
     def __init__(self, call: AggregateCall, texts: Texts) -> None:

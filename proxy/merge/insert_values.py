@@ -36,8 +36,7 @@ def values_row(
     is_summed: the rows are groups of several shards, so the sum of a DOUBLE depends on their order.
     is_whole_charset: that character set has all characters; in others a `?` may be one that is missing.
 
-    Raises:
-        Unsupported: a column's texts are not all that its values are.
+    Raises Unsupported if a column's texts are not all that its values are.
     """
     values = []
     for column, text in zip(columns, row, strict=True):

@@ -65,13 +65,10 @@ def json_table(
     name: str,
     charset: str = "utf8mb4",
 ) -> bytes:
-    """Return rows as a table in a FROM clause.
+    """Return rows as a table in a FROM clause. Raises MergeTooLarge for a longer text than servers take.
 
     columns: the names and types, in the order of the values.
     rows: JSON arrays in the character set *charset*.
-
-    Raises:
-        MergeTooLarge: the text would be longer than servers take.
     """
     text = "2c".join(row.hex() for row in rows)
     if len(text) > _TEXT_BYTES_MAX:
@@ -103,8 +100,7 @@ class Stage:
 
     collations: those of the columns, "" for what has none.
 
-    Raises:
-        Unsupported: the texts of a column are not all that its values are.
+    Raises Unsupported if the texts of a column are not all that its values are.
     """
 
     def __init__(self, columns: Sequence[ColumnDefinition], collations: Sequence[str]) -> None:

@@ -61,7 +61,6 @@ class PreparedStatement:
     """One prepared statement.
 
     Attributes:
-        id: the statement id that the client sends.
         original: the statement, with the names of real databases.
         place: where the statement runs; None for a statement that the proxy answers itself.
         count: the number of parameters.
@@ -71,7 +70,6 @@ class PreparedStatement:
         cursor, cursor_shard: the execution whose rows are being fetched, and its shard; None without an open cursor.
         statement: the statement that is prepared on a shard, completed on a message table; None when its text changes with
             each execution (it holds the time, values of a sequence, or names of schemas) and is sent as text.
-        touches_messages: the statement names a message table.
         is_countable: the proxy knows which parameter is which.
         memory: the budget that counts the long data.
     """

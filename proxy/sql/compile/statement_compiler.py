@@ -201,10 +201,8 @@ class StatementCompiler:
 
         has_own_clock: the statement runs with a @@timestamp that the client has set.
 
-        Raises:
-            TableLoadError: the statement names a message table that failed to load.
-            Unsupported: a time column is compared with or set to a moment that cannot be nanoseconds.
-            DelayRefused: the statement schedules a message for later, or may do so, where vt_delayed is off.
+        Raises TableLoadError; Unsupported if a time column is compared with or set to a moment that cannot be nanoseconds;
+        DelayRefused if it schedules a message for later, or may do so, where vt_delayed is off.
         """
         touched = self._touched(view, statement.shape)
         if touched is None:

@@ -40,9 +40,7 @@ def set_vitess_variables(
 
     own_mode: the configuration's `transaction_mode`, which a session may only narrow.
 
-    Raises:
-        SessionVariable: SET GLOBAL.
-        WrongVariableValue: a value that does not exist, or that the session cannot have. Nothing is set.
+    Raises SessionVariable for SET GLOBAL, WrongVariableValue for a value that the session cannot have; nothing is set then.
     """
     workload, is_single = state.workload, state.keeps_to_one_shard
     for item in statement.shape.set:

@@ -51,8 +51,7 @@ class TakenRows:
     what: the name for the rows in the error where there are more than *rows_max*.
 
     Attributes:
-        columns: the column definitions, as payloads.
-        rows: the rows of this query, as payloads of the text protocol.
+        columns, rows: those of this query, as payloads of the text protocol.
         size: the bytes of the rows of all queries so far.
         warnings: the number of warnings of all queries so far.
     """
