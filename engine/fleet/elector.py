@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -232,13 +232,8 @@ class Elector:
         if self._secret is None:
             return
         with suppress(StreamfromError, ServerRefused, TimeoutError):
-            async with asyncio.timeout(LEAVE_TIMEOUT_S):
-                session = await self._open_session(_no_matter)
-                try:
-                    await session.converse(settings())
-                    await session.converse(forget(self._database, (self._member.id,)))
-                finally:
-                    session.close()
+            async with asyncio.timeout(LEAVE_TIMEOUT_S), self._apart() as session:
+                await session.converse(forget(self._database, (self._member.id,)))
 
     def look(self) -> asyncio.Task[None]:
         """Read the directory again, for a member that is not known yet. It has been read when the task is done."""
@@ -442,10 +437,16 @@ class Elector:
             return await self._ask_directory(self.session)
         # What has changed must be known now: the connection has its answer only with the lock, and who has left the
         # election has none.
-        session = await self._open_session(_no_matter)
+        async with self._apart() as session:
+            return await self._ask_directory(session)
+
+    @asynccontextmanager
+    async def _apart(self) -> AsyncIterator[ElectionSession]:
+        """Open a connection to ask one question."""
+        session = await self._open_session(lambda: None)
         try:
             await session.converse(settings())
-            return await self._ask_directory(session)
+            yield session
         finally:
             session.close()
 
@@ -465,7 +466,3 @@ class Elector:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def _no_matter() -> None:
-    """Hear that a connection is closed which was only to ask one question."""

@@ -129,13 +129,10 @@ class Keyspace:
 
     def shards_matching(self, text: str) -> tuple[Shard, ...]:
         """Return the shards that *text* names: one by its name, or all of a range of whole shards."""
-        for shard in self.shards:
-            if shard.name in (text, text.lower()):
-                return (shard,)
-        if _RANGE.fullmatch(text) is None:
-            raise KeyspaceError(f"shard '{text}' not found in keyspace '{self.name}'")
-        wanted = KeyRange.parse(text)
-        return self.shards_in(wanted)
+        is_name = any(shard.name in (text, text.lower()) for shard in self.shards)
+        if is_name or _RANGE.fullmatch(text) is None:
+            return (self.shard(text),)
+        return self.shards_in(KeyRange.parse(text))
 
     def shards_in(self, wanted: KeyRange) -> tuple[Shard, ...]:
         """Return the shards that make up exactly the range *wanted*."""

@@ -8,7 +8,6 @@ while an earlier message is on its way goes as one: each message of gRPC costs b
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
@@ -77,34 +76,29 @@ class Outbox(Generic[MessageT]):
 
     def __init__(self) -> None:
         self.is_closed = False
-        self._queue: deque[MessageT] = deque()
-        self._wakeup: asyncio.Future[None] | None = None
+        self._queue: asyncio.Queue[MessageT | None] = asyncio.Queue()  # None for its end
 
     def send(self, message: MessageT) -> None:
         """Send *message* in its turn."""
         if not self.is_closed:
-            self._queue.append(message)
-            self._wake()
+            self._queue.put_nowait(message)
 
     def close(self) -> None:
         """Send what is queued and nothing more."""
         self.is_closed = True
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._wakeup is not None and not self._wakeup.done():
-            self._wakeup.set_result(None)
+        self._queue.put_nowait(None)
 
     async def batches(self) -> AsyncIterator[list[MessageT]]:
         """Yield what is to go as one, until it is closed."""
-        loop = asyncio.get_running_loop()
-        while self._queue or not self.is_closed:
-            if not self._queue:
-                self._wakeup = loop.create_future()
-                await self._wakeup
-            size = min(len(self._queue), BATCH_MAX)
-            if size:
-                yield [self._queue.popleft() for _ in range(size)]
+        is_over = False
+        while not is_over:
+            taken = [await self._queue.get()]
+            while len(taken) < BATCH_MAX and not self._queue.empty():
+                taken.append(self._queue.get_nowait())
+            batch = [message for message in taken if message is not None]
+            is_over = len(batch) < len(taken)
+            if batch:
+                yield batch
 
 
 async def _hear(

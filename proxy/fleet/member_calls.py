@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 import structlog
 
+from streamfrom.engine.fleet.peer_link import Roster
 from streamfrom.proxy.fleet.grpc_links import SERVICE
 
 
@@ -27,20 +28,14 @@ AnswerT = TypeVar("AnswerT", bound="Message")
 NO_ADDRESS: Final = "no other member can reach it (fleet.listen)"
 
 
-class PresentMembers(Protocol):
-    """Who the members are: `engine.fleet.fleet.Fleet`."""
+class PresentMembers(Roster, Protocol):
+    """Who the members are, and which are there: `engine.fleet.fleet.Fleet`."""
 
     async def present(self) -> list[Member]:
         """Return the other members that are there by now."""
 
     def connected(self) -> list[Member]:
         """Return the other members that were there when the directories were last read."""
-
-    def look(self) -> None:
-        """Read the directories soon."""
-
-    def trusts(self, certificate: str) -> Member | None:
-        """Return the member that a certificate, as PEM, stands for; None for no member."""
 
 
 async def ask(
