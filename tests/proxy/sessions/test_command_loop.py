@@ -8,7 +8,7 @@ from streamfrom.proxy.sessions.command_loop import QUEUED_BYTES_MAX
 from streamfrom.proxy.sql.compile.session_target import SessionTarget
 from streamfrom.proxy.wire.constants import Capability, Status
 from streamfrom.proxy.wire.framing import frame
-from tests.proxy.fake_answers import Ok, Several, Silence, rows_of, until
+from tests.proxy.fake_answers import HangUp, Ok, Rows, Several, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.rigs import running_proxy
 
@@ -109,3 +109,15 @@ async def test_a_fault_of_ours_is_an_internal_error_and_logged_once(server, prox
         )
     assert [line["event"] for line in logs] == ["internal error"] * 2
     assert all(line["connection"] == client.greeting.connection_id for line in logs)
+
+
+@pytest.mark.parametrize("capabilities", [MODERN, OLD])
+async def test_an_error_behind_some_rows_is_numbered_right(server, proxy, capabilities):
+    client = await proxy.client(capabilities=capabilities)
+    await client.query("SELECT 1")
+    # 5 bytes of count, 27 of definition, 100 a row: the break is between two rows.
+    server.once("FROM t", HangUp(Rows(("a",), ((b"x" * 95,),) * 900), 5 + 27 + 700 * 100))
+    result = await client.query("SELECT a FROM t")
+    assert len(result.rows) == 700
+    assert result.code == 1105
+    assert (await client.query("SELECT 1")).values == [b"1"]
