@@ -4,7 +4,7 @@ Read in this order:
 
 * ``services``: what all sessions share;
 * ``session``, ``connection_ids``, ``login_gate``, ``addresses``, ``login_backoff``, ``login_work``: how a client comes in, or is refused;
-* ``command_loop``, ``dispatch``, ``session_factory``: one command at a time, who carries it out, and how a session is put together;
+* ``command_loop``, ``dispatch``: one command at a time, and who carries it out;
 * ``deprecated_commands``: the commands that statements have replaced;
 * ``process_list``, ``time_limits``: whom it sees and may end, and when it must go itself.
 """

@@ -11,19 +11,27 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.errors import (
     AccountChanged,
     ConnectionMemoryExceeded,
+    RoundedId,
     ServerShutdown,
 )
+from streamfrom.proxy.execution.executor import Executor
+from streamfrom.proxy.execution.session_connections import SessionConnections
 from streamfrom.proxy.execution.session_state import SessionState
+from streamfrom.proxy.execution.transaction import Branches, PendingEffects
 from streamfrom.proxy.fairness import next_turn
 from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.sessions.command_loop import CommandLoop
 from streamfrom.proxy.sessions.dispatch import Dispatch
 from streamfrom.proxy.sessions.login_gate import LoginGate
 from streamfrom.proxy.sessions.process_list import ProcessList
-from streamfrom.proxy.sessions.session_factory import make_context
+from streamfrom.proxy.sql.compile.large_texts import LargeTexts
+from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
+from streamfrom.proxy.sql.session_context import SessionContext
+from streamfrom.proxy.sql.session_rights import SessionRights
 from streamfrom.proxy.sql.sibling_databases import use
 from streamfrom.proxy.wire.constants import (
     COMPRESSIONS,
@@ -44,15 +52,18 @@ from streamfrom.proxy.wire.server_connection import (
     TlsRequested,
 )
 from streamfrom.sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 
 
 if TYPE_CHECKING:
+    from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import User
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sessions.services import Services
-    from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.compression import Compression
+    from streamfrom.proxy.wire.login.handshake import LoginRequest
     from streamfrom.proxy.wire.server_connection import Event
+    from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites
 
 
 log = structlog.get_logger()
@@ -263,15 +274,7 @@ class Session:
         if services.authenticator.account(name) is not self._account:
             raise AccountChanged(name)  # since the proof was asked for
         user = services.users[name]
-        context = make_context(
-            services,
-            self._link,
-            self._wire,
-            user,
-            self.connection_id,
-            memory=self._memory,
-            others=self._process_list,
-        )
+        context = self._make_context(user, login)
         if self.user is not None:
             before = self.work.context.state
             context.state.multi_statements = before.multi_statements
@@ -279,6 +282,66 @@ class Session:
             await use(context.compiler.target, login.database)
         self._login_gate.check(user, self)
         return user, context
+
+    def _make_context(self, user: User, login: LoginRequest) -> SessionContext:
+        """Return all that a session of *user* begins with; COM_CHANGE_USER makes it again, so nothing of the user before is left."""
+        services, link, wire = self._services, self._link, self._wire
+
+        def publish(shard: ShardRuntime, table: str, effects: list[Effect]) -> None:
+            services.registry.committed(shard.keyspace, shard.name, table, effects)
+
+        def hidden(shard: ShardRuntime) -> HiddenWrites:
+            return services.registry.hidden_writes(shard.keyspace)
+
+        def fault_of(shard: ShardRuntime, table: str, effect: Effect) -> RoundedId | None:
+            if effect.kind is not EffectKind.ACK:
+                return None
+            given = [value for value in effect.ids or () if isinstance(value, int)]
+            found = services.registry.here.find_rounded(shard.keyspace, table, given)
+            return None if found is None else RoundedId(*found)
+
+        state = SessionState(
+            wire.capabilities, services.charset_settings(login.charset), account_of(user)
+        )
+        connections = SessionConnections(
+            state,
+            Branches(
+                state,
+                PendingEffects(publish, hidden),
+                may_span_shards=services.config.transaction_mode != "single",
+                coordinator=services.coordinator,
+            ),
+            failover_buffer_s=services.config.failover_buffer_s,
+            spawn=services.spawn,
+        )
+        executor = Executor(state, connections)
+        executor.on_file = wire.expect_infile
+        executor.fault_of = fault_of
+        catalog = services.catalog
+        compiler = StatementCompiler(
+            state, catalog, services.registry, services.cache, services.clock
+        )
+        return SessionContext(
+            self.connection_id,
+            state,
+            link,
+            wire,
+            self._memory,
+            connections,
+            executor,
+            user,
+            link.peer,
+            catalog,
+            services.registry,
+            SessionRights(
+                services.rights, state, connections, services.registry, compiler.uncounted
+            ),
+            compiler,
+            LargeTexts(services.readers),
+            services.config,
+            self._process_list,
+            services.status,
+        )
 
     def _welcome(self, user: User, context: SessionContext) -> None:
         self.user = user
