@@ -18,7 +18,7 @@ from streamfrom.engine.messaging.table.table_settings import (
     parse_comment,
     settings_of,
 )
-from streamfrom.engine.messaging.upkeep.dead_letter_table import OF_DELIVERY
+from streamfrom.engine.messaging.upkeep.dead_letter_table import OF_DELIVERY, with_consent
 from streamfrom.engine.messaging.upkeep.partitions import (
     PARTITIONS_MAX,
     SPANS,
@@ -28,7 +28,7 @@ from streamfrom.engine.messaging.upkeep.partitions import (
 )
 from streamfrom.proxy.errors import BadQueue
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case, stored_form
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, text_literal
 
 
 if TYPE_CHECKING:
@@ -405,3 +405,60 @@ def group_index(queue: QueueStatement, comment: str) -> tuple[bytes, ...]:
 
 def _is_number(text: str) -> bool:
     return _NUMBER.match(text) is not None
+
+
+# --- the queue that `dead_letter = on` makes: NAME_dead, with the queue's columns and how each message failed ---
+
+_OF_DEATH: Final = {
+    "dead_time": b"`dead_time` BIGINT DEFAULT NULL",
+    "dead_reason": b"`dead_reason` VARCHAR(1000) DEFAULT NULL",
+    "dead_attempts": b"`dead_attempts` INT DEFAULT NULL",
+}
+_ASK_COLUMNS: Final = (
+    b"SELECT column_name, column_type, collation_name FROM information_schema.columns"
+    b" WHERE table_schema = %b AND table_name = %b ORDER BY ordinal_position"
+)
+
+
+def ask_columns(database: str, table: str) -> str:
+    """Return the query for the columns of a queue, as `create_dead_letters` takes them."""
+    return (_ASK_COLUMNS % (text_literal(database), text_literal(table))).decode()
+
+
+def create_dead_letters(
+    table: TableRef,
+    queue: str,
+    columns: Sequence[tuple[object, ...]],
+    placed_by: tuple[str, str] | None,
+) -> bytes:
+    """Return the CREATE TABLE IF NOT EXISTS of *table*, which takes the dead letters of *queue*.
+
+    A column has the type of the queue's, and neither its constraints nor its default: whatever died has its place.
+
+    placed_by: vindex and column that place both queues; None in an unsharded keyspace.
+    """
+    ident = b""
+    parts: list[bytes] = []
+    known = {str(name).lower() for name, *_ in columns}
+    for name, kind, collation in columns:
+        lower = str(name).lower()
+        text = f"{quote_identifier(str(name))} {kind}"
+        if collation is not None:
+            text += f" COLLATE {collation}"
+        if lower == "id":
+            ident = f"{text} NOT NULL".encode("utf-8", "surrogateescape")
+        elif lower not in OF_DELIVERY:
+            hidden = " INVISIBLE" if lower == "last_error" else ""
+            text += f"{hidden} DEFAULT NULL"
+            parts.append(text.encode("utf-8", "surrogateescape"))
+    parts += [part for name, part in _OF_DEATH.items() if name not in known]
+    settings = [f"{key}={value}" for key, value in DEFAULTS.items()]
+    if placed_by is not None:
+        settings.append("vt_shard_by={}({})".format(*placed_by))
+    comment = with_consent(",".join((MARK, *settings)), queue)
+    return made_queue(table, ident, parts, comment)
+
+
+def is_made_for(comment: str, queue: str) -> bool:
+    """Return whether the settings of *queue* name the queue that was made for its dead letters."""
+    return settings_of(comment).get("vt_dead_letter") == queue + DEAD_SUFFIX

@@ -194,17 +194,8 @@ def _maintain(shape: Shape, cursor: Cursor) -> None:
         shape.tables = _listed_tables(cursor)
 
 
-def _commits(shape: Shape, _cursor: Cursor) -> None:
-    shape.uses |= Uses.IMPLICIT_COMMIT
-
-
-def _compound(shape: Shape, _cursor: Cursor) -> None:
-    # What is in MariaDB's IF, CASE, LOOP and the like decides.
-    shape.uses |= Uses.UNPARSED
-
-
-def _get(shape: Shape, _cursor: Cursor) -> None:
-    shape.uses |= Uses.DIAGNOSTICS
+def _by_verb(shape: Shape, _cursor: Cursor) -> None:
+    shape.uses |= _USES[shape.verb]
 
 
 def _kill(shape: Shape, cursor: Cursor) -> None:
@@ -242,6 +233,16 @@ def killed_expression(statement: Statement) -> bytes:
     return statement.sql[start:end]
 
 
+# What statements do that are known by their verbs alone.
+_USES: Final = {
+    **dict.fromkeys(
+        ("GRANT", "REVOKE", "CACHE", "RESET", "INSTALL", "UNINSTALL", "STOP", "CHANGE"),
+        Uses.IMPLICIT_COMMIT,
+    ),
+    # What is in MariaDB's IF, CASE, LOOP and the like decides.
+    **dict.fromkeys(COMPOUND, Uses.UNPARSED),
+    "GET": Uses.DIAGNOSTICS,
+}
 # What reads a statement behind its verb. Verbs that are not here are Kind.OTHER.
 READERS: Final[dict[str, Callable[[Shape, Cursor], None]]] = {
     **dict.fromkeys(
@@ -252,15 +253,10 @@ READERS: Final[dict[str, Callable[[Shape, Cursor], None]]] = {
     **dict.fromkeys(("EXPLAIN", "DESCRIBE", "DESC", "VEXPLAIN"), _explain),
     **dict.fromkeys(("PREPARE", "EXECUTE", "DEALLOCATE"), _prepare),
     **dict.fromkeys(("OPTIMIZE", "REPAIR", "CHECK", "FLUSH"), _maintain),
-    **dict.fromkeys(
-        ("GRANT", "REVOKE", "CACHE", "RESET", "INSTALL", "UNINSTALL", "STOP", "CHANGE"),
-        _commits,
-    ),
-    **dict.fromkeys(COMPOUND, _compound),
+    **dict.fromkeys(_USES, _by_verb),
     "ANALYZE": _analyze,
     "CALL": _call,
     "DROP": _drop,
-    "GET": _get,
     "HANDLER": _handler,
     "KILL": _kill,
     "LOAD": _load,

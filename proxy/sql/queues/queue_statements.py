@@ -28,16 +28,19 @@ from streamfrom.proxy.errors import (
     QueueExists,
 )
 from streamfrom.proxy.execution.diagnostics_queries import warning
-from streamfrom.proxy.local_statements import dead_letter_queue
 from streamfrom.proxy.local_statements.queue_definitions import (
+    DEAD_SUFFIX,
     alter_table,
+    ask_columns,
     changed_comment,
     check_partitions,
     checked,
     column_types,
     comment_in,
+    create_dead_letters,
     create_table,
     drop_table,
+    is_made_for,
     is_queue,
     named,
     new_comment,
@@ -147,9 +150,7 @@ class QueueStatements:
                     f" {other}: repeat that one, or DROP QUEUE first"
                 )
         await self._consent(queue.table, comment)
-        if dead_letter_queue.is_made_for(comment, name) and await self._lacks_dead_letters(
-            queue.table
-        ):
+        if is_made_for(comment, name) and await self._lacks_dead_letters(queue.table):
             # Its columns are those that the servers make of the queue's.
             await self._run_everywhere(made_by)
             return await self._run_ddl(
@@ -177,9 +178,7 @@ class QueueStatements:
             check_partitions(partition_unit(text or ""), comment)
         definition = alter_table(queue.table, comment)
         if any(key == "dead_letter" for key, _ in queue.settings):
-            if dead_letter_queue.is_made_for(comment, name) and await self._lacks_dead_letters(
-                queue.table
-            ):
+            if is_made_for(comment, name) and await self._lacks_dead_letters(queue.table):
                 await self._run_everywhere(await self._dead_letters(queue.table, comment))
             await self._consent(queue.table, comment)
         warnings = await _warnings(name, comment, view, column_types(found[0][1] or ""))
@@ -224,9 +223,7 @@ class QueueStatements:
 
     async def _lacks_dead_letters(self, queue: TableRef) -> bool:
         """Return whether a shard has no queue for the dead letters of *queue*."""
-        _, found = await self._definitions(
-            replace(queue, name=dead_letter_queue.name_of(queue.name))
-        )
+        _, found = await self._definitions(replace(queue, name=queue.name + DEAD_SUFFIX))
         return any(text is None for _, text in found)
 
     async def _dead_letters(self, queue: TableRef, comment: str) -> Statement:
@@ -234,17 +231,15 @@ class QueueStatements:
 
         Raises BackendUnavailable or BackendError.
         """
-        table = replace(queue, name=dead_letter_queue.name_of(queue.name))
+        table = replace(queue, name=queue.name + DEAD_SUFFIX)
         view = self._target.resolve(self._target.parse(show_create_table(queue))).view
         shard = view.runtimes[0]
-        columns = await shard.control.rows(
-            dead_letter_queue.columns_of(shard.database, queue.name)
-        )
+        columns = await shard.control.rows(ask_columns(shard.database, queue.name))
         placed_by = parse_comment(comment).shard_by
         placed = _placed_by(queue.name, comment, view.keyspace)
         if placed_by is None and placed is not None:
             placed_by = placed.vindex.name, placed.columns[0]
-        return self._allowed(dead_letter_queue.create(table, queue.name, columns, placed_by))
+        return self._allowed(create_dead_letters(table, queue.name, columns, placed_by))
 
     async def _check_change(self, view: View, name: str, comment: str) -> None:
         """Raise BadQueue where *comment* would give a table a fault that it does not have yet."""
@@ -290,13 +285,13 @@ class QueueStatements:
             if not queue.if_exists:
                 raise
         else:
-            if dead_letter_queue.is_made_for(comments[0], name):
+            if is_made_for(comments[0], name):
                 warnings += await self._drop_dead_letters(queue)
         return await self._run_ddl(definition, reply, warnings)
 
     async def _drop_dead_letters(self, queue: QueueStatement) -> list[bytes]:
         """Drop the queue that was made for dead letters if it has none; return the warning that it stays."""
-        table = replace(queue.table, name=dead_letter_queue.name_of(queue.table.name))
+        table = replace(queue.table, name=queue.table.name + DEAD_SUFFIX)
         view, found = await self._definitions(table)
         asked = self._target.parse(
             b"SELECT 1 FROM %s LIMIT 1" % named(replace(table, schema=None))

@@ -5,17 +5,21 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.engine.messaging.table.table_settings import parse_comment
+from streamfrom.engine.messaging.upkeep.dead_letter_table import consents
 from streamfrom.proxy.errors import BadQueue
 from streamfrom.proxy.local_statements.queue_definitions import (
     DEFAULTS,
     alter_table,
+    ask_columns,
     changed_comment,
     check_partitions,
     column_types,
     comment_in,
+    create_dead_letters,
     create_table,
     drop_table,
     group_index,
+    is_made_for,
     is_queue,
     new_comment,
     partition_unit,
@@ -23,6 +27,7 @@ from streamfrom.proxy.local_statements.queue_definitions import (
     show_create_table,
 )
 from streamfrom.sqlparse_ext.reading.queues import read_queue
+from streamfrom.sqlparse_ext.statements import TableRef
 from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, statement
 
@@ -231,3 +236,47 @@ def test_groups_of_other_columns_make_no_queue(settings, fault):
     queue, text = created("a INT, b INT, t VARCHAR(9)", settings)
     with pytest.raises(BadQueue, match=fault):
         create_table(queue, text, NOW_NS)
+
+
+JOB_COLUMNS = [
+    ("id", "varchar(36)", "utf8mb4_bin"),
+    ("priority", "tinyint", None),
+    ("state", "varchar(11)", "utf8mb4_general_ci"),
+    ("Body", "longtext", "utf8mb4_bin"),
+    ("dead_reason", "text", "utf8mb4_general_ci"),
+    ("last_error", "varchar(1000)", "utf8mb4_general_ci"),
+]
+
+
+def dead_letters(placed_by=None):
+    return create_dead_letters(
+        TableRef("ks", "job_dead"), "job", JOB_COLUMNS, placed_by
+    ).decode()
+
+
+def test_dead_letters_have_the_queues_columns_without_their_constraints_and_how_each_failed():
+    text = dead_letters()
+    assert text.startswith(
+        "CREATE TABLE IF NOT EXISTS `ks`.`job_dead` (\n  `id` varchar(36) COLLATE utf8mb4_bin NOT NULL,\n"
+    )
+    assert "`Body` longtext COLLATE utf8mb4_bin DEFAULT NULL" in text
+    assert (
+        "`last_error` varchar(1000) COLLATE utf8mb4_general_ci INVISIBLE DEFAULT NULL" in text
+    )
+    assert "`dead_time` BIGINT" in text
+    assert text.count("dead_reason") == 1, "the queue has one of that name"
+    assert text.count("`priority` ") == 1
+    assert text.count("`state` ") == 1
+
+
+def test_columns_are_asked_for_by_names_that_may_hold_any_sign():
+    assert "table_schema = 'd''b' AND table_name = 'job' ORDER BY" in ask_columns("d'b", "job")
+
+
+def test_the_comment_for_dead_letters_consents_and_places_it_beside_its_queue():
+    text = dead_letters(("hash", "id"))
+    comment = comment_in(text.replace(") ENGINE", "\n) ENGINE"))
+    assert consents(comment, "job")
+    assert parse_comment(comment).shard_by == ("hash", "id")
+    assert not is_made_for(comment, "job")
+    assert is_made_for("vitess_message,vt_dead_letter=job_dead", "job")
