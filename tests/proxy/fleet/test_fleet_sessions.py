@@ -41,8 +41,8 @@ async def three():
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(fleet_sessions, "SESSIONS_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(fleet_sessions, "KILL_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(fleet_sessions, "SESSIONS_TIMEOUT_S", 1)
+    monkeypatch.setattr(fleet_sessions, "KILL_TIMEOUT_S", 1)
 
 
 async def test_all_members_have_one_list_and_a_kill_goes_by_its_id_and_the_rules_of_one(three):
