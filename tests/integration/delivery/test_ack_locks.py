@@ -71,10 +71,10 @@ def rival(cluster: SharedCluster) -> Iterator["Connection[Any]"]:
         connection.close()
 
 
-def waits_for_a_lock(cluster: SharedCluster) -> bool:
-    # innodb_trx tells for 100 ms what it told before.
-    ((_, waits),) = cluster.direct("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
-    return int(waits) > 0
+def lock_waits(cluster: SharedCluster) -> int:
+    # Counted, as a wait of this moment may be another's; innodb_trx tells for 100 ms what it told before.
+    ((_, waits),) = cluster.direct("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_waits'")
+    return int(waits)
 
 
 def deadlocks(cluster: SharedCluster) -> int:
@@ -98,12 +98,12 @@ def test_an_ack_that_a_deadlock_undid_is_sent_again_and_in_a_transaction_an_erro
     producer = plain.create()
     insert_all(producer, (1, 2, *range(51, 100)))
     consumer = plain.connect()
-    before = deadlocks(plain.cluster)
+    before, waits = deadlocks(plain.cluster), lock_waits(plain.cluster)
     with rival(plain.cluster) as other, ThreadPoolExecutor(1) as pool:
         if opening:
             run(consumer, opening)
         acked = pool.submit(run, consumer, ack)
-        eventually(lambda: waits_for_a_lock(plain.cluster))
+        eventually(lambda: lock_waits(plain.cluster) > waits)
         run(other, "UPDATE my_message SET epoch = epoch + 1 WHERE id = 1")
         other.commit()
         if opening:
