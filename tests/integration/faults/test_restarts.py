@@ -54,6 +54,7 @@ def test_a_server_that_is_killed_under_load_loses_and_repeats_nothing(
     audit.produce(proxy.port)
     audit.receive(proxy.port)
     holder = audit.receive(proxy.port, acks=False)
+    eventually(lambda: bool(holder.received), "a message for who acks none")
     for server in breakable_servers:
         audit.sends_more()
         # What came within the last second has no lease in its row.
