@@ -116,7 +116,7 @@ class RightsDesk:
         if key.account.is_own:
             refusal = (await self._outcome(key)).refusal
             if refusal is not None:
-                raise refusal
+                raise refusal.with_traceback(None)  # kept, it would grow by a frame each time
 
     def allows(self, account: Account, shard: ShardRuntime, right: Right) -> bool:
         """Return whether it is known that *account* has *right*, with the roles of a login; if it is not, it is asked."""

@@ -10,6 +10,7 @@ then take their places, and the first shard answers the rest.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.routing.plan_joins import JoinPlanner
@@ -47,23 +48,16 @@ def plan_of_parts(
     Raises:
         Unsupported: it goes to no shard whatever its values are.
     """
+    planner = JoinPlanner(tables, shape)
     if not _can_combine(tables, shape, parts):
-        return JoinPlanner(tables, shape).plan()
-    whole: Plan | Unsupported
-    try:
-        whole = JoinPlanner(tables, shape).plan()
-    except Unsupported as error:
-        whole = error
+        return planner.plan()
 
     def find(statement: Statement) -> Route:
-        try:
-            if isinstance(whole, Unsupported):
-                raise whole
-            return whole.route(statement)
-        except Unsupported:
-            if (route := _combined(tables, parts, statement, route_of)) is not None:
-                return route
-            raise
+        with suppress(Unsupported):
+            return planner.plan().route(statement)
+        route = _combined(tables, parts, statement, route_of)
+        # Refused again: a kept error would grow by a frame, which has the statement, whenever it is raised.
+        return planner.plan().route(statement) if route is None else route
 
     return Plan(find=find)
 

@@ -1,3 +1,6 @@
+import sys
+from contextlib import suppress
+
 import pytest
 
 from streamfrom.proxy.routing.planner import Planner
@@ -46,6 +49,23 @@ def test_what_can_be_answered_in_one_go_has_no_parts():
     assert isinstance(route("SELECT a FROM t UNION ALL SELECT a FROM msg"), Concatenate)
     sql = f"SELECT COUNT(*) FROM t WHERE id = {HIGH} UNION SELECT a FROM t WHERE id = {HIGH}"
     assert route(sql) == OneShard(HIGH_SHARD)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT MAX(n) FROM (SELECT a, COUNT(*) AS n FROM t GROUP BY a) d",
+        "SELECT COUNT(*) FROM t UNION ALL SELECT @a",
+    ],
+)
+def test_a_plan_keeps_nothing_of_a_statement_that_went_by_it(sql):
+    found = statement(sql)
+    plan = Planner(SHARDED, SHARDED.shards, lambda _: None).plan(found.shape)
+    before = sys.getrefcount(found)
+    for _ in range(3):
+        with suppress(Unsupported):
+            plan.route(found)
+    assert sys.getrefcount(found) == before
 
 
 @cases(sql=str, sentence=str)
