@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import suppress
+import asyncio
+from collections.abc import AsyncIterator, Container, Iterable
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.account import account_of
@@ -15,7 +15,7 @@ from streamfrom.proxy.config.file import (
     TransactionMode,
     User,
 )
-from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
+from streamfrom.proxy.errors import BackendError, ProxyError
 from streamfrom.proxy.report import Finding, Level
 from streamfrom.proxy.twophase.decisions import DECIDES, TABLE
 from streamfrom.proxy.wire.commands import query
@@ -37,6 +37,7 @@ _DECIDE: Final = (
     b"INSERT INTO streamfrom.decisions (id, branches, time_created)"
     b" SELECT id, branches, time_created FROM streamfrom.decisions WHERE FALSE"
 )
+ANSWER_TIMEOUT_S: Final = 10.0
 # What a server says to who may read, where there is no such table or database.
 _NOT_THERE: Final = frozenset({1049, 1146})
 _NO_DATABASE: Final = (
@@ -56,51 +57,53 @@ def shared_note(users: Iterable[User]) -> Finding | None:
     )
 
 
-async def user_logins(config: Config) -> AsyncIterator[Finding]:
-    """Yield the findings about each user with an account of its own at each shard that answers."""
+async def user_logins(config: Config, away: Container[str] = ()) -> AsyncIterator[Finding]:
+    """Yield the findings about each user with an account of its own at each shard, but those that are *away*."""
     is_twopc = config.server.transaction_mode is TransactionMode.TWOPC
     for user in config.users:
         if user.account is SessionAccount.OWN:
             for keyspace in config.keyspaces:
                 for shard in keyspace.shards:
-                    with suppress(BackendUnavailable):  # the check of the shard says so
-                        for finding in await _login(
-                            keyspace.name, shard, user, is_twopc=is_twopc
-                        ):
+                    place = f"{keyspace.name}/{shard.name}"
+                    if place not in away:
+                        for finding in await _login(place, shard, user, is_twopc=is_twopc):
                             yield finding
 
 
 async def _login(
-    keyspace: str, shard: ShardConfig, user: User, *, is_twopc: bool
+    place: str, shard: ShardConfig, user: User, *, is_twopc: bool
 ) -> list[Finding]:
-    """Log in as sessions do, with whatever the server asks of the account. Raises BackendUnavailable."""
-    place, dsn = f"{keyspace}/{shard.name}", shard.primary
+    """Log in as sessions do, with whatever the server asks of the account."""
+    dsn, keyspace = shard.primary, place.partition("/")[0]
+    asked = [b"SELECT CURRENT_USER()", *_SIGHTS.values(), *([_DECIDE] * is_twopc)]
     try:
         backend = await open_backend(
             keyspace, shard.name, dsn, account_of(user), database=dsn.database
         )
         try:
-            who, decides, *sights = await backend.answers(
-                [query(sql) for sql in (b"SELECT CURRENT_USER()", _DECIDE, *_SIGHTS.values())]
-            )
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                who, *answers = await backend.answers(list(map(query, asked)))
         finally:
             backend.close()
-    except BackendError as error:
-        if error.code == _NO_DATABASE:
+        if who.error is not None:
+            raise who.error.exception()
+    except TimeoutError:
+        text = f"user {user.name} gets no answer within {ANSWER_TIMEOUT_S:g} s"
+        return [Finding(Level.ERROR, place, text)]
+    except ProxyError as error:
+        if isinstance(error, BackendError) and error.code == _NO_DATABASE:
             text = f"user {user.name} logs in, and may use no database here"
             return [Finding(Level.OK, place, text)]
         return [Finding(Level.ERROR, place, f"user {user.name} cannot log in: {error}")]
-    except BackendLost as error:
-        return [Finding(Level.ERROR, place, f"user {user.name} logs in, and then: {error}")]
     (account,) = parse_text_row(who.rows[0], 1)
     text = f"user {user.name} logs in as {(account or b'').decode()}"
-    if seen := [what for what, answer in zip(_SIGHTS, sights, strict=True) if _may(answer)]:
+    if seen := [what for what, answer in zip(_SIGHTS, answers, strict=False) if _may(answer)]:
         text += f", and could see the name of the dispatcher's lock ({', '.join(seen)})"
         fix = "revoke that: an account that knows the name can stop delivery"
         found = [Finding(Level.WARNING, place, text, fix)]
     else:
         found = [Finding(Level.OK, place, text)]
-    if is_twopc and not _may(decides):
+    if is_twopc and not _may(answers[-1]):
         text = f"user {user.name} may commit transactions over several shards only if they are READ ONLY"
         fix = f"GRANT {DECIDES} ON {TABLE}, if it writes in such transactions"
         found.append(Finding(Level.INFO, place, text, fix))

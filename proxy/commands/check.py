@@ -120,11 +120,12 @@ async def check(config: Config, *, as_json: bool = False) -> int:
             report.error(each.name, f"vschema: {error}")
     _check_sequences(keyspaces, report)
     limits = ServerLimits()
+    away: list[str] = []
     for each in config.keyspaces:
         if each.name in keyspaces:
-            await _check_keyspace(each, keyspaces[each.name], config, limits, report)
+            away += await _check_keyspace(each, keyspaces[each.name], config, limits, report)
     limits.report(report)
-    async for finding in user_logins(config):
+    async for finding in user_logins(config, away):
         report.add(finding)
     if (note := shared_note(config.users)) is not None:
         report.add(note)
@@ -167,7 +168,8 @@ async def _check_keyspace(
     whole: Config,
     limits: ServerLimits,
     report: CheckReport,
-) -> None:
+) -> list[str]:
+    """Check a keyspace; return its shards that are not reached."""
     server = whole.server
     if keyspace.vschema is not None and config.vschema_path is not None:
         tables = _count(len(keyspace.vschema.tables), "table") or "no tables"
@@ -183,10 +185,13 @@ async def _check_keyspace(
         )
     members = worker_count(whole.fleet, None, cores=len(os.sched_getaffinity(0)))
     listed: list[_ShardTables] = []
+    away: list[str] = []
     for shard_config in config.shards:
         shard = ShardRuntime(config.name, shard_config, pool_timeout_s=10)
         try:
             found = await _check_shard(keyspace, shard, report)
+            if not shard.version:
+                away.append(str(shard))
             if found is not None:
                 listed.append(found)
             if server.transaction_mode is TransactionMode.TWOPC and shard.version:
@@ -214,6 +219,7 @@ async def _check_keyspace(
                 report.warning(str(replica), f"replica {replica.dsn}: {replica.trouble}")
     _check_families([each.shard for each in listed], report)
     _compare(listed, report)
+    return away
 
 
 def _check_families(shards: list[ShardRuntime], report: CheckReport) -> None:

@@ -1,9 +1,10 @@
 from dataclasses import replace
 
+from streamfrom.proxy.accounts import user_logins as user_logins_module
 from streamfrom.proxy.accounts.user_logins import shared_note, user_logins
 from streamfrom.proxy.config.file import Secret, SessionAccount, TransactionMode, User
 from streamfrom.proxy.report import Level
-from tests.proxy.fake_answers import Error, Rows
+from tests.proxy.fake_answers import Error, HangUp, Rows, Silence
 from tests.proxy.fake_server import PASSWORD
 from tests.proxy.rigs import config_of
 
@@ -13,10 +14,10 @@ SHARED = User("ops", Secret("x"), None)
 DENIED = Error(1142, "SELECT command denied", "42000")
 
 
-async def found(server, *users, mode=TransactionMode.MULTI):
+async def found(server, *users, mode=TransactionMode.MULTI, away=()):
     config = config_of(server)
     config = replace(config, users=users, server=replace(config.server, transaction_mode=mode))
-    return [each async for each in user_logins(config)]
+    return [each async for each in user_logins(config, away)]
 
 
 def answers(server):
@@ -60,7 +61,29 @@ async def test_a_refused_login_is_a_fault_and_a_shard_that_is_away_has_its_own_l
     (finding,) = await found(server, OWN)
     assert (finding.level, "may use no database here" in finding.text) == (Level.OK, True)
     server.stop()
-    assert await found(server, OWN) == []
+    assert await found(server, OWN, away={"plain/-"}) == []
+    (finding,) = await found(server, OWN)
+    assert finding.level is Level.ERROR, "the shard answers, and not to this user"
+
+
+async def test_a_login_that_may_ask_nothing_is_a_fault(server):
+    server.on("CURRENT_USER()", Error(1226, "exceeded the 'max_questions' resource", "42000"))
+    (finding,) = await found(server, OWN)
+    assert finding.level is Level.ERROR
+    assert "max_questions" in finding.text
+
+
+async def test_a_connection_that_breaks_is_a_fault(server):
+    server.on("CURRENT_USER()", HangUp())
+    (finding,) = await found(server, OWN)
+    assert finding.line.startswith("error    plain/-: user app cannot log in: ")
+
+
+async def test_a_server_that_does_not_answer_is_a_fault(server, monkeypatch):
+    monkeypatch.setattr(user_logins_module, "ANSWER_TIMEOUT_S", 0.05)
+    server.on("CURRENT_USER()", Silence())
+    (finding,) = await found(server, OWN)
+    assert finding.line == "error    plain/-: user app gets no answer within 0.05 s"
 
 
 def test_shared_accounts_are_no_wall():
