@@ -25,7 +25,7 @@ in memory, and written a little later unless its ack has come (`engine.messaging
 milliseconds later (`engine.messaging.acks.early_acks`).
 
 **Behind.** Not all due rows fit into the queue. The queue asks for more when half of what a
-poll brought is used up.
+poll brought is used up, of many keys all but LOW_KEYS (`engine.messaging.queue.poll`).
 
 **Withheld.** Another process dispatches the shard, or may do so: the shard is neither polled nor
 claimed from, claims under way are released, and streams go on holding what they were sent.
