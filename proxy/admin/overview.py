@@ -24,10 +24,19 @@ Record: TypeAlias = dict[str, Any]
 
 # Settings of [server] that an operator runs into.
 _LIMITS: Final = (
-    *("max_connections", "max_connections_per_address", "max_logins_per_address"),
-    *("max_allowed_packet_bytes", "connection_memory_bytes", "user_memory_bytes"),
-    *("merge_memory_bytes", "statement_timeout_s", "idle_timeout_s", "pool_timeout_s"),
-    *("failover_buffer_s", "stream_grace_s", "shutdown_grace_s"),
+    "max_connections",
+    "max_connections_per_address",
+    "max_logins_per_address",
+    "max_allowed_packet_bytes",
+    "connection_memory_bytes",
+    "user_memory_bytes",
+    "merge_memory_bytes",
+    "statement_timeout_s",
+    "idle_timeout_s",
+    "pool_timeout_s",
+    "failover_buffer_s",
+    "stream_grace_s",
+    "shutdown_grace_s",
 )
 
 

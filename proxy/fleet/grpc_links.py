@@ -104,8 +104,8 @@ class Outbox(Generic[MessageT]):
 async def _hear(
     member: Member,
     came: AsyncIterator[bytes],
-    codec: LinkCodec,
-    hearer: LinkHearer[Any],
+    codec: LinkCodec[MessageT],
+    hearer: LinkHearer[MessageT],
     outbox: Outbox[Any],
 ) -> None:
     """Let what comes by a link be heard until this side closes it; messages that are not known here are logged once.

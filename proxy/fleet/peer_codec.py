@@ -9,7 +9,7 @@ version can keep from it what it does not know; what comes nevertheless is skipp
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_args
 
 from google.protobuf.message import DecodeError
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 PROTOCOL: Final = 1
+PeerMessage = TypeVar("PeerMessage")
 
 
 class _IdsCodec:
@@ -58,24 +59,24 @@ class PeerMessageUnreadable(ValueError):
     """Bytes of another member that are no message: the link is of no use."""
 
 
-class LinkCodec:
+class LinkCodec(Generic[PeerMessage]):
     """What goes one way on a link.
 
     whole: the message that is one of *classes*, with what follows it.
     """
 
-    def __init__(self, whole: Any, classes: Iterable[type[Any]]) -> None:
+    def __init__(self, whole: Any, classes: Iterable[type[PeerMessage]]) -> None:
         self._whole = whole
         self._codec: OneOfCodec[Any] = OneOfCodec(whole, classes, _NESTED)
 
-    def encode(self, messages: Sequence[Any]) -> bytes:
+    def encode(self, messages: Sequence[PeerMessage]) -> bytes:
         """Return *messages*, at least one, as bytes."""
         first, *others = map(self._codec.encode, messages)
         first.more.extend(others)
         data: bytes = first.SerializeToString()
         return data
 
-    def decode(self, data: bytes) -> list[Any]:
+    def decode(self, data: bytes) -> list[PeerMessage | None]:
         """Return the messages in *data*, with None for each that is not known here.
 
         Raises:
@@ -88,5 +89,9 @@ class LinkCodec:
         return [self._codec.decode(each) for each in (whole, *whole.more)]
 
 
-TO_DISPATCHER: Final = LinkCodec(pb.ToDispatcher, get_args(ToDispatcher))
-FROM_DISPATCHER: Final = LinkCodec(pb.FromDispatcher, get_args(FromDispatcher))
+TO_DISPATCHER: Final[LinkCodec[ToDispatcher]] = LinkCodec(
+    pb.ToDispatcher, get_args(ToDispatcher)
+)
+FROM_DISPATCHER: Final[LinkCodec[FromDispatcher]] = LinkCodec(
+    pb.FromDispatcher, get_args(FromDispatcher)
+)

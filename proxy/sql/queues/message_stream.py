@@ -70,7 +70,7 @@ class MessageStream:
         self._link = link
         self._encode = encode
         self._waiting: Sequence[RowOfStream] = ()
-        self._rows_left = -1 if rows_max is None else rows_max
+        self._rows_left = rows_max
         link.set_high_water(0)
 
     def deliver(self, rows: Sequence[RowOfStream]) -> bool:
@@ -99,11 +99,12 @@ class MessageStream:
                     self.end(error)
                     return False
             framed, self.sequence = frames(payloads, self.sequence)
-            self._rows_left -= count
-            if self._rows_left:
-                self._link.write(framed)
-            else:
+            if self._rows_left is not None:
+                self._rows_left -= count
+            if self._rows_left == 0:
                 self._link.write_ahead(framed, JOINED_WITHIN_S)  # the end follows
+            else:
+                self._link.write(framed)
         return not self._waiting and not self._link.blocked
 
     def end(self, error: StreamfromError) -> None:
