@@ -10,10 +10,9 @@ Read in this order:
 * ``directory``: who the members are, and which of them dispatches;
 * ``elector``: from follower to dispatcher of one shard;
 * ``peer_link``: what members send each other, and the ways on which they do;
-* ``credit``: how many rows may be on their way from one member to another;
 * ``prefetch_shares``: how a fixed prefetch is divided among the members that dispatch to one stream;
-* ``peer_stream``: one stream between two members, from both of its ends;
-* ``streams_elsewhere``: this member's streams and news at those that dispatch (``link_elsewhere``, ``arrivals``, ``ending_stream``);
+* ``peer_stream``: one stream between two members, from both of its ends, and how many of its rows may be on their way;
+* ``streams_elsewhere``: this member's streams and news at those that dispatch (``link_elsewhere``);
 * ``streams_for_members``: other members' streams and news at this one;
 * ``fleet``: all of it, as one process takes part.
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.engine.fleet.arrivals import Arrivals
 from streamfrom.engine.fleet.peer_link import RequestDone
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.fleet.directory import Member
-    from streamfrom.engine.fleet.ending_stream import EndingStream
     from streamfrom.engine.fleet.peer_link import (
         FromDispatcher,
         OfStream,
@@ -24,8 +23,154 @@ if TYPE_CHECKING:
     )
     from streamfrom.engine.fleet.peer_stream import StreamElsewhere
     from streamfrom.engine.fleet.prefetch_shares import PrefetchShares
-    from streamfrom.engine.messaging.table.message import ClientReceiver
+    from streamfrom.engine.messaging.table.message import ClientReceiver, RowOfStream
     from streamfrom.engine.sharding.keyspace import ShardName
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+class EndingStream:
+    """A stream with an end, `LIMIT n`, whose rows come from several dispatchers: stands before the client's receiver.
+
+    Each dispatcher is asked for all of it, so what comes beyond the limit is given back. It ends when it has its rows, or
+    when all dispatchers have given what was due; once the first row has come, none waits for a first one any more.
+
+    Attributes:
+        rows_left: how many rows it still takes.
+        surplus: rows that came beyond the limit.
+        is_waiting: nothing has come, and the time for that is not over.
+        is_done_here: what is dispatched in this process has given what was due.
+
+    on_first: called when the first row has come.
+    others_done: returns whether the other dispatchers have given what was due.
+    """
+
+    def __init__(
+        self,
+        client: ClientReceiver,
+        rows_max: int,
+        on_first: Callable[[], None],
+        others_done: Callable[[], bool],
+    ) -> None:
+        self.id = client.id
+        self.shards = client.shards
+        self.keys = client.keys
+        self.columns = client.columns
+        self.prefetch = client.prefetch
+        self.window_first = client.window_first
+        self.connection_id = client.connection_id
+        self.rows_left = rows_max
+        self.surplus: list[RowOfStream] = []
+        self.is_waiting = True
+        self.is_done_here = False
+        self._client = client
+        self._on_first = on_first
+        self._others_done = others_done
+        self._is_ready = True
+        self._is_over = False
+
+    @property
+    def rows_max(self) -> int:
+        """Return how many rows it is to be given from now on."""
+        return self.rows_left
+
+    def deliver(self, rows: Sequence[RowOfStream]) -> bool:
+        """Write *rows* as far as the limit goes."""
+        given, surplus = rows[: self.rows_left], rows[self.rows_left :]
+        if given:
+            self._is_ready = self._client.deliver(given)
+            self.rows_left -= len(given)
+            if self.is_waiting:
+                self.is_waiting = False
+                self._on_first()
+        self.surplus += surplus
+        self.check()
+        return self._is_ready
+
+    def ready(self) -> None:
+        """Note that the client's socket has taken everything."""
+        self._is_ready = True
+        self.check()
+
+    def finish(self) -> None:
+        """Note that what is dispatched here has given what was due."""
+        self.is_done_here = True
+        self.check()
+
+    def end(self, error: StreamfromError) -> None:
+        """Finish the stream with *error*."""
+        if not self._is_over:
+            self._is_over = True
+            self._client.end(error)
+
+    def check(self) -> None:
+        """Finish the client's stream if it has its rows, or all there are."""
+        # Not before the client's socket has taken everything: the end would pass rows that
+        # still wait.
+        is_complete = self.rows_left == 0 or (self.is_done_here and self._others_done())
+        if is_complete and self._is_ready and not self._is_over:
+            self._is_over = True
+            self._client.finish()
+
+
+# Of a stream that makes no progress so many deliveries are remembered.
+ARRIVALS_MAX: Final = 10_000
+
+
+class _Arrival(NamedTuple):
+    """Rows that came together: the first and the one after the last, counted by dispatcher."""
+
+    dispatcher: str
+    first: int
+    end: int
+
+
+class Arrivals:
+    """The deliveries of one stream that its consumer has not passed by, as far as several dispatch to it.
+
+    A dispatcher reports progress by the row that its delivery began with (`engine.messaging.streams.stream_order` says what for).
+    What came before that delivery is overtaken, whichever dispatcher sent it; so each other one learns how many of its rows
+    had come by then.
+    """
+
+    def __init__(self) -> None:
+        self._came: dict[str, int] = {}  # how many rows, by dispatcher
+        self._passed: dict[str, int] = {}
+        self._ahead: deque[_Arrival] = deque()
+
+    def joined(self, dispatcher: str) -> None:
+        """Count the rows of a dispatcher from now on."""
+        self.left(dispatcher)
+        self._came[dispatcher] = self._passed[dispatcher] = 0
+
+    def left(self, dispatcher: str) -> None:
+        """Forget a dispatcher."""
+        self._came.pop(dispatcher, None)
+        self._passed.pop(dispatcher, None)
+        self._ahead = deque(one for one in self._ahead if one.dispatcher != dispatcher)
+
+    def came(self, dispatcher: str, rows: int) -> None:
+        """Note that *rows* came from a dispatcher that has joined."""
+        first = self._came[dispatcher]
+        self._came[dispatcher] = first + rows
+        if len(self._came) == 1:
+            # A member that dispatches alone knows the order.
+            self._passed[dispatcher] = first + rows
+            self._ahead.clear()
+            return
+        self._ahead.append(_Arrival(dispatcher, first, first + rows))
+        if len(self._ahead) > ARRIVALS_MAX:
+            self._pass()
+
+    def progressed(self, dispatcher: str, row: int) -> dict[str, int]:
+        """Note progress in the delivery that began with *row*; return how many rows of each other one were passed by."""
+        if self._passed.get(dispatcher, row) <= row < self._came.get(dispatcher, 0):
+            while self._ahead[0].dispatcher != dispatcher or self._ahead[0].end <= row:
+                self._pass()
+        return {one: rows for one, rows in self._passed.items() if one != dispatcher}
+
+    def _pass(self) -> None:
+        passed = self._ahead.popleft()
+        self._passed[passed.dispatcher] = passed.end
 
 
 @dataclass(slots=True)

@@ -16,9 +16,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from streamfrom.engine.errors import ReceiverGone
-from streamfrom.engine.fleet.credit import RowsMissing
-from streamfrom.engine.fleet.ending_stream import EndingStream
-from streamfrom.engine.fleet.link_elsewhere import LinkElsewhere, ReceiverElsewhere
+from streamfrom.engine.fleet.link_elsewhere import (
+    EndingStream,
+    LinkElsewhere,
+    ReceiverElsewhere,
+)
 from streamfrom.engine.fleet.peer_link import (
     AckEarly,
     DefinitionsChanged,
@@ -39,7 +41,7 @@ from streamfrom.engine.fleet.peer_link import (
     StreamFinished,
     StreamProgressed,
 )
-from streamfrom.engine.fleet.peer_stream import StreamElsewhere
+from streamfrom.engine.fleet.peer_stream import RowsMissing, StreamElsewhere
 from streamfrom.engine.fleet.prefetch_shares import PrefetchShares, ShareChange
 from streamfrom.engine.messaging.dispatch.events import Changed, TableEvent
 from streamfrom.engine.messaging.shell.dispatcher import Dispatcher

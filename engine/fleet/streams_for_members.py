@@ -7,7 +7,6 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Protocol
 
 from streamfrom.engine.errors import StoreError, TableNotFound
-from streamfrom.engine.fleet.credit import RowsMissing
 from streamfrom.engine.fleet.peer_link import (
     AckEarly,
     CloseStream,
@@ -24,7 +23,7 @@ from streamfrom.engine.fleet.peer_link import (
     StopWaiting,
     StreamEnded,
 )
-from streamfrom.engine.fleet.peer_stream import RemoteReceiver
+from streamfrom.engine.fleet.peer_stream import RemoteReceiver, RowsMissing
 from streamfrom.engine.messaging.dispatch.events import Changed
 from streamfrom.engine.messaging.table.message import Share
 from streamfrom.engine.messaging.table.message_table import MessageTable

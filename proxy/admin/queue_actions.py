@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.upkeep.peek import PeekState, in_state
 from streamfrom.proxy.errors import NoSuchThread
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, quoted

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.engine.messaging.table.message_table import IdKind, MessageTable
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.upkeep.peek import (
     Match,
     PeekKeys,

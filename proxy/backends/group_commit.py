@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.messaging.acks.ack_writes import acknowledge_all
-from streamfrom.engine.messaging.store.refusals import is_of_rows
-from streamfrom.engine.messaging.store.row_writes import Halves
+from streamfrom.engine.messaging.store.row_writes import Halves, is_of_rows
 from streamfrom.engine.messaging.table.sql_names import lock_unacked
 from streamfrom.proxy.backends.lock_session import store_answer
 from streamfrom.proxy.errors import (

@@ -19,9 +19,9 @@ from streamfrom.engine.fleet.lock_connection import NO_SUCH_TABLE
 from streamfrom.engine.messaging.shell.message_store import Store
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.table import discovery
-from streamfrom.engine.messaging.table.hidden_definitions import read_hidden, sees_triggers
+from streamfrom.engine.messaging.table.discovery import read_hidden, sees_triggers
 from streamfrom.engine.messaging.table.store_job import Access, At, StoreJob
-from streamfrom.engine.messaging.upkeep import depths, partition_store, purge
+from streamfrom.engine.messaging.upkeep import depths, partitions, purge
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
 from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
 from streamfrom.proxy.backends.lock_session import (
@@ -38,11 +38,14 @@ if TYPE_CHECKING:
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.fleet.elector import Elector
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreQuery
-    from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
+    from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
     from streamfrom.engine.messaging.table.message import Purged
     from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
-    from streamfrom.engine.messaging.upkeep.partition_store import Outcome
-    from streamfrom.engine.messaging.upkeep.partitions import Partition, PartitionCensus
+    from streamfrom.engine.messaging.upkeep.partitions import (
+        Outcome,
+        Partition,
+        PartitionCensus,
+    )
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.backends.shard import ShardRuntime
 
@@ -192,21 +195,21 @@ class ShardStore(Store):
         runtime = self._shards[table.keyspace, shard]
         for pause_s in CHANGING_PAUSES_S:
             try:
-                return await by_control(runtime, partition_store.census(table, now_ns))
+                return await by_control(runtime, partitions.census(table, now_ns))
             except StoreError as error:
                 # Dropped between two questions.
                 is_gone = isinstance(cause := error.__cause__, ServerRefused) and (
-                    cause.code == partition_store.UNKNOWN_PARTITION
+                    cause.code == partitions.UNKNOWN_PARTITION
                 )
                 if not is_gone and not isinstance(error, PartitionsChanging):
                     raise
             await asyncio.sleep(pause_s)
-        return await by_control(runtime, partition_store.census(table, now_ns))
+        return await by_control(runtime, partitions.census(table, now_ns))
 
     async def rows_in(self, table: MessageTable, shard: ShardName, name: str) -> int:
         """Return about how many rows a partition has. Raises StoreError."""
         runtime = self._shards[table.keyspace, shard]
-        return await by_control(runtime, partition_store.rows_in(table, name))
+        return await by_control(runtime, partitions.rows_in(table, name))
 
     async def drop_partition(
         self,
@@ -217,7 +220,7 @@ class ShardStore(Store):
         patience_s: float,
     ) -> Outcome:
         """Drop a partition in which nothing is left. Raises StoreError."""
-        conversation = partition_store.drop_partition(table, name, cutoff_ns, patience_s)
+        conversation = partitions.drop_partition(table, name, cutoff_ns, patience_s)
         return await self._apart(self._shards[table.keyspace, shard], conversation)
 
     async def make_partitions(
@@ -229,7 +232,7 @@ class ShardStore(Store):
         patience_s: float,
     ) -> Outcome:
         """Split the last partition. Raises StoreError."""
-        conversation = partition_store.make_partitions(table, made, rest, patience_s)
+        conversation = partitions.make_partitions(table, made, rest, patience_s)
         return await self._apart(self._shards[table.keyspace, shard], conversation)
 
     async def _as_dispatcher(

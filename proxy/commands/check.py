@@ -17,8 +17,8 @@ from streamfrom import __version__
 from streamfrom.engine.clock import SystemClock
 from streamfrom.engine.errors import EngineError, StoreError, TableLoadError
 from streamfrom.engine.fleet.directory import CREATE
+from streamfrom.engine.messaging.table.discovery import sees_triggers
 from streamfrom.engine.messaging.table.groups import placement_fault
-from streamfrom.engine.messaging.table.hidden_definitions import sees_triggers
 from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable, load
 from streamfrom.engine.messaging.table.table_differences import differences
 from streamfrom.engine.messaging.table.table_settings import (
@@ -28,8 +28,7 @@ from streamfrom.engine.messaging.table.table_settings import (
     unread_keys,
 )
 from streamfrom.engine.messaging.upkeep import dead_letter_table
-from streamfrom.engine.messaging.upkeep.partition_store import split
-from streamfrom.engine.messaging.upkeep.partitions import late
+from streamfrom.engine.messaging.upkeep.partitions import late, split
 from streamfrom.engine.sharding.queue_vschema import with_queues
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.engine.sharding.vindex import Vindex, is_loose

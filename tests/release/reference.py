@@ -15,7 +15,7 @@ from streamfrom.engine import errors as engine_errors
 from streamfrom.engine.messaging.order import group_watch
 from streamfrom.engine.messaging.table import message_ids
 from streamfrom.engine.messaging.table.setting_keys import KEYS
-from streamfrom.engine.messaging.upkeep import partitions, revival
+from streamfrom.engine.messaging.upkeep import dead_letter_table, partitions
 from streamfrom.proxy import errors as proxy_errors, grpc_port
 from streamfrom.proxy.admin import history, queue_api, queue_messages
 from streamfrom.proxy.admin.metrics import MetricsPage
@@ -52,7 +52,7 @@ _LIMITS: Final = (
     ("members of a fleet, workers included", "processes", message_ids.MEMBERS_MAX),
     ("messages that are known to wait for their group, for each shard", "messages", group_watch.WATCHED_MAX),
     ("partitions of a queue", "partitions", partitions.PARTITIONS_MAX),
-    ("messages that `REQUEUE` moves in a transaction", "messages", revival.REVIVED_AT_ONCE),
+    ("messages that `REQUEUE` moves in a transaction", "messages", dead_letter_table.REVIVED_AT_ONCE),
     ("a text in a status table; the rest is cut", "characters", status_rows.TEXT_MAX),
     ("queues with charts on the status page", "queues", history.QUEUES_MAX),
     ("a value that it shows whole", "bytes", queue_messages.SHOWN_MAX),

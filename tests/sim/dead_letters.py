@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from streamfrom.engine.messaging.dispatch.events import JobDone
-from streamfrom.engine.messaging.leases.returns import Release
+from streamfrom.engine.messaging.leases.lease_rows import Release
 from tests.sim.memory_store import raw_table
 from tests.sim.settings import KEYSPACE, TABLE
 from tests.sim.world import World

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.election import LEASE_NS
 from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
-from streamfrom.engine.messaging.claims.claim_ways import ClaimJob
+from streamfrom.engine.messaging.claims.ordered_claim import ClaimJob
 from streamfrom.engine.messaging.dispatch.events import Deposed, Elected, ServedElsewhere
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.table.message import ClaimedRow

@@ -11,7 +11,7 @@ import random
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 
-from streamfrom.engine.messaging.gates.rate_limit import CLAIM_NS, DEPTH_NS
+from streamfrom.engine.messaging.gates.shard_gates import CLAIM_NS, DEPTH_NS
 from tests.sim.consumer import SECOND_NS
 from tests.sim.fleet_world import FleetWorld
 from tests.sim.settings import KEYSPACE, TABLE

@@ -15,17 +15,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
-from streamfrom.engine.messaging.claims.claim_ways import ClaimJob
-from streamfrom.engine.messaging.leases.lease_reads import FindLeases, Look, is_lease
-from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
-from streamfrom.engine.messaging.leases.returns import Release, Shorten
+from streamfrom.engine.messaging.claims.ordered_claim import ClaimJob
+from streamfrom.engine.messaging.leases.lease_rows import (
+    FindLeases,
+    Look,
+    Release,
+    Shorten,
+    WriteLeases,
+    is_lease,
+)
 from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.queue.poll import Poll, poll
 from streamfrom.engine.messaging.shell.message_store import Store
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
-from streamfrom.engine.messaging.table.backoff import spread, wait_range
+from streamfrom.engine.messaging.table.backoff import PARKED_NS, is_spent, spread, wait_range
+from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireResult
-from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
 from streamfrom.engine.messaging.table.message import (
     AckWrites,
     ClaimedRow,
@@ -45,13 +50,12 @@ from streamfrom.engine.messaging.table.message_table import (
     RawTable,
     load,
 )
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS, is_spent
 from streamfrom.engine.messaging.table.table_settings import parse_comment
 from streamfrom.engine.messaging.upkeep.depths import Depth
-from streamfrom.engine.messaging.upkeep.partition_store import Outcome
 from streamfrom.engine.messaging.upkeep.partitions import (
     REST,
     ROWS_COUNTED_MAX,
+    Outcome,
     PartitionCensus,
     RowsLeft,
 )

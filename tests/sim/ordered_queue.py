@@ -11,8 +11,8 @@ import random
 from dataclasses import dataclass, replace
 
 from streamfrom.engine.messaging.order.key_order import in_turn
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.message import MessageKey
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from tests.sim.consumer import SECOND_NS
 from tests.sim.fleet_world import FleetWorld
 from tests.sim.memory_store import raw_table

@@ -31,12 +31,11 @@ from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.dispatch.events import Claim, Deliver, JobDone, Reconfigured
 from streamfrom.engine.messaging.dispatch.sending import CLAIMS_IN_FLIGHT_MAX
 from streamfrom.engine.messaging.dispatch.table_state import TableState
-from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
-from streamfrom.engine.messaging.leases.returns import Release, Shorten
+from streamfrom.engine.messaging.leases.lease_rows import Release, Shorten, WriteLeases
 from streamfrom.engine.messaging.shell.registry import Registry
 from streamfrom.engine.messaging.streams.attached_receiver import GATHER_NS
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.message import ClaimedRow
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from tests.sim.bad_rows import HEALED_S, BadRows
 from tests.sim.consumer import SECOND_NS, Consumer, LimitedConsumer
 from tests.sim.memory_store import MemoryStore

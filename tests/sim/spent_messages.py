@@ -10,7 +10,7 @@ import asyncio
 import random
 from dataclasses import dataclass, field, replace
 
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.sim.settings import KEYSPACE, TABLE
 from tests.sim.world import World

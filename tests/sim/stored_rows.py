@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from streamfrom.engine.messaging.order.key_order import in_turn, may_go
 from streamfrom.engine.messaging.queue.key_walk import NO_KEY, NextKey, RowsOfIds
 from streamfrom.engine.messaging.queue.poll import NextPriority, PollPart, PollSelect
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.message import ClaimResult, KeyFound, MessageKey
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.sqlparse_ext.text.identifiers import literal
 
 

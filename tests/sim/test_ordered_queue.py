@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.message import ClaimedRow
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from tests.sim.consumer import SECOND_NS
 from tests.sim.memory_store import MemoryStore, StoredRow
 from tests.sim.ordered_queue import HOT, Ordered

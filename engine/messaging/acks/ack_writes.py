@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from streamfrom.engine.messaging.leases.lease_reads import look
+from streamfrom.engine.messaging.leases.lease_rows import look
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.store.row_writes import carefully, commit
 from streamfrom.engine.messaging.table.message import AckWrites, Refused, Tried

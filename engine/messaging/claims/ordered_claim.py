@@ -1,4 +1,4 @@
-"""Claims where messages of a key wait for one another: the rows are asked what may be sent. See `engine.messaging.order.key_order`.
+"""The job of a claim, and claims where messages of a key wait for one another: the rows are asked what may be sent. See `engine.messaging.order.key_order`.
 
 What was asked for only shows which keys to look at. The keys of followers are known, which spares a hot key a question for each
 message. Of each key the claim reads what has started, and which of the others go first. These it wins as any other claim does,
@@ -16,21 +16,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from streamfrom.engine.messaging.claims.claim_writes import claim
-from streamfrom.engine.messaging.claims.first_delivery import never_sent, take
+from streamfrom.engine.messaging.claims.claim_writes import claim, never_sent, take
 from streamfrom.engine.messaging.order.key_order import may_go
 from streamfrom.engine.messaging.store.conversation import StoreQuery, together
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.message import ClaimResult, KeyFound, MessageKey
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.table.sql_names import by_id, hinted, quoted
+from streamfrom.engine.messaging.table.store_job import Access
+from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
     from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.table.store_job import At
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
@@ -175,3 +177,23 @@ def _found(
         key: KeyFound(tuple(started[number]), tuple(heads[number]))
         for number, key in enumerate(keys)
     }
+
+
+@record
+class ClaimJob:
+    """A claim."""
+
+    name: ClassVar = "claim"
+    access: ClassVar = Access.DISPATCH
+
+    request: ClaimRequest
+
+    def talk(self, table: MessageTable, at: At) -> Conversation[ClaimResult]:
+        """Return its conversation."""
+        if table.properties.in_order is not None:
+            return claim_in_order(
+                table, at.shard, self.request, at.now_ns, is_elected=at.is_elected
+            )
+        # Without an election another process may send the same row; only a written claim prevents that.
+        way = take if at.is_elected else claim
+        return way(table, at.shard, self.request, at.now_ns)

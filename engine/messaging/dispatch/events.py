@@ -7,9 +7,13 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
-from streamfrom.engine.messaging.leases.lease_reads import FindLeases, Look
-from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
-from streamfrom.engine.messaging.leases.returns import Release, Shorten
+from streamfrom.engine.messaging.leases.lease_rows import (
+    FindLeases,
+    Look,
+    Release,
+    Shorten,
+    WriteLeases,
+)
 from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.queue.poll import Poll
 from streamfrom.engine.messaging.streams.prefetch_window import FIRST
@@ -304,7 +308,7 @@ ShardJob: TypeAlias = (
 
 @record
 class Claim:
-    """Claim rows: a job to which the shell adds what it alone has, dice (`claims.claim_ways.ClaimJob`).
+    """Claim rows: a job to which the shell adds what it alone has, dice (`claims.ordered_claim.ClaimJob`).
 
     unwritten: ids whose rows may not show that they were sent; where messages wait for others of their key, all of the shard.
     known_keys: the keys of those that follow others of their key.

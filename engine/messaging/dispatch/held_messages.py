@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.dispatch.events import ReportProgress, ReportStanding
-from streamfrom.engine.messaging.gates.in_flight_limit import STANDING_NS
-from streamfrom.engine.messaging.leases.lease_reads import Look
-from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
-from streamfrom.engine.messaging.leases.returns import Shorten
+from streamfrom.engine.messaging.gates.shard_gates import STANDING_NS
+from streamfrom.engine.messaging.leases.lease_rows import Look, Shorten, WriteLeases
 from streamfrom.engine.messaging.streams.stream_order import NOBODY
 
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     )
     from streamfrom.engine.messaging.dispatch.shard_state import ShardState
     from streamfrom.engine.messaging.dispatch.table_parts import TableParts
-    from streamfrom.engine.messaging.leases.lease_reads import FindLeases
+    from streamfrom.engine.messaging.leases.lease_rows import FindLeases
     from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver
     from streamfrom.engine.messaging.table.message import AckWrites
 

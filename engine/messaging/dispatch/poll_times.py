@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from streamfrom.engine.messaging.gates.trouble import Trouble
+from streamfrom.engine.messaging.gates.shard_gates import Trouble
 from streamfrom.engine.messaging.table.message import FOREVER_NS
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.messaging.dispatch.events import Claim, Deliver
 from streamfrom.engine.messaging.dispatch.receivers import COMPARED_MAX, by_room, share_out
 from streamfrom.engine.messaging.dispatch.shard_state import ClaimRun
-from streamfrom.engine.messaging.leases.lease_reads import FindLeases
-from streamfrom.engine.messaging.leases.returns import Release
+from streamfrom.engine.messaging.leases.lease_rows import FindLeases, Release
 from streamfrom.engine.messaging.order.key_order import with_keys
 from streamfrom.engine.messaging.queue.shard_queue import REMOVED
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey

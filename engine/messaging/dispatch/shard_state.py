@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.messaging.acks.early_acks import EarlyAcks
 from streamfrom.engine.messaging.dispatch.poll_times import PollTimes
 from streamfrom.engine.messaging.gates.set_aside import SetAside
-from streamfrom.engine.messaging.gates.shard_gates import Load, ShardGates
-from streamfrom.engine.messaging.gates.trouble import Trouble
+from streamfrom.engine.messaging.gates.shard_gates import Load, ShardGates, Trouble
 from streamfrom.engine.messaging.leases.leases import Lease, Leases
 from streamfrom.engine.messaging.leases.leaving_receivers import LeavingReceivers
 from streamfrom.engine.messaging.leases.unwritten_leases import UnwrittenLeases

@@ -33,7 +33,7 @@ claimed from, claims under way are released, and streams go on holding what they
 **Paused.** Polls and all else go on, so that what is due is known at once when sending may go on.
 
 **Limited.** Where the table says how many messages may be in flight, or be sent a second, each shard has its share
-(`engine.messaging.gates.in_flight_limit`, `engine.messaging.gates.rate_limit`): no claim takes more than there is room for. The first one waits for
+(`engine.messaging.gates.shard_gates`, `engine.messaging.gates.shard_gates`): no claim takes more than there is room for. The first one waits for
 what a former dispatcher has in flight to be read.
 
 **Failing.** A claim or poll that failed is tried again after 50 ms, doubling to 2 s. A shard
@@ -86,10 +86,14 @@ from streamfrom.engine.messaging.dispatch.held_messages import HeldMessages
 from streamfrom.engine.messaging.dispatch.sending import Sending
 from streamfrom.engine.messaging.dispatch.shard_state import ShardState
 from streamfrom.engine.messaging.dispatch.table_parts import TableParts
-from streamfrom.engine.messaging.leases.lease_reads import FindLeases, Look
-from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
+from streamfrom.engine.messaging.leases.lease_rows import (
+    FindLeases,
+    Look,
+    Release,
+    Shorten,
+    WriteLeases,
+)
 from streamfrom.engine.messaging.leases.leases import Leases
-from streamfrom.engine.messaging.leases.returns import Release, Shorten
 from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.queue.poll import Poll
 from streamfrom.engine.messaging.queue.shard_queue import ShardQueue

@@ -1,19 +1,24 @@
 """What a message table holds: the figures that SQL, JSON and Prometheus show.
 
-They are read off the schedulers on request (`engine.messaging.figures.table_figures`), next to the counters of what has
-happened (`engine.messaging.table.counters`).
+They are read off the schedulers on request, next to the counters of what has happened (`engine.messaging.table.counters`). Pure.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table.counters import Counters
 
 
 if TYPE_CHECKING:
+    from streamfrom.engine.messaging.dispatch.shard_state import ShardState
+    from streamfrom.engine.messaging.dispatch.table_state import TableState
+    from streamfrom.engine.messaging.table.message import MessageKey
     from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.upkeep.depths import Depth
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
@@ -125,3 +130,114 @@ class StreamFigures:
     stalled_since_ns: int | None
     is_for_member: bool = False
     window: int = 0
+
+
+# Of the rows of a shard that are set aside, so many are listed.
+LISTED_MAX: Final = 1000
+
+
+def queue_figures(
+    state: TableState, depths: Mapping[ShardName, Depth], now_ns: int
+) -> QueueFigures:
+    """Return what *state* holds; *depths* are what the servers say of shards that it does not know whole."""
+    return QueueFigures(
+        state.table,
+        tuple(_shard_figures(shard, depths.get(shard.name), now_ns) for shard in state.shards),
+        sum(not receiver.is_for_member for receiver in state.attached.values()),
+    )
+
+
+def is_known_whole(shard: ShardState) -> bool:
+    """Return whether memory has every unacked message of a shard, as of the last poll."""
+    is_ordered = shard.order is not None  # of a key in flight memory has one that follows
+    return (
+        shard.is_dispatched and shard.receivers > 0 and shard.queue.is_whole and not is_ordered
+    )
+
+
+def _shard_figures(shard: ShardState, asked: Depth | None, now_ns: int) -> ShardFigures:
+    is_whole = is_known_whole(shard)
+    in_memory = shard.queue.parked
+    depth, parked, letters = (None, None, None) if asked is None else asked
+    if is_whole:
+        depth = len(shard.queue) + shard.queue.in_flight - in_memory
+        parked = in_memory
+    behind = () if shard.order is None else shard.order.waiting()
+    return ShardFigures(
+        shard=shard.name,
+        counters=shard.counters,
+        streams=shard.receivers,
+        cached=len(shard.queue) - in_memory + len(behind),
+        ready=shard.queue.due(now_ns, at_most=len(shard.queue)) + len(behind),
+        is_whole=is_whole,
+        in_flight=len(shard.leases),
+        depth=depth,
+        oldest_ready_ns=_oldest_ready_ns(shard, behind, now_ns),
+        is_dispatched=shard.is_dispatched,
+        blocked=len(shard.groups),
+        partitions_overdue=shard.partitions_overdue if shard.is_dispatched else 0,
+        set_aside=len(shard.set_aside),
+        parked=parked,
+        dead_lettered=letters,
+    )
+
+
+def _oldest_ready_ns(
+    shard: ShardState, behind: Collection[MessageKey], now_ns: int
+) -> int | None:
+    """Return since when the first message waits of those of which it is known; *behind*: those that wait for their keys."""
+    queue, following = shard.queue, shard.queue.following
+    moments = [
+        shard.counters.oldest_new_ns(
+            lambda ident: ident in queue or ident in following,
+            is_ordered=shard.order is not None,
+        ),
+        queue.first_timed_ns(),
+        *(one.time_next_ns or None for one in behind),
+    ]
+    return min((ns for ns in moments if ns is not None and ns <= now_ns), default=None)
+
+
+def set_aside_figures(state: TableState) -> list[SetAsideFigures]:
+    """Return the rows of a table that servers refuse to write, LISTED_MAX of a shard at most, the one refused first at the front."""
+    table = state.table
+    return [
+        SetAsideFigures(
+            table.keyspace,
+            table.name,
+            shard.name,
+            ident.decode(errors="replace"),
+            row.tried.value,
+            row.error,
+            row.since_ns,
+            row.next_ns,
+            row.tries,
+        )
+        for shard in state.shards
+        for ident, row in islice(shard.set_aside.rows.items(), LISTED_MAX)
+    ]
+
+
+def stream_figures(state: TableState, connection_ids: Mapping[int, int]) -> list[StreamFigures]:
+    """Return the open streams of a table; *connection_ids* are those of their clients, by receiver."""
+    found = []
+    for receiver in state.attached.values():
+        since_ns = [shard.leases.since_ns(receiver.id) for shard in state.shards]
+        is_served = any(one.is_dispatched and receiver.covers(one.name) for one in state.shards)
+        found.append(
+            StreamFigures(
+                table=state.table,
+                connection_id=connection_ids.get(receiver.id, 0),
+                shards=receiver.shards,
+                opened_ns=receiver.opened_ns,
+                delivered=receiver.sent,
+                unacked=receiver.held,
+                oldest_unacked_ns=min((ns for ns in since_ns if ns is not None), default=None),
+                prefetch=receiver.limit,
+                # It is kept beyond a lease's end: a stream that is given as much again has still acked nothing.
+                stalled_since_ns=None if receiver.room else receiver.full_since_ns,
+                is_for_member=receiver.is_for_member,
+                window=receiver.limit if receiver.window is not None and is_served else 0,
+            )
+        )
+    return found

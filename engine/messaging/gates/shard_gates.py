@@ -6,10 +6,10 @@ A gate lets so many through as it has room for; the narrowest one counts:
 |-------------------|------------------------------------------------------|-------------------------------------------------|
 | pause             | `vt_paused`, or another member dispatches            | with the setting, or an election                |
 |                   | (`dispatch.sending`)                                 |                                                 |
-| `trouble`         | the last claim failed                                | after 50 ms, doubling to 2 s                    |
-| `in_flight_limit` | `vt_max_in_flight` messages are in flight, or what a | with an ack, at the end of a lease, when a look |
+| `Trouble`         | the last claim failed                                | after 50 ms, doubling to 2 s                    |
+| `InFlightLimit`   | `vt_max_in_flight` messages are in flight, or what a | with an ack, at the end of a lease, when a look |
 |                   | former dispatcher has in flight is not read yet      | finds one gone                                  |
-| `rate_limit`      | `vt_max_rate`                                        | when the next one is earned                     |
+| `RateLimit`       | `vt_max_rate`                                        | when the next one is earned                     |
 | strict order      | the message before is not done (`order.key_order`)   | with its ack, or at the end of its lease        |
 
 Nothing goes either while no stream can take it (`dispatch.receivers`): each is full, its socket is busy, it waits for more room, or
@@ -23,14 +23,127 @@ queue tries it again), where others of its key go first (`order.key_order`), whe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from streamfrom.engine.messaging.gates.in_flight_limit import InFlightLimit, share
-from streamfrom.engine.messaging.gates.rate_limit import RateLimit
+from streamfrom.engine.messaging.table.table_settings import RATE_UNIT
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.table_settings import Properties
+
+
+DEPTH_NS: Final = 50 * 10**6
+CLAIM_NS: Final = 50 * 10**6
+_UNITS: Final = RATE_UNIT * 10**9
+
+
+@dataclass(slots=True)
+class RateLimit:
+    """How many messages a second one shard may send, where ``vt_max_rate`` says so: a token bucket.
+
+    Each shard has an equal share of the rate, as it is dispatched by itself. The bucket holds what the share allows in
+    DEPTH_NS, or one message. While claims are under way it may hold what the share allows in CLAIM_NS more, so that the
+    time of a claim is not lost. So in no second are more messages sent than 1.1 times the rate (below ten a second: one more
+    than the rate), and in the long run never more than the rate. The bucket begins empty, as a dispatcher does not know what
+    the one before it has just sent. It counts in integers, so that nothing is lost by rounding: it gains the rate every
+    nanosecond, and a message costs as many units as its share needs.
+
+    rate: of all shards together, in millionths of a message a second.
+    shards: how many share it.
+    since_ns: until when what was earned is counted; None before it has begun.
+    """
+
+    rate: int
+    shards: int
+    since_ns: int | None = None
+    _earned: int = 0
+
+    def begin(self, now_ns: int) -> None:
+        """Begin with nothing: another process may have sent until now."""
+        self.since_ns, self._earned = now_ns, 0
+
+    def configure(self, rate: int, now_ns: int) -> None:
+        """Follow a changed rate; what was earned before stays, as far as it fits."""
+        if rate != self.rate:
+            self._earn(now_ns, 0)
+            self.rate = rate
+
+    def room(self, claimed: int, now_ns: int) -> int:
+        """Return how many more may be sent now, when *claimed* ones are on their way."""
+        self._earn(now_ns, claimed)
+        return max(0, self._earned // self._cost - claimed)
+
+    def next_ns(self, claimed: int, now_ns: int) -> int:
+        """Return when the next one may be sent."""
+        self._earn(now_ns, claimed)
+        missing = (claimed + 1) * self._cost - self._earned
+        return now_ns + max(0, -(-missing // self.rate))
+
+    def sent(self, count: int, now_ns: int) -> None:
+        """Count messages that were sent."""
+        self._earn(now_ns, count)
+        self._earned -= count * self._cost
+
+    @property
+    def _cost(self) -> int:
+        return _UNITS * self.shards
+
+    def _earn(self, now_ns: int, claimed: int) -> None:
+        since_ns = now_ns if self.since_ns is None else self.since_ns
+        earned = self._earned + self.rate * max(0, now_ns - since_ns)
+        deepest = max(self._cost, self.rate * DEPTH_NS)
+        if claimed:
+            deepest += self.rate * CLAIM_NS
+        self._earned = min(earned, deepest)
+        self.since_ns = now_ns
+
+
+# What a receiver holds that stands still so long, full, while messages are due, is looked at so often, and so is all that is in
+# flight where the limit holds back what is due: acks may pass through a proxy outside the fleet.
+STANDING_NS: Final = 250 * 10**6
+
+
+@dataclass(slots=True)
+class InFlightLimit:
+    """How many messages of one shard may be in flight, where ``vt_max_in_flight`` says so.
+
+    A message is *in flight* from its sending until it is acked, deleted or rescheduled, or until it is due again.
+    Each shard of a table has a dispatcher of its own, so each has a fixed share of the number: the sum can never be
+    more, and no dispatcher has to ask another. A new dispatcher reads from the rows what the one before it has sent.
+
+    at_most: the shard's share.
+    is_known: the messages that a former dispatcher has in flight are known.
+    reading: the number of the reading that asks for them, while it is under way.
+    look_ns: when to look at what is in flight, if the limit holds the shard back until then; None if it does not.
+    """
+
+    at_most: int
+    is_known: bool = False
+    reading: int | None = None
+    look_ns: int | None = None
+
+    def begin(self) -> None:
+        """Forget what is known: another process may have dispatched the shard since."""
+        self.is_known, self.reading, self.look_ns = False, None, None
+
+    def room(self, in_flight: int) -> int:
+        """Return how many more may be sent now."""
+        room = max(0, self.at_most - in_flight)
+        if room:
+            self.look_ns = None
+        return room
+
+    def is_to_look(self, now_ns: int) -> bool:
+        """Note that the shard is held back; return whether to look at what is in flight."""
+        is_late = self.look_ns is not None and self.look_ns <= now_ns
+        if is_late or self.look_ns is None:
+            self.look_ns = now_ns + STANDING_NS
+        return is_late
+
+
+def share(limit: int, shards: int, index: int) -> int:
+    """Return what the shard at *index* gets of *limit*: the first ones get what is left over."""
+    return limit // shards + (index < limit % shards)
 
 
 class Load(NamedTuple):
@@ -121,3 +234,42 @@ class ShardGates:
         if self.rate is not None:
             return max(now_ns, self.rate.next_ns(load.claimed, now_ns))
         return None
+
+
+RETRY_FIRST_NS: Final = 50 * 10**6
+RETRY_LAST_NS: Final = 2 * 10**9
+LAST_CHANCE_NS: Final = 500 * 10**6
+
+
+@dataclass(slots=True)
+class Trouble:
+    """How long something has been failing without a break, and when it is tried again.
+
+    since_ns: when that was; None while it works.
+    failures: how many there were.
+    retry_ns: not before it is tried again.
+    cause: why it failed last.
+    """
+
+    since_ns: int | None = None
+    failures: int = 0
+    retry_ns: int = 0
+    cause: str = ""
+
+    def failed(self, cause: str, now_ns: int, grace_ns: int) -> None:
+        """Note a failure; the pause before the next try doubles, up to RETRY_LAST_NS."""
+        if self.since_ns is None:
+            self.since_ns = now_ns
+        # The shift is bounded, as failures are not: 31 doublings are far beyond the maximum.
+        doubled_ns = RETRY_FIRST_NS << min(self.failures, RETRY_LAST_NS.bit_length())
+        self.retry_ns = now_ns + min(doubled_ns, RETRY_LAST_NS)
+        # A shard that comes back shortly before the grace ends must not be missed.
+        last_chance_ns = self.since_ns + grace_ns - LAST_CHANCE_NS
+        if now_ns < last_chance_ns < self.retry_ns:
+            self.retry_ns = last_chance_ns
+        self.failures += 1
+        self.cause = cause
+
+    def over(self) -> None:
+        """Note that it works."""
+        self.since_ns, self.failures, self.retry_ns = None, 0, 0

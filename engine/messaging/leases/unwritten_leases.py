@@ -15,9 +15,9 @@
 | what is not written when another member takes     | never: that one sends the message again. A member that is elected   |
 | over                                              | again knows what it sent, and writes it                             |
 
-`engine.messaging.leases.lease_writes` has the statement.
+`engine.messaging.leases.lease_rows` has the statement.
 
-A first delivery writes nothing (`engine.messaging.claims.first_delivery`). So until its lease is written or its ack comes the row
+A first delivery writes nothing (`engine.messaging.claims.claim_writes`). So until its lease is written or its ack comes the row
 looks as if it had never been sent. What a poll says of such a message is not believed, and no plain read sends it
 again. It is claimed the next time, and the claim counts the send that the row does not show.
 

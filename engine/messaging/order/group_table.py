@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from streamfrom.engine.messaging.queue.poll import next_priority
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.store.row_writes import WrittenRows, carefully, commit, write
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireRequest, FireResult
 from streamfrom.engine.messaging.table.message import MessageKey, Refused, Tried
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.table.sql_names import by_id, forced, quoted
 from streamfrom.engine.messaging.table.store_job import Access
 from streamfrom.sqlparse_ext.records import record

@@ -8,7 +8,7 @@ that lane.
 
 Messages of keys that are read apart have lanes of their own next to those of all others. These are
 the keys that a stream names, and all keys that are known where keys take turns
-(`engine.messaging.queue.key_turns`).
+(`engine.messaging.queue.lanes`).
 
 A key that a claim or a release has taken is *in flight* until that has ended. A poll may still
 see it as due, and an ack or a new time that comes meanwhile counts when the flight ends. While a
@@ -30,8 +30,7 @@ from collections.abc import (
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.engine.messaging.queue.key_turns import KeyTurns
-from streamfrom.engine.messaging.queue.lanes import Lane, Tier
+from streamfrom.engine.messaging.queue.lanes import KeyTurns, Lane, Tier
 from streamfrom.engine.messaging.queue.poll import (
     KEYS_KNOWN_MAX,
     LOW_KEYS,
@@ -41,8 +40,8 @@ from streamfrom.engine.messaging.queue.poll import (
     PollRequest,
 )
 from streamfrom.engine.messaging.queue.span_walk import SpanWalk
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 
 
 if TYPE_CHECKING:

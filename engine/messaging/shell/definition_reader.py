@@ -13,7 +13,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.shell.keyspace_tables import KeyspaceTables
     from streamfrom.engine.messaging.shell.message_store import Store
-    from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
+    from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
     from streamfrom.engine.messaging.table.message_table import RawTable
 
 

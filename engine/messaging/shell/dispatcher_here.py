@@ -27,7 +27,7 @@ from streamfrom.engine.messaging.shell.purger import Purger
 from streamfrom.engine.messaging.shell.runner import Runner
 from streamfrom.engine.messaging.shell.unseen_writes import UnseenWrites
 from streamfrom.engine.messaging.table.message import ClaimedRow
-from streamfrom.engine.messaging.table.rounded_ids import find_rounded
+from streamfrom.engine.messaging.table.message_ids import find_rounded
 from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE
 
 
@@ -384,7 +384,7 @@ class DispatcherHere:
     def find_rounded(
         self, keyspace: str, table: str, given: Iterable[int]
     ) -> tuple[int, str] | None:
-        """Return one of *given* of which a driver made a double, and the id of the message in flight here, as `rounded_ids`."""
+        """Return one of *given* of which a driver made a double, and the id of the message in flight here, as `find_rounded`."""
         tables = self._keyspaces.get(keyspace)
         runner = tables.runner(table) if tables else None
         return None if runner is None else find_rounded(given, runner.state.in_flight)

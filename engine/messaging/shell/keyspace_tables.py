@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
+from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
 from streamfrom.sqlparse_ext.writes.hidden_writes import NOTHING_HIDDEN, HiddenWrites
 
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from streamfrom.engine.messaging.upkeep.partition_store import PartitionStore
+from streamfrom.engine.messaging.upkeep.partitions import PartitionStore
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
+    from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
     from streamfrom.engine.messaging.table.message import (
         Purged,
     )

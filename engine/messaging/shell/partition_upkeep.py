@@ -10,15 +10,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.upkeep.partition_store import Outcome
-from streamfrom.engine.messaging.upkeep.partitions import late, rest_held_back
+from streamfrom.engine.messaging.upkeep.partitions import Outcome, late, rest_held_back
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.counters import Counters
     from streamfrom.engine.messaging.table.message_table import MessageTable
-    from streamfrom.engine.messaging.upkeep.partition_store import PartitionStore
-    from streamfrom.engine.messaging.upkeep.partitions import PartitionCensus
+    from streamfrom.engine.messaging.upkeep.partitions import PartitionCensus, PartitionStore
     from streamfrom.engine.sharding.keyspace import ShardName
 
 

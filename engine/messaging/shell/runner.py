@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.clock import WakeTimer
 from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
-from streamfrom.engine.messaging.claims.claim_ways import ClaimJob
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
+from streamfrom.engine.messaging.claims.ordered_claim import ClaimJob
 from streamfrom.engine.messaging.dispatch.events import (
     AckedEarly,
     Attached,

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.figures.table_figures import (
+from streamfrom.engine.messaging.figures.figures import (
     is_known_whole,
     queue_figures,
     set_aside_figures,

@@ -12,11 +12,61 @@ from functools import wraps
 from typing import TYPE_CHECKING, Final, Generic, ParamSpec, TypeVar
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
-from streamfrom.engine.messaging.store.refusals import is_of_rows
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.store.conversation import Conversation
+
+
+_OF_CONNECTIONS: Final = {
+    *(1040, 1042, 1043, 1047, 1053, 1077, 1078, 1079, 1080, 1129, 1130, 1152, 1153, 1154, 1155),
+    *(1156, 1157, 1158, 1159, 1160, 1161, 1184, 1203, 1226, 1317, 1429, 1430, 1927, 1969, 3024),
+    *(3032, 3058, 3168, 3169, 4031),
+}
+_OF_LOCKS: Final = {
+    *(1015, 1020, 1099, 1100, 1192, 1205, 1206, 1207, 1213, 1223, 1399, 1400, 1401, 1402, 1613),
+    *(1614, 1637, 1689, 3058, 3100, 3101, 3572),
+}
+# The server or the session writes nothing at all.
+_OF_READ_ONLY: Final = {1036, 1290, 1792, 1836, 3098}
+_OF_PRIVILEGES: Final = {
+    *(1044, 1045, 1095, 1141, 1142, 1143, 1147, 1227, 1345, 1370, 1396, 1410, 1449, 1698, 1820),
+    *(1862, 3118, 3955),
+}
+# A table, column, index, routine or variable is missing or another one than before, or the SQL is none.
+_OF_DEFINITIONS: Final = {
+    *(1046, 1049, 1051, 1052, 1054, 1056, 1060, 1061, 1064, 1066, 1072, 1091, 1096, 1103, 1109),
+    *(1111, 1115, 1136, 1146, 1149, 1176, 1193, 1231, 1235, 1248, 1267, 1305, 1347, 1356, 1412),
+    *(1415, 1418, 1419, 1422, 1424, 1503, 1505, 1615, 1735, 1812, 1813, 1814, 1932, 1956),
+    *(3719, 4161),
+}
+# Memory, disk, files, logs and engines.
+_OF_RESOURCES: Final = {
+    *(1005, 1006, 1013, 1014, 1016, 1017, 1018, 1021, 1023, 1024, 1025, 1026, 1027, 1028, 1030),
+    *(1031, 1033, 1034, 1035, 1037, 1038, 1041, 1104, 1114, 1116, 1119, 1126, 1135, 1180, 1181),
+    *(1182, 1194, 1195, 1196, 1197, 1286, 1297, 1390, 1436, 1461, 1534, 1598, 1613, 1622, 1637),
+    *(1664, 1665, 1705, 1712, 1726, 1772, 1785, 1786, 1815, 1877, 1878, 3185, 3675, 3679),
+}
+_NOT_OF_ROWS: Final = frozenset(
+    _OF_CONNECTIONS
+    | _OF_LOCKS
+    | _OF_READ_ONLY
+    | _OF_PRIVILEGES
+    | _OF_DEFINITIONS
+    | _OF_RESOURCES
+)
+# From here to there are the codes of client libraries: the connection failed.
+_OF_CLIENTS: Final = range(2000, 3000)
+
+
+def is_of_rows(code: int) -> bool:
+    """Return whether a server that refuses a statement with *code* may take it for other rows.
+
+    It refused a CHECK, a trigger, a foreign key, a value that does not fit. All other errors meet every statement alike, or
+    pass: then the batch is tried again as it is. The codes are those of MySQL and MariaDB, whose common ones agree. A
+    trigger may raise any code; one of these is taken for what the server means by it.
+    """
+    return bool(code) and code not in _OF_CLIENTS and code not in _NOT_OF_ROWS
 
 
 T = TypeVar("T")

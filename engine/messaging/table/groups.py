@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # In the year 2223: after every wait that a claim can write (WAIT_MAX_NS from now), and before what is parked
-# (`engine.messaging.table.retry_limit`). Its digits are to be recognized in a SELECT.
+# (`engine.messaging.table.backoff`). Its digits are to be recognized in a SELECT.
 HELD_NS: Final = 8 * 10**18
 # What the queue itself reads and writes.
 _TAKEN: Final = frozenset({"id", "priority", "time_next", "epoch", "time_acked", "state"})

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.store.conversation import StoreQuery
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.sql_names import forced, quoted
 from streamfrom.engine.messaging.table.table_settings import is_message_table
 from streamfrom.engine.messaging.upkeep.dead_letter_table import consents

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.queue.poll import next_priority
 from streamfrom.engine.messaging.store.conversation import StoreQuery
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.engine.messaging.table.message_table import NUMBER_TYPES
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.table.sql_names import by_id, hinted, quoted
 from streamfrom.sqlparse_ext.text.identifiers import literal, text_literal
 from streamfrom.sqlparse_ext.writes.state_ack import STATE

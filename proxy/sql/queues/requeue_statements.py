@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 import structlog
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
-from streamfrom.engine.messaging.upkeep.peek import PeekPlace, can_peek
-from streamfrom.engine.messaging.upkeep.revival import (
+from streamfrom.engine.messaging.upkeep.dead_letter_table import (
     REVIVED_AT_ONCE,
     dead_letters,
     restore,
     revive,
 )
+from streamfrom.engine.messaging.upkeep.peek import PeekPlace, can_peek
 from streamfrom.proxy.backends.lock_session import carry_out
 from streamfrom.proxy.errors import BackendError, BadQueue
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several, warning

@@ -1,11 +1,10 @@
-from streamfrom.engine.fleet.credit import WINDOW_BYTES
 from streamfrom.engine.fleet.peer_link import (
     CloseStream,
     OpenStream,
     RowsSent,
     RowsTaken,
 )
-from streamfrom.engine.fleet.peer_stream import RemoteReceiver, StreamElsewhere
+from streamfrom.engine.fleet.peer_stream import WINDOW_BYTES, RemoteReceiver, StreamElsewhere
 from streamfrom.engine.messaging.table.message import ClaimedRow, PeerRow
 
 

@@ -2,8 +2,7 @@
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.dispatch.events import Claim, JobDone
-from streamfrom.engine.messaging.leases.lease_reads import FindLeases, Look
-from streamfrom.engine.messaging.leases.returns import Release, Shorten
+from streamfrom.engine.messaging.leases.lease_rows import FindLeases, Look, Release, Shorten
 from streamfrom.engine.messaging.queue.poll import Poll, PollRequest
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from tests.fixtures.streams import eventually, rows, run
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all

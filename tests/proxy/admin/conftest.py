@@ -16,8 +16,8 @@ from streamfrom.engine.messaging.figures.figures import (
     ShardFigures,
     StreamFigures,
 )
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.counters import Counters
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.proxy.admin.admin_server import AdminServer
 from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.fairness import QUEUES_IN_A_TURN

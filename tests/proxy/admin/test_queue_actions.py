@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.upkeep.peek import PeekState
 from streamfrom.proxy.admin.queue_actions import Action, QueueActions
 from streamfrom.proxy.errors import BackendError

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.proxy.admin.admin_server import AT_ONCE_MAX
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.status.status_source import Sight

@@ -3,19 +3,17 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import OutcomeUnknown, StoreError
-from streamfrom.engine.messaging.claims.claim_ways import ClaimJob
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
-from streamfrom.engine.messaging.leases.lease_reads import Look
+from streamfrom.engine.messaging.claims.ordered_claim import ClaimJob
+from streamfrom.engine.messaging.leases.lease_rows import Look, Release, Shorten
 from streamfrom.engine.messaging.leases.leases import Lease
-from streamfrom.engine.messaging.leases.returns import Release, Shorten
 from streamfrom.engine.messaging.queue.poll import Poll, PollRequest
 from streamfrom.engine.messaging.table.message import (
     ClaimedRow,
     Purged,
 )
 from streamfrom.engine.messaging.table.message_table import MessageTable, load
-from streamfrom.engine.messaging.upkeep.partition_store import Outcome
-from streamfrom.engine.messaging.upkeep.partitions import Partition, RowsLeft
+from streamfrom.engine.messaging.upkeep.partitions import Outcome, Partition, RowsLeft
 from streamfrom.proxy.backends import shard_store as module
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.wire.constants import FieldType

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest, claim
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.engine.messaging.table.message import ClaimedRow
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from tests.engine.messaging.conversations import run
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 

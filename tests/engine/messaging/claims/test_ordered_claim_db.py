@@ -9,8 +9,8 @@ import pytest
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
 from streamfrom.engine.messaging.claims.ordered_claim import claim_in_order
 from streamfrom.engine.messaging.queue.poll import PollRequest, poll
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.discovery import discover
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from tests.cases import cases
 from tests.engine.messaging.shell.test_message_store import NOW_NS
 from tests.sim.memory_store import StoredRow, loaded

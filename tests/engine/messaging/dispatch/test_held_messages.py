@@ -13,9 +13,8 @@ from streamfrom.engine.messaging.dispatch.events import (
     ReportStanding,
 )
 from streamfrom.engine.messaging.dispatch.receivers import COMPARED_MAX
-from streamfrom.engine.messaging.gates.in_flight_limit import STANDING_NS
-from streamfrom.engine.messaging.leases.lease_reads import Look
-from streamfrom.engine.messaging.leases.returns import Shorten
+from streamfrom.engine.messaging.gates.shard_gates import STANDING_NS
+from streamfrom.engine.messaging.leases.lease_rows import Look, Shorten
 from streamfrom.engine.messaging.queue.poll import Poll
 from streamfrom.engine.messaging.streams.attached_receiver import GATHER_NS
 from streamfrom.engine.messaging.table.message import ClaimResult, Shortenings

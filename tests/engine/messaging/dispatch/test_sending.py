@@ -13,9 +13,7 @@ from streamfrom.engine.messaging.dispatch.events import (
     Left,
     ReceiverReady,
 )
-from streamfrom.engine.messaging.leases.lease_reads import Look
-from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
-from streamfrom.engine.messaging.leases.returns import Release, Shorten
+from streamfrom.engine.messaging.leases.lease_rows import Look, Release, Shorten, WriteLeases
 from streamfrom.engine.messaging.leases.unwritten_leases import AGAIN_NS
 from streamfrom.engine.messaging.queue.poll import Poll, PollResult
 from streamfrom.engine.messaging.table.message import ClaimResult, LeaseWrites

@@ -17,7 +17,7 @@ from streamfrom.engine.messaging.dispatch.events import (
     ServedElsewhere,
     ShardUp,
 )
-from streamfrom.engine.messaging.leases.returns import Shorten
+from streamfrom.engine.messaging.leases.lease_rows import Shorten
 from streamfrom.engine.messaging.queue.poll import Poll, PollResult
 from streamfrom.engine.messaging.table.message import ClaimResult
 from tests.engine.messaging.job_ends import claim_done, poll_failed, polled

@@ -2,8 +2,8 @@
 
 from streamfrom.engine.errors import StreamLost
 from streamfrom.engine.messaging.dispatch.events import Deposed, Elected, End, Reconfigured
-from streamfrom.engine.messaging.gates.in_flight_limit import STANDING_NS
-from streamfrom.engine.messaging.leases.lease_reads import FindLeases, Look
+from streamfrom.engine.messaging.gates.shard_gates import STANDING_NS
+from streamfrom.engine.messaging.leases.lease_rows import FindLeases, Look
 from streamfrom.engine.messaging.queue.poll import Poll, PollResult
 from tests.engine.messaging.dispatch.test_held_messages import Rig
 from tests.engine.messaging.job_ends import leases_found, leases_not_found, looked, polled

@@ -16,7 +16,7 @@ from streamfrom.engine.messaging.dispatch.events import (
     TableEnded,
     Tick,
 )
-from streamfrom.engine.messaging.leases.returns import Release
+from streamfrom.engine.messaging.leases.lease_rows import Release
 from streamfrom.engine.messaging.queue.poll import Poll
 from tests.engine.messaging.job_ends import claim_failed, poll_failed, polled
 from tests.engine.messaging.table_rig import (

@@ -4,7 +4,7 @@ import pytest
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.shell.registry import HIDDEN_S
-from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
+from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
 from streamfrom.engine.messaging.table.message_table import load
 from tests.engine.messaging.registry_rig import STOPPED, RegistryRig
 from tests.fixtures.logged import logged

@@ -10,9 +10,8 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest, claim
-from streamfrom.engine.messaging.leases.lease_reads import look
+from streamfrom.engine.messaging.leases.lease_rows import look, release, shorten
 from streamfrom.engine.messaging.leases.leases import Lease
-from streamfrom.engine.messaging.leases.returns import release, shorten
 from streamfrom.engine.messaging.queue.poll import KeySpan, PollPart, PollRequest, poll
 from streamfrom.engine.messaging.table.discovery import discover
 from streamfrom.engine.messaging.table.message import MessageKey

@@ -9,9 +9,8 @@ from hypothesis import given, strategies as st
 
 from streamfrom.engine.messaging.acks.ack_writes import write_acks
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest, claim
-from streamfrom.engine.messaging.leases.lease_writes import write_leases
+from streamfrom.engine.messaging.leases.lease_rows import release, shorten, write_leases
 from streamfrom.engine.messaging.leases.leases import Lease
-from streamfrom.engine.messaging.leases.returns import release, shorten
 from streamfrom.engine.messaging.order.group_table import fire
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.store.row_writes import REFUSED_MAX, Halves

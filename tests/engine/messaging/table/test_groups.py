@@ -1,8 +1,7 @@
 import ast
 
-from streamfrom.engine.messaging.table.backoff import DICE_BITS, spread, wait_range
+from streamfrom.engine.messaging.table.backoff import DICE_BITS, PARKED_NS, spread, wait_range
 from streamfrom.engine.messaging.table.groups import HELD_NS, column_faults, placement_fault
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.table.table_settings import parse_comment
 from tests.cases import cases
 from tests.sim.memory_store import DEFAULT_COMMENT

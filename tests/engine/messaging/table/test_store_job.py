@@ -1,11 +1,15 @@
 """Jobs: what a log calls them, and on which connection each runs."""
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
-from streamfrom.engine.messaging.claims.claim_ways import ClaimJob
-from streamfrom.engine.messaging.leases.lease_reads import FindLeases, Look
-from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
+from streamfrom.engine.messaging.claims.ordered_claim import ClaimJob
+from streamfrom.engine.messaging.leases.lease_rows import (
+    FindLeases,
+    Look,
+    Release,
+    Shorten,
+    WriteLeases,
+)
 from streamfrom.engine.messaging.leases.leases import Lease
-from streamfrom.engine.messaging.leases.returns import Release, Shorten
 from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.queue.poll import Poll
 from streamfrom.engine.messaging.table.groups import FireRequest

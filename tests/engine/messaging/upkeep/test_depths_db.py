@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.upkeep.depths import (
     COUNTED_MAX,
     PARKED_COUNTED_MAX,

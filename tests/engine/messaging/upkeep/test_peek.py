@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.groups import HELD_NS
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.upkeep.peek import (
     Match,
     PeekPlace,

@@ -2,9 +2,9 @@
 
 import pytest
 
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.discovery import discover
 from streamfrom.engine.messaging.table.groups import HELD_NS
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.upkeep.peek import (
     Match,
     PeekState,

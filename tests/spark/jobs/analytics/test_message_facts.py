@@ -3,8 +3,8 @@
 import pytest
 
 from streamfrom.engine.messaging.table import message_ids
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.groups import HELD_NS
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.spark.jobs.analytics.message_facts import (
     ID_EPOCH_NS,
     ID_STEP_NS,

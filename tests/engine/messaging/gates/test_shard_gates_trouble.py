@@ -1,4 +1,4 @@
-from streamfrom.engine.messaging.gates.trouble import (
+from streamfrom.engine.messaging.gates.shard_gates import (
     LAST_CHANCE_NS,
     RETRY_FIRST_NS,
     RETRY_LAST_NS,

@@ -2,7 +2,7 @@ import ast
 from dataclasses import replace
 
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
-from streamfrom.engine.messaging.table.hidden_definitions import read_hidden, sees_triggers
+from streamfrom.engine.messaging.table.discovery import read_hidden, sees_triggers
 from tests.cases import cases
 from tests.engine.messaging.conversations import run
 

@@ -1,5 +1,5 @@
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.fleet.ending_stream import EndingStream
+from streamfrom.engine.fleet.link_elsewhere import EndingStream
 from streamfrom.engine.messaging.table.message import PeerRow
 from tests.engine.fleet.members import Client
 from tests.virtual_loop import running

@@ -2,8 +2,8 @@
 
 import pytest
 
-from streamfrom.engine.messaging.claims.claim_ways import ClaimJob
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
+from streamfrom.engine.messaging.claims.ordered_claim import ClaimJob
 from streamfrom.engine.messaging.table.store_job import At
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 

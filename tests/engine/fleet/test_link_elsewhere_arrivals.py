@@ -1,4 +1,4 @@
-from streamfrom.engine.fleet.arrivals import ARRIVALS_MAX, Arrivals
+from streamfrom.engine.fleet.link_elsewhere import ARRIVALS_MAX, Arrivals
 
 
 def joined(*dispatchers):

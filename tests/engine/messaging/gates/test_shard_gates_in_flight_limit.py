@@ -1,6 +1,6 @@
 import pytest
 
-from streamfrom.engine.messaging.gates.in_flight_limit import InFlightLimit, share
+from streamfrom.engine.messaging.gates.shard_gates import InFlightLimit, share
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from streamfrom.engine.messaging.leases.lease_writes import write_leases
+from streamfrom.engine.messaging.leases.lease_rows import write_leases
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.message import LeaseWrite, LeaseWrites
 from tests.engine.messaging.conversations import answered

@@ -1,5 +1,4 @@
-from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
-from streamfrom.engine.messaging.claims.first_delivery import take
+from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest, take
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult, MessageKey
 from tests.engine.messaging.conversations import answered

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.fleet.credit import (
+from streamfrom.engine.fleet.peer_stream import (
     ROW_BYTES,
     WINDOW_BYTES,
     RowsAway,

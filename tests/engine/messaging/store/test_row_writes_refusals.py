@@ -1,6 +1,6 @@
 import pytest
 
-from streamfrom.engine.messaging.store.refusals import is_of_rows
+from streamfrom.engine.messaging.store.row_writes import is_of_rows
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,14 @@
 """What is read off a scheduler: exact where memory knows all, and where it does not, said so."""
 
 from streamfrom.engine.messaging.dispatch.events import Acked, Claim
-from streamfrom.engine.messaging.figures.table_figures import queue_figures, stream_figures
+from streamfrom.engine.messaging.figures.figures import queue_figures, stream_figures
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.message import (
     ClaimedRow,
     ClaimResult,
     KeyFound,
     MessageKey,
 )
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from tests.engine.messaging.job_ends import claim_done
 from tests.engine.messaging.table_rig import START_NS, TableRig
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.messaging.table.rounded_ids import find_rounded
+from streamfrom.engine.messaging.table.message_ids import find_rounded
 
 
 BEYOND = st.integers(2**53 + 1, 2**64 - 1)

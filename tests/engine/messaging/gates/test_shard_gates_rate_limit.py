@@ -5,7 +5,7 @@ from bisect import bisect_left
 
 import pytest
 
-from streamfrom.engine.messaging.gates.rate_limit import CLAIM_NS, DEPTH_NS, RateLimit
+from streamfrom.engine.messaging.gates.shard_gates import CLAIM_NS, DEPTH_NS, RateLimit
 from streamfrom.engine.messaging.table.table_settings import RATE_UNIT
 
 

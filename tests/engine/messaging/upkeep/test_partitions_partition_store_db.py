@@ -10,18 +10,16 @@ import pytest
 from streamfrom.engine.messaging.store.conversation import ServerRefused
 from streamfrom.engine.messaging.table.discovery import discover
 from streamfrom.engine.messaging.table.message_ids import STEP_NS, first_id
-from streamfrom.engine.messaging.upkeep.partition_store import (
-    Outcome,
-    census,
-    drop_partition,
-    make_partitions,
-    rows_in,
-)
 from streamfrom.engine.messaging.upkeep.partitions import (
     SECOND_NS,
     SPANS,
+    Outcome,
     RowsLeft,
+    census,
+    drop_partition,
+    make_partitions,
     partition_by,
+    rows_in,
 )
 from tests.engine.messaging.shell.test_message_store import COMMENT, CURRENT
 from tests.engine.messaging.sql_client import Client

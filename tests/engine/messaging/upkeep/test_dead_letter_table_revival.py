@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
-from streamfrom.engine.messaging.upkeep.revival import (
+from streamfrom.engine.messaging.upkeep.dead_letter_table import (
     REVIVED_AT_ONCE,
     DeadLetterSource,
     Revived,
@@ -13,7 +13,7 @@ from streamfrom.engine.messaging.upkeep.revival import (
     restore,
     revive,
 )
-from tests.engine.messaging.claims.test_first_delivery import BY_ID, NOW_NS
+from tests.engine.messaging.claims.test_claim_writes_first_delivery import BY_ID, NOW_NS
 from tests.engine.messaging.conversations import answered, lenient
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 

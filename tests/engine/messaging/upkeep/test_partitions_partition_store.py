@@ -5,13 +5,16 @@ import pytest
 from streamfrom.engine.errors import PartitionsChanging, StoreError
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.table.message_ids import first_id
-from streamfrom.engine.messaging.upkeep.partition_store import (
+from streamfrom.engine.messaging.upkeep.partitions import (
+    SECOND_NS,
+    SPANS,
     Outcome,
+    Partitions,
+    RowsLeft,
     census,
     drop_partition,
     make_partitions,
 )
-from streamfrom.engine.messaging.upkeep.partitions import SECOND_NS, SPANS, Partitions, RowsLeft
 from tests.engine.messaging.conversations import lenient
 from tests.sim.memory_store import loaded, raw_table
 

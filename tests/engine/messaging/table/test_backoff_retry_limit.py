@@ -1,6 +1,6 @@
 import pytest
 
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS, is_spent
+from streamfrom.engine.messaging.table.backoff import PARKED_NS, is_spent
 from streamfrom.engine.messaging.table.table_settings import WAIT_MAX_NS, parse_comment
 from tests.sim.memory_store import DEFAULT_COMMENT
 

@@ -1,8 +1,8 @@
 import pytest
 
-from streamfrom.engine.messaging.leases.lease_reads import is_lease, leases_left, look
+from streamfrom.engine.messaging.leases.lease_rows import is_lease, leases_left, look
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
-from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.table_settings import parse_comment
 from tests.engine.messaging.conversations import run
 from tests.sim.memory_store import loaded, raw_table

@@ -1,5 +1,5 @@
+from streamfrom.engine.messaging.leases.lease_rows import release, shorten
 from streamfrom.engine.messaging.leases.leases import Lease
-from streamfrom.engine.messaging.leases.returns import release, shorten
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.message import ClaimedRow, Shortenings
 from tests.engine.messaging.conversations import run

@@ -1,7 +1,6 @@
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.messaging.queue.key_turns import KeyTurns
-from streamfrom.engine.messaging.queue.lanes import Tier
+from streamfrom.engine.messaging.queue.lanes import KeyTurns, Tier
 from streamfrom.engine.messaging.table.message import MessageKey
 
 

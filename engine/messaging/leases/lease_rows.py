@@ -1,0 +1,261 @@
+"""What rows show of leases: how that is read, without a lock, how leases are written late, made shorter, and undone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from streamfrom.engine.messaging.store.conversation import StoreQuery
+from streamfrom.engine.messaging.store.row_writes import carefully, commit
+from streamfrom.engine.messaging.table.backoff import PARKED_NS, wait_range
+from streamfrom.engine.messaging.table.message import LeaseWrites, Refused, Shortenings, Tried
+from streamfrom.engine.messaging.table.sql_names import by_id, lock_unacked, quoted
+from streamfrom.engine.messaging.table.store_job import Access
+from streamfrom.sqlparse_ext.records import record
+
+
+if TYPE_CHECKING:
+    from streamfrom.engine.messaging.leases.leases import Lease
+    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.table.message import ClaimedRow, LeaseWrite, Refusals
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.table.store_job import At
+    from streamfrom.engine.messaging.table.table_settings import Properties
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+@record
+class Look:
+    """The job of reading when the rows of messages in flight are due."""
+
+    name: ClassVar = "look"
+    access: ClassVar = Access.READ
+
+    shard: ShardName
+    ids: tuple[bytes, ...]
+
+    def talk(self, table: MessageTable, _at: At) -> Conversation[dict[bytes, int]]:
+        """Return its conversation."""
+        return look(table, self.ids)
+
+
+@record
+class FindLeases:
+    """The job of reading which messages a former dispatcher has in flight."""
+
+    name: ClassVar = "reading what is in flight"
+    access: ClassVar = Access.READ
+
+    number: int
+    shard: ShardName
+
+    def talk(self, table: MessageTable, at: At) -> Conversation[dict[bytes, int]]:
+        """Return its conversation."""
+        return leases_left(table, at.now_ns)
+
+
+def look(table: MessageTable, ids: Sequence[bytes]) -> Conversation[dict[bytes, int]]:
+    """Read when rows are due, without a lock; those that are acked or gone are left out."""
+    ident = quoted(table.id_column)
+    answer = yield StoreQuery(
+        b"SELECT %b, IFNULL(time_next, 0) FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
+        % (ident, by_id(table), ident, b", ".join(ids)),
+        2,
+    )
+    return {
+        table.id_literal(raw or b""): int(time_next or 0) for (raw, time_next), _ in answer.rows
+    }
+
+
+def leases_left(table: MessageTable, now_ns: int) -> Conversation[dict[bytes, int]]:
+    """Read which messages were sent and are neither acked nor due again, as far as rows show it, and until when.
+
+    It walks over all that wait for later, once for each term of a dispatcher.
+    """
+    answer = yield StoreQuery(
+        b"SELECT %b, epoch, time_next FROM %b WHERE time_acked IS NULL AND epoch > 0"
+        b" AND time_next > %d AND time_next < %d"
+        % (quoted(table.id_column), quoted(table.name), now_ns, PARKED_NS),
+        3,
+    )
+    return {
+        table.id_literal(raw or b""): time_next_ns
+        for (raw, epoch, time), _ in answer.rows
+        if is_lease(table.properties, int(epoch or 0), time_next_ns := int(time or 0), now_ns)
+    }
+
+
+def is_lease(properties: Properties, epoch: int, time_next_ns: int, now_ns: int) -> bool:
+    """Return whether an unacked row can only be distinguished from one in flight by its sender.
+
+    What is due later than its last send can have said was rescheduled by a client.
+    """
+    if epoch <= 0 or not now_ns < time_next_ns < PARKED_NS:
+        return False
+    longest = wait_range(properties, epoch - 1)
+    return time_next_ns <= now_ns + longest.low_ns + longest.span_ns
+
+
+@record
+class WriteLeases:
+    """The job of writing leases that are in memory alone."""
+
+    name: ClassVar = "writing of leases"
+    access: ClassVar = Access.DISPATCH
+
+    shard: ShardName
+    leases: tuple[LeaseWrite, ...]
+
+    def talk(self, table: MessageTable, at: At) -> Conversation[LeaseWrites]:
+        """Return its conversation."""
+        return write_leases(table, self.leases, at.now_ns)
+
+
+@carefully
+def write_leases(
+    table: MessageTable, leases: Sequence[LeaseWrite], now_ns: int, *, is_careful: bool = False
+) -> Conversation[LeaseWrites]:
+    """Let rows show leases: write ``time_next``, and ``epoch`` 1 for a first delivery; commit.
+
+    Rows that another transaction has locked are passed over: most of them are being acked. A row of a first delivery that is
+    not due any more was rescheduled: the send is counted in ``epoch``, and its ``time_next`` stays. Any other row that says
+    something else than it should is left as it is.
+    """
+    ident = quoted(table.id_column)
+    ids = [lease.id for lease in leases]
+    answer = yield lock_unacked(table, ids, b"IFNULL(time_next, 0)", b"IFNULL(epoch, 0)")
+    found = {
+        table.id_literal(raw or b""): (int(time or 0), int(epoch or 0))
+        for (raw, time, epoch), _ in answer.rows
+    }
+    until_ns, counted, changed = {}, [], []
+    for lease in leases:
+        if lease.id not in found:
+            continue
+        time_ns, epoch = found[lease.id]
+        if time_ns in lease.shown_ns or (lease.is_first and epoch == 0 and time_ns <= now_ns):
+            until_ns[lease.id] = lease.until_ns
+        elif lease.is_first and epoch == 0:
+            counted.append(lease.id)
+        else:
+            changed.append(lease.id)
+    locked: list[bytes] = []
+    if missing := {lease.id: lease for lease in leases if lease.id not in found}:
+        for one, time_ns in (yield from look(table, [*missing])).items():
+            if (left := missing.get(one)) is None:
+                continue
+            is_ours = time_ns in left.shown_ns or (left.is_first and time_ns <= now_ns)
+            (locked if is_ours else changed).append(one)
+    if not (until_ns or counted):
+        yield StoreQuery(b"COMMIT")
+        return LeaseWrites(tuple(changed), tuple(locked))
+
+    def update(ids: Sequence[bytes]) -> bytes:
+        moved = [one for one in ids if one in until_ns]
+        whens = b"".join(b" WHEN %b THEN %d" % (one, until_ns[one]) for one in moved)
+        time = b"time_next = CASE %b%b ELSE time_next END, " % (ident, whens) if moved else b""
+        return b"UPDATE %b SET %bepoch = GREATEST(IFNULL(epoch, 0), 1) WHERE %b IN (%b)" % (
+            by_id(table),
+            time,
+            ident,
+            b", ".join(ids),
+        )
+
+    written = yield from commit([*until_ns, *counted], update, is_careful=is_careful)
+    changed += [one for one in counted if one in written.done]
+    return LeaseWrites(
+        tuple(changed),
+        (*locked, *written.left),
+        {one: Refused(Tried.LEASE, why) for one, why in written.refused},
+    )
+
+
+@record
+class Release:
+    """The job of undoing the claim of rows that were sent to no receiver."""
+
+    name: ClassVar = "release"
+    access: ClassVar = Access.DISPATCH
+
+    number: int
+    shard: ShardName
+    rows: tuple[ClaimedRow, ...]
+
+    def talk(self, table: MessageTable, _at: At) -> Conversation[Refusals]:
+        """Return its conversation."""
+        return release(table, self.rows)
+
+
+@record
+class Shorten:
+    """The job of making rows due at *due_ns* whose receiver has left, but for those that another connection is changing."""
+
+    name: ClassVar = "shortening"
+    access: ClassVar = Access.DISPATCH
+
+    shard: ShardName
+    receiver: int
+    leases: tuple[Lease, ...]
+    due_ns: int
+
+    def talk(self, table: MessageTable, _at: At) -> Conversation[Shortenings]:
+        """Return its conversation."""
+        return shorten(table, self.leases, self.due_ns)
+
+
+@carefully
+def release(
+    table: MessageTable, rows: Sequence[ClaimedRow], *, is_careful: bool = False
+) -> Conversation[Refusals]:
+    """Put unsent rows back as they were, each only if nothing has happened to it since; return the refused ones."""
+    written = yield from commit(
+        rows, lambda part: _put_back(table, part), is_careful=is_careful
+    )
+    return {row.id: Refused(Tried.RETURN, why) for row, why in written.refused}
+
+
+def _put_back(table: MessageTable, rows: Sequence[ClaimedRow]) -> bytes:
+    ident = quoted(table.id_column)
+    return (
+        b"UPDATE %b SET time_next = CASE %b%b ELSE time_next END, epoch = epoch - 1"
+        b" WHERE time_acked IS NULL AND (%b)"
+        % (
+            by_id(table),
+            ident,
+            b"".join(b" WHEN %b THEN %d" % (row.id, row.time_next_ns) for row in rows),
+            b" OR ".join(
+                b"(%b = %b AND epoch = %d AND time_next = %d)"
+                % (ident, row.id, row.epoch + 1, row.due_next_ns)
+                for row in rows
+            ),
+        )
+    )
+
+
+@carefully
+def shorten(
+    table: MessageTable, leases: Sequence[Lease], due_ns: int, *, is_careful: bool = False
+) -> Conversation[Shortenings]:
+    """Make rows due at *due_ns*, each only if nothing has happened to it since its lease was known.
+
+    A locked row is left out: it is being acked, most likely.
+    """
+    ident = quoted(table.id_column)
+    answer = yield lock_unacked(table, [lease.id for lease in leases], b"time_next")
+    until_ns = {lease.id: lease.until_ns for lease in leases}
+    found = ((table.id_literal(raw or b""), int(time or 0)) for (raw, time), _ in answer.rows)
+    ids = tuple(one for one, time_next_ns in found if until_ns.get(one) == time_next_ns)
+    if not ids:
+        yield StoreQuery(b"COMMIT")
+        return Shortenings()
+    written = yield from commit(
+        ids,
+        lambda part: (
+            b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
+            % (by_id(table), due_ns, ident, b", ".join(part))
+        ),
+        is_careful=is_careful,
+    )
+    return Shortenings(
+        tuple(written.done), {one: Refused(Tried.RETURN, why) for one, why in written.refused}
+    )
