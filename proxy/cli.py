@@ -31,8 +31,8 @@ from streamfrom.proxy.accounts.job_grants import Purpose
 from streamfrom.proxy.config.file import Config, ConfigError, LogFormat, LogSettings, load
 from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, FleetConfig, worker_count
 from streamfrom.proxy.printable import printable
+from streamfrom.proxy.process import ServiceManager
 from streamfrom.proxy.report import CheckReport
-from streamfrom.proxy.service_manager import ServiceManager
 from streamfrom.proxy.workers.supervisor import WorkerFailed, Workers, command_of
 from streamfrom.proxy.workers.worker_seat import WorkerSeat
 from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             serve = DemoProxy(worker_count(FleetConfig(), arguments.workers, _cores()))
             return run_demo(arguments.shards, arguments.port, arguments.data, serve)
         if arguments.command == "queues":
-            from streamfrom.proxy.commands.queue_watch import watch
+            from streamfrom.proxy.commands.top import watch
 
             return _ask_proxy(
                 arguments.address, lambda to: watch(to, arguments.watch, sys.stdout)
@@ -237,7 +237,7 @@ def _grants(config: Config, arguments: argparse.Namespace) -> int:
 
 
 def _ask_proxy(address: str, show: Callable[[Dsn], Coroutine[Any, Any, None]]) -> int:
-    from streamfrom.proxy.commands.queue_watch import parse_address
+    from streamfrom.proxy.commands.top import parse_address
 
     try:
         where = parse_address(address, os.environ)

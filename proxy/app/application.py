@@ -25,8 +25,7 @@ from streamfrom.proxy.app.disconnection import Disconnection
 from streamfrom.proxy.app.member_numbers import MemberNumber, take_number
 from streamfrom.proxy.app.membership import Membership
 from streamfrom.proxy.backends.charsets import Charsets
-from streamfrom.proxy.backends.health import READ_ONLY
-from streamfrom.proxy.backends.shard_servers import ShardServers
+from streamfrom.proxy.backends.shard import READ_ONLY, ShardServers
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.config.file import Config, SessionAccount, TransactionMode
 from streamfrom.proxy.config.keyspaces import make_keyspace
@@ -34,10 +33,9 @@ from streamfrom.proxy.errors import ServerShutdown, UserMemoryExceeded
 from streamfrom.proxy.log import name_member
 from streamfrom.proxy.memory import users_memory
 from streamfrom.proxy.net import Link
-from streamfrom.proxy.queue_sharding import QueueSharding
+from streamfrom.proxy.process import NOBODY, ServiceManager
 from streamfrom.proxy.rights.desk import RightsDesk
 from streamfrom.proxy.rsa import ServerKey
-from streamfrom.proxy.service_manager import NOBODY, ServiceManager
 from streamfrom.proxy.sessions.addresses import Addresses
 from streamfrom.proxy.sessions.connection_ids import ConnectionIds
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
@@ -54,7 +52,7 @@ from streamfrom.proxy.tls import ServerTls
 from streamfrom.proxy.twophase.coordinator import Coordinator
 from streamfrom.proxy.twophase.decisions import Decisions
 from streamfrom.proxy.twophase.recovery import Recovery
-from streamfrom.proxy.vschema_files import VschemaFiles
+from streamfrom.proxy.vschema_files import QueueSharding, VschemaFiles
 from streamfrom.proxy.vtgate.inner_client import enter
 from streamfrom.proxy.wire.constants import NONCE_BYTES
 from streamfrom.proxy.wire.login.auth import Authenticator, nonce_from

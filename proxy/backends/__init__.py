@@ -3,7 +3,7 @@
 Read in this order:
 
 * ``session_variables``, ``charsets``: the session variables that follow a client;
-* ``statement_ids``, ``diagnostics_area``: the prepared statements and the diagnostics of a connection;
+* ``statement_ids``: the prepared statements of a connection;
 * ``answer_readers``, ``backend``: answers, and the connection that they come on;
 * ``connect``, ``pooling``: how a connection is opened, and who gets which of a shard's;
 * ``shard``: one server of a shard, and its health;

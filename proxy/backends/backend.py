@@ -34,10 +34,43 @@ from streamfrom.proxy.wire.constants import TrackerKind
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.answer_readers import AnswerReader, BufferedAnswer
-    from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.wire.prepare_response import PrepareReader
     from streamfrom.proxy.wire.resultset import Tracker
+
+
+class CarriedFoundRows(int):
+    """The FOUND_ROWS() of a session whose last SELECT ran on another connection.
+
+    The server would give another number. The session has run writes here since, and a write
+    leaves FOUND_ROWS() as it is.
+
+    Attributes:
+        of: the diagnostics that will hold the count; None where the number itself is the count.
+    """
+
+    of: LastDiagnostics | None = None
+
+    @property
+    def told(self) -> int | None:
+        """The count; None as long as the server has not answered."""
+        if self.of is None:
+            return int(self)
+        return self.of.found_rows if self.of.known.done() else None
+
+
+@dataclass(slots=True, eq=False)
+class LastDiagnostics:
+    """The diagnostics area of one statement."""
+
+    # Done once the other attributes are final, also when the connection broke before.
+    known: asyncio.Future[None]
+    # The values of FOUND_ROWS() and ROW_COUNT().
+    found_rows: int = 0
+    row_count: int = -1
+    # The answer to SHOW WARNINGS, as payloads; empty without a warning.
+    columns: Sequence[bytes] = ()
+    rows: Sequence[bytes] = ()
 
 
 # The server has max_prepared_stmt_count statements already, on all connections together.

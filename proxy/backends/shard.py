@@ -1,4 +1,4 @@
-"""One server of a shard in the running proxy: its pool, its control connections, its health.
+"""The servers of a configuration in the running proxy, primaries and replicas: pool, control connections and health of each.
 
 Health is the server's answer to a check (`@@global.read_only`). A statement that meets a refused connection or a read-only
 error causes a check at once. Statements outside a transaction can wait for a shard that is not available, so that they
@@ -8,15 +8,16 @@ survive a restart or a failover.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import structlog
 
 from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.control_connection import Control
-from streamfrom.proxy.backends.health import Health, Probe, ReplicaHealth, primary_health
 from streamfrom.proxy.backends.kills import Kills
 from streamfrom.proxy.backends.pooling.multiplexing import SharedConnections
 from streamfrom.proxy.backends.pooling.pool import Pool
@@ -36,7 +37,58 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.group_commit import GroupCommit
-    from streamfrom.proxy.config.file import ShardConfig
+    from streamfrom.proxy.config.file import Config, Server, ShardConfig
+
+
+# What keeps a primary from being one.
+READ_ONLY: Final = "the server is read-only"
+_PRIMARY: Final = "SELECT @@global.read_only OR @@global.innodb_read_only, VERSION()"
+# The names of the column on MySQL and on MariaDB.
+_LAG_COLUMNS: Final = ("Seconds_Behind_Source", "Seconds_Behind_Master")
+
+
+class Health(NamedTuple):
+    """What a server reports of itself; *trouble* is None when it may be used."""
+
+    version: str
+    trouble: str | None
+
+
+Probe: TypeAlias = "Callable[[Control], Awaitable[Health]]"
+
+
+async def primary_health(control: Control) -> Health:
+    """Ask whether a primary can be written. Raises BackendUnavailable and BackendError."""
+    ((read_only, version),) = await control.rows(_PRIMARY)
+    return Health(str(version), READ_ONLY if read_only else None)
+
+
+class ReplicaHealth:
+    """Asks a replica how far it is behind; more than *lag_max_s* seconds are too many."""
+
+    def __init__(self, lag_max_s: float) -> None:
+        self.lag_max_s = lag_max_s
+
+    async def __call__(self, control: Control) -> Health:
+        """Ask. Raises BackendUnavailable and BackendError."""
+        ((version,),) = await control.rows("SELECT VERSION()")
+        channels = await control.records("SHOW REPLICA STATUS")
+        return Health(str(version), lag_trouble(channels, self.lag_max_s))
+
+
+def lag_trouble(channels: Sequence[dict[str, Any]], lag_max_s: float) -> str | None:
+    """Return what keeps a replica from being read, by the rows of SHOW REPLICA STATUS."""
+    if not channels:
+        return "the server is no replica"
+    for channel in channels:
+        lag_s = next((channel[name] for name in _LAG_COLUMNS if name in channel), None)
+        # Seconds_Behind_Source is NULL while a thread of the replication stands still.
+        if lag_s is None:
+            why = channel.get("Last_SQL_Error") or channel.get("Last_IO_Error") or ""
+            return f"replication is not running{': ' if why else ''}{why}"
+        if int(lag_s) > lag_max_s:
+            return f"{int(lag_s)} s behind, more than replica_max_lag"
+    return None
 
 
 log = structlog.get_logger()
@@ -284,3 +336,50 @@ class ShardRuntime:
 
 def _nobody_vouches() -> bool:
     return False
+
+
+class ShardServers:
+    """The `ShardRuntime` objects of all servers.
+
+    on_change: called with a primary whose trouble has begun or ended.
+
+    Attributes:
+        primaries, replicas: by keyspace and shard.
+    """
+
+    def __init__(self, config: Config, on_change: Callable[[ShardRuntime], None]) -> None:
+        self.primaries: dict[tuple[str, str], ShardRuntime] = {}
+        self.replicas: dict[tuple[str, str], tuple[ShardRuntime, ...]] = {}
+        self._replica_health = health = ReplicaHealth(config.server.replica_max_lag_s)
+        timeout_s = config.server.pool_timeout_s
+        for name, shard in ((k.name, shard) for k in config.keyspaces for shard in k.shards):
+            key = name, shard.name
+            self.primaries[key] = ShardRuntime(
+                name, shard, pool_timeout_s=timeout_s, on_change=on_change
+            )
+            self.replicas[key] = replicas_of(
+                name, shard, pool_timeout_s=timeout_s, health=health
+            )
+
+    def keep_limits(self, server: Server) -> None:
+        """Have all servers keep to the limits of *server* from now on."""
+        self._replica_health.lag_max_s = server.replica_max_lag_s
+        for runtime in self:
+            runtime.pool.timeout_s = server.pool_timeout_s
+
+    def __iter__(self) -> Iterator[ShardRuntime]:
+        """Yield every server."""
+        yield from self.primaries.values()
+        yield from chain(*self.replicas.values())
+
+
+def replicas_of(
+    keyspace: str, config: ShardConfig, *, pool_timeout_s: float, health: Probe
+) -> tuple[ShardRuntime, ...]:
+    """Return the replicas of a shard: like it, but what counts is how far they are behind."""
+    return tuple(
+        ShardRuntime(
+            keyspace, replace(config, primary=dsn), pool_timeout_s=pool_timeout_s, health=health
+        )
+        for dsn in config.replicas
+    )

@@ -33,16 +33,8 @@ from streamfrom.engine.sharding.queue_vschema import with_queues
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.engine.sharding.vindex import Vindex, is_loose
 from streamfrom.proxy.accounts.user_logins import shared_note, user_logins
-from streamfrom.proxy.backends.health import ReplicaHealth
-from streamfrom.proxy.backends.shard import ShardRuntime
-from streamfrom.proxy.backends.shard_servers import replicas_of
+from streamfrom.proxy.backends.shard import ReplicaHealth, ShardRuntime, replicas_of
 from streamfrom.proxy.backends.shard_store import ShardStore, by_control
-from streamfrom.proxy.certificate import (
-    expires_soon,
-    fault_of_key,
-    fault_of_time,
-    read_certificate,
-)
 from streamfrom.proxy.config.file import Config, KeyspaceConfig, TlsSettings, TransactionMode
 from streamfrom.proxy.config.fleet_members import worker_count
 from streamfrom.proxy.config.keyspaces import hash_of, make_keyspace
@@ -52,6 +44,12 @@ from streamfrom.proxy.fleet.check_members import check_members
 from streamfrom.proxy.report import CheckReport, Finding, Level
 from streamfrom.proxy.server_limits import ServerLimits
 from streamfrom.proxy.status.status_rows import is_own_schema
+from streamfrom.proxy.tls import (
+    expires_soon,
+    fault_of_key,
+    fault_of_time,
+    read_certificate,
+)
 from streamfrom.proxy.twophase.decisions import TABLE, read_own_id
 from streamfrom.sqlparse_ext.stored_forms import folds_case
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier

@@ -1,6 +1,6 @@
-"""`streamfrom top`: the queues, streams, shards and members of a running proxy on a whole terminal, sorted by its keys.
+"""`streamfrom queues`, a table of what a running proxy reports; and `streamfrom top`: the queues, streams, shards and members of a running proxy on a whole terminal, sorted by its keys.
 
-rich draws it on a second screen. Keys are read as they are pressed, which rich does not do.
+Both ask as any client does, by SQL, so they show what the user may see. rich draws `top` on a second screen. Keys are read as they are pressed, which rich does not do.
 """
 
 from __future__ import annotations
@@ -12,21 +12,208 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
 
 from streamfrom.proxy.backends.control_connection import Control
-from streamfrom.proxy.commands.queue_watch import CannotTell, asks
-from streamfrom.proxy.status.terminal_tables import VIEWS
-from streamfrom.proxy.status.top_screen import DOWN, QUIT, TOP, UP, TopScreen
+from streamfrom.proxy.config import dsn
+from streamfrom.proxy.config.toml_values import Surroundings
+from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.status.status_rows import TABLES
+from streamfrom.proxy.status.terminal_tables import (
+    VIEWS,
+    StatusRecord,
+    TableSample,
+    table_lines,
+    text_of,
+)
 
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from streamfrom.proxy.commands.queue_watch import Ask
     from streamfrom.proxy.config.dsn import Dsn
+    from streamfrom.proxy.status.terminal_tables import TerminalColumn
+
+    Ask = Callable[[], Awaitable[list[StatusRecord]]]
+
+
+UP, DOWN, TOP = "\x1b[A", "\x1b[B", "\x1b[H"
+QUIT: Final = frozenset({"q", "Q", "\x03", "\x04"})
+_HELP: Final = (
+    "1 queues  2 streams  3 shards  4 members  < > sort  r reverse  ↑ ↓ scroll  q quit"
+)
+
+
+_NAMES: Final = tuple(VIEWS)
+
+
+@dataclass(slots=True)
+class TopScreen:
+    """What is looked at, and how it is sorted."""
+
+    view: str = _NAMES[0]  # the table that is shown
+    _sorted_by: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VIEWS, 0))
+    _is_down: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(VIEWS, False))
+    _first: int = 0
+    _rows: Sequence[StatusRecord] = ()
+    _at_s: float = 0.0
+    _before: TableSample | None = None
+    _fault: str = ""
+
+    def told(self, view: str, rows: Sequence[StatusRecord], at_s: float) -> None:
+        """Take in the rows of a table, as they were at *at_s* of some clock; of one that is not shown any more they are dropped."""
+        if view != self.view:
+            return
+        if view == "queues" and self._rows:
+            self._before = TableSample(self._rows, self._at_s)
+        self._rows, self._at_s, self._fault = rows, at_s, ""
+
+    def failed(self, why: str) -> None:
+        """Take in why there was no answer; the last answer stays."""
+        self._fault = why
+
+    def press(self, key: str) -> bool:
+        """Do what a key says; return whether another table is to be asked for."""
+        if key in {"1", "2", "3", "4", "\t"}:
+            at = (_NAMES.index(self.view) + 1) % len(_NAMES) if key == "\t" else int(key) - 1
+            if _NAMES[at] == self.view:
+                return False
+            self.view, self._rows, self._before, self._first = _NAMES[at], (), None, 0
+            return True
+        last = len(VIEWS[self.view]) - 1
+        if key in {"<", ">"}:
+            by = self._sorted_by[self.view] + (1 if key == ">" else -1)
+            self._sorted_by[self.view] = max(0, min(last, by))
+            # The largest figures first, and names from A on.
+            self._is_down[self.view] = self._column.show is not text_of
+        elif key in {"r", "R"}:
+            self._is_down[self.view] = not self._is_down[self.view]
+        elif key in {UP, DOWN, "k", "j"}:
+            step = 1 if key in {DOWN, "j"} else -1
+            self._first = max(0, min(len(self._rows) - 1, self._first + step))
+        elif key == TOP:
+            self._first = 0
+        return False
+
+    def lines(self, width: int, height: int) -> list[str]:
+        """Return what a terminal of this size shows: at most *height* lines, none wider than *width*."""
+        from rich import cells
+
+        title = "  ".join(f"[{view}]" if view == self.view else view for view in VIEWS)
+        way = "↓" if self._is_down[self.view] else "↑"
+        heading, *table = self._table()
+        room = max(1, height - 5)
+        self._first = max(0, min(self._first, len(table) - room))
+        shown = [
+            f"streamfrom top   {title}   by {self._column.heading} {way}",
+            text_of(self._fault) if self._fault else "",
+            heading,
+            *table[self._first : self._first + room],
+        ]
+        shown += [""] * (height - 1 - len(shown)) + [_HELP]
+        return [cells.set_cell_size(line, width).rstrip() for line in shown[:height]]
+
+    @property
+    def _column(self) -> TerminalColumn:
+        return VIEWS[self.view][self._sorted_by[self.view]]
+
+    def _table(self) -> list[str]:
+        key = self._column.key
+        # What is not known stands last, whichever way.
+        known = sorted(
+            (row for row in self._rows if row[key] is not None),
+            key=lambda row: row[key],
+            reverse=self._is_down[self.view],
+        )
+        rows = [*known, *(row for row in self._rows if row[key] is None)]
+        return table_lines(self.view, TableSample(rows, self._at_s), self._before)
+
+
+class CannotTell(OSError):
+    """A proxy does not report its queues; the text says where and why."""
+
+
+def parse_address(text: str, environ: Mapping[str, str]) -> Dsn:
+    """Return the proxy's address in *text*, which is written as a shard's. Raises ConfigError."""
+    around = Surroundings(Path.cwd(), environ)
+    return dsn.parse(text, "the proxy's address", database="", around=around)
+
+
+def asks(control: Control, table: str = "queues") -> Ask:
+    """Return what asks the proxy that *control* connects to for one of `TABLES`, and raises CannotTell."""
+    names = [column.name for column in TABLES[table]]
+    question = f"SELECT {', '.join(names)} FROM streamfrom.{table}"  # noqa: S608 (constants)
+
+    async def ask() -> list[StatusRecord]:
+        try:
+            rows = await control.rows(question)
+        except BackendUnavailable as error:
+            raise CannotTell(error.reason) from error
+        except BackendError as error:
+            raise CannotTell(str(error)) from error
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    return ask
+
+
+async def watch(address: Dsn, every_s: float | None, out: TextIO) -> None:
+    """Show the queues of the proxy at *address*; as of `show`."""
+    control = Control("", "", address)
+    try:
+        await show(asks(control), every_s, out)
+    finally:
+        await control.close()
+
+
+async def show(
+    ask: Ask,
+    every_s: float | None,
+    out: TextIO,
+    now_s: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Write a table of what *ask* returns: once, or again and again, *every_s* apart.
+
+    The first table has totals, and each later one the rates since the one before.
+
+    Raises:
+        CannotTell: there was no answer. If the table is repeated, the reason is shown instead, and it goes on.
+    """
+    before: TableSample | None = None
+    with (
+        _drawn_over(out)
+        if every_s is not None and out.isatty()
+        else nullcontext(out.write) as draw
+    ):
+        while True:
+            try:
+                sample = TableSample(await ask(), now_s())
+            except CannotTell as fault:
+                if every_s is None:
+                    raise
+                lines, before = [str(fault)], None
+            else:
+                lines, before = table_lines("queues", sample, before), sample
+            draw("".join(f"{line}\n" for line in lines))
+            out.flush()
+            if every_s is None:
+                return
+            await pause(every_s)
+
+
+@contextmanager
+def _drawn_over(out: TextIO) -> Iterator[Callable[[str], object]]:
+    """Yield what draws a text over the one before."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=Console(file=out), auto_refresh=False) as live:
+        yield lambda text: live.update(Text(text, no_wrap=True, overflow="crop"), refresh=True)
 
 
 _READ_MAX: Final = 1024

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from streamfrom.proxy.errors.access_errors import *
 from streamfrom.proxy.errors.base import *
-from streamfrom.proxy.errors.queue_errors import *
 from streamfrom.proxy.errors.shard_errors import *
 from streamfrom.proxy.errors.statement_errors import *
 from streamfrom.proxy.errors.target_errors import *

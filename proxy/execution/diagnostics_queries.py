@@ -1,7 +1,7 @@
 """The diagnostics of a client's last statement, after its connection went to another session.
 
 `SHOW WARNINGS`, `FOUND_ROWS()` and `ROW_COUNT()` ask a server about the previous statement. At a handover of the connection
-the session keeps the diagnostics of that statement (`diagnostics_area.LastDiagnostics`), and the proxy answers from them
+the session keeps the diagnostics of that statement (`backend.LastDiagnostics`), and the proxy answers from them
 (`DiagnosticsQueries`).
 """
 
@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows, LastDiagnostics
+from streamfrom.proxy.backends.backend import CarriedFoundRows, LastDiagnostics
 from streamfrom.proxy.backends.pooling.connection_handover import take_diagnostics
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType

@@ -43,11 +43,10 @@ from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
-    from streamfrom.proxy.backends.backend import Backend
-    from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
+    from streamfrom.proxy.backends.backend import Backend, LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.prepared_execution import Packet
-    from streamfrom.proxy.execution.retries import Retries
+    from streamfrom.proxy.execution.session_connections import Retries
     from streamfrom.proxy.wire.prepare_response import PrepareReader
     from streamfrom.proxy.wire.response_reader import ResponseReader
     from streamfrom.sqlparse_ext.errors import StreamfromError

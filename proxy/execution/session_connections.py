@@ -6,6 +6,7 @@ session are in `branches`.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -17,8 +18,13 @@ from streamfrom.proxy.backends.pooling.connection_handover import (
 )
 from streamfrom.proxy.backends.pooling.pool_queue import PoolWaiter
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable
-from streamfrom.proxy.execution.retries import Retries
-from streamfrom.proxy.execution.retry_rules import Ending, is_repeatable, is_whole_ack
+from streamfrom.proxy.execution.retry_rules import (
+    Ending,
+    Verdict,
+    decide,
+    is_repeatable,
+    is_whole_ack,
+)
 from streamfrom.proxy.execution.session_state import SessionState, footprint_of
 from streamfrom.proxy.execution.session_tracking import bring_insert_id
 from streamfrom.proxy.execution.user_variable_sync import carry_variables
@@ -27,11 +33,8 @@ from streamfrom.sqlparse_ext.statements import Kind, Shape
 
 
 if TYPE_CHECKING:
-    import asyncio
-
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
-    from streamfrom.proxy.backends.backend import Backend
-    from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
+    from streamfrom.proxy.backends.backend import Backend, LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.prepared_execution import Packet
     from streamfrom.proxy.execution.transaction import Branches
@@ -395,3 +398,62 @@ def named(shard: ShardRuntime, database: str | None) -> str | None:
     if database is None or shard.is_alone or database in SYSTEM_SCHEMAS:
         return database
     return shard.database
+
+
+# The pause between a refusal and the next attempt: the known health of the server may be older.
+_PAUSE_S: Final = 0.05
+
+
+class Retries:
+    """The attempts to run one statement: each asks the rules, and waits where they say so.
+
+    All of them have one deadline.
+    """
+
+    def __init__(
+        self,
+        state: SessionState,
+        branches: Branches,
+        *,
+        is_read: bool,
+        is_ack: bool,
+        buffer_s: float,
+    ) -> None:
+        """*is_read* and *is_ack*: as `decide`. *buffer_s*: how many seconds the attempts may wait."""
+        self._state = state
+        self._branches = branches
+        self._is_read = is_read
+        self._is_ack = is_ack
+        self._renewals = 0
+        self._deadline_s = asyncio.get_running_loop().time() + buffer_s
+        self._has_begun = branches.has_begun
+
+    async def again(
+        self, ending: Ending, *shards: ShardRuntime, is_final: bool = False
+    ) -> bool:
+        """Return whether to send the statement again, now that *shards* are there for it.
+
+        is_final: the client has seen some of the answer.
+        """
+        branches = self._branches
+        verdict = decide(
+            ending,
+            in_transaction=self._has_begun or branches.is_broken,
+            is_read=self._is_read,
+            is_ack=self._is_ack and self._state.settings.autocommit,
+            is_final=is_final or self._state.is_stopped,
+            renewals=self._renewals,
+            is_late=asyncio.get_running_loop().time() >= self._deadline_s,
+        )
+        if verdict is Verdict.STANDS:
+            return False
+        if verdict is Verdict.AGAIN:
+            self._renewals += 1
+        else:
+            if ending is Ending.READ_ONLY:
+                await asyncio.sleep(_PAUSE_S)
+            for shard in shards:
+                if not await shard.wait_available(self._deadline_s):
+                    return False
+        self._has_begun = branches.has_begun
+        return True

@@ -25,8 +25,7 @@ from streamfrom.sqlparse_ext.writes.hidden_writes import WRITES, runs_unseen
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.backends.backend import Backend
-    from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
+    from streamfrom.proxy.backends.backend import Backend, LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.user_variables import UserVariables
     from streamfrom.proxy.twophase.xid import GlobalId, Xid

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows
+from streamfrom.proxy.backends.backend import CarriedFoundRows
 from streamfrom.proxy.backends.pooling.connection_handover import take_diagnostics
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.session_state import footprint_of, leaves_residue, must_stay

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
+from streamfrom.proxy.backends.backend import LastDiagnostics
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.retry_rules import Ending
 from streamfrom.proxy.execution.session_connections import SessionConnections, named

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.member_calls import PresentMembers, answered, ask_all
-from streamfrom.proxy.fleet.sessions_codec import ASKERS, decode_process, encode_process
+from streamfrom.proxy.fleet.status_codec import ASKERS, decode_process, encode_process
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.connection_ids import first_of, prefix_of
 from streamfrom.proxy.sessions.process_list import LocalSessions, end

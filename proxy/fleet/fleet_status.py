@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from streamfrom.proxy.fairness import in_turns
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.member_calls import PresentMembers, answered, ask_all
-from streamfrom.proxy.fleet.sessions_codec import ASKERS
 from streamfrom.proxy.fleet.status_codec import (
+    ASKERS,
     MEMBERS,
     QUEUES,
     SET_ASIDE,

@@ -17,6 +17,7 @@ import grpc.aio
 import structlog
 
 from streamfrom.engine.fleet.peer_link import PeerService, Roster
+from streamfrom.proxy.fleet.member_certificate import TrustedCertificates
 from streamfrom.proxy.fleet.peer_codec import (
     FROM_DISPATCHER,
     PROTOCOL,
@@ -24,7 +25,6 @@ from streamfrom.proxy.fleet.peer_codec import (
     LinkCodec,
     PeerMessageUnreadable,
 )
-from streamfrom.proxy.fleet.trusted_certificates import TrustedCertificates
 from streamfrom.proxy.grpc_port import PING_TIMEOUT_MS, SERVER_OPTIONS, GrpcPort
 
 

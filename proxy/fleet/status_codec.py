@@ -1,4 +1,4 @@
-"""The figures of a member as messages between members. Pure.
+"""The figures of a member, and lines of SHOW PROCESSLIST, as messages between members. Pure.
 
 A figure that a class and its message in ``members.proto`` share by name travels by itself: `fields_codec` copies it.
 """
@@ -16,6 +16,8 @@ from streamfrom.engine.messaging.figures.figures import (
 from streamfrom.engine.messaging.table.counters import Counters, Histogram
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.fields_codec import FieldsCodec
+from streamfrom.proxy.local_statements.show_processlist import Process
+from streamfrom.proxy.sessions.services import Asker
 from streamfrom.proxy.status.fleet_figures import QueueAtMember
 from streamfrom.proxy.status.status_rows import (
     MemberStatus,
@@ -109,3 +111,20 @@ def decode_stream(found: pb.StreamStatus, member: str, now_ns: int) -> StreamSta
     if stream.client is None:
         return stream
     return replace(stream, client=replace(stream.client, member=member))
+
+
+# Of the text of a statement so much travels: ten thousand sessions may each run one of 64 MB.
+INFO_BYTES_MAX: Final = 64 << 10
+
+ASKERS: Final = FieldsCodec(Asker, pb.Asker)
+_PROCESSES: Final = FieldsCodec(Process, pb.Session)
+
+
+def encode_process(process: Process) -> pb.Session:
+    """Return the message of a line."""
+    info = process.info
+    cut = None if info is None else bytes(info[:INFO_BYTES_MAX])
+    return _PROCESSES.encode(replace(process, info=cut))
+
+
+decode_process: Final = _PROCESSES.decode

@@ -1,13 +1,13 @@
-"""`SHOW DATABASES`: a client's databases are the keyspaces that it may use. Pure."""
+"""`SHOW DATABASES`: a client's databases are the keyspaces that it may use. Pure. Also the patterns of LIKE."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.local_statements.like_patterns import like, pattern_text
 from streamfrom.proxy.wire.resultset import ColumnDefinition, Table
-from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.text.lexer import locate
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
@@ -59,3 +59,20 @@ def chosen_databases(statement: Statement, keyspaces: Iterable[Keyspace]) -> byt
 
 def _names(keyspaces: Iterable[Keyspace]) -> list[str]:
     return sorted({*(keyspace.name for keyspace in keyspaces), "information_schema"})
+
+
+def like(statement: Statement) -> re.Pattern[str]:
+    """Return what the one literal of a LIKE matches."""
+    return like_pattern(pattern_text(statement))
+
+
+def like_pattern(text: str) -> re.Pattern[str]:
+    """Return what *text* matches as LIKE reads it: % any characters, _ one, \\ takes that from the next."""
+    parts = re.findall(r"\\.|.", text, re.DOTALL)
+    regex = {"%": ".*", "_": "."}
+    return re.compile("".join(regex.get(p, re.escape(p[-1:])) for p in parts), re.DOTALL)
+
+
+def pattern_text(statement: Statement) -> str:
+    """Return that literal's own text, which servers repeat in the name of the column."""
+    return (statement.text(Slot(0)) if statement.literals else "") or ""

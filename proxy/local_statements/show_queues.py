@@ -17,13 +17,13 @@ from streamfrom.engine.messaging.upkeep.partitions import (
     rest_held_back,
 )
 from streamfrom.proxy.errors import BadQueue
-from streamfrom.proxy.local_statements.like_patterns import like_pattern
 from streamfrom.proxy.local_statements.queue_definitions import (
     DEAD_SUFFIX,
     comment_in,
     key_indexes,
     partition_unit,
 )
+from streamfrom.proxy.local_statements.show_databases import like_pattern
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
-from streamfrom.proxy.local_statements.like_patterns import like
+from streamfrom.proxy.local_statements.show_databases import like
 from streamfrom.proxy.wire.resultset import Table, table_of_texts
 
 

@@ -14,8 +14,7 @@ from streamfrom.proxy.merge.shard_texts import check_names
 from streamfrom.proxy.merge.stage import Stage, is_text
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects, without_rows
-from streamfrom.sqlparse_ext.selects.table_rows import TableRows
+from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects, TableRows, without_rows
 from streamfrom.sqlparse_ext.statements import Statement, Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 

@@ -3,8 +3,7 @@
 The server decides: it is asked as that user, by statements that match no row.
 
 * ``questions``: the statements that ask, by act; pure;
-* ``answers``: how long an answer holds; pure;
-* ``desk``: asks, on a connection of the account.
+* ``desk``: asks, on a connection of the account, and keeps the answers.
 
 What runs on whose account:
 

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Coroutine, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
 from streamfrom.proxy.backends.session_variables import own_settings
 from streamfrom.proxy.errors import BackendError, BackendUnavailable, ProxyError
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
-from streamfrom.proxy.rights.answers import KEPT_S, Answer, Answers
 from streamfrom.proxy.rights.questions import REFUSALS, Right
 from streamfrom.proxy.status.status_source import Sight
 from streamfrom.proxy.wire.commands import init_db, query
@@ -32,6 +31,73 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+KEPT_S: Final = 30.0
+# So many answers are kept; when there are more, the oldest go.
+ANSWERS_MAX: Final = 50_000
+
+K = TypeVar("K", bound="Hashable")
+T = TypeVar("T")
+
+
+class Answer(NamedTuple, Generic[T]):
+    """An answer of a server."""
+
+    value: T  # what it is
+    asked_s: float  # when it was asked
+    generation: int  # how often `forget` had been called by then
+
+
+class Answers(Generic[K, T]):
+    """The answers to questions *K*, and how long they hold. Pure.
+
+    An answer is fresh for KEPT_S from when it was asked, unless `forget` came between. A permission that is no longer fresh stands
+    for the grace as long as the server cannot be asked; a refusal does not, since it is asked again.
+
+    Attributes:
+        generation: how often `forget` has been called.
+    """
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self._answers: dict[K, Answer[T]] = {}
+
+    def fresh(self, key: K, now_s: float) -> Answer[T] | None:
+        """Return the answer if it needs no new question."""
+        found = self._answers.get(key)
+        if (
+            found is None
+            or found.generation != self.generation
+            or now_s - found.asked_s >= KEPT_S
+        ):
+            return None
+        return found
+
+    def last(self, key: K, now_s: float, grace_s: float) -> Answer[T] | None:
+        """Return the answer that stands in for one that cannot be had for *grace_s*."""
+        found = self._answers.get(key)
+        return None if found is None or now_s - found.asked_s >= KEPT_S + grace_s else found
+
+    def has(self, key: K) -> bool:
+        """Return whether there is an answer, however old."""
+        return key in self._answers
+
+    def keep(self, key: K, answer: Answer[T]) -> None:
+        """Keep the latest answer."""
+        before = self._answers.pop(key, None)
+        if before is not None and before.asked_s > answer.asked_s:
+            answer = before
+        self._answers[key] = answer
+        if len(self._answers) > ANSWERS_MAX:
+            del self._answers[next(iter(self._answers))]
+
+    def forget(self) -> None:
+        """Have everything asked again."""
+        self.generation += 1
+
+    def __len__(self) -> int:
+        return len(self._answers)
 
 
 # A statement that finds no row takes longer only while a lock on the table's definition is in its way.

@@ -5,7 +5,7 @@ several where each row of its answer comes from one shard alone: all sharded tab
 one of them by their vindex columns, and that one has a part in every row. Reference tables are
 on every shard and have no part in this. Of a UNION this must hold for each SELECT, and rows that are equal
 must meet: on one shard, because a vindex column is among them, or in the merge. Anything else is
-refused, and left to `plan_two_stage`.
+refused, and left to `planner`.
 """
 
 from __future__ import annotations

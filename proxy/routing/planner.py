@@ -4,20 +4,23 @@ A statement is routed in two steps, because the first is the same for every text
 and is kept: `Plan` says how its shards are found (always this one, by the values of the vindex
 column, all of them, or not at all and why), and `Plan.route` puts the values in.
 
+A SELECT that cannot be answered in one go has parts, each with a route of its own: SELECTs of a UNION, derived tables, bodies of
+WITH, or the rows of its one table. Their rows take their places, and the first shard answers the rest.
+
 Nothing is guessed. What would need rows of several shards to be joined, or to be put together in
 a way that is not exact, is refused with `unsupported: …` rather than answered wrongly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.routing.plan_insert import plan_insert
+from streamfrom.proxy.errors import MissingVindexColumn
 from streamfrom.proxy.routing.plan_joins import JoinPlanner
 from streamfrom.proxy.routing.plan_scatter import refuse, scattered_select
-from streamfrom.proxy.routing.plan_two_stage import plan_of_parts, plan_of_rows
 from streamfrom.proxy.routing.routes import (
     Combine,
     Concatenate,
@@ -32,15 +35,29 @@ from streamfrom.proxy.routing.vschema_tables import VschemaTables
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.utility_statements import STATEMENT_VERBS
 from streamfrom.sqlparse_ext.selects.derived import Counted, read_counted
-from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects, read_inner_selects
+from streamfrom.sqlparse_ext.selects.inner_selects import (
+    InnerSelects,
+    read_inner_selects,
+    read_table_rows,
+)
 from streamfrom.sqlparse_ext.selects.select_ast import Select
 from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
-from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Shape, Statement, TableRef, Uses
+from streamfrom.sqlparse_ext.statements import (
+    InsertSource,
+    Kind,
+    ListSlot,
+    Shape,
+    Statement,
+    TableRef,
+    Uses,
+)
+from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.writes.write_parts import limit_of, rows_max, share_list
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
+    from streamfrom.proxy.routing.row_routing import RowRouting
 
 
 _TABLE_STATEMENTS: Final = frozenset(
@@ -277,3 +294,184 @@ def _on_one_shard(plan: Plan) -> Plan:
         raise Unsupported("assigning a user variable in a query over several shards")
 
     return Plan(find=find)
+
+
+def plan_insert(
+    tables: VschemaTables,
+    shape: Shape,
+    shards: tuple[Shard, ...],
+    columns_of: Callable[[str], tuple[str, ...] | None],
+) -> Plan:
+    """Return the plan of an INSERT or REPLACE into a sharded table. Raises Unsupported.
+
+    columns_of: returns a table's columns in order, None if they are unknown.
+    """
+    insert, table = shape.insert, shape.tables[0].name
+    assert insert is not None
+    if tables.pinned_to(table) is not None or tables.is_reference(table):
+        raise Unsupported(
+            f"{shape.verb} … SELECT from sharded tables into '{table}'; select first, then insert the rows"
+        )
+    rows = tables.rows(table)
+    rows.refuse_changes(shape)
+    _refuse_subqueries(tables, shape)
+    if insert.source is InsertSource.SET:
+        _require(rows, table, insert.set)
+        operands = [insert.set[column] for column in rows.columns]
+        return Plan(
+            find=lambda statement: OneShard(rows.owner(list(map(statement.known, operands))))
+        )
+    columns = insert.columns or columns_of(table)
+    if columns is None:
+        raise Unsupported(
+            f"{shape.verb} without a column list into sharded table '{table}'; name the columns"
+        )
+    _require(rows, table, columns)
+    positions = [columns.index(column) for column in rows.columns]
+    if insert.source is InsertSource.SELECT:
+        return JoinPlanner(tables, shape, positions[0]).plan()
+    return Plan(find=lambda statement: _split(statement, rows, positions, shards))
+
+
+def _refuse_subqueries(tables: VschemaTables, shape: Shape) -> None:
+    """Raise Unsupported for a subquery that would see the rows of one shard alone."""
+    assert shape.insert is not None
+    for table in shape.insert.read_beside:
+        if not tables.is_reference(table.name):
+            raise Unsupported(
+                f"a subquery of table '{table.name}' next to the rows of {shape.verb} in a sharded"
+                " keyspace"
+            )
+
+
+def _require(rows: RowRouting, table: str, given: Collection[str]) -> None:
+    for column in rows.columns:
+        if column not in given:
+            raise MissingVindexColumn(table, column)
+
+
+def _split(
+    statement: Statement,
+    routing: RowRouting,
+    positions: Sequence[int],
+    shards: tuple[Shard, ...],
+) -> Route:
+    """Return which shard gets which of the rows of a VALUES list."""
+    rows = insert_rows(statement)
+    if rows is None:
+        raise Unsupported(f"this form of {statement.shape.verb} in a sharded keyspace")
+    by_shard: dict[Shard, list[int]] = {}
+    for index, values in enumerate(zip(*map(rows.position, positions), strict=True)):
+        by_shard.setdefault(routing.owner(values), []).append(index)
+    if len(by_shard) == 1:
+        return OneShard(next(iter(by_shard)))
+    written = [shard for shard in shards if shard in by_shard]
+    return WriteParts(
+        tuple((shard, rows.select_rows(by_shard[shard])) for shard in written),
+        places=tuple(by_shard[shard] for shard in written)
+        if statement.shape.uses & Uses.RETURNING
+        else (),
+    )
+
+
+_REFUSED: Final = (
+    Uses.USER_VARIABLE | Uses.LOCKING_READ | Uses.INTO | Uses.CALC_FOUND_ROWS | Uses.UNPARSED
+)
+# A derived table of these is written down by servers before it is read, so that its values have the
+# digits that they show; of another one they may compute with more.
+_WRITTEN_DOWN: Final = (
+    Uses.AGGREGATE | Uses.GROUP | Uses.DISTINCT | Uses.LIMIT | Uses.SETOP | Uses.WINDOW
+)
+
+
+def plan_of_parts(
+    tables: VschemaTables,
+    shape: Shape,
+    parts: InnerSelects,
+    route_of: Callable[[Statement], Route],
+) -> Plan:
+    """Return the plan of a SELECT that has *parts*.
+
+    route_of: gives the route of a part.
+
+    Raises:
+        Unsupported: it goes to no shard whatever its values are.
+    """
+    planner = JoinPlanner(tables, shape)
+    if not _can_combine(tables, shape, parts):
+        return planner.plan()
+
+    def find(statement: Statement) -> Route:
+        with suppress(Unsupported):
+            return planner.plan().route(statement)
+        route = _combined(tables, parts, statement, route_of)
+        # Refused again: a kept error would grow by a frame, which has the statement, whenever it is raised.
+        return planner.plan().route(statement) if route is None else route
+
+    return Plan(find=find)
+
+
+def _can_combine(tables: VschemaTables, shape: Shape, parts: InnerSelects) -> bool:
+    outside = parts.outside
+    return not (shape.uses | outside.uses) & _REFUSED and all(
+        (table.schema or "").lower() not in SYSTEM_SCHEMAS and tables.is_reference(table.name)
+        for table in outside.tables
+    )
+
+
+def _combined(
+    tables: VschemaTables,
+    parts: InnerSelects,
+    statement: Statement,
+    route_of: Callable[[Statement], Route],
+) -> Route | None:
+    """Return the route by the parts; None where there is none."""
+    answered = []
+    shards = {tables.shards[0]}
+    for number, excerpt in enumerate(parts.excerpts):
+        part = excerpt.statement(statement)
+        if any(t.schema is None and t.name.lower() in parts.names for t in part.shape.tables):
+            return None  # a body of WITH that reads another one
+        try:
+            route = route_of(part)
+        except Unsupported:
+            return None
+        match route:
+            case OneShard(shard) if shard == tables.shards[0]:
+                continue
+            case OneShard(shard):
+                shards.add(shard)
+            case Concatenate(found) | Merge(found) | Combine(found):
+                shards.update(found)
+            case _:
+                return None
+        if not (parts.operators or part.shape.uses & _WRITTEN_DOWN):
+            return None
+        answered.append((number, part, route))
+    if not answered:
+        return OneShard(tables.shards[0])
+    return Combine(
+        tuple(shard for shard in tables.shards if shard in shards), parts, tuple(answered)
+    )
+
+
+def plan_of_rows(
+    tables: VschemaTables, shape: Shape, route_of: Callable[[Statement], Route]
+) -> Callable[[Statement], Combine] | None:
+    """Return what routes a SELECT by the rows of its one table, which one shard goes on with; None for other statements."""
+    if shape.kind is not Kind.SELECT or shape.uses & _REFUSED:
+        return None
+    rows = read_table_rows(shape.template)
+    if rows is None:
+        return None
+
+    def find(statement: Statement) -> Combine:
+        part = rows.statement(statement)
+        route = route_of(part)
+        assert isinstance(route, OneShard | Concatenate)
+        shards = (route.shard,) if isinstance(route, OneShard) else route.shards
+        first = tables.shards[0]
+        others = tuple(shard for shard in tables.shards[1:] if shard in shards)
+        return Combine((first, *others), rows, ((0, part, route),))
+
+    return find

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.sqlparse_ext.selects.derived import Counted, Union
-    from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects
+    from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects, TableRows
     from streamfrom.sqlparse_ext.selects.select_ast import Select
-    from streamfrom.sqlparse_ext.selects.table_rows import TableRows
     from streamfrom.sqlparse_ext.statements import Statement
 
 

@@ -32,7 +32,7 @@ from streamfrom.proxy.sql.compile.large_texts import LargeTexts
 from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
 from streamfrom.proxy.sql.session_context import SessionContext
 from streamfrom.proxy.sql.session_rights import SessionRights
-from streamfrom.proxy.sql.sibling_databases import use
+from streamfrom.proxy.sql.statement_runner import use
 from streamfrom.proxy.wire.constants import (
     COMPRESSIONS,
     MARIADB_METADATA,

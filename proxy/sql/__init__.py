@@ -6,10 +6,10 @@ Read in this order:
 * ``fast_path``: the hot path, in the turn of the loop in which the command came;
 * ``statement_runner``, ``routed_statements``: every statement that does not take the hot path;
 * ``ack_desk``: which way an ack goes;
-* ``answers``: what the proxy answers itself (``compile.answerers`` is the table);
+* ``own_answers``: what the proxy answers itself (``compile.answerers`` is the table);
 * ``insert_columns``: the columns that an INSERT leaves out;
 * ``scatter``: work on several shards;
-* ``set_variables``, ``transaction_control``, ``sibling_databases``, ``kill_targets``: SET, transactions, USE, KILL;
+* ``set_variables``, ``transaction_control``: SET, transactions;
 * ``prepared_statements``, ``prepared_commands``, ``bulk_commands``, ``text_statements``: prepared statements, of the
 protocol and by name;
 * ``queues``: STREAM and the statements about queues.

@@ -15,7 +15,7 @@ from streamfrom.proxy.execution.session_state import AskedLocks
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.session.locks import lock_calls
+from streamfrom.sqlparse_ext.session.session_calls import lock_calls
 from streamfrom.sqlparse_ext.statements import Kind, Statement
 
 

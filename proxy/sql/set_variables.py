@@ -10,6 +10,7 @@ sets time-outs and limits of rows that way.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +19,15 @@ from streamfrom.proxy.backends.pooling.connection_handover import (
     take_diagnostics,
 )
 from streamfrom.proxy.backends.statement_ids import StatementKey
-from streamfrom.proxy.errors import BackendLost, BackendUnavailable, NotPreparable, ProxyError
+from streamfrom.proxy.config.file import TransactionMode
+from streamfrom.proxy.errors import (
+    BackendLost,
+    BackendUnavailable,
+    NotPreparable,
+    ProxyError,
+    SessionVariable,
+    WrongVariableValue,
+)
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.session_state import footprint_of
 from streamfrom.proxy.execution.session_tracking import apply_ok
@@ -26,10 +35,6 @@ from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.compile.answerers import HAS_EXPRESSIONS
 from streamfrom.proxy.sql.compile.session_target import StatementTarget
 from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
-from streamfrom.proxy.sql.compile.vitess_variables import (
-    set_vitess_variables,
-    sets_vitess_variables,
-)
 from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -38,13 +43,23 @@ from streamfrom.sqlparse_ext.reading.session_settings import (
     with_session_scope,
 )
 from streamfrom.sqlparse_ext.reading.statement_features import may_assign
-from streamfrom.sqlparse_ext.statements import Kind, SetKind, Shape, Statement, Uses
+from streamfrom.sqlparse_ext.statements import (
+    Kind,
+    SetItem,
+    SetKind,
+    SetScope,
+    Shape,
+    Statement,
+    Uses,
+)
+from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.sql.compile.session_target import SessionTarget
     from streamfrom.proxy.sql.queues.stream_statements import StreamStatements
     from streamfrom.proxy.sql.routed_statements import RoutedStatements
@@ -280,3 +295,67 @@ def is_plain_query(statement: Statement, target: SessionTarget) -> bool:
     if inner.shape.kind is not Kind.SELECT or answerer not in HAS_EXPRESSIONS:
         return False
     return target.resolve(inner) == StatementTarget(here, target.database, inner)
+
+
+# --- Vitess's own variables: workload, transaction_mode, query_timeout -------------------------
+
+_NAMES: Final = frozenset({"workload", "transaction_mode", "query_timeout"})
+_WORKLOADS: Final = ("OLTP", "OLAP")
+
+
+def sets_vitess_variables(statement: Statement) -> bool:
+    """True for a SET of nothing but variables that only Vitess has."""
+    items = statement.shape.set
+    return bool(items) and all(map(_is_vitesss, items))
+
+
+def _is_vitesss(item: SetItem) -> bool:
+    return item.kind is SetKind.SYSTEM and item.name in _NAMES
+
+
+def set_vitess_variables(
+    state: SessionState, own_mode: TransactionMode, statement: Statement
+) -> None:
+    """Carry out a statement that `sets_vitess_variables`, which no server knows. Only transaction_mode has an effect.
+
+    own_mode: the configuration's `transaction_mode`, which a session may only narrow.
+
+    Raises SessionVariable for SET GLOBAL, WrongVariableValue for a value that the session cannot have; nothing is set then.
+    """
+    workload, is_single = state.workload, state.keeps_to_one_shard
+    for item in statement.shape.set:
+        if item.scope is not SetScope.SESSION:
+            raise SessionVariable(item.name)
+        value = (statement.text(item.value) or "NULL").upper()
+        if item.name == "workload":
+            workload = _WORKLOADS[0] if value == "DEFAULT" else value
+            if workload not in _WORKLOADS:
+                raise WrongVariableValue(
+                    item.name, value, "'oltp' and 'olap' are known, and served alike"
+                )
+        elif item.name == "transaction_mode":
+            mode = own_mode.upper() if value == "DEFAULT" else value
+            if mode not in (own_mode.upper(), TransactionMode.SINGLE.upper()):
+                raise WrongVariableValue(
+                    item.name,
+                    value,
+                    f"the proxy's is \"{own_mode}\", and a session may have that or 'single'",
+                )
+            is_single = mode == TransactionMode.SINGLE.upper()
+    state.workload, state.keeps_to_one_shard = workload, is_single
+
+
+def vitess_variables(
+    state: SessionState, own_mode: TransactionMode, shape: Shape
+) -> Mapping[str, bytes]:
+    """Return the values of `@@workload` and `@@transaction_mode`, as SQL, in Vitess's capitals.
+
+    Return an empty mapping for a SET of one of them, where such a name is not its value.
+    """
+    if any(map(_is_vitesss, shape.set)):
+        return {}
+    mode = TransactionMode.SINGLE if state.keeps_to_one_shard else own_mode
+    return {
+        "@@WORKLOAD": literal(state.workload.encode()),
+        "@@TRANSACTION_MODE": literal(mode.upper().encode()),
+    }

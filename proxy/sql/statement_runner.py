@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.errors import EmptyQuery, LocalDataDisabled
+from streamfrom.proxy.errors import EmptyQuery, LocalDataDisabled, NoSuchThread, UnknownDatabase
 from streamfrom.proxy.execution.diagnostics_queries import (
     ASKS_BACK,
     AnswerHere,
@@ -22,11 +22,9 @@ from streamfrom.proxy.execution.diagnostics_queries import (
 from streamfrom.proxy.rights.questions import changes_rights
 from streamfrom.proxy.routing.vschema_tables import not_in_vschema
 from streamfrom.proxy.sql.advisory_locks import note_locks
-from streamfrom.proxy.sql.answers.own_answers import OwnAnswers
 from streamfrom.proxy.sql.compile.answerers import HAS_EXPRESSIONS
-from streamfrom.proxy.sql.compile.vitess_variables import vitess_variables
 from streamfrom.proxy.sql.insert_columns import with_named_columns
-from streamfrom.proxy.sql.kill_targets import killed_id, killed_user
+from streamfrom.proxy.sql.own_answers import OwnAnswers
 from streamfrom.proxy.sql.queues.queue_statements import QueueStatements
 from streamfrom.proxy.sql.queues.sequence_statements import SequenceStatements
 from streamfrom.proxy.sql.queues.status_tables import StatusTables
@@ -35,27 +33,32 @@ from streamfrom.proxy.sql.routed_statements import RoutedStatements
 from streamfrom.proxy.sql.scatter.insert_selects import with_rows
 from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
 from streamfrom.proxy.sql.schema_names import with_schema_names
-from streamfrom.proxy.sql.set_variables import SetVariables
-from streamfrom.proxy.sql.sibling_databases import has_database, use
+from streamfrom.proxy.sql.set_variables import SetVariables, vitess_variables
 from streamfrom.proxy.sql.text_statements import TextStatements
 from streamfrom.proxy.sql.transaction_control import TransactionControl
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Capability, Status
+from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.proxy.wire.trackers import STATE_CHANGED, schema_state
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.split import split_statements
+from streamfrom.sqlparse_ext.reading.utility_statements import killed_expression
 from streamfrom.sqlparse_ext.session.information_schema import asks_database
 from streamfrom.sqlparse_ext.session.inline_functions import inline
-from streamfrom.sqlparse_ext.session.locks import lock_calls
-from streamfrom.sqlparse_ext.statements import KillBy, Kind, Shape, Statement, Uses
+from streamfrom.sqlparse_ext.session.session_calls import lock_calls
+from streamfrom.sqlparse_ext.statements import KillBy, Kind, Shape, Slot, Statement, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
 from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 from streamfrom.sqlparse_ext.writes.message_effects import UNKNOWN
 
 
 if TYPE_CHECKING:
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.catalog import View
+    from streamfrom.proxy.sql.compile.session_target import SessionTarget
     from streamfrom.proxy.sql.session_context import SessionContext
 
 
@@ -399,3 +402,81 @@ class StatementRunner:
         if statement.shape.stream is not None:
             return await self.streams.definitions(statement)
         return []
+
+
+# --- KILL --------------------------------------------------------------------------------------
+
+
+def killed_user(statement: Statement) -> str:
+    """Return the user that MariaDB's KILL USER means. Raises Unsupported for CURRENT_USER, or one with a host."""
+    target = statement.shape.kill
+    assert target is not None
+    operand = target.operand
+    found = statement.value(operand) if isinstance(operand, Slot) else operand
+    tokens = statement_tokens(statement.shape.template)
+    if isinstance(found, bytes):
+        found = found.decode("utf-8", "surrogateescape")
+    if not isinstance(found, str) or any(
+        token.is_variable or token.key == "CURRENT_USER" for token in tokens
+    ):
+        raise Unsupported("this form of KILL USER; give the name of a user of the proxy")
+    return found
+
+
+async def killed_id(
+    statement: Statement,
+    target: SessionTarget,
+    executor: Executor,
+    with_identity: Callable[[Statement], Awaitable[Statement]],
+) -> int:
+    """Return the id of the connection that a KILL means; a server computes an expression.
+
+    with_identity: returns a statement with the client's own CONNECTION_ID() and user in it.
+
+    Raises as `Executor.ask`; SqlError or Unsupported if it names no connection, NoSuchThread if it names no id.
+    """
+    kill = statement.shape.kill
+    if kill is None or kill.by is not KillBy.ID:
+        raise Unsupported("this form of KILL; give a connection id")
+    if not isinstance(kill.operand, Slot):
+        expression = killed_expression(statement)
+        if not expression:
+            raise SqlError("You have an error in your SQL syntax; KILL takes a connection id")
+        asked = await with_identity(target.parse(b"SELECT (" + expression + b")"))
+        shape = asked.shape
+        if shape.kind is not Kind.SELECT or shape.tables or shape.uses & Uses.SUBQUERY:
+            raise Unsupported("this form of KILL; give a connection id")
+        shard = target.here().runtimes[0]
+        database = target.database
+        answer = await executor.ask(shard, database, query(asked.sql), shape)
+        value = parse_text_row(answer.rows[0])[0] or b""
+        number = int(value) if value.isdigit() else None
+    else:
+        found = statement.value(kill.operand)
+        number = found if isinstance(found, int) else None
+    if number is None:
+        raise NoSuchThread(0)
+    return number
+
+
+async def use(session: SessionTarget, target: str) -> None:
+    """Make *target* the session's current one: a keyspace, or a database that the server of an unsharded one has next to it.
+
+    Raises as `SessionTarget.use`, and BackendUnavailable.
+    """
+    try:
+        session.use(target)
+    except UnknownDatabase:
+        home = session.here()
+        if not home.has_neighbours or not await has_database(home.runtimes[0], target):
+            raise
+        session.view, session.name = home.neighbour(target), target
+
+
+async def has_database(shard: ShardRuntime, database: str) -> bool:
+    """Return whether a server has a database; asked on a control connection, since the session's may be busy.
+
+    Names are compared by the proxy, since `=` on the server ignores case, and names of databases do not.
+    """
+    rows = await shard.control.rows("SELECT schema_name FROM information_schema.schemata")
+    return (database,) in rows

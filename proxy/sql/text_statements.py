@@ -26,7 +26,7 @@ from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.session_settings import passing_variables
-from streamfrom.sqlparse_ext.session.dynamic_sql import Dynamic, Step, dynamic, takes_text
+from streamfrom.sqlparse_ext.session.session_calls import Dynamic, Step, dynamic, takes_text
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Shape, Slot, Statement, Uses
 from streamfrom.sqlparse_ext.text.lexer import Edit, splice

@@ -2,5 +2,5 @@
 
 ``status_rows`` makes the rows of the tables `streamfrom.queues`, `.streams`, `.shards` and `.members`; ``status_source``
 gathers what they are made of, and ``fleet_figures`` makes one of what several members report. ``queue_figures`` is the table of a
-queue's figures. ``terminal_tables`` and ``top_screen`` are what a terminal shows.
+queue's figures. ``terminal_tables`` are what a terminal shows.
 """

@@ -1,4 +1,4 @@
-"""What an INSERT leaves to the proxy, put into it: values of sequences, and the list of its columns.
+"""What an INSERT leaves to the proxy, put into it: values of sequences, the list of its columns, and the rows of its SELECT.
 
 A column gets a generated value where a row has none: the column is absent, NULL, DEFAULT, or 0
 unless NO_AUTO_VALUE_ON_ZERO, as MySQL fills AUTO_INCREMENT and Vitess fills from a sequence
@@ -10,29 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.literal_values import integer_of
 from streamfrom.sqlparse_ext.reading.queries import read_assignments
-from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Uses
+from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, quoted
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate, replace, splice
-from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
+from streamfrom.sqlparse_ext.text.tokens import Cursor, outside_parens, statement_tokens
 from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, edits_of_text
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import (
-        InsertShape,
-        Opaque,
-        Operand,
-        Shape,
-        Statement,
-        TableRef,
-        Value,
-    )
+    from streamfrom.sqlparse_ext.statements import InsertShape, Opaque, Operand, TableRef, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,3 +262,57 @@ def count_of(asked: NextValues, statement: Statement) -> int | None:
     values = statement.values((asked.count,))
     value = values[0] if values else None
     return value if isinstance(value, int) else None
+
+
+_NAME: Final = b"streamfrom"
+
+
+class InsertSelect(NamedTuple):
+    """What stands before the rows, up to the column list, the query that gives them, without parentheses around it, and what follows: RETURNING."""
+
+    head: bytes
+    query: bytes
+    tail: bytes
+
+    def giving(self, rows: bytes) -> bytes:
+        """Return the text of the INSERT with *rows* in the place of the query."""
+        return b"%b%b %b" % (self.head, rows, self.tail) if self.tail else self.head + rows
+
+
+def is_insert_select(shape: Shape) -> bool:
+    """True for an INSERT or REPLACE of a query's rows that does nothing else, but perhaps returns them."""
+    insert = shape.insert
+    return (
+        insert is not None
+        and insert.source is InsertSource.SELECT
+        and not (insert.on_duplicate or insert.read_beside)
+        and not shape.uses & Uses.UNPARSED
+    )
+
+
+def insert_select(statement: Statement) -> InsertSelect:
+    """Take a statement that `is_insert_select` apart."""
+    template, insert = statement.shape.template, statement.shape.insert
+    assert insert is not None
+    tokens = statement_tokens(template)
+    first, last = source_at = insert.source_at
+    while tokens[first].key == "(":
+        inside = Cursor(tokens, template, first, last)
+        if not inside.skip_parens() or inside.at != last:
+            break
+        first, last = first + 1, last - 1
+    places = tokens[first].start, tokens[last - 1].end
+    sql = statement.sql
+    (head, start, end) = locate(sql, statement.mode, (tokens[source_at[0]].start, *places))
+    tail = len(sql)
+    if source_at[1] < len(tokens):
+        (tail,) = locate(sql, statement.mode, (tokens[source_at[1]].start,))
+    return InsertSelect(sql[:head], sql[start:end], sql[tail:])
+
+
+def bounded(query: Statement, rows: int, lock: bytes = b"") -> bytes:
+    """Return a query's text that gives *rows* rows at most, with *lock* as its locking clause."""
+    tokens = statement_tokens(query.shape.template)
+    if any(tokens[place].key == "LIMIT" for place in outside_parens(tokens, 0, len(tokens))):
+        return b"SELECT * FROM (%b%b) AS `%b` LIMIT %d" % (query.sql, lock, _NAME, rows)
+    return b"%b LIMIT %d%b" % (query.sql, rows, lock)

@@ -20,7 +20,6 @@ ENVIRONMENT_READERS = {
     "proxy.cli",
     "proxy.commands.demo",
     "proxy.embedded.servers",
-    "proxy.embedded.program",
     "spark.endpoint",
     "spark.session",
     "spark.source.batch",

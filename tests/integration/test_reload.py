@@ -11,7 +11,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from streamfrom.proxy.embedded.program import no_defaults
+from streamfrom.proxy.embedded.servers import no_defaults
 from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import DatabaseServer
 from tests.fixtures.programs import finished

@@ -220,7 +220,7 @@ def test_figures_are_shown_of_the_proxy_that_is_named(argv, told, monkeypatch, u
     async def shown(address, every_s, out=None):
         asked.append((f"{address.user}@{address.server}", every_s))
 
-    monkeypatch.setattr("streamfrom.proxy.commands.queue_watch.watch", shown)
+    monkeypatch.setattr("streamfrom.proxy.commands.top.watch", shown)
     monkeypatch.setattr("streamfrom.proxy.commands.top.top", shown)
     assert main(argv) == 0
     assert asked == [told]

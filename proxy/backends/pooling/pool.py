@@ -12,7 +12,7 @@ All accounts share the size of the pool. Waiters of different accounts take turn
 account once no waiter of its own account wants it, or the other has waited for `PATIENCE_S`: to log in again for each statement
 would cost more than the statement.
 
-`proxy.backends.pooling.pool_choice` decides; the methods here carry the decision out.
+`proxy.backends.pooling.pool_queue` decides; the methods here carry the decision out.
 """
 
 from __future__ import annotations
@@ -21,10 +21,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.proxy.backends.pooling.connection_handover import hand_over, take_diagnostics
-from streamfrom.proxy.backends.pooling.login_roles import LoginRoles
-from streamfrom.proxy.backends.pooling.pool_choice import Choice, MakeRoom, choose
-from streamfrom.proxy.backends.pooling.pool_queue import PoolQueue, PoolWaiter
+from streamfrom.proxy.backends.pooling.connection_handover import (
+    LoginRoles,
+    hand_over,
+    take_diagnostics,
+)
+from streamfrom.proxy.backends.pooling.pool_queue import (
+    Choice,
+    MakeRoom,
+    PoolQueue,
+    PoolWaiter,
+    choose,
+)
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.errors import (
     USER_LIMITS,

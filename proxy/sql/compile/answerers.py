@@ -2,7 +2,7 @@
 
 A server knows its databases and not the keyspaces, its own connection ids and not those that KILL takes here. Texts, PREPARE in
 either protocol, the hot path and SET STATEMENT all ask `answerer`. To add an answer of the proxy, add a member to `Answerer`, a
-row to `_BY_SHAPE`, and a row to `proxy.sql.answers.own_answers`.
+row to `_BY_SHAPE`, and a row to `proxy.sql.own_answers`.
 """
 
 from __future__ import annotations

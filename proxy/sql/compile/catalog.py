@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.latency_class import LatencyClass
     from streamfrom.proxy.routing.routes import Plan
     from streamfrom.sqlparse_ext.statements import Shape
-    from streamfrom.sqlparse_ext.writes.plain_ack import PlainAck
-    from streamfrom.sqlparse_ext.writes.plain_insert import PlainInsert
+    from streamfrom.sqlparse_ext.writes.plain_writes import PlainAck, PlainInsert
 
 
 _SERVED: Final = frozenset({"primary", "replica"})

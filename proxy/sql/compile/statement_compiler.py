@@ -19,16 +19,20 @@ from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.parser import explained_text
 from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
 from streamfrom.sqlparse_ext.reading.split import several
-from streamfrom.sqlparse_ext.session.dynamic_sql import takes_text
 from streamfrom.sqlparse_ext.session.information_schema import asks_database, describes
+from streamfrom.sqlparse_ext.session.session_calls import takes_text
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
 from streamfrom.sqlparse_ext.writes.completion import TableFacts, check_bound, complete
 from streamfrom.sqlparse_ext.writes.delays import check_not_delayed, check_several_tables
 from streamfrom.sqlparse_ext.writes.insert_gaps import Gaps, gaps
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, effect
-from streamfrom.sqlparse_ext.writes.plain_ack import PlainAck, plain_ack
-from streamfrom.sqlparse_ext.writes.plain_insert import PlainInsert, plain_insert
+from streamfrom.sqlparse_ext.writes.plain_writes import (
+    PlainAck,
+    PlainInsert,
+    plain_ack,
+    plain_insert,
+)
 from streamfrom.sqlparse_ext.writes.state_ack import (
     acknowledged,
     is_state_bound,

@@ -35,8 +35,7 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
-    from streamfrom.proxy.backends.backend import Backend
-    from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
+    from streamfrom.proxy.backends.backend import Backend, LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.merge.group_merge import ComputedGroups, GroupsMerge

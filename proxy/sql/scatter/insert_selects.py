@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.merge.insert_values import values_row
+from streamfrom.proxy.merge.stage import values_row
 from streamfrom.proxy.routing.routes import Combine, Merge
 from streamfrom.proxy.sql.scatter.two_stage import (
     INSERT_BYTES_MAX,
@@ -21,10 +21,10 @@ from streamfrom.proxy.sql.scatter.two_stage import (
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.selects.table_rows import TableRows
+from streamfrom.sqlparse_ext.selects.inner_selects import TableRows
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import Shape, Statement, Uses
-from streamfrom.sqlparse_ext.writes.insert_select import (
+from streamfrom.sqlparse_ext.writes.insert_gaps import (
     bounded,
     insert_select,
     is_insert_select,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.compile.session_target import StatementTarget
     from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.sqlparse_ext.writes.insert_select import InsertSelect
+    from streamfrom.sqlparse_ext.writes.insert_gaps import InsertSelect
 
 
 _LOCK: Final = b" LOCK IN SHARE MODE"

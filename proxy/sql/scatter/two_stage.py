@@ -18,14 +18,14 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.selects.table_rows import TableRows
+from streamfrom.sqlparse_ext.selects.inner_selects import TableRows
 from streamfrom.sqlparse_ext.statements import Statement, Uses
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
-    from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
+    from streamfrom.proxy.backends.backend import LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.resultset import ColumnDefinition

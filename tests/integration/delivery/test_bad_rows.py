@@ -14,7 +14,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from streamfrom.proxy.embedded.program import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import (

@@ -12,7 +12,7 @@ from streamfrom.proxy.app.application import (
     run,
 )
 from streamfrom.proxy.errors import BackendUnavailable
-from streamfrom.proxy.service_manager import ServiceManager
+from streamfrom.proxy.process import ServiceManager
 from streamfrom.proxy.wire.constants import Capability
 from tests.proxy.fake_answers import until
 from tests.proxy.fake_client import Client

@@ -5,8 +5,7 @@ import io
 
 import pytest
 
-from streamfrom.proxy.commands.queue_watch import CannotTell, parse_address
-from streamfrom.proxy.commands.top import split_keys, top
+from streamfrom.proxy.commands.top import CannotTell, parse_address, split_keys, top
 from tests.cases import cases
 
 

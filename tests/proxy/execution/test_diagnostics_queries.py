@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows, LastDiagnostics
+from streamfrom.proxy.backends.backend import CarriedFoundRows, LastDiagnostics
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.execution.diagnostics_queries import (
     DiagnosticsQueries,

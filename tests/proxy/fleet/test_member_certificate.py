@@ -2,8 +2,8 @@ from datetime import UTC, datetime
 
 from cryptography import x509
 
-from streamfrom.proxy.certificate import fault_of_key, fault_of_time, read_certificate
 from streamfrom.proxy.fleet.member_certificate import make_certificate
+from streamfrom.proxy.tls import fault_of_key, fault_of_time, read_certificate
 
 
 def test_a_certificate_is_of_its_member_and_key_valid_now_and_the_key_not_shown():

@@ -1,1 +1,0 @@
-"""What the proxy answers itself, or about a statement instead of running it."""

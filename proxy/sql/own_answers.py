@@ -1,0 +1,283 @@
+"""The statements of a session that the proxy answers: what answers each (`answerers`), and with what columns.
+
+VEXPLAIN compiles and routes a statement as if it ran. For VEXPLAIN QUERIES it runs; its own rows and OK are dropped as they come, and
+the proxy's own questions are not listed: BEGIN and COMMIT, savepoints, column definitions, warnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from streamfrom.proxy.execution.reply import Reply
+from streamfrom.proxy.local_statements.show_databases import chosen_databases, show_databases
+from streamfrom.proxy.local_statements.show_processlist import columns, rows
+from streamfrom.proxy.local_statements.show_status import own_status, with_own_status
+from streamfrom.proxy.local_statements.show_vitess import show_vitess, show_vschema
+from streamfrom.proxy.local_statements.vexplain import (
+    COLUMNS,
+    QUERIES_COLUMNS,
+    check_form,
+    columns_of,
+    explain_filled,
+    explain_plan,
+    explain_stream,
+    is_run,
+)
+from streamfrom.proxy.local_statements.vindex_rows import vindex_columns, vindex_rows
+from streamfrom.proxy.sql.compile.answerers import Answerer
+from streamfrom.proxy.sql.insert_columns import with_named_columns
+from streamfrom.proxy.sql.queues.sequence_statements import COLUMNS as NEXT_COLUMNS
+from streamfrom.proxy.sql.session_rights import EVERYTHING
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import HEADER_BYTES, Command, FieldType
+from streamfrom.proxy.wire.resultset import ColumnDefinition, Table, column_definition
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.reading.parser import explained_text
+from streamfrom.sqlparse_ext.statements import Kind, Statement
+from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
+
+
+if TYPE_CHECKING:
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.sql.queues.queue_statements import QueueStatements
+    from streamfrom.proxy.sql.queues.sequence_statements import SequenceStatements
+    from streamfrom.proxy.sql.queues.status_tables import StatusTables
+    from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.proxy.status.status_source import Sight
+    from streamfrom.proxy.wire.response import PassThrough, Resequencer
+
+    _Rows: TypeAlias = Callable[[Statement], Awaitable[Table]]
+    _Columns: TypeAlias = Callable[[Statement], Sequence[ColumnDefinition]]
+
+
+_CONNECTION_ID: Final = (
+    ColumnDefinition("CONNECTION_ID()", type=FieldType.LONGLONG, length=20),
+)
+
+
+class OwnAnswers:
+    """What answers the statements of one session."""
+
+    def __init__(
+        self,
+        context: SessionContext,
+        run_one: Callable[[Statement, Reply], Awaitable[bool]],
+        queues: QueueStatements,
+        sequences: SequenceStatements,
+        status_tables: StatusTables,
+    ) -> None:
+        self._context = context
+        self._target = context.compiler.target
+        self._run_one = run_one
+        self._sequences = sequences
+        self._status_tables = status_tables
+        listed = self._listed_in_sight, lambda each: self._listed(each, EVERYTHING)[0]
+        # What returns columns and rows of the proxy's own, and what returns the columns and runs nothing for them.
+        self._answers: dict[Answerer, tuple[_Rows, _Columns]] = {
+            Answerer.VEXPLAIN: (self._vexplain, lambda each: columns_of(each.shape)),
+            Answerer.CONNECTION_ID: (self._connection_id, lambda _: _CONNECTION_ID),
+            Answerer.PROCESSLIST: (
+                self._processes,
+                lambda _: columns(on_mariadb=self._on_mariadb()),
+            ),
+            Answerer.QUEUES: (queues.show, lambda each: queues.columns(each.shape)),
+            Answerer.SEQUENCE: (sequences.next, lambda _: NEXT_COLUMNS),
+            Answerer.VINDEX: (self._vindex, lambda each: vindex_columns(each.shape)),
+            Answerer.VITESS: listed,
+            Answerer.VSCHEMA: listed,
+            Answerer.DATABASES: listed,
+            Answerer.CHOSEN_DATABASES: listed,
+        }
+        # A server makes these rows.
+        self._relayed: dict[Answerer, Callable[[Statement, Reply], Awaitable[bool]]] = {
+            Answerer.CHOSEN_DATABASES: self._chosen_databases,
+            Answerer.STATUS_TABLES: status_tables.run,
+            Answerer.SESSION_STATUS: self._session_status,
+        }
+
+    async def answerer(self, statement: Statement) -> Answerer | None:
+        """Return what answers *statement*; None if shards do. Raises as `SequenceStatements.asked`."""
+        found = self._target.answerer(statement.shape)
+        if found is Answerer.SEQUENCE and await self._sequences.asked(statement) is None:
+            return None
+        return found
+
+    async def run(self, answerer: Answerer, statement: Statement, reply: Reply) -> bool:
+        """Answer *statement*; False when its answer is an error. Raises what refuses it."""
+        if (relay := self._relayed.get(answerer)) is not None:
+            return await relay(statement, reply)
+        rows, _ = self._answers[answerer]
+        reply.rows(*await rows(statement))
+        return True
+
+    async def columns(self, answerer: Answerer, statement: Statement) -> list[bytes]:
+        """Return the columns of the answer to *statement*, as packets. Raises as `run`."""
+        if answerer is Answerer.STATUS_TABLES:
+            return await self._status_tables.definitions(statement)
+        _, columns_of_answer = self._answers[answerer]
+        capabilities = self._context.state.capabilities
+        return [column_definition(each, capabilities) for each in columns_of_answer(statement)]
+
+    async def _vexplain(self, statement: Statement) -> Table:
+        if is_run(statement.shape):
+            return await queries_sent(self._context, statement, self._run_one)
+        return await explanation(self._context, statement)
+
+    async def _connection_id(self, _: Statement) -> Table:
+        return _CONNECTION_ID, [(b"%d" % self._context.connection_id,)]
+
+    async def _processes(self, statement: Statement) -> Table:
+        processes, on_mariadb = await self._context.others.fleet_processes(), self._on_mariadb()
+        return (
+            columns(on_mariadb=on_mariadb),
+            rows(statement.shape, processes, on_mariadb=on_mariadb),
+        )
+
+    async def _vindex(self, statement: Statement) -> Table:
+        found = self._target.vindex(statement.shape)
+        assert found is not None
+        return vindex_columns(statement.shape), vindex_rows(statement, *found)
+
+    async def _listed_in_sight(self, statement: Statement) -> Table:
+        shards = self._context.status.shards.values()
+        return self._listed(statement, await self._context.rights.sight(shards))
+
+    def _listed(self, statement: Statement, sight: Sight) -> Table:
+        catalog, target = self._context.catalog, self._target
+        keyspaces = [each for each in catalog.keyspaces if sight.sees(each.name)]
+        match target.answerer(statement.shape):
+            case Answerer.VSCHEMA:
+                view = target.view
+                selected = None if view is None else view.keyspace
+                return show_vschema(statement.shape, keyspaces, selected)
+            case Answerer.VITESS:
+                tablets = (each for each in catalog.tablets() if sight.sees(each.keyspace))
+                return show_vitess(statement, keyspaces, tablets, target.name)
+            case _:
+                return show_databases(statement, keyspaces)
+
+    async def _chosen_databases(self, statement: Statement, reply: Reply) -> bool:
+        chosen = chosen_databases(statement, self._context.catalog.keyspaces)
+        return await self._run_one(self._target.parse(chosen), reply)
+
+    async def _session_status(self, statement: Statement, reply: Reply) -> bool:
+        view, database, own = self._target.resolve(statement)
+        answer = await self._context.executor.ask(
+            view.runtimes[0], database, query(own.sql), own.shape
+        )
+        assert answer.ok is not None
+        reply.head(answer.columns)
+        of_client = own_status(self._context.link.tls, self._context.state.capabilities)
+        reply.more_rows(with_own_status(answer.rows, of_client))
+        reply.end_of_rows(warnings=answer.ok.warnings)
+        return True
+
+    def _on_mariadb(self) -> bool:
+        return self._target.here().runtimes[0].is_mariadb
+
+
+# --- VEXPLAIN ----------------------------------------------------------------------------------
+
+_LISTED_BYTES_MAX: Final = 8 << 20
+
+
+async def explanation(context: SessionContext, statement: Statement) -> Table:
+    """Return the answer to a *statement* that `is_vexplain`. Raises what the statement in it would before it is sent."""
+    check_form(statement.shape)
+    compiler, target = context.compiler, context.compiler.target
+    read, size = context.large_texts.read, len(statement.sql)
+    text = await read(size, explained_text, statement)
+    assert text is not None
+    inner = await read(size, target.parse, text)
+    compiler.check(inner)
+    if inner.shape.stream is not None:
+        view, table = target.stream_source(inner.shape.stream.table)
+        table.project(inner.shape.stream.columns)
+        return COLUMNS, [(explain_stream(view.keyspace, view.shards, table.name),)]
+    place = await with_named_columns(context, await read(size, target.resolve, inner))
+    view = place.view
+    auto = compiler.sequence_of(view, place.statement.shape)
+    if auto is not None:
+        gaps = await read(size, compiler.gaps, view, place.statement, auto.column)
+        if len(gaps):
+            plan = explain_filled(place.statement, view.keyspace, auto.sequence, len(gaps))
+            return COLUMNS, [(plan,)]
+    step, route = await read(size, compiler.routed, view, place.statement)
+    return COLUMNS, [(explain_plan(step.statement, view.keyspace, view.shards, route),)]
+
+
+async def queries_sent(
+    context: SessionContext,
+    statement: Statement,
+    run_one: Callable[[Statement, Reply], Awaitable[bool]],
+) -> Table:
+    """Run the statement in a VEXPLAIN QUERIES by *run_one*, and return the answer. Raises as that, and Unsupported."""
+    check_form(statement.shape)
+    compiler, connections = context.compiler, context.connections
+    if len(statement.sql) > LARGE_TEXT_BYTES:
+        raise Unsupported(f"VEXPLAIN QUERIES of a text of more than {LARGE_TEXT_BYTES} bytes")
+    text = explained_text(statement)
+    assert text is not None
+    inner = compiler.target.parse(text)
+    compiler.check(inner)
+    if inner.shape.kind is Kind.STREAM:
+        raise Unsupported(
+            "VEXPLAIN QUERIES of a STREAM, which has no end; VEXPLAIN PLAN shows where it runs"
+        )
+    reply = _DiscardedReply(context.state)
+    sent: list[tuple[ShardRuntime, bytes]] = []
+    connections.sent = sent
+    try:
+        if not await run_one(inner, reply):
+            assert reply.last.error is not None, "a shard has answered with an error"
+            raise reply.last.error.exception()
+    finally:
+        connections.sent = None
+    if sum(len(packet) for _, packet in sent) > _LISTED_BYTES_MAX:
+        raise Unsupported(
+            f"listing more than {_LISTED_BYTES_MAX} bytes of queries; the statement has run"
+        )
+    # Behind the header stand the code of the command and the text.
+    texts = [
+        (shard, packet[HEADER_BYTES + 1 :])
+        for shard, packet in sent
+        if packet[HEADER_BYTES] == Command.QUERY
+    ]
+    return QUERIES_COLUMNS, [
+        (b"%d" % number, shard.keyspace.encode(), shard.name.encode(), text)
+        for number, (shard, text) in enumerate(texts)
+    ]
+
+
+class _Nowhere:
+    """A link in place of the client's, which takes everything at once and drops it."""
+
+    blocked = False
+
+    def write(self, _data: bytes) -> None:
+        """Drop *data*."""
+
+    def close(self) -> None:
+        """Do nothing: the client's own link stays open."""
+
+
+class _DiscardedReply(Reply):
+    """An answer that is not read.
+
+    Attributes:
+        last: the reader of the last answer of a shard.
+    """
+
+    __slots__ = ("last",)
+
+    def __init__(self, state: SessionState) -> None:
+        super().__init__(cast("Link", _Nowhere()), state, 1)
+        self.last: PassThrough | Resequencer
+
+    def scanner(self, **options: Any) -> PassThrough | Resequencer:
+        """Return a reader as any reply does, and remember it."""
+        self.last = super().scanner(**options)
+        return self.last
