@@ -1,6 +1,4 @@
-"""What the process as a whole needs before it serves and when it ends: file descriptors, a calm garbage collector,
-and news for the service manager (sd_notify(3)).
-"""
+"""What the process as a whole needs before it serves and when it ends: files, garbage collection, its service manager."""
 
 from __future__ import annotations
 

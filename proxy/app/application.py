@@ -42,8 +42,7 @@ from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_work import LoginWork
 from streamfrom.proxy.sessions.process_list import LocalSessions
 from streamfrom.proxy.sessions.services import Peer, Services, Tally
-from streamfrom.proxy.sessions.session import Session
-from streamfrom.proxy.sessions.time_limits import keep_time_limits
+from streamfrom.proxy.sessions.session import Session, keep_time_limits
 from streamfrom.proxy.sql.compile.catalog import Catalog
 from streamfrom.proxy.sql.compile.large_texts import readers
 from streamfrom.proxy.status.status_rows import MemberStatus

@@ -1,4 +1,4 @@
 """Statements that the proxy answers itself, since no server behind it could.
 
-`proxy.sql.compile.answerers` says which; ``show_processlist``, ``show_vitess`` and ``vexplain`` make the longer ones.
+`proxy.sql.compile.answerers` says which; ``show_processlist``, ``show_keyspaces`` and ``vexplain`` make the longer ones.
 """

@@ -1,21 +1,20 @@
 """SHOW PROCESSLIST: the clients of the proxy under the ids that KILL takes. Pure.
 
 A user sees its own connections, as a user without the privilege PROCESS does on a server, and one of
-role admin sees all; those are the ones it may end with KILL.
+role admin sees all; those are the ones it may end with KILL. SHOW STATUS has the TLS and compression of the client's connection in
+place of those of the backend's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
-from streamfrom.proxy.wire.resultset import ColumnDefinition
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, Capability, FieldType
+from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row, text_row
+from streamfrom.sqlparse_ext.statements import Kind, Shape
 
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Shape
 
 # https://dev.mysql.com/doc/refman/8.4/en/show-processlist.html
 _COLUMNS: Final = (
@@ -91,3 +90,46 @@ def rows(
 def _cut(text: bytes, limit: int | None) -> bytes:
     """Return the first *limit* characters, and nothing that is not text."""
     return text.decode("utf-8", "replace")[:limit].encode()
+
+
+_SCOPES: Final = frozenset({("SESSION",), ("LOCAL",)})
+
+
+def is_session_status(shape: Shape) -> bool:
+    """True for SHOW [SESSION] STATUS."""
+    if shape.kind is not Kind.SHOW:
+        return False
+    words = shape.words
+    if words[:1] in _SCOPES:
+        words = words[1:]
+    return words[:1] == ("STATUS",)
+
+
+def own_status(tls: tuple[str, str], capabilities: int) -> dict[bytes, bytes]:
+    """Return the variables that are about a client's connection, by lower-case name.
+
+    tls: the cipher and the version of TLS, both empty without TLS. capabilities: the client's flags.
+    """
+    cipher, version = tls
+    packs = (
+        b"zlib"
+        if capabilities & Capability.COMPRESS
+        else b"zstd"
+        if capabilities & Capability.ZSTD_COMPRESSION
+        else b""
+    )
+    return {
+        b"ssl_cipher": cipher.encode(),
+        b"ssl_version": version.encode(),
+        b"compression": b"ON" if packs else b"OFF",
+        b"compression_algorithm": packs,
+    }
+
+
+def with_own_status(rows: Iterable[bytes], own: Mapping[bytes, bytes]) -> list[bytes]:
+    """Return *rows*, a name and a value each, with what the client's connection has."""
+    told = []
+    for row in rows:
+        name, value = parse_text_row(row, 2)
+        told.append(text_row((name, own.get((name or b"").lower(), value))))
+    return told

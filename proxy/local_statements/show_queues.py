@@ -23,7 +23,7 @@ from streamfrom.proxy.local_statements.queue_definitions import (
     key_indexes,
     partition_unit,
 )
-from streamfrom.proxy.local_statements.show_databases import like_pattern
+from streamfrom.proxy.local_statements.show_keyspaces import like_pattern
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement

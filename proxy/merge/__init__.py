@@ -7,8 +7,7 @@
     row_merge             a SELECT of rows: order, limit
     group_query           a SELECT of groups: GROUP BY, DISTINCT, aggregates
     aggregate_expressions expressions of aggregates, for a shard to compute (`group_merge`)
-    stage                 rows as a SELECT that gives them, by JSON_TABLE
-    stage_rows            the rows of a statement's parts in their places, for a shard to go on with
+    stage                 rows as a SELECT that gives them, by JSON_TABLE, in the places of a statement's parts
 
 What a merge holds, and the bound:
 

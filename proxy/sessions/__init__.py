@@ -5,5 +5,5 @@ Read in this order:
 * ``services``: what all sessions share;
 * ``session``, ``connection_ids``, ``login_gate``, ``addresses``, ``login_backoff``, ``login_work``: how a client comes in, or is refused;
 * ``command_loop``, ``dispatch``: one command at a time, and who carries it out, those that statements have replaced among them;
-* ``process_list``, ``time_limits``: whom it sees and may end, and when it must go itself.
+* ``process_list``: whom it sees and may end.
 """

@@ -10,10 +10,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from streamfrom.proxy.execution.reply import Reply
-from streamfrom.proxy.local_statements.show_databases import chosen_databases, show_databases
-from streamfrom.proxy.local_statements.show_processlist import columns, rows
-from streamfrom.proxy.local_statements.show_status import own_status, with_own_status
-from streamfrom.proxy.local_statements.show_vitess import show_vitess, show_vschema
+from streamfrom.proxy.local_statements.show_processlist import (
+    columns,
+    own_status,
+    rows,
+    with_own_status,
+)
+from streamfrom.proxy.local_statements.show_keyspaces import (
+    chosen_databases,
+    show_databases,
+    show_vitess,
+    show_vschema,
+    vindex_columns,
+    vindex_rows,
+)
 from streamfrom.proxy.local_statements.vexplain import (
     COLUMNS,
     QUERIES_COLUMNS,
@@ -24,7 +34,6 @@ from streamfrom.proxy.local_statements.vexplain import (
     explain_stream,
     is_run,
 )
-from streamfrom.proxy.local_statements.vindex_rows import vindex_columns, vindex_rows
 from streamfrom.proxy.sql.compile.answerers import Answerer
 from streamfrom.proxy.sql.insert_columns import with_named_columns
 from streamfrom.proxy.sql.queues.sequence_statements import COLUMNS as NEXT_COLUMNS

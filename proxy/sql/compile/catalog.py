@@ -15,7 +15,7 @@ from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard, parse_target
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.proxy.errors import NoHealthyReplica, UnknownDatabase
-from streamfrom.proxy.local_statements.show_vitess import Tablet
+from streamfrom.proxy.local_statements.show_keyspaces import Tablet
 from streamfrom.proxy.routing.planner import Planner
 from streamfrom.sqlparse_ext.errors import Unsupported
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import TableNotFound
 from streamfrom.proxy.errors import NoDescriptor, PoolTimeout, ServerFull
-from streamfrom.proxy.local_statements.show_databases import pattern_text
+from streamfrom.proxy.local_statements.show_keyspaces import pattern_text
 from streamfrom.proxy.merge.stage import json_table
 from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.proxy.status.status_rows import (

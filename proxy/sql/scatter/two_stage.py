@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError, MergeTooLarge
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
-from streamfrom.proxy.merge.stage_rows import AnsweredPart, Combination
+from streamfrom.proxy.merge.stage import AnsweredPart, Combination
 from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Route
 from streamfrom.proxy.sql.scatter.gather import RowSink, ask_stage, gather
 from streamfrom.proxy.wire.commands import query

@@ -1,6 +1,6 @@
 """What is left out of a template, and where its places were before."""
 
-from streamfrom.sqlparse_ext.text.folding import Fold, fold_lists, fold_rows
+from streamfrom.sqlparse_ext.text.lexer import Fold, fold_lists, fold_rows
 
 
 def test_one_row_of_each_kind_stays_and_the_literals_of_all_fall_out():

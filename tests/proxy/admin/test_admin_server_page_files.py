@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from streamfrom.proxy.admin.page_files import page_routes
+from streamfrom.proxy.admin.admin_server import page_routes
 
 
 PATHS = list(page_routes())

@@ -1,6 +1,6 @@
 import ast
 
-from streamfrom.proxy.local_statements.show_databases import (
+from streamfrom.proxy.local_statements.show_keyspaces import (
     chosen_databases,
     show_databases,
 )

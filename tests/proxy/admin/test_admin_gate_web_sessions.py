@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from streamfrom.proxy.admin.web_sessions import IDLE_S, LIFE_S, SESSIONS_MAX, WebSessions
+from streamfrom.proxy.admin.admin_gate import IDLE_S, LIFE_S, SESSIONS_MAX, WebSessions
 from streamfrom.proxy.wire.login.auth import Credentials
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.engine.sharding.vschema import parse_vschema
-from streamfrom.proxy.local_statements.vindex_rows import vindex_columns, vindex_rows
+from streamfrom.proxy.local_statements.show_keyspaces import vindex_columns, vindex_rows
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, statement

@@ -1,6 +1,6 @@
 import ast
 
-from streamfrom.proxy.local_statements.show_databases import like, pattern_text
+from streamfrom.proxy.local_statements.show_keyspaces import like, pattern_text
 from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 

@@ -2,7 +2,7 @@ import ast
 
 import pytest
 
-from streamfrom.proxy.merge.stage_rows import AnsweredPart, Combination
+from streamfrom.proxy.merge.stage import AnsweredPart, Combination
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import Unsupported

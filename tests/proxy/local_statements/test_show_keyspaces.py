@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
-from streamfrom.proxy.local_statements.show_vitess import Tablet, show_vitess, show_vschema
+from streamfrom.proxy.local_statements.show_keyspaces import Tablet, show_vitess, show_vschema
 from tests.cases import cases
 from tests.proxy.keyspaces import PLAIN, SHARDED
 from tests.sqlparse_ext.facts import shape, statement

@@ -1,6 +1,6 @@
 import pytest
 
-from streamfrom.proxy.local_statements.show_status import (
+from streamfrom.proxy.local_statements.show_processlist import (
     own_status,
     with_own_status,
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from streamfrom.proxy.sessions.time_limits import SWEEP_S_MAX, SWEEP_S_MIN, keep_time_limits
+from streamfrom.proxy.sessions.session import SWEEP_S_MAX, SWEEP_S_MIN, keep_time_limits
 from streamfrom.proxy.wire.resultset import Tracker
 from tests.proxy.fake_answers import Ok, Silence, rows_of, until
 from tests.proxy.rigs import running_proxy

@@ -1,0 +1,340 @@
+"""What clients are shown of keyspaces: `SHOW DATABASES`, Vitess's `SHOW VITESS_…` and `SHOW VSCHEMA …`, and SELECTs from a vindex. Pure.
+
+Columns and order are Vitess's. As in Vitess LIKE chooses, tablets by their host's name, and WHERE does not. A vindex reads like a table
+of its keyspace (https://vitess.io/docs/reference/features/vindexes/).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.engine.sharding.vindex import Vindex, is_loose
+from streamfrom.proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
+from streamfrom.proxy.wire.constants import BINARY_CHARSET
+from streamfrom.proxy.wire.resultset import ColumnDefinition, Table, table_of_texts
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.literal_values import Number
+from streamfrom.sqlparse_ext.reading.conditions import WHERE_ENDS
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement
+from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.text.lexer import locate
+from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
+
+
+if TYPE_CHECKING:
+    from streamfrom.engine.sharding.keyspace import Keyspace
+    from streamfrom.engine.sharding.vschema import VindexSpec
+    from streamfrom.sqlparse_ext.statements import TableRef, Value
+
+
+_VERBS: Final = frozenset({("DATABASES",), ("SCHEMAS",)})
+_CHOOSES: Final = frozenset({(), ("LIKE",), ("WHERE",)})
+# Whatever the client's own collation is, servers compare names of schemas without case here.
+_NAME: Final = b"SELECT CONVERT(%s USING utf8mb4) COLLATE utf8mb4_general_ci"
+
+
+def is_show_databases(shape: Shape) -> bool:
+    """True for SHOW DATABASES or SCHEMAS, alone, with LIKE or with WHERE."""
+    words = shape.words
+    return shape.kind is Kind.SHOW and words[:1] in _VERBS and words[1:2] in _CHOOSES
+
+
+def show_databases(statement: Statement, keyspaces: Iterable[Keyspace]) -> Table:
+    """Return the one column and its rows, all of them where a WHERE is to choose."""
+    title, names = "Database", _names(keyspaces)
+    if statement.shape.words[1:2] == ("LIKE",):
+        pattern = like(statement)
+        title += f" ({pattern_text(statement)})"
+        names = [name for name in names if pattern.fullmatch(name)]
+    return [ColumnDefinition(title, table="SCHEMATA")], [(name.encode(),) for name in names]
+
+
+def chooses_databases(shape: Shape) -> bool:
+    """True for SHOW DATABASES WHERE."""
+    return is_show_databases(shape) and shape.words[1:2] == ("WHERE",)
+
+
+def chosen_databases(statement: Statement, keyspaces: Iterable[Keyspace]) -> bytes:
+    """Return a query by which a server answers a statement that `chooses_databases`.
+
+    What stands behind WHERE may be any expression, and a server knows how to read it.
+    """
+    tokens = statement_tokens(statement.shape.template)
+    where = next(token for token in tokens if token.key == "WHERE")
+    (start,) = locate(statement.sql, statement.mode, (where.start,))
+    first, *others = (_NAME % literal(name.encode()) for name in _names(keyspaces))
+    rows = b" UNION ALL ".join((first + b" AS `Database`", *others))
+    return b"SELECT `Database` FROM (%s) AS `SCHEMATA` %s" % (rows, statement.sql[start:])
+
+
+def _names(keyspaces: Iterable[Keyspace]) -> list[str]:
+    return sorted({*(keyspace.name for keyspace in keyspaces), "information_schema"})
+
+
+def like(statement: Statement) -> re.Pattern[str]:
+    """Return what the one literal of a LIKE matches."""
+    return like_pattern(pattern_text(statement))
+
+
+def like_pattern(text: str) -> re.Pattern[str]:
+    """Return what *text* matches as LIKE reads it: % any characters, _ one, \\ takes that from the next."""
+    parts = re.findall(r"\\.|.", text, re.DOTALL)
+    regex = {"%": ".*", "_": "."}
+    return re.compile("".join(regex.get(p, re.escape(p[-1:])) for p in parts), re.DOTALL)
+
+
+def pattern_text(statement: Statement) -> str:
+    """Return that literal's own text, which servers repeat in the name of the column."""
+    return (statement.text(Slot(0)) if statement.literals else "") or ""
+
+
+_TABLETS: Final = "VITESS_TABLETS"
+_SHARDS: Final = "VITESS_SHARDS"
+_TARGET: Final = ("VITESS_TARGET",)
+_LISTS: Final = frozenset({_TABLETS, _SHARDS, "KEYSPACES", "VITESS_KEYSPACES"})
+_TABLET_COLUMNS: Final = (
+    *("Cell", "Keyspace", "Shard", "TabletType"),
+    *("State", "Alias", "Hostname", "PrimaryTermStartTime"),
+)
+
+
+class Tablet(NamedTuple):
+    """A server of a shard: what Vitess has a tablet in front of.
+
+    Attributes:
+        server: where it listens, `host:port` or the path of its socket.
+        is_serving: statements are sent to it.
+    """
+
+    keyspace: str
+    shard: str
+    is_primary: bool
+    server: str
+    host: str
+    is_serving: bool
+
+
+def is_show_vitess(shape: Shape) -> bool:
+    """True for the forms that `show_vitess` answers."""
+    words = shape.words
+    if shape.verb != "SHOW" or not words:
+        return False
+    return words == _TARGET or words[0] in _LISTS
+
+
+def show_vitess(
+    statement: Statement, keyspaces: Iterable[Keyspace], tablets: Iterable[Tablet], target: str
+) -> Table:
+    """Return columns and rows for a statement whose shape `is_show_vitess`.
+
+    *keyspaces* and *tablets* are those in the user's sight, *target* is the session's own as the client named it, "" for none.
+
+    There are no cells here, so `Cell` is empty; so is `PrimaryTermStartTime`, as no server shows when it became the primary.
+    """
+    words = statement.shape.words
+    if words == _TARGET:
+        return table_of_texts(("Target",), [(target,)])
+    chosen = like(statement) if words[1:2] == ("LIKE",) else None
+    if words[0] != _TABLETS:
+        ordered = sorted(keyspaces, key=lambda keyspace: keyspace.name)
+        if words[0] == _SHARDS:
+            column = "Shards"
+            names = [f"{each.name}/{shard.name}" for each in ordered for shard in each.shards]
+        else:
+            column, names = "Database", [each.name for each in ordered]
+        return table_of_texts(
+            (column,), [(name,) for name in names if not chosen or chosen.fullmatch(name)]
+        )
+    return table_of_texts(
+        _TABLET_COLUMNS,
+        [
+            (
+                "",
+                tablet.keyspace,
+                tablet.shard,
+                "PRIMARY" if tablet.is_primary else "REPLICA",
+                "SERVING" if tablet.is_serving else "NOT_SERVING",
+                tablet.server,
+                tablet.host,
+                "",
+            )
+            for tablet in tablets
+            if not chosen or chosen.fullmatch(tablet.host)
+        ],
+    )
+
+
+_TABLES: Final = ("VSCHEMA", "TABLES")
+_VINDEXES: Final = ("VSCHEMA", "VINDEXES")
+_KEYSPACES: Final = ("VSCHEMA", "KEYSPACES")
+_VINDEXES_ON: Final = ("VSCHEMA", "VINDEXES", "ON")
+
+
+def is_show_vschema(shape: Shape) -> bool:
+    """True for the forms that `show_vschema` answers."""
+    if shape.verb != "SHOW":
+        return False
+    is_on_table = shape.words[:3] == _VINDEXES_ON and bool(shape.tables)
+    return is_on_table or shape.words in {_TABLES, _VINDEXES, _KEYSPACES}
+
+
+def show_vschema(
+    shape: Shape, keyspaces: Iterable[Keyspace], selected: Keyspace | None
+) -> Table:
+    """Return columns and rows for a shape that `is_show_vschema`.
+
+    *keyspaces* are those in the user's sight, *selected* is the session's own.
+
+    Raises:
+        NoDatabaseSelected: of TABLES and VINDEXES ON, where no keyspace is meant.
+        UnknownDatabase, NoSuchVschemaTable: of VINDEXES ON.
+    """
+    ordered = sorted(keyspaces, key=lambda keyspace: keyspace.name)
+    if shape.words == _TABLES:
+        if selected is None:
+            raise NoDatabaseSelected
+        tables = selected.vschema.tables if selected.vschema is not None else ()
+        return table_of_texts(("Tables",), [(name,) for name in sorted(tables)])
+    if shape.words == _KEYSPACES:
+        return table_of_texts(
+            ("Keyspace", "Sharded", "Foreign Key", "Comment"),
+            [
+                (
+                    k.name,
+                    str(k.sharded).lower(),
+                    "unmanaged" if k.vschema is None else k.vschema.foreign_key_mode,
+                    k.vschema_fault,
+                )
+                for k in ordered
+            ],
+        )
+    if shape.tables:
+        return _vindexes_on(shape.tables[0], ordered, selected)
+    return table_of_texts(
+        ("Keyspace", "Name", "Type", "Params", "Owner"),
+        [
+            (k.name, name, spec.type, _params(spec.params.items()), spec.owner)
+            for k in ordered
+            if k.vschema is not None
+            for name, spec in sorted(k.vschema.vindexes.items())
+        ],
+    )
+
+
+def _vindexes_on(
+    table: TableRef, keyspaces: Iterable[Keyspace], selected: Keyspace | None
+) -> Table:
+    keyspace = selected
+    if table.schema is not None:
+        keyspace = next((k for k in keyspaces if k.name == table.schema), None)
+        if keyspace is None:
+            raise UnknownDatabase(table.schema)
+    if keyspace is None:
+        raise NoDatabaseSelected
+    rows = []
+    if keyspace.sharded and keyspace.vschema is not None:
+        routing = keyspace.vschema.tables.get(table.name)
+        if routing is None:
+            raise NoSuchVschemaTable(table.name, keyspace.name)
+        rows = [
+            (
+                ", ".join(cv.columns),
+                spec.name,
+                spec.type,
+                _params(spec.params.items()),
+                spec.owner,
+            )
+            for cv in routing.column_vindexes
+            for spec in (cv.vindex,)
+        ]
+    return table_of_texts(("Columns", "Name", "Type", "Params", "Owner"), rows)
+
+
+def _params(params: Iterable[tuple[str, str]]) -> str:
+    return "; ".join(f"{key}={value}" for key, value in sorted(params))
+
+
+_COLUMNS: Final = ("id", "keyspace_id", "range_start", "range_end", "hex_keyspace_id", "shard")
+
+
+def vindex_columns(shape: Shape) -> Sequence[ColumnDefinition]:
+    """Return the columns of the answer. Raises Unsupported for another form of SELECT."""
+    return [ColumnDefinition(name, charset=BINARY_CHARSET) for name in _form(shape)]
+
+
+def vindex_rows(
+    statement: Statement, keyspace: Keyspace, spec: VindexSpec
+) -> list[tuple[bytes | None, ...]]:
+    """Return a row for each value that *spec*, a vindex of *keyspace*, has an id for.
+
+    As in Vitess there is none for NULL, nor for the empty string under `binary`, whose id is empty.
+
+    Raises:
+        Unsupported: another form of SELECT, or a vindex or a text whose ids are not known.
+    """
+    names = [name.lower() for name in _form(statement.shape)]
+    vindex = spec.vindex
+    if not isinstance(vindex, Vindex):
+        raise Unsupported(f"SELECT from '{spec.name}', a vindex of several columns")
+    values = statement.values(statement.shape.conditions["id"])
+    if values is None:
+        raise _other_form()
+    rows = []
+    for value in values:
+        ident = None if value is None else vindex.map(value)
+        if ident is None and value is not None and is_loose(vindex):
+            raise Unsupported(f"the keyspace id that '{spec.name}' has for this text")
+        if not ident:
+            continue
+        shard = keyspace.shard_of(ident)
+        key_range = shard.key_range
+        row = {
+            "id": _text(value),
+            "keyspace_id": ident,
+            "range_start": b"" if key_range is None else key_range.start,
+            "range_end": b"" if key_range is None else key_range.end,
+            "hex_keyspace_id": ident.hex().encode(),
+            "shard": shard.name.encode(),
+        }
+        rows.append(tuple(row[name] for name in names))
+    return rows
+
+
+@lru_cache(maxsize=1024)
+def _form(shape: Shape) -> tuple[str, ...]:
+    """Return the columns that a SELECT lists, as it spells them."""
+    tokens = statement_tokens(shape.template)
+    cursor = Cursor(tokens, shape.template, 1)
+    names: list[str] = []
+    if cursor.accept("*"):
+        names += _COLUMNS
+    else:
+        while (name := cursor.name()) is not None and name.lower() in _COLUMNS:
+            names.append(name)
+            if not cursor.accept(","):
+                break
+    if (
+        not (names and cursor.accept("FROM") and cursor.table() and cursor.key == "WHERE")
+        or not shape.condition_only
+        or list(shape.conditions) != ["id"]
+        or shape.guards
+        or any(token.key in WHERE_ENDS for token in tokens)
+    ):
+        raise _other_form()
+    return tuple(names)
+
+
+def _other_form() -> Unsupported:
+    columns = ", ".join(_COLUMNS)
+    return Unsupported(
+        f"this SELECT from a vindex, which takes {columns} or * and WHERE id = value or id IN (values)"
+    )
+
+
+def _text(value: Value) -> bytes | None:
+    if isinstance(value, Number):
+        return value.text.encode()
+    return b"%d" % value if isinstance(value, int) else value
