@@ -10,12 +10,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from streamfrom.proxy.execution.reply import Reply
-from streamfrom.proxy.local_statements.show_processlist import (
-    columns,
-    own_status,
-    rows,
-    with_own_status,
-)
 from streamfrom.proxy.local_statements.show_keyspaces import (
     chosen_databases,
     show_databases,
@@ -23,6 +17,12 @@ from streamfrom.proxy.local_statements.show_keyspaces import (
     show_vschema,
     vindex_columns,
     vindex_rows,
+)
+from streamfrom.proxy.local_statements.show_processlist import (
+    columns,
+    own_status,
+    rows,
+    with_own_status,
 )
 from streamfrom.proxy.local_statements.vexplain import (
     COLUMNS,

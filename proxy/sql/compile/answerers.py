@@ -11,14 +11,14 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final
 
-from streamfrom.proxy.local_statements.show_processlist import is_processlist, is_session_status
-from streamfrom.proxy.local_statements.show_queues import is_show_partitions, is_show_queues
 from streamfrom.proxy.local_statements.show_keyspaces import (
     chooses_databases,
     is_show_databases,
     is_show_vitess,
     is_show_vschema,
 )
+from streamfrom.proxy.local_statements.show_processlist import is_processlist, is_session_status
+from streamfrom.proxy.local_statements.show_queues import is_show_partitions, is_show_queues
 from streamfrom.proxy.local_statements.vexplain import is_vexplain
 from streamfrom.proxy.status.status_rows import is_status
 from streamfrom.sqlparse_ext.statements import Kind, Shape

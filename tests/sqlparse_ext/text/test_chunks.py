@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
-from streamfrom.sqlparse_ext.text import chunks, folding, lexer
+from streamfrom.sqlparse_ext.text import chunks, lexer
 from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
 from streamfrom.sqlparse_ext.text.tokens import tokenise
 
@@ -44,7 +44,7 @@ def tiny_chunks(monkeypatch):
 
     def sizes(chunk: int, large: int) -> None:
         monkeypatch.setattr(chunks, "CHUNK_BYTES", chunk)
-        monkeypatch.setattr(folding, "CHUNK_BYTES", chunk)
+        monkeypatch.setattr(lexer, "CHUNK_BYTES", chunk)
         for module in (chunks, lexer):
             monkeypatch.setattr(module, "LARGE_TEXT_BYTES", large)
 
