@@ -79,12 +79,6 @@ class TestCommandLines:
             cluster.direct(f"SET GLOBAL local_infile = {before}")
         assert found == ["100000", "4999950000", "1"]
 
-    def test_an_error_leaves_the_connection_in_step(self, shell: Shell) -> None:
-        assert shell("SELECT * FROM nosuch; SELECT 7;", "-N", "--force").split() == ["7"]
-
-    def test_the_server_s_status_tells_of_it(self, shell: Shell) -> None:
-        assert shell("SHOW STATUS LIKE 'Compression';", "-N").split() == ["Compression", "ON"]
-
     def test_inside_tls(self, cluster, shell, command, start_proxy, tmp_path):
         write_certificate(tmp_path)
         proxy = start_proxy(

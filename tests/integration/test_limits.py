@@ -7,7 +7,7 @@ import pytest
 from tests.fixtures.background import running
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, user_toml, write_vschema
-from tests.fixtures.streams import eventually, message_table, refused, rows, run
+from tests.fixtures.streams import eventually, refused, rows
 from tests.integration.conftest import VSCHEMA
 
 
@@ -51,17 +51,3 @@ def test_a_statement_that_takes_too_long_is_stopped_on_its_server(
     assert rows(client, "SELECT id FROM customer ORDER BY id") == ((1,), (4,))
     for server in servers:
         eventually(lambda: not running(server, "SLEEP(600)"), "it sleeps no more")  # noqa: B023
-
-
-@pytest.mark.one_server
-def test_a_silent_client_is_left_and_a_consumer_is_not(limited, consume):
-    setup = connect(limited)
-    run(setup, message_table("my_message"))
-    consumer = consume(limited, user="app", password="sesame", database="commerce")
-    setup._sock.settimeout(60)
-    # Unasked: the code of the error stands behind the packet's header and 0xFF.
-    told = setup._sock.recv(1 << 12)
-    assert int.from_bytes(told[5:7], "little") == 4031
-    assert setup._sock.recv(1) == b""
-    run(connect(limited), """INSERT INTO my_message (id, message) VALUES (1, '"hello"')""")
-    assert consumer.next()[0] == 1

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import grpc
@@ -203,28 +202,6 @@ def test_what_is_wrong_is_told_in_words_that_a_client_of_vitess_reads(proxy):
         )
         names = {each.name for each in next(told).list_services_response.service}
         assert "vtgateservice.Vitess" in names
-
-
-def test_an_id_acks_its_own_message_and_no_other(proxy: RunningProxy) -> None:
-    client = connect(proxy)
-    run(client, "INSERT INTO my_message (id, message) VALUES (1, '{}'), (2, '{}')")
-    with grpc.insecure_channel(address_of(proxy)) as channel:
-        ack = Calls(channel).ack
-
-        def acked(kind: Any, value: bytes) -> Any:
-            request = acks([pb.Value(type=kind, value=value)])
-            return ack(request, metadata=APP, timeout=PATIENCE_S)
-
-        for kind, value in ((pb.VARCHAR, b"1' OR '1"), (pb.VARBINARY, b"1x"), (pb.TEXT, b" 1")):
-            error = error_of(partial(acked, kind, value))
-            assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
-            assert "must be a whole number, as those of this table" in error.details()
-        assert rows(client, "SELECT id FROM my_message WHERE time_acked IS NOT NULL") == ()
-        assert acked(pb.VARCHAR, b"1").result.rows_affected == 1
-        request = pb.MessageAckRequest(keyspace="ks\0x", name="my_message")
-        error = error_of(lambda: ack(request, metadata=APP, timeout=PATIENCE_S))
-        assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert error.details() == "a keyspace's name has no NUL character"
 
 
 @pytest.mark.parametrize("leaving", ["cancels", "closes", "is cut off"])

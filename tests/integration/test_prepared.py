@@ -145,12 +145,3 @@ def test_a_column_that_keeps_its_type_leaves_a_prepared_stream_open(cluster, cha
     rows = [cursor.fetchone() for _ in changes[1:]]
     assert rows == [(b"a long word" if charset == "binary" else "a long word", None)] * 3
     run(writer, f"KILL {reader.connection_id}")
-
-
-def test_a_stream_in_text_goes_on_whatever_type_a_column_has(cluster, consume):
-    writer = cluster.proxy.connect(database="plain", autocommit=True)
-    run(writer, message_table("ps", columns="n TINYINT"))
-    stream = consume(cluster.proxy, "STREAM n FROM ps", database="plain")
-    run(writer, "ALTER TABLE ps MODIFY n INT")
-    run(writer, "INSERT INTO ps (id, n) VALUES (1, 70000)")
-    assert stream.next() == (70000,)

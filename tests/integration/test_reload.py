@@ -168,21 +168,6 @@ def test_users_and_limits_are_read_again_under_load_and_no_statement_fails(
         assert f"p{number}" not in log.replace("proxy", "")
 
 
-def test_a_configuration_that_cannot_be_used_changes_nothing(server, database, start_proxy):
-    text = config(server, database, USERS)
-    proxy = start_proxy(text)
-    bad = text.replace('"one"', '"two"') + "shares = 3\n"
-    change(proxy, bad)
-    assert '"configuration not reloaded, the old one is still used"' in proxy.log()
-    assert f"keyspaces.{database}.shards[0].shares" in proxy.log()
-    assert rows(proxy.connect(user="app", password="one"), "SELECT 1") == ((1,),)
-    change(proxy, text.replace('"one"', '"two"').replace(":0", ":7"))
-    assert '"keys": ["server.listen"]' in proxy.log()
-    assert rows(proxy.connect(user="app", password="two"), "SELECT 1") == ((1,),)
-    with pytest.raises(pymysql.MySQLError, match="Access denied"):
-        proxy.connect(user="app", password="one")
-
-
 def test_a_user_that_is_gone_is_sent_away_and_its_transaction_undone(
     server, database, start_proxy
 ):

@@ -119,17 +119,6 @@ def test_what_one_shard_cannot_know_is_refused(table: ComparedCluster, sql: str)
         assert value(connection, "SELECT COUNT(*) FROM t") == 0
 
 
-def test_what_reference_tables_say_is_returned(table: ComparedCluster) -> None:
-    table.create("a INT, name VARCHAR(9)", "r")
-    table.everywhere("INSERT INTO r VALUES (1, 'one'), (2, 'two')")
-    sql = (
-        "INSERT INTO t (id, s) VALUES (1, (SELECT name FROM r WHERE a = 1)), (4, 'x')"
-        " RETURNING id, s, (SELECT MAX(name) FROM r)"
-    )
-    for connection in table.spread.values():
-        assert rows(connection, sql) == ((1, "one", "two"), (4, "x", "two"))
-
-
 def test_it_belongs_to_the_transaction(table: ComparedCluster) -> None:
     insert = "INSERT INTO t (id, s) VALUES (1, 'a'), (4, 'b'), (2, 'c') RETURNING id"
     table.run("BEGIN")

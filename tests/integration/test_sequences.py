@@ -16,7 +16,7 @@ from tests.fixtures.running_proxy import (
     keyspace_toml,
     write_vschema,
 )
-from tests.fixtures.streams import message_table, rows, run, value
+from tests.fixtures.streams import rows, run, value
 from tests.proxy.fake_client import MARIADB as MARIADB_CLIENT, Client
 
 
@@ -107,14 +107,6 @@ def test_values_are_asked_for_and_given_once_by_two_proxies(proxy, config, start
     with ThreadPoolExecutor() as workers:
         list(workers.map(work, clients))
     assert value(clients[0], "SELECT COUNT(DISTINCT id) FROM customer") == 240
-
-
-def test_a_message_whose_id_is_generated_reaches_its_stream_at_once(proxy, consume):
-    client = proxy.connect(database="commerce", autocommit=True)
-    run(client, message_table("my_message", poller_interval=3600))
-    consumer = consume(proxy, database="commerce")
-    run(client, "INSERT INTO my_message (message) VALUES ('1'), ('2'), ('3')")
-    assert sorted(row[0] for row in consumer.take(3)) == [1, 2, 3]
 
 
 def test_a_prepared_insert_takes_its_ids_too(proxy: RunningProxy) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.fixtures.streams import eventually, refused, rows, run, value
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, Queue, SharedCluster
+from tests.integration.conftest import LOW_IDS, Queue, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -25,32 +25,6 @@ def status(client: Any, columns: str) -> tuple[Any, ...]:
     return rows(client, f"SELECT {columns} FROM streamfrom.queues WHERE queue = 'my_message'")[
         0
     ]
-
-
-def test_what_streams_hold_is_told_and_what_was_acked(sharded: Queue, client: Any) -> None:
-    sharded.create()
-    stream = sharded.stream("STREAM /*vt+ PREFETCH=2 */ * FROM my_message")
-    insert(client, LOW_IDS[0], HIGH_IDS[0], LOW_IDS[1])
-    sent_ids = stream.ids(2)
-    (left,) = {LOW_IDS[0], HIGH_IDS[0], LOW_IDS[1]} - set(sent_ids)
-    found = status(client, "depth, depth_is_exact, in_flight, ready, scheduled, streams")
-    assert found == (3, 1, 2, 1, 0, 1)
-    assert status(client, "oldest_ready_age_s >= 0, delivery_latency_p99_s >= 0") == (1, 1)
-    ((held, prefetch, is_old, is_full),) = rows(
-        client,
-        "SELECT s.unacked, s.prefetch, s.oldest_unacked_age_s >= 0, s.stalled_s IS NOT NULL"
-        " FROM streamfrom.streams s JOIN streamfrom.queues q USING (keyspace, queue)"
-        f" WHERE s.connection_id = {stream.id}",
-    )
-    assert (held, prefetch, is_old, is_full) == (2, 2, 1, 1)
-    both = ", ".join(map(str, sent_ids))
-    for _ in range(2):
-        rows(client, f"UPDATE my_message SET time_acked = NOW() WHERE id IN ({both})")
-    stream.comes(left)
-    assert status(client, "depth, in_flight") == (1, 1)
-    rows(client, f"DELETE FROM my_message WHERE id = {left}")
-    assert status(client, "depth, in_flight, ack_latency_p50_s >= 0") == (0, 0, 1)
-    assert status(client, "delivered, redelivered, acked, deleted") == (3, 0, 2, 1)
 
 
 def test_any_select_reads_them(sharded: Queue, client: Any) -> None:

@@ -40,28 +40,6 @@ def test_a_table_of_a_system_schema_is_no_message_table(plain: Queue):
     assert code in {1044, 1054, 1142, 1146}
 
 
-def test_show_warnings_tells_of_all_shards(cluster: SharedCluster):
-    connection = cluster.proxy.connect(
-        database="commerce", autocommit=True, sql_mode="NO_ENGINE_SUBSTITUTION"
-    )
-    run(connection, "CREATE TABLE item (id BIGINT PRIMARY KEY, tiny TINYINT)")
-    run(connection, "INSERT INTO item (id, tiny) VALUES (1, 300), (4, 300), (2, 1)")
-    assert [code for _, code, _ in rows(connection, "SHOW WARNINGS")] == [1264, 1264]
-    assert refused(connection, "INSERT INTO item (id) VALUES (3), (4)")[0] == 1062
-    assert [code for _, code, _ in rows(connection, "SHOW WARNINGS")] == [1062]
-    run(connection, "UPDATE item SET tiny = 5")
-    assert rows(connection, "SHOW WARNINGS") == ()
-    for sql in ("SELECT 'a' + tiny FROM item", "SELECT 'a' + tiny FROM item ORDER BY id"):
-        run(connection, sql)
-        assert [code for _, code, _ in rows(connection, "SHOW WARNINGS")] == [1292] * 3
-        run(connection, sql)
-        assert value(connection, "SELECT @@warning_count") == 3
-    run(connection, "DROP TABLE IF EXISTS none_at_all")
-    assert [code for _, code, _ in rows(connection, "SHOW WARNINGS")] == [1051]
-    refused(connection, "SELECT FOUND_ROWS()")
-    assert [code for _, code, _ in rows(connection, "SHOW ERRORS LIMIT 1")] == [1235]
-
-
 def test_a_login_may_name_any_collation_that_the_server_knows(cluster: SharedCluster):
     names = ("cp1257_bin", "latin7_general_cs", "tis620_bin", "utf8mb4_czech_ci")
     listed = "SELECT id FROM information_schema.collations WHERE collation_name = '{}'"
@@ -82,19 +60,6 @@ def test_a_login_may_name_any_collation_that_the_server_knows(cluster: SharedClu
         return found
 
     assert asyncio.run(told()) == [name.encode() for name in names]
-
-
-def test_an_ignored_space_survives_a_connection_that_changes_hands(cluster: SharedCluster):
-    async def mode() -> bytes | None:
-        client = await Client.connect(cluster.proxy.port, database="plain")
-        found = (await client.query("SELECT @@sql_mode")).values[0]
-        # What it leaves makes the next one reset the connection.
-        await client.query("SELECT nothing")
-        await client.close()
-        return found
-
-    for _ in range(3):
-        assert b"IGNORE_SPACE" in (asyncio.run(mode()) or b"")
 
 
 def test_a_message_behind_set_statement_is_one_like_any_other(queue: Queue, family: Family):

@@ -42,9 +42,3 @@ def test_queries_are_run_and_listed(client: Any) -> None:
     code, _ = refused(client, f"VEXPLAIN QUERIES {insert}")
     assert code == 1062
     assert rows(client, "SELECT 1") == ((1,),)
-
-
-def test_a_large_answer_that_is_only_listed_leaves_the_connection_in_step(client: Any) -> None:
-    sql = f"VEXPLAIN QUERIES SELECT REPEAT('x', 100000) FROM {' JOIN '.join([f'(SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4) d{n}' for n in range(4)])}"
-    assert len(rows(client, sql)) == 1
-    assert rows(client, "SELECT 2") == ((2,),)

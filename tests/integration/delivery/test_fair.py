@@ -53,18 +53,3 @@ def test_a_tenant_does_not_wait_for_the_flood_of_another(plain: Queue, producer)
     assert sent_until(consumer, producer, "new", 2) <= 45
     insert(producer, "NULL", 40_000, 40_001)
     assert sent_until(consumer, producer, None, 2) <= 60
-
-
-def test_it_is_switched_on_and_off_while_messages_are_sent(plain: Queue, producer) -> None:
-    run(producer, "ALTER QUEUE my_message SET (fair = off)")
-    insert(producer, "'flood'", *range(1, 1001))
-    insert(producer, "'small'", 2000)
-    consumer = plain.stream(STREAM)
-    for ident in range(1, 31):
-        assert consumer.next() == (ident, "flood")
-        run(producer, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
-    run(producer, "ALTER QUEUE my_message SET (fair = on)")
-    assert sent_until(consumer, producer, "small", 1) <= 30
-    with producer.cursor() as cursor:
-        cursor.execute("SHOW CREATE QUEUE my_message")
-        assert "fair = on" in cursor.fetchall()[0][1]

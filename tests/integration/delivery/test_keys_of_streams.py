@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fixtures.streams import refused, rows, run
+from tests.fixtures.streams import rows, run
 from tests.integration.conftest import Queue, SharedCluster
 
 
@@ -83,16 +83,6 @@ def test_prepared_and_with_an_end(cluster: SharedCluster, producer) -> None:
     client.close()
     waited = "STREAM id FROM my_message WHERE tenant = 'a' LIMIT 3 WAIT 30"
     assert rows(producer, waited) == ((1,),)
-
-
-def test_a_number_is_a_key_however_a_driver_sends_it(cluster: SharedCluster, producer) -> None:
-    run(producer, "DROP QUEUE my_message")
-    run(producer, MAKE.replace("key = tenant", "key = n"))
-    run(producer, "INSERT INTO my_message (id, n) VALUES (1, 7), (2, 8), (3, 9)")
-    assert rows(producer, "STREAM id FROM my_message WHERE n = 7 LIMIT 9 WAIT 0") == ((1,),)
-    assert rows(producer, "STREAM id FROM my_message WHERE n = '8' LIMIT 9 WAIT 0") == ((2,),)
-    code, text = refused(producer, "STREAM id FROM my_message WHERE n = 'x' LIMIT 9 WAIT 0")
-    assert (code, text) == (1210, "n is a number, and 'x' is none")
 
 
 def test_a_member_that_does_not_dispatch_gives_them_as_well(server, database, fleet, consume):

@@ -83,25 +83,6 @@ def test_columns_and_groups_are_of_the_moment_and_keep_their_names(filled: Any) 
     assert value(filled, "SELECT COUNT(*) FROM my_message HAVING MAX(time_next) > NOW()") == 8
 
 
-REFUSED = (
-    "SELECT id FROM my_message WHERE time_next < CURDATE()",
-    "SELECT FROM_UNIXTIME(time_next) FROM my_message",
-    "DELETE FROM my_message WHERE time_next > (SELECT NOW())",
-    "UPDATE my_message SET time_acked = 1795220485 WHERE id = 1",
-    "INSERT INTO my_message (id, time_next, time_acked) VALUES (20, 0, NULL), (21, 0, 1)",
-    "INSERT INTO my_message (id) VALUES (1) ON DUPLICATE KEY UPDATE time_acked = 1",
-    "INSERT INTO my_message (id, time_acked) SELECT id + 20, 0 FROM my_message",
-    "LOAD DATA LOCAL INFILE 'x' INTO TABLE my_message (id) SET time_acked = TRUE",
-)
-
-
-def test_what_cannot_be_a_moment_is_refused_and_nothing_runs(filled: Any) -> None:
-    before = rows(filled, "SELECT * FROM my_message ORDER BY id")
-    for sql in REFUSED:
-        refuses(filled, sql, 1235, "which holds nanoseconds since 1970")
-    assert rows(filled, "SELECT * FROM my_message ORDER BY id") == before
-
-
 def test_rows_of_a_query_and_rows_without_a_list_of_columns_get_the_moment(plain):
     connection = plain.create("my_message", poller_interval=1000)
     run(connection, "CREATE TABLE stamped (id BIGINT PRIMARY KEY, created DATETIME)")

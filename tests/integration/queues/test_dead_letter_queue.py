@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.streams import eventually, refused, rows, run, value
+from tests.fixtures.streams import eventually, rows, run, value
 from tests.integration.conftest import SharedCluster
 
 
@@ -85,12 +85,3 @@ def test_a_queue_that_is_there_gets_one_and_its_definition_says_so(client: Any) 
     assert names(client) == ["job", "job_dead"]
     run(client, "ALTER QUEUE job SET (dead_letter = on)")
     assert run(client, "ALTER QUEUE job REQUEUE DEAD") == 0
-
-
-def test_a_table_of_that_name_that_is_no_queue_takes_them_if_it_consents(cluster):
-    client = cluster.proxy.connect(database="plain", autocommit=True)
-    run(client, "CREATE TABLE job_dead (id BIGINT PRIMARY KEY, a INT)")
-    run(client, "CREATE QUEUE job (a INT) WITH (max_attempts = 1, dead_letter = on)")
-    ((_, definition),) = rows(client, "SHOW CREATE TABLE job_dead")
-    assert "vt_dead_letters_of=job" in definition
-    assert refused(client, "STREAM * FROM job_dead")[0] == 1146

@@ -177,16 +177,6 @@ def test_a_transaction_holds_a_partition_and_nobody_else_and_what_it_revives_sta
     eventually(lambda: not old.has(5), "dropped once all is over", LONG_S)
 
 
-def test_a_queue_that_was_left_half_made_with_other_partitions(cluster: SharedCluster) -> None:
-    client = cluster.proxy.connect(database="commerce", autocommit=True)
-    run(client, f"{QUEUE} PARTITION BY DAY")
-    cluster.direct("DROP TABLE my_message", keyspace="commerce", shard=1)
-    for other in ("", " PARTITION BY HOUR"):
-        assert "other partitions" in refused(client, QUEUE + other)[1]
-    run(client, f"{QUEUE} PARTITION BY DAY")
-    assert all(len(names) >= 9 for names in partitions(cluster, "commerce"))
-
-
 def test_a_table_without_partitions_and_one_with_others(cluster, keyspace):
     client = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(client, message_table(purge_after=1, poller_interval=0.3))

@@ -100,26 +100,6 @@ def test_a_kill_ends_it_between_two_batches(cluster, keyspace, client):
     assert value(slow, "SELECT 1") == 1, "the session goes on"
 
 
-REFUSED: tuple[tuple[str, int, str], ...] = (
-    ("ALTER QUEUE job REQUEUE", 1064, "REQUEUE takes PARKED or DEAD"),
-    ("ALTER QUEUE job REQUEUE ALL", 1064, "REQUEUE takes PARKED or DEAD"),
-    ("ALTER QUEUE job REQUEUE PARKED LIMIT 0", 1064, "LIMIT takes a whole number"),
-    ("ALTER QUEUE job REQUEUE PARKED LIMIT x", 1064, "LIMIT takes a whole number"),
-    ("ALTER QUEUE job REQUEUE PARKED RATE 0", 1064, "RATE takes a number"),
-    ("ALTER QUEUE job REQUEUE PARKED RATE", 1064, "RATE takes a number"),
-    ("ALTER QUEUE job REQUEUE PARKED 5", 1064, "ALTER QUEUE ends here"),
-    ("ALTER QUEUE job REQUEUE DEAD", 1210, "has no dead letters"),
-    ("ALTER QUEUE nothing REQUEUE PARKED", 1051, "Unknown queue 'nothing'"),
-)
-
-
-def test_what_cannot_be_is_refused_and_the_connection_stays(client: Any) -> None:
-    parked(client, 2)
-    for sql, code, words in REFUSED:
-        refuses(client, sql, code, words)
-    assert value(client, f"SELECT COUNT(*) FROM job WHERE time_next = {PARKED_NS}") == 2
-
-
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [

@@ -131,29 +131,6 @@ def test_a_fault_that_a_table_has_already_hinders_no_change(cluster, keyspace):
     assert run(client, "INSERT INTO my_message (a) VALUES (1)") == 1
 
 
-def test_a_half_made_queue_is_completed_altered_alike_and_dropped(cluster):
-    client = cluster.proxy.connect(database="commerce", autocommit=True)
-    create = "CREATE QUEUE my_message (a INT) WITH (ack_wait = 5)"
-    run(client, create)
-    # What a shard that fails in the middle leaves: the first has it, the second does not.
-    cluster.direct("DROP TABLE my_message", keyspace="commerce", shard=1)
-    refuses(client, create.replace("5", "6"), 1210, "vt_ack_wait=5")
-    _, text = refused(client, "ALTER QUEUE my_message SET (ack_wait = 7)")
-    assert "shard commerce/80- has no" in text
-    run(client, create)
-    first, second = definitions(cluster, "commerce")
-    assert first == second
-    cluster.direct("ALTER TABLE my_message COMMENT = 'vitess_message,vt_ack_wait=9"
-                   ",vt_purge_after=9,vt_batch_size=9,vt_cache_size=9,vt_poller_interval=9'",
-                   keyspace="commerce", shard=0)  # fmt: skip
-    run(client, "ALTER QUEUE my_message SET (batch_size = 8)")
-    first_comment, second_comment = comments(cluster, "commerce", "my_message")
-    assert first_comment == second_comment
-    cluster.direct("DROP TABLE my_message", keyspace="commerce", shard=0)
-    run(client, "DROP QUEUE my_message")
-    assert comments(cluster, "commerce", "my_message") == []
-
-
 def test_sharding_that_the_vschema_says(cluster: SharedCluster) -> None:
     client = cluster.proxy.connect(database="commerce", autocommit=True)
     run(client, "CREATE QUEUE my_message (a INT) SHARD BY hash(id)")
@@ -225,31 +202,6 @@ def test_every_statement_of_a_queue_may_be_prepared(cluster, keyspace):
         cursor.execute("DROP QUEUE IF EXISTS my_message")
         cursor.execute("SHOW QUEUES")
         assert cursor.fetchall() == []
-
-
-def test_sqls_own_prepare_takes_them_or_says_that_it_does_not(cluster, keyspace):
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
-    run(client, "CREATE QUEUE my_message (a INT)")
-    for sql in (
-        "CREATE QUEUE other_message (a INT)",
-        "ALTER QUEUE other_message SET (ack_wait = 5)",
-        "SHOW QUEUES",
-        "SHOW CREATE QUEUE my_message",
-        "SHOW QUEUE STATUS",
-        "SHOW QUEUE PARTITIONS FROM my_message",
-        "STREAM * FROM my_message LIMIT 1 WAIT 0",
-        "SELECT depth FROM streamfrom.queues",
-        "DROP QUEUE other_message",
-    ):
-        spelled = sql.replace("'", "''")
-        if keyspace == "commerce":
-            run(client, f"PREPARE s FROM '{spelled}'")
-            rows(client, "EXECUTE s")
-        else:
-            code, sentence = refused(client, f"PREPARE s FROM '{spelled}'")
-            assert (code, sentence.endswith("send it as text")) == (1295, True), sentence
-            assert refused(client, "EXECUTE s")[0] == 1243
-    assert value(client, "SHOW QUEUES") == "my_message"
 
 
 def test_the_polls_index_is_used(cluster: SharedCluster) -> None:

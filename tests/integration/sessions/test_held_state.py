@@ -74,20 +74,6 @@ class TestHeldState:
                 assert value(client, "SELECT FOUND_ROWS()") == wanted[number]
                 wanted[number] = 1
 
-    def test_a_client_is_told_who_it_is_itself(self, tight: RunningProxy) -> None:
-        first, second = crowd(tight, 2)
-        number = value(first, "SELECT CONNECTION_ID() FROM DUAL")
-        assert number == first.thread_id() != value(second, "SELECT CONNECTION_ID() + 0")
-        run(first, "SET @who = CURRENT_USER")
-        ((account, login),) = rows(first, "SELECT @who, USER()")
-        assert account == "root@localhost"
-        assert login.startswith("root@")
-        listed = {row[0]: row for row in rows(first, "SHOW FULL PROCESSLIST")}
-        assert {first.thread_id(), second.thread_id()} <= set(listed)
-        assert listed[number][3:5] == ("plain", "Query")
-        assert listed[number][7] == "SHOW FULL PROCESSLIST"
-        assert listed[second.thread_id()][4] == "Sleep"
-
     @pytest.mark.one_server
     def test_more_holders_than_connections_is_a_clear_error(
         self, server, database, start_proxy

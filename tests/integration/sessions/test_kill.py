@@ -60,8 +60,3 @@ class TestKill:
         assert code == (1927 if "MariaDB" in client.get_server_info() else 1317)
         with pytest.raises(pymysql.MySQLError):
             value(client, "SELECT 1")
-
-    def test_kill_query_on_an_idle_session_harms_nothing(self, tight: RunningProxy) -> None:
-        client, other = crowd(tight, 2)
-        run(other, f"KILL QUERY {client.thread_id()}")
-        assert value(client, "SELECT 1") == 1

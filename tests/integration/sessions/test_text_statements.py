@@ -11,7 +11,6 @@ from tests.cases import cases, in_turn
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import refused, reset, rows, run, value
-from tests.integration.conftest import SharedCluster
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
 
@@ -88,24 +87,3 @@ def test_it_stays_where_it_was_prepared(client: Any) -> None:
     assert refused(client, "EXECUTE p")[0] == 1243, "on the server of that shard"
     run(client, "USE commerce")
     assert value(client, "EXECUTE p") == 0
-
-
-def test_an_error_that_a_nested_function_signals_again_is_told(cluster: SharedCluster) -> None:
-    """MySQL writes an EOF for older clients before it, whatever was negotiated."""
-    client = cluster.proxy.connect(database="plain", autocommit=True)
-    handler = "DECLARE EXIT HANDLER FOR SQLEXCEPTION RESIGNAL"
-    for made in ("FUNCTION again", "PROCEDURE p_again"):
-        run(client, f"DROP {made.split()[0]} IF EXISTS {made.split()[1]}")
-    run(
-        client,
-        "CREATE FUNCTION again() RETURNS INT DETERMINISTIC"
-        f" BEGIN {handler}; INSERT INTO none VALUES (NULL); RETURN 1; END",
-    )
-    run(client, f"CREATE PROCEDURE p_again() BEGIN {handler}; SELECT again(); END")
-    run(client, "SET @kept = 7")
-    for _ in range(2):
-        assert refused(client, "CALL p_again()")[0] == 1146
-        assert refused(client, "SELECT again()")[0] == 1146
-        assert rows(client, "SELECT @kept") == ((7,),)
-    run(client, "DROP FUNCTION again")
-    run(client, "DROP PROCEDURE p_again")

@@ -71,21 +71,6 @@ class TestVariables:
             clients[number].rollback()
         tight.disconnect()
 
-    def test_character_sets(self, tight: RunningProxy) -> None:
-        clients = [
-            tight.connect(database="plain", autocommit=True, charset=charset)
-            for charset in ("utf8mb4", "latin1", "utf8mb4", "latin1", "ascii")
-        ]
-        for number in shuffled_rounds(clients, 5):
-            client = clients[number]
-            assert value(client, "SELECT @@character_set_client") == client.charset
-            if client.charset != "ascii":
-                run(client, f"SET NAMES {client.charset}")  # and once more in mid-session
-                assert rows(client, "SELECT 'é', HEX('é')")[0] == (
-                    "é",
-                    "E9" if client.charset == "latin1" else "C3A9",
-                )
-
     def test_a_session_begins_with_autocommit_whatever_the_servers_own_is(self, tight, servers):
         for server in servers:
             execute(server, "SET GLOBAL autocommit = 0")
@@ -146,14 +131,3 @@ class TestVariables:
             assert value(client, "SELECT @other") is None
             assert refused(client, "SELECT * FROM leaked")[0] == 1146
             client.close()
-
-    def test_database_follows(self, tight: RunningProxy) -> None:
-        clients = crowd(tight, 4)
-        for client in clients[2:]:
-            client.select_db("commerce:80-")
-        run(clients[0], "CREATE TABLE here (n INT)")
-        for number in shuffled_rounds(clients, 4):
-            if number < 2:
-                assert rows(clients[number], "SELECT * FROM here") == ()
-            else:
-                assert refused(clients[number], "SELECT * FROM here")[0] == 1146
