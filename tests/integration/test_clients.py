@@ -10,7 +10,6 @@ import pymysql
 import pytest
 
 from tests.fixtures.background import running
-from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, user_toml
 from tests.fixtures.streams import eventually, run, value
 from tests.fixtures.terminal import OpenTerminal, Terminal
@@ -146,31 +145,6 @@ def logs_in(proxy: RunningProxy, user: str, password: str, **options: Any) -> bo
 
 
 class TestLogins:
-    def test_a_caching_sha2_hash_of_a_server_is_taken_as_it_is(
-        self, start_proxy, cluster, mysql, tmp_path
-    ):
-        write_certificate(tmp_path)
-        execute(mysql, "CREATE USER IF NOT EXISTS hashed@'%' IDENTIFIED BY 'secret'")
-        ((stored,),) = execute(
-            mysql, "SELECT HEX(authentication_string) FROM mysql.user WHERE user = 'hashed'"
-        )
-        users = (
-            USERS
-            + f'[[users]]\nname = "hashed"\naccount = "shared"\npassword_hash = "0x{stored}"\n'
-        )
-        proxy = start_proxy(
-            SETTINGS
-            + users
-            + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
-        )
-        for options in (
-            {"ssl_disabled": True},
-            {"ssl_disabled": False, "ssl_verify_cert": False},
-        ):
-            assert not logs_in(proxy, "hashed", "wrong", **options)
-            assert logs_in(proxy, "hashed", "secret", **options)
-            assert logs_in(proxy, "hashed", "secret", **options)
-
     def test_the_command_lines_log_in_with_and_without_tls(self, guarded, client, request):
         is_mysql = "mysql]" in request.node.name or "-mysql" in request.node.name
         without = "--ssl-mode=DISABLED" if is_mysql else "--skip-ssl"

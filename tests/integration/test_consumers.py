@@ -5,6 +5,7 @@ its seconds, which are fewer. The driver and the proxy decide what a consumer me
 """
 
 import os
+import re
 import shutil
 import signal
 import time
@@ -20,7 +21,8 @@ from tests.integration import toolchains
 
 pytestmark = pytest.mark.db
 
-CONSUMERS = Path(__file__).parents[2] / "examples" / "consumers"
+ROOT = Path(__file__).parents[2]
+CONSUMERS = ROOT / "examples" / "consumers"
 END_S = 120.0
 SECOND = 10**9
 # The work as printed, and one that says which message begins, waits for the file that the message names and fails if
@@ -85,6 +87,20 @@ SHORTER = dict.fromkeys(
 SHORTER["consumer.go"] = (
     ("= 10 * time.Second", "= 1 * time.Second"), ("= 30 * time.Second", "= 7 * time.Second"),
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["consume", "produce"])
+def test_the_guide_prints_how_each_program_is_started(kind: str) -> None:
+    guide = (ROOT / f"docs/guides/{kind}.md").read_text()
+    commands = re.findall(rf"^\| .+ \| `(.*examples/{kind}rs.*?)(?: < messages)?`", guide, re.M)
+    folder = ROOT / "examples" / f"{kind}rs"
+    programs = [
+        path for path in folder.iterdir() if path.suffix in {".py", ".js", ".go", ".java"}
+    ]
+    assert len(commands) == len(programs)
+    assert {Path(line.split()[-1]).name for line in commands} == {
+        path.name for path in programs
+    }
 
 
 def command_of(name: str, folder: Path) -> list[str]:

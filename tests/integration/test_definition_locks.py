@@ -1,13 +1,10 @@
 """A lock on a table's definition holds up no answer of the proxy's, and hides no other table."""
 
-import contextlib
-
-import pymysql
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.streams import eventually, message_table, refused, run, value
+from tests.fixtures.streams import message_table, refused, run, value
 from tests.integration.conftest import SETTINGS
 
 
@@ -43,24 +40,3 @@ def test_a_client_that_locks_tables_is_not_kept_waiting_nor_are_others(
     assert refused(other, "STREAM * FROM l1")[0] != 0
     run(other, "INSERT INTO known (id, message) VALUES (1, '{}')")
     assert consume(proxy, "STREAM * FROM known", database=database).next()
-
-
-def test_a_message_table_whose_definition_was_locked_is_learnt_when_the_lock_ends(
-    proxy, server, database, consume, connect
-):
-    """It was made past the proxy, and the next look at all tables is ten minutes away."""
-    client = proxy.connect(database=database, autocommit=True)
-    past = connect(server, database=database)
-    run(client, "CREATE TABLE l2 (i INT)")
-    run(past, message_table("late"))
-    run(past, "LOCK TABLES late WRITE")
-    run(past, "REPAIR TABLE late")
-    run(client, "DROP TABLE l2")
-    run(past, "UNLOCK TABLES")
-
-    def stream():
-        with contextlib.suppress(pymysql.MySQLError):
-            return consume(proxy, "STREAM * FROM late", database=database)
-        return None
-
-    assert eventually(stream).poll(0.5) is None

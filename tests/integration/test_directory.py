@@ -1,11 +1,13 @@
-"""The database `streamfrom` on each primary: no keyspace shows anything of it, and no client reaches it."""
+"""Databases that are no keyspaces: `streamfrom` on each primary, which no client sees, and those that a client makes itself."""
+
+from collections.abc import Iterator
 
 import pytest
 
 from tests.cases import in_turn
-from tests.fixtures.database_servers import execute, root
+from tests.fixtures.database_servers import DatabaseServer, execute, root
 from tests.fixtures.running_proxy import keyspace_toml
-from tests.fixtures.streams import eventually, refused, rows, run
+from tests.fixtures.streams import eventually, refused, rows, run, value
 
 
 pytestmark = pytest.mark.db
@@ -152,3 +154,50 @@ def test_a_clean_restart_logs_no_warning_about_members(server, database, start_p
         )
         assert execute(server, numbers) == ((number,),)
         assert member.log()
+
+
+@pytest.fixture
+def beside(server: DatabaseServer, database: str) -> Iterator[str]:
+    """The name of a database that the test may make; it is gone afterwards."""
+    name = f"{database}_beside"
+    yield name
+    execute(server, f"DROP DATABASE IF EXISTS {name}")
+
+
+def test_a_suite_makes_its_own_database_and_drops_it(proxy, database, beside):
+    client = proxy.connect(database=database, autocommit=True)
+    run(client, "CREATE TABLE home (n INT)")
+    run(client, "INSERT INTO home VALUES (1), (2)")
+    assert refused(client, f"USE {beside}")[0] == 1049
+    run(client, f"CREATE DATABASE {beside}")
+    run(client, f"USE {beside}")
+    assert value(client, "SELECT DATABASE()") == beside
+    run(client, "CREATE TABLE t (n INT)")
+    run(client, f"INSERT INTO t SELECT n + 1 FROM {database}.home")
+    assert rows(client, f"SELECT t.n FROM t JOIN {database}.home USING (n)") == ((2,),)
+    assert rows(client, "SHOW TABLES") == (("t",),)
+    # One connection has both, and so has one transaction.
+    run(client, "BEGIN")
+    run(client, "DELETE FROM t")
+    client.select_db(database)
+    run(client, "DELETE FROM home")
+    assert value(client, f"SELECT COUNT(*) FROM {beside}.t") == 0
+    run(client, "ROLLBACK")
+    assert value(client, "SELECT COUNT(*) FROM home") == 2
+    client.select_db(beside)
+    assert value(client, "SELECT COUNT(*) FROM t") == 2
+    other = proxy.connect(database=beside, autocommit=True)
+    assert value(other, "SELECT COUNT(*) FROM t") == 2
+    run(client, f"DROP DATABASE {beside}")
+    assert value(client, "SELECT DATABASE()") is None
+    assert refused(client, "CREATE TABLE t (n INT)")[0] == 1046
+    assert refused(client, f"USE {beside}")[0] == 1049
+    run(client, f"CREATE DATABASE {beside}")
+    client.select_db(beside)
+    assert rows(client, "SHOW TABLES") == ()
+    # So it is on a connection that is the session's own, and stays in a database till it leaves.
+    client.select_db(database)
+    run(client, "SET @kept = 1")
+    client.select_db(beside)
+    run(client, f"DROP DATABASE {beside}")
+    assert rows(client, "SELECT DATABASE(), @kept") == ((None, 1),)

@@ -1,13 +1,10 @@
 """What tools ask that is of no keyspace: system schemas, TLS, old commands, collations of a login."""
 
-import asyncio
-
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
-from tests.proxy.fake_client import Client, Refused
 
 
 pytestmark = pytest.mark.db
@@ -38,28 +35,6 @@ def test_a_table_of_a_system_schema_is_no_message_table(plain: Queue):
     assert value(connection, "SELECT COUNT(*) FROM engines WHERE engine = 'InnoDB'") == 1
     code, _ = refused(connection, "UPDATE engines SET time_acked = NOW() WHERE id = 1")
     assert code in {1044, 1054, 1142, 1146}
-
-
-def test_a_login_may_name_any_collation_that_the_server_knows(cluster: SharedCluster):
-    names = ("cp1257_bin", "latin7_general_cs", "tis620_bin", "utf8mb4_czech_ci")
-    listed = "SELECT id FROM information_schema.collations WHERE collation_name = '{}'"
-    numbers = [cluster.direct(listed.format(name))[0][0] for name in names]
-
-    async def told() -> list[bytes | None]:
-        found = []
-        for number in numbers:
-            client = await Client.connect(cluster.proxy.port, charset=number)
-            found += (await client.query("SELECT @@collation_connection")).values
-            await client.close()
-        with pytest.raises(Refused) as refusal:
-            await Client.connect(cluster.proxy.port, charset=35)
-        assert refusal.value.error.code == 1231
-        assert refusal.value.error.message == (
-            b"Variable 'character_set_client' can't be set to the value of 'ucs2'"
-        )
-        return found
-
-    assert asyncio.run(told()) == [name.encode() for name in names]
 
 
 def test_a_message_behind_set_statement_is_one_like_any_other(queue: Queue, family: Family):

@@ -9,10 +9,13 @@ from typing import Any
 
 import pymysql
 import pytest
+from pymysql.constants import CLIENT
 
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.text.version_comments import resolved, server_version
 from tests.fixtures.database_servers import root
+from tests.fixtures.streams import answers
+from tests.integration.conftest import SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -25,11 +28,13 @@ OPENS = [
     "/*!50700\t", "/*!100000\n", "/*!090705\x0b", "/*!101200\x0c", "/*M!50701",
     "/*M!999999", "/*M!100100", "/*", "/*+", "/**/",
 ]  # fmt: skip
+
 CLOSES = ["*/"] * 6 + ["*/ ", "/*/", "**/"]
 CODE = [
     '+1', '+20', '+300', '-4000', ' ', '-', '--', '-- ', '#', '\n', "'", '"', '`', '\\',
     "''", " 'a' ", '1', '*', '/', '*3', '(1)', ' x', ',5', ';',
 ]  # fmt: skip
+
 MODES = {
     "": SqlMode(0),
     "ANSI_QUOTES": SqlMode.ANSI_QUOTES,
@@ -75,3 +80,41 @@ def test_a_server_reads_the_resolved_text_as_the_one_that_it_was(server, mode):
     connection.close()
     assert changed > TEXTS // 3
     assert understood > TEXTS // 50
+
+
+STATEMENTS = (
+    "SELECT 1 AS $a; SELECT 2 AS $a",
+    "SELECT 1 AS $a$; SELECT 2 AS $a$",
+    "SELECT 1 AS $$; SELECT 2",
+    "SELECT 1 AS a$$; SELECT 2 AS b$$",
+    "SELECT '$2y$10$abc;' AS a; SELECT `$$` FROM (SELECT 1 AS `$$`) AS t",
+    "SELECT t.$a$ FROM (SELECT 1 AS `$a$`) AS t; SELECT 2 AS b",
+    "SET @$a$ = 1; SELECT @$a$ AS a",
+    "CREATE FUNCTION one_less(x INTEGER) RETURNS INTEGER DETERMINISTIC LANGUAGE JAVASCRIPT"
+    " AS $$ return x-1; $$",
+    "DROP FUNCTION one_less",
+    "CREATE FUNCTION quoting() RETURNS INTEGER DETERMINISTIC LANGUAGE JAVASCRIPT"
+    " AS $b$ let a='x'; /*!50000 let b; */ return \"$$\"; -- ' $b$; SELECT 2 AS a",
+    "DROP FUNCTION IF EXISTS quoting",
+    "CREATE LIBRARY lib LANGUAGE JAVASCRIPT AS $$ export function f(n) { return n; } $$",
+    "SHOW CREATE LIBRARY lib",
+    "DROP LIBRARY lib",
+    "CREATE FUNCTION open() RETURNS INT LANGUAGE JAVASCRIPT AS $$ return 1; DROP TABLE kept",
+    "CREATE FUNCTION f() RETURNS INT LANGUAGE JAVASCRIPT AS $x$ return 1; $X$; DROP TABLE kept",
+    "SELECT COUNT(*) AS n FROM kept",
+)
+
+
+def test_what_stands_between_dollars_is_what_the_server_says(cluster: SharedCluster) -> None:
+    found = []
+    flag = CLIENT.MULTI_STATEMENTS
+    database = cluster.databases["plain"]
+    for client in (
+        cluster.proxy.connect(database="plain", autocommit=True, client_flag=flag),
+        root(cluster.servers[0], database=database, client_flag=flag),
+    ):
+        answers(client, b"CREATE TABLE kept (id INT)")
+        found.append([(sql, answers(client, sql.encode())) for sql in STATEMENTS])
+        answers(client, b"DROP TABLE kept")
+        client.close()
+    assert found[0] == found[1]

@@ -1,11 +1,19 @@
-"""Acknowledgements, and other UPDATEs of messages."""
+"""Acknowledgements and other UPDATEs of messages: what they count, what they lock, and which ids they mean."""
 
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
 
+import mysql.connector
+import pymysql
 import pytest
+from pymysql.connections import Connection
 
-from tests.fixtures.streams import eventually, rows, run
-from tests.integration.conftest import Queue
+from tests.fixtures.database_servers import root
+from tests.fixtures.streams import eventually, refused, refuses, rows, run
+from tests.integration.conftest import Queue, SharedCluster
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -78,3 +86,149 @@ def test_acked_rows_are_purged_once_they_are_old_enough_and_others_never(queue: 
     eventually(lambda: len(rows(producer, remaining)) == 8, "two rows purged")
     assert time.monotonic() - acked_at >= 0.9
     assert {1, 4}.isdisjoint(ident for (ident,) in rows(producer, remaining))
+
+
+DEADLOCK = 1213
+# Where as few rows wait as are acked, servers think of the index that begins with time_acked.
+ACKS = [
+    "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 3, 5, 98, 99)",
+    "UPDATE my_message SET time_acked = 1800000000000000005, time_next = NULL"
+    " WHERE id IN (1, 3, 5, 98, 99) AND time_acked IS NULL",
+]
+
+
+@pytest.mark.parametrize("ack", ACKS)
+def test_an_open_ack_locks_no_other_message(plain: Queue, ack: str) -> None:
+    producer = plain.create(ack_wait=0.3, more=",vt_max_backoff=0.3")
+    consumer = plain.connect(autocommit=False)
+    stream = plain.stream()
+    insert_all(producer, (1, 2, 3))
+    stream.take(3)
+    assert run(consumer, ack) == 2
+    assert stream.next()[0] == 2
+    consumer.commit()
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_an_open_ack_lets_others_insert(plain: Queue, *, prepared: bool) -> None:
+    plain.create()
+    producer = plain.connect(init_command="SET innodb_lock_wait_timeout = 1")
+    consumer = plain.connect(autocommit=False)
+    stream = plain.stream()
+    insert(producer, 1)
+    stream.next()
+    ack = "UPDATE my_message SET time_acked = {} WHERE id = {}"
+    if prepared:
+        run(consumer, f"PREPARE ack FROM '{ack.format('?', '?')}'")
+        run(consumer, "SET @acked = 5, @id = 1")
+        assert run(consumer, "EXECUTE ack USING @acked, @id") == 1
+    else:
+        assert run(consumer, ack.format("NOW()", 1)) == 1
+    insert(producer, 2)
+    assert stream.next()[0] == 2
+    consumer.commit()
+
+
+@contextmanager
+def rival(cluster: SharedCluster) -> Iterator["Connection[Any]"]:
+    """A transaction past the proxy that has locked message 2, and changed more than an ack does."""
+    connection = root(
+        cluster.servers_of("plain")[0], database=cluster.databases["plain"], autocommit=False
+    )
+    try:
+        run(connection, "UPDATE my_message SET epoch = epoch + 1 WHERE id = 2 OR id > 50")
+        yield connection
+    finally:
+        connection.close()
+
+
+def lock_waits(cluster: SharedCluster) -> int:
+    # Counted, as a wait of this moment may be another's; innodb_trx tells for 100 ms what it told before.
+    ((_, waits),) = cluster.direct("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_waits'")
+    return int(waits)
+
+
+def deadlocks(cluster: SharedCluster) -> int:
+    ((count,),) = cluster.direct(
+        "SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'"
+    )
+    return int(count)
+
+
+@pytest.mark.parametrize("opening", ["", "BEGIN", "SET autocommit = 0"])
+@pytest.mark.parametrize(
+    "ack",
+    [
+        "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 2)",
+        "UPDATE my_message SET time_acked = 1800000000000000005 WHERE id IN (1, 2) AND epoch < 100",
+    ],
+)
+def test_an_ack_that_a_deadlock_undid_is_sent_again_and_in_a_transaction_an_error(
+    plain, opening, ack
+):
+    producer = plain.create()
+    insert_all(producer, (1, 2, *range(51, 100)))
+    consumer = plain.connect()
+    before, waits = deadlocks(plain.cluster), lock_waits(plain.cluster)
+    with rival(plain.cluster) as other, ThreadPoolExecutor(1) as pool:
+        if opening:
+            run(consumer, opening)
+        acked = pool.submit(run, consumer, ack)
+        eventually(lambda: lock_waits(plain.cluster) > waits)
+        run(other, "UPDATE my_message SET epoch = epoch + 1 WHERE id = 1")
+        other.commit()
+        if opening:
+            with pytest.raises(pymysql.err.OperationalError) as caught:
+                acked.result()
+            assert caught.value.args[0] == DEADLOCK
+            run(consumer, "ROLLBACK")
+        else:
+            assert acked.result() == 2
+    assert deadlocks(plain.cluster) == before + 1
+    found = rows(producer, "SELECT COUNT(*) FROM my_message WHERE time_acked IS NOT NULL")
+    assert found == ((0 if opening else 2,),)
+
+
+# Rounded they are others, and none of them is what another one is. Of the first JavaScript makes a number with fewer digits than
+# the double has.
+IDS = (72057594037927943, *(2**60 + 1000 * n + 77 for n in range(1, 8)))
+ACK = "UPDATE my_message SET time_acked = NOW() WHERE id IN ({})"
+
+
+def rounded(ident: int) -> int:
+    return 72057594037927940 if ident == IDS[0] else int(float(ident))
+
+
+def test_a_rounded_id_of_a_message_in_flight_is_refused(queue: Queue) -> None:
+    client, stream = queue.create(), queue.stream("STREAM id FROM my_message")
+    values = ", ".join(f"({ident}, 1)" for ident in IDS)
+    run(client, f"INSERT INTO my_message (id, tenant_id) VALUES {values}")
+    assert sorted(row[0] for row in stream.take(len(IDS))) == list(IDS)
+    for ident in IDS:
+        refuses(
+            client,
+            ACK.format(rounded(ident)),
+            1690,
+            f"no message has the id {rounded(ident)}, and {ident} is in flight",
+            "supportBigNumbers",
+        )
+    assert refused(client, ACK.format(", ".join(map(str, map(rounded, IDS)))))[0] == 1690
+    assert rows(client, "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL") == ((8,),)
+    # Right ids, and a second ack by one, are no mistake.
+    assert run(client, ACK.format(IDS[0])) == 1
+    assert run(client, ACK.format(IDS[0])) == 0
+    assert run(client, ACK.format(rounded(IDS[0]))) == 0, "it is no longer in flight"
+
+
+def test_what_is_bound_is_refused_as_well(queue: Queue) -> None:
+    client, stream = queue.create(), queue.stream("STREAM id FROM my_message")
+    run(client, f"INSERT INTO my_message (id, tenant_id) VALUES ({IDS[0]}, 1)")
+    stream.take(1)
+    connection = queue.cluster.proxy.connector(queue.keyspace)
+    cursor = connection.cursor(prepared=True)
+    ack = "UPDATE my_message SET time_acked = NOW() WHERE id = %s"
+    with pytest.raises(mysql.connector.Error, match="the driver has rounded it"):
+        cursor.execute(ack, (rounded(IDS[0]),))
+    cursor.execute(ack, (IDS[0],))
+    assert cursor.rowcount == 1
+    connection.close()

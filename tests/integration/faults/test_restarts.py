@@ -1,12 +1,25 @@
-"""Servers that are not there yet, restart or stay away: nothing is lost, streams wait their grace."""
+"""Servers that are not there yet, restart, stay away or turn read-only: nothing is lost, streams and writes wait within bounds."""
 
+import time
+from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
 
-from tests.fixtures.streams import eventually, refused, rows, run
-from tests.integration.faults.breaking import HIGH, LOW, create, insert
+from streamfrom.proxy.embedded.servers import EmbeddedServer, Family
+from tests.fixtures.background import in_thread
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.streams import eventually, message_table, refused, refuses, rows, run, value
+from tests.integration.faults.breaking import (
+    HIGH,
+    LOW,
+    SECOND_NS,
+    create,
+    insert,
+    ordinary_user,
+)
 
 
 pytestmark = [pytest.mark.db, pytest.mark.slow]
@@ -95,3 +108,77 @@ def _taken(connection: Any, take: str) -> Any:
         return rows(connection, take)
     except pymysql.MySQLError:
         return None
+
+
+def test_a_write_waits_for_a_server_that_turned_read_only(
+    start, breakable_servers, breakable_database, consume
+):
+    user = ordinary_user(breakable_servers, breakable_database)
+    proxy = start(user=user)
+    producer = create(proxy, ack_wait=1, poller_interval=0.5)
+    stream = consume(proxy, database="commerce")
+    insert(producer, LOW, HIGH)
+    stream.take(2)
+    for server in breakable_servers:
+        execute(server, "SET GLOBAL read_only = 1")
+    answer = in_thread(lambda: insert(producer, 2))
+    other = proxy.connect(database="commerce", autocommit=True)
+    split = in_thread(lambda: insert(other, 3, 6))
+    # Nothing is delivered, although both messages are due again.
+    stream.nothing_new(proxy.connect(database="commerce", autocommit=True), 2.5)
+    for server in breakable_servers:
+        execute(server, "SET GLOBAL read_only = 0")
+    assert answer() is None
+    assert split() is None
+    stream.comes(1, 2, 3, 4, 6)
+
+
+def test_a_write_that_waited_too_long_gets_the_servers_own_error(
+    start, breakable_servers, breakable_database
+):
+    user = ordinary_user(breakable_servers, breakable_database)
+    proxy = start(user=user, failover_buffer=0.5)
+    producer = create(proxy)
+    execute(breakable_servers[0], "SET GLOBAL read_only = 1")
+    refuses(producer, "INSERT INTO my_message (id) VALUES (1)", 1290, "read-only")
+    # Reads are not affected, and neither is the other shard.
+    assert rows(producer, "SELECT id FROM my_message") == ()
+    insert(producer, HIGH)
+
+
+@pytest.mark.parametrize("shift", ["+1h", "-1h"])
+def test_a_server_whose_clock_is_wrong_changes_no_moment(
+    start_proxy, tmp_path_factory, monkeypatch, consume, family, shift
+):
+    library = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+    if library is None or family is not Family.MARIADB:
+        pytest.skip("needs libfaketime, which MySQL's own loader does not take")
+    server = EmbeddedServer(tmp_path_factory.mktemp("wrong-clock"))
+    with monkeypatch.context() as patch:
+        patch.setenv("LD_PRELOAD", str(library))
+        patch.setenv("FAKETIME", shift)
+        patch.setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+        server.start()
+    try:
+        ((seen,),) = execute(server, "SELECT UNIX_TIMESTAMP()")
+        assert abs(float(seen) - time.time()) > 3000, "the clock is not wrong"
+        execute(server, "CREATE DATABASE skewed")
+        proxy = start_proxy(keyspace_toml("skewed", [server]))
+        producer = proxy.connect(database="skewed", autocommit=True)
+        run(producer, message_table(purge_after=2, poller_interval=0.3))
+        stream = consume(proxy, database="skewed")
+        moment_ns = time.time_ns() + SECOND_NS
+        run(producer, "INSERT INTO my_message (id, time_next) VALUES (1, NOW())")
+        run(producer, f"INSERT INTO my_message (id, time_next) VALUES (2, {moment_ns})")
+        assert stream.next()[0] == 1
+        assert run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1") == 1
+        assert stream.next()[0] == 2
+        assert moment_ns <= time.time_ns()
+        acked_ns = value(producer, "SELECT time_acked FROM my_message WHERE id = 1")
+        assert abs(acked_ns - time.time_ns()) < 60 * SECOND_NS
+        eventually(
+            lambda: not rows(producer, "SELECT 1 FROM my_message WHERE id = 1"), "purged"
+        )
+        assert time.time_ns() - acked_ns >= 2 * SECOND_NS
+    finally:
+        server.kill()

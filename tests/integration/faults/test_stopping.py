@@ -9,9 +9,10 @@ import pymysql
 import pytest
 
 from tests.fixtures.background import in_thread, running
-from tests.fixtures.database_servers import root
+from tests.fixtures.database_servers import execute, root
+from tests.fixtures.load import Audit
 from tests.fixtures.running_proxy import STOP_S
-from tests.fixtures.streams import WAIT_S, eventually, rows, run
+from tests.fixtures.streams import WAIT_S, eventually, message_table, rows, run
 from tests.integration.faults.breaking import HIGH, LOW, Servers, StartFaulty, create, insert
 
 
@@ -154,3 +155,29 @@ def test_sigterm_does_not_wait_longer_than_the_grace(start, breakable_servers):
     assert proxy.stop() == 0
     assert isinstance(statement(), pymysql.MySQLError)
     eventually(lambda: not running(breakable_servers[0], "SLEEP"), "the server stopped too")
+
+
+RELEASE_S = 1
+# Neither a poll nor the end of a lease brings anything within a test.
+SLOW = message_table(poller_interval=600, ack_wait=600, more=f",vt_release_after={RELEASE_S}")
+
+
+def test_a_rolling_restart_under_load_leaves_no_message_to_its_lease(
+    server, database, start_proxy, fleet
+):
+    execute(server, SLOW, database=database)
+    members = fleet(3)
+    audit = Audit(database)
+    try:
+        for member in members:
+            audit.produce(member.port)
+            audit.receive(member.port)
+        for number, member in enumerate(members):
+            audit.sends_more(100)
+            assert member.stop() == 0
+            text = member.config.read_text().replace(':0"', f':{member.port}"')
+            members[number] = start_proxy(text)
+        audit.sends_more(100)
+        audit.check(members[0].connect(database=database, autocommit=True))
+    finally:
+        audit.close()

@@ -1,4 +1,4 @@
-"""The wire commands beside queries, and several statements in one of them."""
+"""The wire commands beside queries: several statements in one, KILL, and the files of LOAD DATA LOCAL."""
 
 from typing import Any
 
@@ -6,9 +6,20 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT, COMMAND
 
-from tests.fixtures.database_servers import root
+from tests.fixtures.background import in_thread, running
+from tests.fixtures.database_servers import execute, root
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import change_user, message_table, refused, reset, rows, run, value
+from tests.fixtures.streams import (
+    change_user,
+    eventually,
+    message_table,
+    refused,
+    reset,
+    rows,
+    run,
+    value,
+)
+from tests.integration.sessions.crowd import crowd
 
 
 pytestmark = pytest.mark.db
@@ -110,16 +121,6 @@ class TestCommands:
                 else:
                     assert rows(client, "SELECT 1; SELECT 2") == ((1,),)
 
-    def test_init_db(self, tight: RunningProxy) -> None:
-        client = tight.connect(autocommit=True)
-        client.select_db("commerce:-80")
-        assert rows(client, "SELECT id FROM customer") == ()
-        with pytest.raises(pymysql.MySQLError, match="Unknown database 'nosuch'"):
-            client.select_db("nosuch")
-        assert rows(client, "SELECT id FROM customer") == ()
-        client.select_db("plain")
-        assert refused(client, "SELECT id FROM customer")[0] == 1146
-
 
 def multi(client: Any, sql: str) -> list[Any]:
     """Run several statements and return the rows, or the affected rows, of each."""
@@ -147,16 +148,6 @@ class TestMultiStatements:
             " /* c; */ SELECT 'a;b', n FROM customer WHERE id = 1; DO 0;",
         ) == [2, ((4,),), 2, 0, 1, 0, (("a;b", 9),), 0]
 
-    def test_an_error_ends_them(self, client: Any) -> None:
-        with pytest.raises(pymysql.MySQLError) as caught:
-            multi(
-                client,
-                "INSERT INTO customer (id) VALUES (1); SELECT * FROM customer WHERE nosuch = 1;"
-                " INSERT INTO customer (id) VALUES (2)",
-            )
-        assert caught.value.args[0] == 1054
-        assert rows(client, "SELECT id FROM customer") == ((1,),)
-
     def test_a_stream_may_come_last(self, tight, client, consume):
         run(client, message_table())
         client._execute_command(
@@ -168,3 +159,111 @@ class TestMultiStatements:
         client._read_packet()
         assert client._read_packet().is_eof_packet()
         assert bytes(client._read_packet()._data) == b"\x011"
+
+
+SLEEP = "SELECT SLEEP(600), 'killable'"
+
+
+def killable(servers: Any) -> bool:
+    return any(running(server, "'killable'") for server in servers)
+
+
+class TestKill:
+    @pytest.mark.parametrize("sql", ["KILL QUERY %d", "KILL HARD QUERY %d"])
+    def test_kill_query_stops_the_statement_and_the_session_goes_on(self, tight, servers, sql):
+        if "HARD" in sql and "MariaDB" not in servers[0].version:
+            pytest.skip("MariaDB's own word")
+        client, other = crowd(tight, 2)
+        result = in_thread(lambda: rows(client, SLEEP))
+        eventually(lambda: killable(servers), "it runs")
+        run(other, sql % client.thread_id())
+        outcome = result()
+        # SLEEP says 1 when it is interrupted, on some servers.
+        assert outcome == ((1, "killable"),) or outcome.args[0] == 1317, outcome
+        assert value(client, "SELECT 1") == 1
+
+    def test_kill_query_stops_a_write_on_several_shards_and_undoes_it(self, tight, servers):
+        client, other = crowd(tight, 2, database="commerce")
+        run(client, "INSERT INTO customer (id, n) VALUES (1, 0), (4, 0)")
+        sql = "UPDATE customer SET n = 1 + SLEEP(600) /* 'killable' */"
+        outcome = in_thread(lambda: refused(client, sql))
+        eventually(lambda: killable(servers), "it runs")
+        run(other, f"KILL QUERY {client.thread_id()}")
+        assert outcome()[0] == 1317
+        assert rows(other, "SELECT n FROM customer") == ((0,), (0,))
+        assert value(client, "SELECT 1") == 1
+
+    def test_kill_ends_the_connection(self, tight: RunningProxy, servers: Any) -> None:
+        client, other = crowd(tight, 2)
+        result = in_thread(lambda: rows(client, SLEEP))
+        eventually(lambda: killable(servers), "it runs")
+        run(other, f"KILL {client.thread_id()}")
+        assert result().args[0] in (2006, 2013)
+        eventually(lambda: not killable(servers), "the server stopped too")
+
+    def test_kill_of_oneself(self, tight: RunningProxy) -> None:
+        client = tight.connect(database="plain", autocommit=True)
+        code, _ = refused(client, "KILL CONNECTION_ID()")
+        assert code == (1927 if "MariaDB" in client.get_server_info() else 1317)
+        with pytest.raises(pymysql.MySQLError):
+            value(client, "SELECT 1")
+
+
+class TestLoadData:
+    @pytest.fixture
+    def loaded(self, tight, servers):
+        ((before,),) = execute(servers[1], "SELECT @@global.local_infile")
+        execute(servers[1], "SET GLOBAL local_infile = ON")
+        yield tight
+        execute(servers[1], f"SET GLOBAL local_infile = {before}")
+
+    def test_an_empty_file_and_a_missing_one_leave_the_connection_in_step(
+        self, loaded, tmp_path
+    ):
+        (client,) = crowd(loaded, 1, local_infile=True)
+        run(client, "CREATE TABLE filled (n INT)")
+        file = tmp_path / "rows.csv"
+        file.write_text("")
+        load = f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE filled"
+        run(client, load)
+        file.unlink()
+        code, _ = refused(client, load)
+        assert code == 1017
+        client.ping(reconnect=False)
+        assert value(client, "SELECT COUNT(*) FROM filled") == 0
+
+    def test_a_file_is_read_in_the_characters_that_the_database_has_now(self, loaded, tmp_path):
+        file = tmp_path / "rows.csv"
+        file.write_bytes("Ä".encode("latin1") + b"\n")
+        before = crowd(loaded, 2)
+        for client in before:  # each on a connection that has been in the database before
+            run(client, "BEGIN")
+            run(client, "SELECT 1")
+        for client in before:
+            run(client, "COMMIT")
+        (first,) = crowd(loaded, 1)
+        run(first, "ALTER DATABASE CHARACTER SET latin1")
+        try:
+            run(first, "CREATE TABLE filled (t VARCHAR(9) CHARACTER SET utf8mb4)")
+            for _ in range(2):
+                later = crowd(loaded, 2, local_infile=True)
+                for client in later:
+                    run(client, "BEGIN")
+                    run(client, f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE filled")
+                    assert value(client, "SELECT t FROM filled") == "Ä"
+                for client in later:
+                    # What pins resets the connection on its way to the next client.
+                    run(client, "SET @pinned = 1")
+                    client.close()
+        finally:
+            (client,) = crowd(loaded, 1)
+            run(client, "ALTER DATABASE CHARACTER SET utf8mb4")
+
+    def test_an_error_in_the_middle_is_the_servers(self, loaded, tmp_path):
+        (client,) = crowd(loaded, 1, local_infile=True)
+        run(client, "CREATE TABLE filled (n INT PRIMARY KEY)")
+        file = tmp_path / "rows.csv"
+        file.write_text("1\n" * 100_000)
+        load = f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE nowhere"
+        assert refused(client, load)[0] == 1146
+        assert value(client, "SELECT COUNT(*) FROM filled") == 0

@@ -178,14 +178,3 @@ class TestCompletion:
         client._force_close()
         other = cluster.proxy.connect(database=keyspace, autocommit=True)
         assert value(other, "SELECT COUNT(*) FROM customer") == 3
-
-    def test_the_warning_of_rows_that_no_transaction_holds_is_there(self, cluster):
-        client = cluster.proxy.connect(database="plain", autocommit=True)
-        run(client, "CREATE TABLE mi (a INT) ENGINE = MyISAM")
-        for begin in ("SET autocommit = 0", "BEGIN"):
-            run(client, begin)
-            run(client, "INSERT INTO mi VALUES (1)")
-            run(client, "ROLLBACK")
-            (((_, code, _)),) = rows(client, "SHOW WARNINGS")
-            assert code == 1196
-            run(client, "SET autocommit = 1")

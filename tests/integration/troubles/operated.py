@@ -1,4 +1,4 @@
-"""A proxy as its operator sees it: `/metrics`, the page's JSON, and SQL."""
+"""A proxy as its operator sees it: `/metrics`, the page's JSON, SQL, and the guide of docs/operations/troubles.md."""
 
 import json
 import re
@@ -10,6 +10,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from pymysql.connections import Connection
 
+from tests.fixtures.printed_steps import PrintedSteps
 from tests.fixtures.running_proxy import HERE, RunningProxy
 
 
@@ -18,8 +19,11 @@ KEYSPACE = "commerce"
 QUEUE = "my_message"
 # The tests' certificates are signed by nobody.
 TRUSTING = ssl.create_default_context()
+
 TRUSTING.check_hostname = False
+
 TRUSTING.verify_mode = ssl.CERT_NONE
+
 RULES = {
     rule["alert"]: str(rule["expr"])
     for group in yaml.safe_load((HERE / "examples/prometheus/alerts.yml").read_text())["groups"]
@@ -61,3 +65,14 @@ class Operated:
         ) as answer:
             text: str = answer.read().decode()
         return text
+
+
+def troubles() -> dict[str, str]:
+    """Return what the guide says of each trouble, by its heading."""
+    guide = (HERE / "docs/operations/troubles.md").read_text()
+    parts = re.split(r"^## (.+)$", guide, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def steps_of(trouble: str) -> PrintedSteps:
+    return PrintedSteps(troubles()[trouble])

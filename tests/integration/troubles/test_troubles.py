@@ -15,8 +15,7 @@ from tests.fixtures.database_servers import execute, root
 from tests.fixtures.running_proxy import StartProxy
 from tests.fixtures.streams import Consume, eventually, message_table, rows, run, value
 from tests.integration.troubles.conftest import MADE, POOL, alone_before
-from tests.integration.troubles.guide import steps_of, troubles
-from tests.integration.troubles.operated import KEYSPACE, QUEUE, Operated
+from tests.integration.troubles.operated import KEYSPACE, QUEUE, Operated, steps_of, troubles
 from tests.proxy.certificates import issued
 
 
