@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from bench.processes import HOST, ROOT, free_port, serving
+from bench.processes import HOST, ROOT, serving
+from tests.fixtures.database_servers import free_port
 from tests.suites.fetching import debian_tree
 
 

@@ -20,8 +20,9 @@ import pymysql
 
 from bench.fleet import LabError
 from bench.machine import Usage, usage
-from bench.processes import HOST, free_port, logged_port, process, serving, tail
+from bench.processes import HOST, logged_port, process, serving, tail
 from streamfrom.proxy.embedded.servers import EmbeddedServer, Family, family_of, find_server
+from tests.fixtures.database_servers import free_port
 from tests.fixtures.running_proxy import keyspace_toml
 
 

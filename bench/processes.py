@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.fleet import LabError, die_with_parent
+from tests.fixtures.running_proxy import LISTENING
 
 
 HOST: Final = "127.0.0.1"
@@ -19,7 +19,6 @@ ROOT: Final = Path(__file__).parents[1]
 START_S: Final = 30.0
 STOP_S: Final = 20.0
 RUN_S: Final = 300.0
-LISTENING: Final = re.compile(r"^(?=.*\blistening\b).*\bport\W{1,4}(\d+)", re.MULTILINE)
 
 
 @contextlib.contextmanager
@@ -121,10 +120,3 @@ def serving(
 def tail(log: Path) -> str:
     """Return the end of a log, on lines of its own."""
     return "\n" + log.read_text(errors="replace")[-3000:]
-
-
-def free_port() -> int:
-    """Return a port on which no process listens at the moment."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])

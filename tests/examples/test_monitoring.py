@@ -97,18 +97,6 @@ def test_the_dashboard_names_what_proxies_tell() -> None:
             assert not faults_of(f"sum by ({label}) ({metric})"), variable["name"]
 
 
-def test_panels_of_the_dashboard_do_not_overlap() -> None:
-    cells: dict[tuple[int, int], str] = {}
-    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
-    for panel in DASHBOARD["panels"]:
-        place = panel["gridPos"]
-        for x in range(place["x"], place["x"] + place["w"]):
-            assert x < 24
-            for y in range(place["y"], place["y"] + place["h"]):
-                assert (x, y) not in cells, (panel["title"], cells[x, y])
-                cells[x, y] = panel["title"]
-
-
 @pytest.mark.parametrize(
     "expression",
     [

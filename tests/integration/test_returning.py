@@ -156,30 +156,6 @@ def test_rows_beyond_the_memory_of_a_merge_undo_the_statement(
     assert value(client, "SELECT COUNT(*) FROM my_message") == 4
 
 
-def test_ids_of_messages_are_told_whatever_inserts_them(cluster, keyspace, consume):
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
-    run(client, "CREATE QUEUE my_message (user_id BIGINT, payload VARCHAR(20),)")
-    stream = consume(cluster.proxy, database=keyspace)
-    told: list[int] = []
-    for sql in (
-        "INSERT INTO my_message (user_id) VALUES (0), (1), (2), (3) RETURNING user_id, id",
-        "INSERT INTO my_message SET user_id = 4 RETURNING user_id, id",
-        "INSERT INTO my_message (user_id) SELECT user_id + 5 FROM my_message ORDER BY user_id"
-        " RETURNING user_id, id",
-    ):
-        found = rows(client, sql)
-        assert [user_id for user_id, _ in found] == list(
-            range(len(told), len(told) + len(found))
-        )
-        told += [ident for _, ident in found]
-        assert value(client, "SELECT LAST_INSERT_ID()") == found[0][1]
-    assert sorted(stream.ids(10)) == sorted(told)
-    assert told == sorted(told)
-    ids = ", ".join(map(str, told))
-    deleted = rows(client, f"DELETE FROM my_message WHERE id IN ({ids}) RETURNING id")
-    assert sorted(ident for (ident,) in deleted) == told
-
-
 def test_prepared_statements_and_batches_give_binary_rows(cluster, keyspace, consume):
     connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(connection, "CREATE QUEUE my_message (user_id BIGINT, ratio FLOAT,)")

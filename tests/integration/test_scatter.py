@@ -214,26 +214,6 @@ def test_the_rows_have_the_columns_that_the_table_shows_to_the_account(compared)
         assert str(ask(connection, sql).error).startswith(f"(1235, '{refusal};")
 
 
-def test_moments_and_what_stands_in_their_place_are_sorted_as_the_server_does(compared):
-    compared.create("id BIGINT PRIMARY KEY, y YEAR, d DATETIME, t TIMESTAMP NULL")
-    for connection in (compared.direct, *compared.spread.values()):
-        run(connection, "SET time_zone = '+00:00'")
-    compared.insert(
-        ["id", "y", "d", "t"],
-        [[str(i), f"{2000 + i % 9}" if i % 4 else "NULL", f"'2004-0{1 + i % 7}-01'" if i % 3 else "NULL",
-          f"'2024-10-27 0{i % 3}:30:00'"] for i in range(1, 40)],
-    )  # fmt: skip
-    check(
-        compared,
-        # An instant sorts by itself and not by its text when clocks are set back.
-        "SELECT t, id FROM t ORDER BY t, id",
-        "SELECT DISTINCT t FROM t ORDER BY t",
-        # Strings with a value where there are no rows
-        "SELECT id, COALESCE(MAX(y), '2004-01-01') AS m FROM t GROUP BY id ORDER BY m DESC, id",
-        "SELECT id, COALESCE(MAX(d), '2004-05-01') AS m FROM t GROUP BY id ORDER BY m DESC, id",
-    )
-
-
 def test_more_groups_than_are_computed_at_once(compared: ComparedCluster) -> None:
     compared.create("id BIGINT PRIMARY KEY, a INT")
     compared.insert(["id", "a"], [[str(n), str(n // 2)] for n in range(1, 1300)])

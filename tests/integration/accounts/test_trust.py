@@ -16,6 +16,7 @@ from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import DatabaseServer, execute, names, root
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml, user_toml
 from tests.fixtures.streams import message_table, run, value
+from tests.integration.forms import Forms
 
 
 pytestmark = pytest.mark.db
@@ -153,54 +154,32 @@ def test_a_user_changes_its_own_password_as_the_server_lets_it(pair: Pair) -> No
 
 # --- random statements --------------------------------------------------------------------
 
-
-def spelled(rng: random.Random, *parts: str) -> str:
-    """Return a qualified name, quoted or not."""
-    return ".".join(f"`{part}`" if rng.random() < 0.4 else part for part in parts)
-
-
-def table(rng: random.Random, pair: Pair) -> str:
-    home = rng.choice(["", "one", "two", "two"])
-    name = rng.choice(["t", "t", "q", "nothing"])
-    return spelled(rng, *([pair.of(home)] if home else []), name)
-
-
-def condition(rng: random.Random, pair: Pair, depth: int) -> str:
-    kinds = ["id = 1", "id > 0", "id IN (1, 2)", "id IS NULL", "1 = 1", "id BETWEEN 1 AND 2"]
-    if depth:
-        inner = f"SELECT id FROM {table(rng, pair)} WHERE {condition(rng, pair, 0)}"
-        kinds += [f"id IN ({inner})", f"EXISTS ({inner})", f"NOT ({condition(rng, pair, 0)})"]
-    return rng.choice(kinds)
-
-
-def query(rng: random.Random, pair: Pair, depth: int = 1) -> str:
-    where = condition(rng, pair, depth)
-    first, second = table(rng, pair), table(rng, pair)
-    return rng.choice(
-        (f"SELECT id FROM {first} WHERE {where} ORDER BY id", f"SELECT * FROM {first} WHERE {where} ORDER BY id",
-         f"SELECT COUNT(*) FROM {first} WHERE {where}", f"SELECT (SELECT MAX(id) FROM {first}) AS m",
-         f"SELECT a.id, b.id FROM {first} a JOIN {second} b ON a.id = b.id ORDER BY 1",
-         f"(SELECT id FROM {first}) UNION (SELECT id FROM {second}) ORDER BY 1",
-         f"WITH c AS (SELECT id FROM {first}) SELECT * FROM c ORDER BY 1", "SELECT `load_file`('/etc/hostname')",
-         f"SELECT d.id FROM (SELECT id FROM {first} WHERE {where}) AS d ORDER BY 1",
-         f"SELECT {spelled(rng, pair.of(rng.choice(['one', 'two'])), 'f')}()")
-    )  # fmt: skip
-
-
-def statement(rng: random.Random, pair: Pair) -> str:
-    """Return a statement that leaves what it finds, or is undone: all run in transactions that are rolled back."""
-    kind = rng.random()
-    if kind < 0.55:
-        return query(rng, pair)
-    target, where = table(rng, pair), condition(rng, pair, 1)
-    return rng.choice(
-        (f"UPDATE {target} SET id = id + 0 WHERE {where}", f"DELETE FROM {target} WHERE {where}",
-         f"INSERT INTO {target} (id) VALUES (77)", f"REPLACE INTO {target} (id) VALUES (1)",
-         f"INSERT INTO {target} (id) SELECT id + 50 FROM {table(rng, pair)} WHERE id < 3",
-         f"EXPLAIN {query(rng, pair, 0)}", f"SHOW CREATE TABLE {target}", f"SHOW COLUMNS FROM {target}",
-         f"SHOW INDEX FROM {target}", f"DESCRIBE {target}", f"SELECT * FROM {target} WHERE {where} FOR UPDATE",
-         f"DO (SELECT MAX(id) FROM {target})", f"SET @v = (SELECT MAX(id) FROM {target})")
-    )  # fmt: skip
+# All run in transactions that are rolled back; what cannot be leaves what it finds.
+FORMS = {
+    "table": ("{name}", *["{home}.{name}"] * 3),
+    "home": ("ONE", "TWO", "TWO", "`ONE`", "`TWO`"),
+    "name": ("t", "t", "`t`", "q", "nothing"),
+    "simple": ("id = 1", "id > 0", "id IN (1, 2)", "id IS NULL", "1 = 1", "id BETWEEN 1 AND 2"),
+    "condition": (*["{simple}"] * 6, "id IN ({inner})", "EXISTS ({inner})", "NOT ({simple})"),
+    "inner": ("SELECT id FROM {table} WHERE {simple}",),
+    "query": (
+        "SELECT id FROM {table} WHERE {condition} ORDER BY id", "SELECT * FROM {table} WHERE {condition} ORDER BY id",
+        "SELECT COUNT(*) FROM {table} WHERE {condition}", "SELECT (SELECT MAX(id) FROM {table}) AS m",
+        "SELECT a.id, b.id FROM {table} a JOIN {table} b ON a.id = b.id ORDER BY 1",
+        "(SELECT id FROM {table}) UNION (SELECT id FROM {table}) ORDER BY 1",
+        "WITH c AS (SELECT id FROM {table}) SELECT * FROM c ORDER BY 1", "SELECT `load_file`('/etc/hostname')",
+        "SELECT d.id FROM ({inner}) AS d ORDER BY 1", "SELECT {home}.f()",
+    ),
+    "other": (
+        "UPDATE {table} SET id = id + 0 WHERE {condition}", "DELETE FROM {table} WHERE {condition}",
+        "INSERT INTO {table} (id) VALUES (77)", "REPLACE INTO {table} (id) VALUES (1)",
+        "INSERT INTO {table} (id) SELECT id + 50 FROM {table} WHERE id < 3",
+        "EXPLAIN {query}", "SHOW CREATE TABLE {table}", "SHOW COLUMNS FROM {table}", "SHOW INDEX FROM {table}",
+        "DESCRIBE {table}", "SELECT * FROM {table} WHERE {condition} FOR UPDATE",
+        "DO (SELECT MAX(id) FROM {table})", "SET @v = (SELECT MAX(id) FROM {table})",
+    ),
+    "statement": ("{query}", "{other}"),
+}  # fmt: skip
 
 
 # The proxy refuses with its own codes what it cannot place: then the server must not be one that answers with rows of others.
@@ -209,6 +188,7 @@ _OF_THE_PROXY = frozenset({1235, 1105})
 
 def test_random_statements_are_answered_as_the_server_answers_the_account(pair: Pair) -> None:
     rng = random.Random(f"{SEED} {pair.on_mariadb}")
+    forms = Forms(rng, FORMS)
     differing, refusals, refused_here = [], 0, 0
     clients = {
         (name, direct): pair.client(name, direct=direct)
@@ -220,7 +200,7 @@ def test_random_statements_are_answered_as_the_server_answers_the_account(pair: 
     for number in range(STATEMENTS):
         name = rng.choice(["one", "two"])
         foreign = SECRET["two" if name == "one" else "one"]
-        sql = statement(rng, pair)
+        sql = pair.text(forms.say("statement"))
         prepared = rng.random() < 0.3 and "CREATE" not in sql
         seen, expected = (
             outcome(clients[name, direct], sql, prepared=prepared) for direct in (False, True)

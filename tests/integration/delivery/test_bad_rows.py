@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pymysql
@@ -196,26 +195,6 @@ def test_early_acks_are_written_but_for_bad_rows(plain: Queue) -> None:
     run(client, "DROP TRIGGER no_update")
     eventually(lambda: ids(client, UNACKED) == [], "and they as well")
     are_over(client)
-
-
-def test_acks_of_many_clients_are_written_but_for_bad_rows(plain: Queue) -> None:
-    client = create(plain, ack_wait=60)
-    refuse_updates(client, "NEW.time_acked IS NOT NULL")
-    idents = range(10, 40)
-    insert(client, "my_message", [*BAD, *idents])
-    connections = {ident: plain.connect() for ident in (*BAD, *idents)}
-
-    def ack(ident: int) -> tuple[int, int]:
-        try:
-            return ident, run(connections[ident], ACK.format(ident))
-        except pymysql.MySQLError as error:
-            return ident, error.args[0]
-
-    with ThreadPoolExecutor(len(connections)) as clients:
-        answers = dict(clients.map(ack, connections))
-    refused = {answers.pop(ident) for ident in BAD}
-    assert {1644, 1264, 1452} <= refused <= CODES
-    assert answers == dict.fromkeys(idents, 1)
 
 
 def test_the_purge_deletes_all_but_bad_rows(plain: Queue) -> None:

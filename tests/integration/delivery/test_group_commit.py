@@ -131,24 +131,6 @@ def test_a_row_that_somebody_holds_keeps_nobody_else_waiting(plain: Queue) -> No
     assert all(each == [1] for each in ackers.answers.values())
 
 
-def test_while_a_definition_changes_each_ack_waits_for_itself(plain: Queue) -> None:
-    client = plain.create(ack_wait=600)
-    insert_all(client, range(1, CLIENTS * EACH + 1))
-    past = root(plain.cluster.servers[0], autocommit=True)
-    database = plain.cluster.databases[plain.keyspace]
-    waiting = (
-        f"SELECT COUNT(*) FROM information_schema.processlist WHERE db = '{database}'"
-        " AND info LIKE 'UPDATE%' AND info NOT LIKE '%@%'"
-    )
-    ackers = Ackers(plain)
-    with held(plain, "LOCK TABLES my_message WRITE"):
-        ackers.start(own)
-        eventually(lambda: rows(past, waiting) == ((CLIENTS,),), "each has its own statement")
-    past.close()
-    ackers.join()
-    assert all(each == [1] for each in ackers.answers.values())
-
-
 def test_one_that_is_killed_has_done_nothing_and_the_others_go_on(plain: Queue) -> None:
     client = plain.create(ack_wait=600)
     insert_all(client, range(1, CLIENTS * EACH + 1))

@@ -30,18 +30,6 @@ WHAT_IS_SET = (
 ATTACK = b"SELECT HEX('\xb2\\\\'; DROP TABLE victim; -- ')"
 
 
-def prepared(client: Any, sql: bytes) -> list[Any]:
-    """Return what `answers` does of a statement that is prepared and executed without a value."""
-    try:
-        client._execute_command(0x16, sql)
-        statement_id = client._read_packet().get_all_data()[1:5]
-        client._execute_command(0x17, statement_id + b"\0\1\0\0\0")
-        client._read_query_result()
-    except pymysql.MySQLError as error:
-        return [error.args[0]]
-    return [client._result.warning_count]
-
-
 def connect(port: int, database: str, charset: str, *, raw: bool = False) -> Any:
     """Return a client; *raw*: its values are bytes, as they come."""
     client = pymysql.connect(
@@ -252,44 +240,24 @@ SETS = (
 
 
 @in_turn
-@pytest.mark.parametrize("asked", ["SHOW WARNINGS", "SELECT @@warning_count, ROW_COUNT()"])
-@pytest.mark.parametrize("by", ["text", "prepared", "PREPARE", "another connection"])
+@pytest.mark.parametrize("others", [0, 4])
 def test_what_a_set_warns_of_is_what_the_server_alone_warns_of(
-    tight, servers, sharded_database, asked, by
+    tight, servers, sharded_database, others
 ):
-    others = [tight.connect(database="plain", autocommit=True) for _ in range(4)]
+    """Also where others have had the connection when the client asks."""
+    crowd = [tight.connect(database="plain", autocommit=True) for _ in range(others)]
     found = []
     for port, database in ((tight.port, "plain"), (servers[1].port, sharded_database)):
         told: list[Any] = []
         for text in SETS:
             client = connect(port, database, "utf8mb4")
-            if by == "prepared":
-                told += prepared(client, text.encode())
-            elif by == "PREPARE":
-                told += answers(client, f"PREPARE change_it FROM '{text}'".encode())
-                told += answers(client, b"EXECUTE change_it")
-            else:
-                told += answers(client, text.encode())
-            if by == "another connection":
-                for other in others:
-                    refused(other, "SELECT no_column")
-            told += answers(client, asked.encode())
-            told += answers(client, WHAT_IS_SET.encode())
+            told += answers(client, text.encode())
+            for other in crowd:
+                refused(other, "SELECT no_column")
+            for asked in ("SHOW WARNINGS", "SELECT @@warning_count", WHAT_IS_SET):
+                told += answers(client, asked.encode())
             client.close()
         found.append(told)
-    for other in others:
+    for other in crowd:
         other.close()
     assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("keyspace", ["plain", "commerce"])
-def test_an_error_of_preparing_is_shown_to_who_prepared_and_to_nobody_else(tight, keyspace):
-    client = tight.connect(database=keyspace, autocommit=True)
-    assert prepared(client, b"SELECT no_column") == [1054]
-    assert answers(client, b"SHOW WARNINGS")[0][0][1] == 1054
-    client.close()
-    for _ in range(4):
-        other = tight.connect(database=keyspace, autocommit=True)
-        run(other, "SET sql_notes = 1")
-        assert rows(other, "SHOW WARNINGS") == ()
-        other.close()
