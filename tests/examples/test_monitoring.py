@@ -111,12 +111,6 @@ def test_what_no_proxy_tells_is_found(expression: str) -> None:
     assert faults_of(expression)
 
 
-def test_a_label_of_a_text_that_no_proxy_tells_is_found() -> None:
-    assert faults_of("streamfrom_queue_depth", "{{ $labels.shard }}")
-    assert faults_of("streamfrom_queue_depth", "{{shard}}")
-    assert not faults_of("streamfrom_queue_depth", "{{ $labels.queue }}", "{{keyspace}}")
-
-
 def test_every_alert_has_a_test_in_which_it_is_raised() -> None:
     tests = yaml.safe_load((FOLDER / "alerts_test.yml").read_text())["tests"]
     raised = {

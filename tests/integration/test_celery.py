@@ -1,7 +1,6 @@
 """Celery on streamfrom: a real worker before a real proxy, sent what Celery's users send it."""
 
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -193,19 +192,6 @@ def test_what_is_no_task_is_parked_with_the_reason_and_spares_the_rest(
     }
 
 
-@pytest.mark.parametrize("no_ack", [True, False])
-@pytest.mark.parametrize("way", ["get", "consume"])
-def test_what_is_no_message_is_parked_however_it_is_taken(plain, broker, way, no_ack):
-    client = plain.connect()
-    with Connection(broker) as connection:
-        queue = connection.SimpleQueue("of_test", no_ack=no_ack)
-        send_texts(client, "of_test", BROKEN)
-        queue.put({"n": 1})
-        message = queue.queue.get(no_ack=no_ack) if way == "get" else queue.get(timeout=WAIT_S)
-        assert message.payload == {"n": 1}
-        assert len(rows(client, PARKED)) == len(BROKEN)
-
-
 def test_a_proxy_that_is_away_or_killed_costs_no_task(lone, tmp_path, start_program):
     (tmp_path / "tasks_of_test.py").write_text(TASKS)
     broker = f"streamfrom://root@127.0.0.1:{lone.port}/{lone.keyspace}"
@@ -294,11 +280,3 @@ def test_a_task_that_ends_after_its_connection_is_an_error_that_celery_knows(bro
         again = connection.SimpleQueue("late").get(timeout=WAIT_S)
         assert again.payload == {"n": 1}
         again.ack()
-
-
-@pytest.mark.parametrize(
-    "url", ["streamfrom://root@127.0.0.1:1/", "streamfrom://root@127.0.0.1:1"]
-)
-def test_an_address_without_a_keyspace_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match=re.escape("must name a keyspace: streamfrom://user")):
-        Connection(url).connect()

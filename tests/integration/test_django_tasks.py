@@ -281,17 +281,6 @@ def test_what_the_server_refuses_is_its_own_error_and_spares_the_rest(lone, lone
     assert results == [["FAILED", ["pymysql.err.OperationalError"]], ["SUCCESSFUL", []]]
 
 
-def test_a_keyspace_that_is_not_there_ends_the_worker_with_a_sentence(
-    lone, tmp_path, start_program
-):
-    project = Project(tmp_path, lone, start_program, keyspace="nothing")
-    done = project.manage("streamfrom_worker")
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (
-        "CommandError: the tasks cannot be taken: Unknown database 'nothing'"
-    )
-
-
 def test_values_become_what_json_holds_as_with_djangos_own_backends(project: Project) -> None:
     found = project.runs(
         """

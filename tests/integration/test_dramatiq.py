@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import dramatiq
 import pymysql
 import pytest
-from dramatiq import Message, QueueJoinTimeout, Worker
+from dramatiq import Message, Worker
 from dramatiq.common import current_millis
-from dramatiq.errors import ConnectionClosed, QueueNotFound
+from dramatiq.errors import ConnectionClosed
 from dramatiq.results import Results
 from dramatiq.results.errors import ResultFailure, ResultMissing, ResultTimeout
 
@@ -157,22 +157,6 @@ def test_results(broker, url):
     assert short.get_result() == 1
     with pytest.raises(ResultMissing):
         divide.message(1, 2).get_result()
-
-
-def test_join_gives_up_and_flush_leaves_nothing(broker):
-    @dramatiq.actor
-    def work():
-        pass
-
-    work.send()
-    with pytest.raises(QueueJoinTimeout):
-        broker.join(work.queue_name, timeout=200)
-    broker.flush_all()
-    broker.join(work.queue_name, timeout=HANG_MS)
-    with pytest.raises(QueueNotFound):
-        broker.enqueue(Message("no_queue", "work", (), {}, {}))
-    with pytest.raises(QueueNotFound):
-        broker.consume("no_queue")
 
 
 def test_who_has_room_for_all_it_may_hold_waits_for_no_more_room(broker, monkeypatch):

@@ -107,21 +107,3 @@ def test_values_are_asked_for_and_given_once_by_two_proxies(proxy, config, start
     with ThreadPoolExecutor() as workers:
         list(workers.map(work, clients))
     assert value(clients[0], "SELECT COUNT(DISTINCT id) FROM customer") == 240
-
-
-def test_a_prepared_insert_takes_its_ids_too(proxy: RunningProxy) -> None:
-    client = proxy.connector("commerce")
-    prepared = client.cursor(prepared=True)
-    ids = []
-    for name in "abc":
-        prepared.execute("INSERT INTO customer (name) VALUES (?), (?)", (name, name))
-        ids.append(prepared.lastrowid)
-    assert ids == [1, 3, 5]
-    given = client.cursor(prepared=True)
-    for ident, expected in ((None, 7), (99, 99), (0, 8)):
-        given.execute("INSERT INTO customer (id, name) VALUES (?, 'x')", (ident,))
-        assert (given.lastrowid or 0) == expected
-    asking = client.cursor(prepared=True)
-    asking.execute("SELECT NEXT ? VALUES FROM lookup.seq", (3,))
-    assert asking.fetchall() == [(9,)]
-    client.close()

@@ -83,31 +83,6 @@ def test_columns_and_groups_are_of_the_moment_and_keep_their_names(filled: Any) 
     assert value(filled, "SELECT COUNT(*) FROM my_message HAVING MAX(time_next) > NOW()") == 8
 
 
-def test_rows_of_a_query_and_rows_without_a_list_of_columns_get_the_moment(plain):
-    connection = plain.create("my_message", poller_interval=1000)
-    run(connection, "CREATE TABLE stamped (id BIGINT PRIMARY KEY, created DATETIME)")
-    run(connection, "INSERT INTO stamped VALUES (1, NOW())")
-    began_ns = time.time_ns()
-    run(
-        connection,
-        "INSERT INTO my_message (id, time_next) SELECT id, NOW() + INTERVAL 1 HOUR FROM stamped"
-        " WHERE created <= NOW()",
-    )
-    run(
-        connection,
-        "INSERT INTO my_message VALUES (2, 50, 0, NOW() + INTERVAL 1 HOUR, NULL, 1, '{}')",
-    )
-    hour_ns = 3_600 * SECOND_NS
-    for number in (1, 2):
-        due_ns = value(connection, f"SELECT time_next FROM my_message WHERE id = {number}")
-        assert began_ns + hour_ns <= due_ns <= time.time_ns() + hour_ns
-    assert rows(
-        connection,
-        "SELECT m.id FROM my_message m JOIN stamped s ON s.id = m.id"
-        " WHERE m.time_next > NOW() AND s.created <= NOW()",
-    ) == ((1,),)
-
-
 def test_a_clock_of_the_sessions_own_is_refused(filled: Any, cluster: SharedCluster) -> None:
     run(filled, "SET timestamp = 1000000000")
     refuses(filled, "SELECT id FROM my_message WHERE time_next < NOW()", 1235, "@@timestamp")

@@ -59,15 +59,6 @@ def test_a_raised_limit_of_packets_is_that_of_all_new_sessions(
         assert run(client, f"INSERT INTO large VALUES ('{'x' * (2 * LOW_BYTES)}')") == 1
 
 
-def test_a_session_keeps_what_it_began_with(proxy, server, breakable_database):
-    old, admin = (proxy.connect(database=breakable_database, autocommit=True) for _ in range(2))
-    before = value(old, "SELECT @@wait_timeout")
-    run(admin, "SET GLOBAL wait_timeout = 4711")
-    assert value(old, "SELECT @@wait_timeout") == before
-    new = proxy.connect(database=breakable_database, autocommit=True)
-    assert value(new, "SELECT @@wait_timeout") == 4711
-
-
 def test_a_change_past_the_proxy_is_noticed(proxy, server, breakable_database):
     options = {"database": breakable_database, "max_allowed_packet": 1 << 30}
     large = f"INSERT INTO large VALUES ('{'x' * (2 * LOW_BYTES)}')"

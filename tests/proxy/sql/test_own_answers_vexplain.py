@@ -1,4 +1,4 @@
-"""VEXPLAIN before fake servers; the real ones are asked in test_vexplain.py of the integration tests."""
+"""VEXPLAIN before fake servers; the real ones are asked in tests/integration/test_routing.py."""
 
 import ast
 import json
