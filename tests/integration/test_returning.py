@@ -9,9 +9,8 @@ from streamfrom.proxy.wire.resultset import parse_column_definition
 from tests.cases import in_turn
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
 from tests.fixtures.streams import refused, refuses, rows, run, value
-from tests.integration.binary_rows import parse_binary_row
 from tests.integration.conftest import SharedCluster
-from tests.integration.scatter import ComparedCluster, ask, check, differences
+from tests.integration.scatter import ComparedCluster, ask, check, differences, parse_binary_row
 from tests.proxy.fake_client import MARIADB, Client, Result
 
 

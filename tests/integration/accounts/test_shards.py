@@ -1,13 +1,15 @@
-"""Own accounts at shards of which one refuses, is busy, restarts or fails over."""
+"""Own accounts at shards of which one refuses, is busy, restarts or fails over; what they run is killed by themselves."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import keyspace_toml, write_vschema
-from tests.fixtures.streams import message_table, refused, refuses, rows, run, value
+from tests.fixtures.streams import eventually, message_table, refused, refuses, rows, run, value
 from tests.integration.accounts.conftest import Accounts
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA
 
@@ -15,7 +17,9 @@ from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA
 pytestmark = pytest.mark.db
 
 Servers = tuple[DatabaseServer, DatabaseServer]
+
 LOW, HIGH = LOW_IDS[0], HIGH_IDS[0]
+
 BOSS = '[[users]]\nname = "boss"\npassword = "x"\naccount = "shared"\n'
 # It has all rights asked for again.
 CHANGE = "GRANT USAGE ON *.* TO 'ann'@'%'"
@@ -127,3 +131,47 @@ def test_sessions_and_streams_of_own_accounts_outlive_a_restart(
         assert run(ann, f"{ack} IN ({idents[0]}, {idents[1]})") == 2
         assert value(ann, "SELECT CURRENT_USER()") == "ann@%"
         assert refused(ann, f"DELETE FROM my_message WHERE id = {idents[0]}")[0] == 1142
+
+
+WAITS = "SELECT SLEEP(100) /* theirs */"
+
+
+@pytest.fixture
+def killing_proxy(start_proxy, server, accounts, database):
+    accounts.create("shards", f"SELECT, INSERT, UPDATE, DELETE ON {database}.*")
+    for name in ("ann", "boss", "eve"):
+        accounts.create(name, f"SELECT ON {database}.*")
+    config = keyspace_toml("plain", [server], database)
+    password = "s%C3%A9same%27s"
+    config = config.replace("mysql://root@", f"mysql://shards:{password}@")
+    users = accounts.toml("ann", "eve") + accounts.toml("boss", more='role = "admin"\n')
+    return start_proxy(SETTINGS + config + users)
+
+
+def runs(server: DatabaseServer) -> int:
+    sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE info = %s AND user = 'ann'"
+    return int(execute(server, sql.replace("%s", f"'{WAITS}'"))[0][0])
+
+
+def test_an_account_and_an_admin_see_and_kill_its_statements(killing_proxy, server, accounts):
+    ann, other, boss, eve = (
+        accounts.connect(killing_proxy, name, database="plain")
+        for name in ("ann", "ann", "boss", "eve")
+    )
+
+    def listed(client: Any) -> set[str]:
+        return {str(row[1]) for row in rows(client, "SHOW PROCESSLIST")}
+
+    for killer in (other, other, boss):
+        outcome = in_thread(lambda: value(ann, WAITS))
+        eventually(lambda: runs(server) == 1)
+        assert listed(eve) == {"eve"}
+        assert listed(boss) >= {"ann", "boss", "eve"}
+        assert refused(eve, f"KILL QUERY {ann.thread_id()}")[0] == 1095
+        assert runs(server) == 1
+        killer.query(f"KILL QUERY {ann.thread_id()}")
+        # MariaDB's SLEEP is interrupted by an error, MySQL's returns 1.
+        ended = outcome()
+        assert ended == 1 or ended.args[0] == 1317
+        eventually(lambda: runs(server) == 0)
+        assert value(ann, "SELECT 1") == 1

@@ -1,4 +1,4 @@
-"""Messages of a key wait for one another, on both servers, over retries, changes and the death of a dispatcher."""
+"""Keys: messages of one wait for one another, take turns with those of others (`vt_fair`), and go to the streams that name theirs."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.fixtures.database_servers import execute
 from tests.fixtures.streams import WAIT_S, eventually, rows, run
-from tests.integration.conftest import Queue
+from tests.integration.conftest import Queue, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -138,3 +138,141 @@ def test_no_order_is_broken_when_the_dispatcher_is_killed(
     assert sorted(acked) == list(range(1, keys * each + 1))
     left = f"SELECT COUNT(*) FROM {database}.my_message WHERE time_acked IS NULL"
     eventually(lambda: execute(server, left) == ((0,),), "all are acked")
+
+
+FAIR = (
+    "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant VARCHAR(20))"
+    " WITH (key = tenant, fair = on, ack_wait = 600, poller_interval = 600, cache_size = 200,"
+    " batch_size = 5)"
+)
+
+STREAM = "STREAM /*vt+ PREFETCH=10 */ id, tenant FROM my_message"
+
+
+@pytest.fixture
+def fair_producer(plain: Queue):
+    connection = plain.connect()
+    run(connection, FAIR)
+    return connection
+
+
+def insert_of_key(connection, key, *ids, priority=50):
+    values = ", ".join(f"({ident}, {key}, {priority})" for ident in ids)
+    run(connection, f"INSERT INTO my_message (id, tenant, priority) VALUES {values}")
+
+
+def sent_until(consumer, fair_producer, key, count):
+    """Take and ack messages until there are *count* of *key*; return how many others came before."""
+    others, left = 0, count
+    while left:
+        ident, found = consumer.next()
+        run(fair_producer, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
+        if found == key:
+            left -= 1
+        else:
+            others += 1
+    return others
+
+
+def test_a_tenant_does_not_wait_for_the_flood_of_another(plain: Queue, fair_producer) -> None:
+    insert_of_key(fair_producer, "'flood'", *range(1, 5001), priority=1)
+    insert_of_key(fair_producer, "'small'", *range(10_000, 10_010))
+    insert_of_key(fair_producer, "NULL", *range(20_000, 20_010))
+    consumer = plain.stream(STREAM)
+    # Three of each key in nine messages, beside those that are on their way.
+    assert sent_until(consumer, fair_producer, "small", 10) <= 2 * 10 + 25
+    insert_of_key(fair_producer, "'flood'", *range(5001, 6001))
+    insert_of_key(fair_producer, "'new'", 30_000, 30_001)
+    assert sent_until(consumer, fair_producer, "new", 2) <= 45
+    insert_of_key(fair_producer, "NULL", 40_000, 40_001)
+    assert sent_until(consumer, fair_producer, None, 2) <= 60
+
+
+KEYED = (
+    "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant VARCHAR(20), n INT)"
+    " WITH (key = tenant, ack_wait = 600, poller_interval = 600, cache_size = 50)"
+)
+
+
+@pytest.fixture
+def keyed_producer(plain: Queue):
+    connection = plain.connect()
+    run(connection, KEYED)
+    return connection
+
+
+def insert_keyed(connection, *messages):
+    values = ", ".join(f"({ident}, {key!r})" for ident, key in messages)
+    run(connection, f"INSERT INTO my_message (id, tenant) VALUES {values}")
+
+
+def test_it_gets_messages_of_its_keys_and_others_get_theirs(plain, keyed_producer, consume):
+    one = plain.stream("STREAM id FROM my_message WHERE tenant = 'a'")
+    two = consume(
+        plain.proxy,
+        "STREAM /*vt+ PREFETCH=2 */ id, tenant FROM my_message WHERE Tenant IN ('b', 'it''s')",
+        database="plain",
+    )
+    insert_keyed(keyed_producer, (1, "a"), (2, "b"), (3, "c"), (4, "it's"), (5, "b"), (6, "a"))
+    assert sorted(one.ids(2)) == [1, 6]
+    assert sorted(two.ids(2)) == [2, 4]
+    assert two.poll(QUIET_S) is None
+    run(keyed_producer, "UPDATE my_message SET time_acked = NOW() WHERE id = 2")
+    assert two.next() == (5, "b")
+    assert one.poll(QUIET_S) is None
+    # Whoever names no key takes all.
+    rest = plain.stream("STREAM id FROM my_message")
+    assert rest.ids(1) == [3]
+
+
+def test_a_flood_of_other_keys_does_not_hide_its_messages(plain, keyed_producer, consume):
+    flood = ", ".join(f"({ident}, 'flood')" for ident in range(1, 5001))
+    run(keyed_producer, f"INSERT INTO my_message (id, tenant) VALUES {flood}")
+    insert_keyed(keyed_producer, (9001, "a"), (9002, "a"))
+    other = plain.stream("STREAM /*vt+ PREFETCH=1 */ id FROM my_message")
+    assert other.ids(1) == [1]
+    one = plain.stream("STREAM id FROM my_message WHERE tenant = 'a'")
+    assert one.ids(2) == [9001, 9002]
+    insert_keyed(keyed_producer, (9003, "a"))
+    assert one.ids(1) == [9003]
+    # And its messages block nobody: it is full, and the flood goes on.
+    full = consume(
+        plain.proxy,
+        "STREAM /*vt+ PREFETCH=1 */ id FROM my_message WHERE tenant = 'b'",
+        database="plain",
+    )
+    insert_keyed(keyed_producer, *((9100 + number, "b") for number in range(200)))
+    assert full.ids(1) == [9100]
+    run(keyed_producer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
+    assert other.next()
+
+
+def test_prepared_and_with_an_end(cluster: SharedCluster, keyed_producer) -> None:
+    insert_keyed(keyed_producer, (1, "a"), (2, "b"), (3, "b"), (4, "c"))
+    client = cluster.proxy.connector("plain")
+    cursor = client.cursor(prepared=True)
+    sql = "STREAM id, tenant FROM my_message WHERE tenant IN (%s, %s) LIMIT %s WAIT 0"
+    cursor.execute(sql, ("b", "c", 2))
+    # Its keys take turns.
+    assert sorted(cursor.fetchall()) == [(2, "b"), (4, "c")]
+    cursor.execute(sql, ("b", "c", 10))
+    assert cursor.fetchall() == [(3, "b")]
+    cursor.execute(sql, ("b", "c", 10))
+    assert cursor.fetchall() == []
+    client.close()
+    waited = "STREAM id FROM my_message WHERE tenant = 'a' LIMIT 3 WAIT 30"
+    assert rows(keyed_producer, waited) == ((1,),)
+
+
+def test_a_member_that_does_not_dispatch_gives_them_as_well(server, database, fleet, consume):
+    _, second = fleet()
+    keyed_producer = second.connect(database=database, autocommit=True)
+    run(keyed_producer, KEYED)
+    insert_keyed(keyed_producer, (1, "a"), (2, "b"))
+    one = consume(second, "STREAM id FROM my_message WHERE tenant = 'b'", database=database)
+    assert one.ids(1) == [2]
+    insert_keyed(keyed_producer, (3, "a"), (4, "b"))
+    assert one.ids(1) == [4]
+    assert one.poll(QUIET_S) is None
+    ended = "STREAM id FROM my_message WHERE tenant IN ('a', 'b') LIMIT 9 WAIT 0"
+    assert sorted(rows(keyed_producer, ended)) == [(1,), (3,)]
