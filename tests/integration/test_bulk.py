@@ -119,7 +119,7 @@ def only_on_mariadb(family: Family) -> None:
 
 
 def extended(client: Client) -> list[bytes]:
-    """What the columns told last say beside their types."""
+    """Return what the columns told last say beside their types."""
     found = []
     for definition in client.definitions:
         cursor = PacketReader(definition)
@@ -130,8 +130,8 @@ def extended(client: Client) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("older", [0, OLD], ids=["", "older"])
-def test_it_reaches_clients_that_know_it(cluster, keyspace, older):
+@pytest.mark.parametrize("flags", [MARIADB, MARIADB & OLD], ids=["", "older"])
+def test_what_is_told_beside_a_type_reaches_clients_that_know_it(cluster, keyspace, flags):
     connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(connection, "CREATE TABLE item (id BIGINT PRIMARY KEY, doc JSON, u UUID, n INT)")
     for each in (*LOW_IDS, *HIGH_IDS):
@@ -139,8 +139,9 @@ def test_it_reaches_clients_that_know_it(cluster, keyspace, older):
     run(connection, message_table("my_message", columns="doc JSON"))
 
     async def work() -> None:
-        flags = MARIADB_METADATA | (MARIADB & older if older else MARIADB)
-        client = await Client.connect(cluster.proxy.port, database=keyspace, capabilities=flags)
+        client = await Client.connect(
+            cluster.proxy.port, database=keyspace, capabilities=MARIADB_METADATA | flags
+        )
         plain = await Client.connect(
             cluster.proxy.port, database=keyspace, capabilities=MARIADB
         )

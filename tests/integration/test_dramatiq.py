@@ -170,17 +170,6 @@ def test_who_has_room_for_all_it_may_hold_waits_for_no_more_room(broker, monkeyp
     assert next(consumer)
 
 
-def test_a_wait_that_has_no_connection_any_more_cannot_be_interrupted(broker, plain):
-    client = plain.connect()
-    broker.make()
-    before = rows(client, "SHOW PROCESSLIST")
-    broker.store.take(["default"], 1, 0, by="one")
-    (ident,) = {row[0] for row in rows(client, "SHOW PROCESSLIST")} - {row[0] for row in before}
-    run(client, f"KILL {ident}")
-    broker.store.interrupt("one")
-    assert broker.store.take(["default"], 1, 0, by="one") == ()
-
-
 def test_a_proxy_that_is_away_is_a_connection_error(unused_tcp_port):
     broker = StreamfromBroker(f"streamfrom://root@127.0.0.1:{unused_tcp_port}/shop")
     broker.declare_queue("default")

@@ -4,7 +4,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import refused, refuses, rows, run, value
@@ -207,28 +206,3 @@ class TestRefusals:
             for one, other in (("%", "192.0.2.1"), ("192.0.2.1", "%"))
         )
         assert self.refused_by_one(proxy, accounts, spoil, mend) in {1045, 1130}
-
-
-def test_a_proxied_user_has_the_rights_of_the_other(
-    start_proxy, servers, accounts, config, sharded_database
-):
-    if servers[0].family is Family.MARIADB:
-        pytest.skip("its plugin is PAM's: test_pam.py")
-    flags = ("check_proxy_users", "sha256_password_proxy_users")
-    accounts.create("reader", f"SELECT (id) ON {sharded_database}.customer")
-    accounts.create("ann", how="IDENTIFIED WITH sha256_password BY 'sésame''s'")
-    accounts.everywhere("GRANT PROXY ON 'reader'@'%' TO 'ann'@'%'")
-    try:
-        for flag in flags:
-            accounts.everywhere(f"SET GLOBAL {flag} = 1")
-        proxy = start_proxy(config + accounts.toml("ann"))
-        for _ in range(3):
-            ann = accounts.connect(proxy, "ann", database="commerce")
-            assert rows(ann, "SELECT id FROM customer") == ()
-            assert refused(ann, "SELECT secret FROM customer")[0] == 1143
-            assert value(ann, "SELECT CURRENT_USER()") == "reader@%"
-            run(ann, "SET @a = 1")
-            ann.close()
-    finally:
-        for flag in flags:
-            accounts.everywhere(f"SET GLOBAL {flag} = 0")

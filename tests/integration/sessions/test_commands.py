@@ -11,7 +11,7 @@ from pymysql.constants import CLIENT, COMMAND
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.background import in_thread, running
-from tests.fixtures.database_servers import ServerPool, execute, root
+from tests.fixtures.database_servers import ServerPool, execute
 from tests.fixtures.programs import finished
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import (
@@ -35,76 +35,7 @@ def command(client: Any, code: int, argument: bytes = b"") -> bytes:
     return bytes(client._read_packet()._data)
 
 
-def whole_answer(client: Any, sql: str) -> bytes:
-    """Return the one packet that answers a statement without rows, or how it was refused."""
-    try:
-        return command(client, COMMAND.COM_QUERY, sql.encode())
-    except pymysql.MySQLError as error:
-        return str(error.args[0]).encode()
-
-
-SESSION_TRACK = 1 << 23
-
-
 class TestCommands:
-    def test_a_client_is_told_that_something_has_changed_where_it_asks(self, tight, servers):
-        changed = b"\x02\x011"
-        found: list[list[bool]] = []
-        for client in (
-            tight.connect(database="plain", client_flag=SESSION_TRACK),
-            root(servers[1], database="mysql", client_flag=SESSION_TRACK, autocommit=False),
-        ):
-            name = "plain" if not found else "mysql"
-            told = [
-                whole_answer(client, sql).endswith(changed)
-                for sql in (
-                    "SET @a = 1",
-                    "SET session_track_state_change = 1",
-                    "SET @a = 1",
-                    "SET NAMES latin1",
-                    "CREATE TEMPORARY TABLE seen (n INT)",
-                    "DROP TEMPORARY TABLE seen",
-                    "SET autocommit = 1",
-                    "SET @@session.session_track_state_change = OFF",
-                    "SET @a = 2",
-                )
-            ]
-            run(client, "SET session_track_state_change = 1")
-            found.append([*told, whole_answer(client, f"USE {name}").endswith(changed)])
-            client.close()
-        assert found[0] == found[1]
-        assert found[0][2:5] == [True] * 3
-
-    @pytest.mark.parametrize("sql", ["SELECT 1 AS ' '", "SELECT ? AS ' '", "SELECT 1"])
-    def test_preparing_warns_in_the_packet_behind_the_definitions(self, tight, servers, sql):
-        found = []
-        for client in (tight.connect(database="plain"), root(servers[1])):
-            head = command(client, 0x16, sql.encode())
-            packets: list[bytes] = []
-            definitions = [int.from_bytes(head[at : at + 2], "little") for at in (7, 5)]
-            for count in definitions:
-                packets += [client._read_packet()._data for _ in range(count + bool(count))]
-            found.append([p[:3] for p in packets if p[:1] == b"\xfe"])
-            client.close()
-        assert found[0] == found[1]
-
-    def test_the_list_of_processes_is_that_of_such_a_server(self, tight, servers):
-        found = []
-        for client in (tight.connect(database="plain"), root(servers[1])):
-            with client.cursor() as cursor:
-                cursor.execute("SHOW FULL PROCESSLIST")
-                names = [column[0] for column in cursor.description]
-                last = cursor.fetchall()[0][-1]
-            try:
-                client._execute_command(0x0A, b"")
-                client._read_query_result()
-                listed: Any = [field.name for field in client._result.fields]
-            except pymysql.MySQLError as error:
-                listed = error.args[0]
-            found.append((names, type(last) is float, listed))
-            client.close()
-        assert found[0] == found[1]
-
     def test_a_variable_under_the_wrong_scope_is_the_servers_error(self, tight):
         client = tight.connect(database="plain")
         for name in ("session.socket", "LOCAL.socket", "global.warning_count"):
