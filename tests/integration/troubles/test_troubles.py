@@ -242,7 +242,7 @@ def test_a_full_pool(operated, troubled_servers):
     for ident, each in zip((4, 6, 7, 8), idle, strict=True):
         run(each, "BEGIN")
         insert(each, ident)
-    answer = in_thread(lambda: insert(operated.client(), 10))
+    answer = in_thread(lambda: insert(operated.client(), 11))
     eventually(waiting)
     assert free() == 0
     (line,) = (one for one in operated.page()["shards"] if one["shard"] == "80-")
