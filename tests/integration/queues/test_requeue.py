@@ -116,7 +116,7 @@ def test_dead_letters_of_nobody_knows_which_queue_stay(client, spoil, words):
 
 QUICK = "ack_wait = 0.2, min_backoff = 0.2, max_backoff = 0.2, poller_interval = 0.2"
 WITH_DEAD_LETTERS = (
-    "CREATE WITH_DEAD_LETTERS job (tenant BIGINT UNSIGNED NOT NULL, job_key VARCHAR(40) COLLATE utf8mb4_bin UNIQUE, body JSON,"
+    "CREATE QUEUE job (tenant BIGINT UNSIGNED NOT NULL, job_key VARCHAR(40) COLLATE utf8mb4_bin UNIQUE, body JSON,"
     f" CHECK (tenant > 0)) WITH ({QUICK}, max_attempts = 1, dead_letter = on)"
 )
 
@@ -154,7 +154,7 @@ def test_messages_die_into_it_and_come_back(cluster, keyspace, client, consume):
     eventually(lambda: value(client, count) == 4, "two of one key")
     run(client, "DELETE FROM job_dead WHERE tenant = 1")
     stream.close()
-    assert run(client, "ALTER WITH_DEAD_LETTERS job REQUEUE DEAD") == 2
+    assert run(client, "ALTER QUEUE job REQUEUE DEAD") == 2
     assert rows(client, "SELECT tenant, id FROM job ORDER BY tenant") == tuple(
         (n, ids[n]) for n in (2, 3)
     )
@@ -163,24 +163,24 @@ def test_messages_die_into_it_and_come_back(cluster, keyspace, client, consume):
 def test_it_is_dropped_with_its_queue_only_when_empty(client: Any) -> None:
     run(client, WITH_DEAD_LETTERS)
     run(client, "INSERT INTO job_dead (id, tenant) VALUES (7, 1)")
-    run(client, "DROP WITH_DEAD_LETTERS job")
+    run(client, "DROP QUEUE job")
     ((_, _, text),) = rows(client, "SHOW WARNINGS")
     assert text == "job_dead has dead letters and stays"
     assert names(client) == ["job_dead"]
     run(client, WITH_DEAD_LETTERS)
     run(client, "DELETE FROM job_dead WHERE id = 7")
-    run(client, "DROP WITH_DEAD_LETTERS job")
+    run(client, "DROP QUEUE job")
     assert names(client) == []
 
 
 def test_a_queue_that_is_there_gets_one_and_its_definition_says_so(client: Any) -> None:
-    run(client, "CREATE WITH_DEAD_LETTERS job (a INT)")
-    run(client, "ALTER WITH_DEAD_LETTERS job SET (max_attempts = 3, dead_letter = on)")
+    run(client, "CREATE QUEUE job (a INT)")
+    run(client, "ALTER QUEUE job SET (max_attempts = 3, dead_letter = on)")
     assert names(client) == ["job", "job_dead"]
-    ((_, again),) = rows(client, "SHOW CREATE WITH_DEAD_LETTERS job")
+    ((_, again),) = rows(client, "SHOW CREATE QUEUE job")
     assert "dead_letter = on" in again
-    run(client, "DROP WITH_DEAD_LETTERS job")
+    run(client, "DROP QUEUE job")
     run(client, again)
     assert names(client) == ["job", "job_dead"]
-    run(client, "ALTER WITH_DEAD_LETTERS job SET (dead_letter = on)")
-    assert run(client, "ALTER WITH_DEAD_LETTERS job REQUEUE DEAD") == 0
+    run(client, "ALTER QUEUE job SET (dead_letter = on)")
+    assert run(client, "ALTER QUEUE job REQUEUE DEAD") == 0
