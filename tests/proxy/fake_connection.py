@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from streamfrom.proxy.wire.binary_parameters import read_parameters, value_of
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.bulk_rows import bulk_rows, bulk_types
-from streamfrom.proxy.wire.constants import CHARSETS, PROXY_OFFER, Command, Status
+from streamfrom.proxy.wire.constants import PROXY_OFFER, Command, Status
 from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.login.auth import Authenticated, nonce_from
 from streamfrom.proxy.wire.login.handshake import Greeting, offer_as
@@ -126,8 +126,6 @@ class Connection(ServerSession, asyncio.Protocol):
         self.is_control = bool(login.attributes)
         self.is_election = login.attributes.get("program_name") == "streamfrom-election"
         self.user, self.database = login.user, login.database
-        charset, collation = CHARSETS[login.charset]
-        self.login_charset = charset, collation
         if server.refusal is not None:
             refusal = server.refusal
             packet = err_packet(

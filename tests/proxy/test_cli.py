@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 from contextlib import suppress
-from importlib.metadata import version
 from itertools import chain
 from unittest.mock import Mock, call
 
@@ -258,16 +257,6 @@ def test_queues_of_nobody_are_a_failure_and_of_no_address_a_wrong_command_line(c
     assert "hunter2" not in err
 
 
-@pytest.mark.parametrize(
-    "argv", [["--version"], ["serve", "--version"], ["--version", "check"]]
-)
-def test_the_version_is_that_of_the_package(argv, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(argv)
-    assert ended.value.code == 0
-    assert capsys.readouterr().out == f"streamfrom {version('streamfrom')}\n"
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_are_told_how_to_complete_commands_and_options(shell, capsys):
     with pytest.raises(SystemExit) as ended:
@@ -276,15 +265,6 @@ def test_shells_are_told_how_to_complete_commands_and_options(shell, capsys):
     script = capsys.readouterr().out
     assert all(word in script for word in ("serve", "queues", "top", "config", "workers"))
     assert "worker-seat" not in script, "what is not for people"
-
-
-def test_a_proxy_that_cannot_listen_says_why(config, monkeypatch, capsys):
-    async def run(configuration, stop, hangup, hurry, read_again, seat, manager):
-        raise OSError("[Errno 98] address already in use")
-
-    monkeypatch.setattr("streamfrom.proxy.app.application.run", run)
-    assert main(["serve", "--config", config]) == EXIT_FAULT
-    assert capsys.readouterr().err == "streamfrom: [Errno 98] address already in use\n"
 
 
 def test_the_demo_gets_what_the_command_line_says_and_its_interruption_is_an_exit_code(

@@ -181,15 +181,6 @@ def test_only_this_machines_addresses_are_loopback(peername, peer, is_near):
     assert (link.peer, link.is_loopback) == (peer, is_near)
 
 
-async def test_nobody_listening_is_an_error_of_the_system(tmp_path):
-    with pytest.raises(OSError, match="Connect call failed"):
-        await net.connect(Owner, host="127.0.0.1", port=1, unix_socket=None, timeout_s=5)
-    with pytest.raises(FileNotFoundError):
-        await net.connect(
-            Owner, host="", port=0, unix_socket=str(tmp_path / "none"), timeout_s=5
-        )
-
-
 # --- TLS -------------------------------------------------------------------------------
 
 

@@ -21,19 +21,6 @@ from streamfrom.proxy.tls import ServerTls
 from tests.proxy.certificates import issued, write_certificate
 
 
-def test_a_pair_speaks_tls_and_verifies_certificates_with_an_authority_alone(tmp_path):
-    pair = write_certificate(tmp_path)
-    tls = ServerTls(TlsSettings(*pair, require=True))
-    assert (tls.requires_tls, tls.wants_certificate) == (True, False)
-    assert tls.context.verify_mode is ssl.CERT_NONE
-    assert len(tls.certificate_sha256) == 32
-    assert tls.certificate_ends > datetime.now(UTC)
-    ca, _ = issued("ca").write(tmp_path, "ca")
-    tls = ServerTls(TlsSettings(*pair, require=False, client_ca=ca))
-    assert (tls.requires_tls, tls.wants_certificate) == (False, True)
-    assert tls.context.verify_mode is ssl.CERT_OPTIONAL
-
-
 def test_the_fingerprint_tells_whether_any_file_has_changed(tmp_path):
     pair = write_certificate(tmp_path)
     ca, _ = issued("ca").write(tmp_path, "ca")

@@ -4,7 +4,7 @@ from streamfrom.proxy.accounts import user_logins as user_logins_module
 from streamfrom.proxy.accounts.user_logins import shared_note, user_logins
 from streamfrom.proxy.config.file import Secret, SessionAccount, TransactionMode, User
 from streamfrom.proxy.report import Level
-from tests.proxy.fake_answers import Error, HangUp, Rows, Silence
+from tests.proxy.fake_answers import Error, Rows, Silence
 from tests.proxy.fake_server import PASSWORD
 from tests.proxy.rigs import config_of
 
@@ -24,12 +24,6 @@ def answers(server):
     server.on("CURRENT_USER()", Rows(("u",), ((b"app@%",),)))
     for place in ("INNODB STATUS", "metadata_locks", "streamfrom.locks"):
         server.on(place, DENIED)
-
-
-async def test_each_user_with_an_account_of_its_own_logs_in(server):
-    answers(server)
-    (finding,) = await found(server, OWN, SHARED)
-    assert finding.line == "ok       plain/-: user app logs in as app@%"
 
 
 async def test_who_could_see_the_name_of_the_lock_is_named(server):
@@ -71,12 +65,6 @@ async def test_a_login_that_may_ask_nothing_is_a_fault(server):
     (finding,) = await found(server, OWN)
     assert finding.level is Level.ERROR
     assert "max_questions" in finding.text
-
-
-async def test_a_connection_that_breaks_is_a_fault(server):
-    server.on("CURRENT_USER()", HangUp())
-    (finding,) = await found(server, OWN)
-    assert finding.line.startswith("error    plain/-: user app cannot log in: ")
 
 
 async def test_a_server_that_does_not_answer_is_a_fault(server, monkeypatch):

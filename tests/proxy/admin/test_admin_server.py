@@ -19,11 +19,9 @@ from tests.proxy.admin.conftest import (
     QUEUES,
     USERS,
     Acting,
-    Client,
     OtherClient,
     Status,
     services,
-    stream_of,
 )
 from tests.proxy.certificates import issued
 
@@ -64,16 +62,6 @@ async def test_of_many_requests_at_once_some_are_refused_and_it_lives(served):
     assert (await served.ask("/metrics"))[0] == 200
 
 
-async def test_the_overview_has_all_that_the_page_shows(served):
-    found = await served.browser.get("/api/overview")
-    assert set(found) == {"queues", "streams", "shards", "members", "limits"}
-    assert [(one["keyspace"], one["queue"]) for one in found["queues"]] == [
-        ("ks", "msg"),
-        ("ks2", "other"),
-    ]
-    assert found["limits"]["max_connections"] == served.services.config.max_connections
-
-
 async def test_with_tls_the_whole_port_speaks_it(guarded, tmp_path):
     settings = TlsSettings(*issued("here").write(tmp_path, "here"), require=True)
     guarded.services.tls = ServerTls(settings)
@@ -102,18 +90,6 @@ async def test_a_queue_has_a_page_of_its_own(guarded):
     found = await guarded.browser.get("/api/queue?keyspace=ks2&queue=other")
     assert set(found) == {"queue", "shards", "streams", "settings", "columns", "history"}
     assert found["queue"]["depth"] == 3
-
-
-async def test_a_user_sees_its_own_streams_and_an_admin_all(guarded):
-    guarded.services.sessions |= {
-        number: Client(USERS[name], number) for number, name in ((7, "app"), (8, "boss"))
-    }
-    queue = guarded.status.figures[0]
-    guarded.status.open_streams = [stream_of(queue, 7), stream_of(queue, 8)]
-    for user, expected in (("app", [7]), ("boss", [7, 8])):
-        await guarded.browser.log_in(user)
-        found = await guarded.browser.get("/api/queue?keyspace=ks&queue=msg")
-        assert [each["connection_id"] for each in found["streams"]] == expected
 
 
 async def test_the_overview_and_metrics_are_made_in_turns(served, monkeypatch):

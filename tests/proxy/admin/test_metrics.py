@@ -9,9 +9,8 @@ from streamfrom.engine.messaging.figures.figures import (
     ShardFigures,
     StreamFigures,
 )
-from streamfrom.engine.messaging.table.counters import BOUNDS_S, Counters
+from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.admin.metrics import MetricsPage
-from streamfrom.proxy.status.queue_figures import FIGURES
 from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
 from tests.sim.memory_store import loaded, raw_table
 
@@ -83,17 +82,3 @@ def test_a_name_that_is_no_text_costs_no_other_figure_and_a_certificates_end_is_
     found = samples(queue, member=replace(MEMBER, certificate_expires_s=1234.0))
     assert found["streamfrom_queue_depth", ("keyspace", "ks"), ("queue", "a?")] == 3
     assert found["streamfrom_certificate_expiry_timestamp_seconds",] == 1234
-
-
-def test_lines_grow_by_queues_and_not_by_shards():
-    def lines(queues, shards):
-        of_queue = tuple(on_shard(str(number), Counters()) for number in range(shards))
-        tables = [loaded(raw_table(f"q{number}")) for number in range(queues)]
-        found = [QueueFigures(table, of_queue, 1) for table in tables]
-        page = MetricsPage([], MEMBER, 0)
-        page.add(found)
-        return page.text().count(b"\n")
-
-    assert lines(20, 16) == lines(20, 1)
-    of_one = lines(2, 1) - lines(1, 1)
-    assert of_one <= 2 * (len(BOUNDS_S) + 4) + len(FIGURES)

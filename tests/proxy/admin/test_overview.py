@@ -11,7 +11,6 @@ from streamfrom.proxy.admin.overview import (
     newer,
     queue_records,
     setting_records,
-    shard_records,
 )
 from tests.proxy.admin.conftest import figures
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
@@ -29,17 +28,6 @@ def test_a_queue_has_its_row_and_rates_null_for_what_is_not_known_or_the_reason_
     first, second = queue_records([figures()], [("ks", error)], lambda _: None, 0)
     assert (first["queue"], first["error"], first["is_paused"]) == ("broken", "no id", None)
     assert second["error"] is None
-
-
-def test_a_shard_of_a_queue_has_its_figures():
-    queue = figures()
-    shard = replace(queue.shards[0], oldest_ready_ns=3 * 10**9)
-    (record,) = shard_records(replace(queue, shards=(shard,)), 10 * 10**9)
-    assert record["oldest_ready_age_s"] == 7.0
-    assert (record["depth"], record["ready"], record["scheduled"]) == (3, 2, 1)
-    idle = replace(shard, streams=0, oldest_ready_ns=None)
-    (record,) = shard_records(replace(queue, shards=(idle,)), 0)
-    assert record["ready"] is record["scheduled"] is record["oldest_ready_age_s"] is None
 
 
 def test_settings_have_the_keys_and_values_of_the_comment():

@@ -54,17 +54,6 @@ def patience(monkeypatch):
     monkeypatch.setattr(member_numbers, "TIMEOUT_S", 60)
 
 
-async def test_the_least_number_that_is_free_on_all_shards_is_taken(server, other_server):
-    server.once(NUMBERS, taken(1, 3))
-    other_server.once(NUMBERS, taken(2, 5))
-    own = await take(server, other_server)
-    assert own.number == 4
-    for each in (server, other_server):
-        (insert,) = [text for text in each.controlled if text.startswith(INSERT)]
-        assert f"'{own.name}'" in insert
-        assert "'4'" in insert
-
-
 async def test_who_meets_another_that_wants_the_same_number_takes_the_next_one(server):
     server.once(NUMBERS, taken())
     server.once(INSERT, Error(1062, "Duplicate entry"))
@@ -85,13 +74,6 @@ async def test_a_server_that_is_away_and_a_client_with_all_locks_keep_nobody_fro
     server.on(NUMBERS, taken(*ALL))
     with pytest.raises(ConfigError, match=f"all {MEMBERS_MAX} numbers of members are taken"):
         await take(server)
-
-
-async def test_without_a_directory_the_number_is_drawn(server):
-    server.on("streamfrom.members", DENIED)
-    numbers = {(await take(server)).number for _ in range(20)}
-    assert len(numbers) > 1
-    assert all(1 <= number <= MEMBERS_MAX for number in numbers)
 
 
 async def test_a_connected_member_keeps_its_number_where_the_directory_is_dropped(server):

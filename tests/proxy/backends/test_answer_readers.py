@@ -14,12 +14,8 @@ from streamfrom.proxy.backends.answer_readers import (
 from streamfrom.proxy.errors import BackendLost
 from streamfrom.proxy.net import Link
 from streamfrom.proxy.wire.constants import PROXY_OFFER
-from streamfrom.proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.framing import frames
 from streamfrom.proxy.wire.prepare_response import prepare_answer
-from streamfrom.proxy.wire.resultset import ok_packet
-
-
-OK = frame(ok_packet(affected_rows=3, status=2, capabilities=int(PROXY_OFFER)), 1)
 
 
 def preparing(finished, link=None):
@@ -31,18 +27,6 @@ def future():
     loop = asyncio.new_event_loop()
     yield loop.create_future()
     loop.close()
-
-
-@pytest.mark.parametrize("cut", range(len(OK) + 1))
-def test_a_whole_answer_is_collected_however_it_is_cut(future, cut):
-    reader = AnswerCollector(future)
-    rest = reader.data_received(OK[:cut])
-    if rest is None:
-        rest = reader.data_received(OK[cut:] + b"next")
-        assert rest == b"next"
-    reader.answer_completed()
-    assert future.result().ok.affected_rows == 3
-    assert future.result().error is None
 
 
 @pytest.mark.parametrize("kind", [AnswerCollector, preparing, LoginReader])

@@ -23,12 +23,6 @@ async def learnt(server):
     return charsets
 
 
-@pytest.mark.parametrize("collation_id", [8, 45, 255, 4711])
-def test_before_a_server_was_asked_everybody_gets_what_all_servers_know(collation_id):
-    assert Charsets().settings(collation_id) is utf8()
-    assert Charsets().greeted == 45
-
-
 async def test_a_collation_that_the_servers_have_is_passed_on_by_name(server):
     charsets = await learnt(server)
     assert charsets.settings(8) is names("latin1", "latin1_swedish_ci")

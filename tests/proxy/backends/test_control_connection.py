@@ -19,18 +19,6 @@ async def control(server):
     await made.close()
 
 
-async def test_control_work_does_not_depend_on_the_server_s_own_settings(server, control):
-    await control.rows("SELECT 1")
-    first = server.controlled[0]
-    assert first.startswith("SET NAMES 'utf8mb4'")
-    for each in (
-        "transaction_isolation = 'READ-COMMITTED'",
-        "sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
-        f"sql_select_limit = {2**64 - 1}",
-    ):
-        assert f"@@session.{each}" in first
-
-
 async def test_a_sign_of_life_is_no_statement_and_has_none_of_a_server_that_is_down(
     server, control
 ):

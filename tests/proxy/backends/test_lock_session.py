@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery, together
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.lock_session import LockSession
 from streamfrom.proxy.errors import BackendLost
-from tests.proxy.fake_answers import Error, HangUp, Ok, Silence, rows_of
+from tests.proxy.fake_answers import Error, HangUp, Silence, rows_of
 
 
 @pytest.fixture
@@ -55,30 +55,6 @@ async def test_a_transaction_begins_with_its_first_statement_and_is_undone_when_
         "SELECT 1",
         "UPDATE t",
         "ROLLBACK",
-    ]
-
-
-async def test_what_goes_ahead_is_sent_in_the_same_write_and_answered_with_it(server, session):
-    server.on("FROM t", rows_of("a"))
-    server.on("FROM u", rows_of("b"))
-    server.on("UPDATE", Ok(affected_rows=3))
-    before = len(server.heard)
-
-    def talk():
-        first, second = yield from together(
-            [StoreQuery(b"SELECT n FROM t", 1), StoreQuery(b"SELECT n FROM u", 1)]
-        )
-        written = yield StoreQuery(b"UPDATE t", commits=True)
-        return first.rows, second.rows, written.affected
-
-    result, _ = await session.transact(talk)
-    assert result == ([((b"a",), b"")], [((b"b",), b"")], 3)
-    assert server.heard[before:] == [
-        "START TRANSACTION",
-        "SELECT n FROM t",
-        "SELECT n FROM u",
-        "UPDATE t",
-        "COMMIT",
     ]
 
 

@@ -34,16 +34,6 @@ def test_ever_new_values_do_not_fill_the_memory_and_what_was_forgotten_still_com
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"),
-    [("ON", True), ("1", True), ("on", True), ("OFF", False), ("0", False)],
-)
-def test_autocommit_is_read_as_the_tracker_spells_it(value, expected):
-    assert Settings([("autocommit", value)]).autocommit is expected
-    assert Settings().autocommit
-    assert (Settings().sql_mode, Settings([("sql_mode", "ANSI")]).sql_mode) == ("", "ANSI")
-
-
-@pytest.mark.parametrize(
     ("known", "wanted", "statement"),
     [
         ({}, {}, None),

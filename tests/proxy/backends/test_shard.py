@@ -9,7 +9,7 @@ from streamfrom.proxy.backends import shard as module
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.shard import ShardRuntime
-from streamfrom.proxy.errors import BackendUnavailable, NoDescriptor, ServerFull
+from streamfrom.proxy.errors import NoDescriptor, ServerFull
 from tests.proxy.backends.pools import Tenant
 from tests.proxy.fake_answers import Error, Silence, until
 from tests.proxy.fake_server import PASSWORD
@@ -174,10 +174,3 @@ async def test_waiting_has_an_end(server, shard):
     server.read_only = True
     assert not await shard.wait_available(soon(0.03))
     assert not await shard.wait_available(soon(-1))
-
-
-async def test_a_connection_that_cannot_be_opened_has_the_server_checked(server, shard):
-    server.stop()
-    with pytest.raises(BackendUnavailable):
-        await shard.open_backend(SHARDS_ACCOUNT, "db", 0)
-    await until(lambda: shard.trouble is not None)

@@ -18,7 +18,6 @@ from streamfrom.proxy.backends import shard_store as module
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, rows_of, until
-from tests.proxy.fake_server import MARIADB, FakeServer
 from tests.proxy.rigs import (
     NOW_NS,
     FixedClock,
@@ -59,34 +58,6 @@ async def test_many_queues_that_purge_at_once_leave_connections_to_clients(serve
         assert not shard.pool.waiting
         gate.set()
         assert await asyncio.gather(*purges) == [Purged(0, 0)] * 200
-
-
-async def test_a_claim_is_one_transaction_and_bodies_stay_bytes(server, store, table):
-    server.once("FOR UPDATE SKIP LOCKED", CLAIM)
-    (row,) = (await store.run(table, "-", ClaimJob(REQUEST))).rows
-    assert (row.id, row.shard, row.epoch) == (b"5", "-", 0)
-    assert row.payload == b"\x015\x04five"
-    assert row.due_next_ns > NOW_NS
-    *_, select, update, commit = server.heard
-    assert f"time_next <= {NOW_NS}" in select
-    assert f"WHEN 5 THEN {row.due_next_ns}" in update
-    assert commit == "COMMIT"
-    (connection,) = server.relays
-    assert not connection.autocommit
-    assert connection.variables["transaction_isolation"] == "READ-COMMITTED"
-    assert not connection.in_transaction
-
-
-async def test_each_family_is_told_the_isolation_in_its_own_words(calm):
-    async with FakeServer(MARIADB) as server:
-        add_message_table(server)
-        async with running_shard(server) as shard:
-            store = ShardStore({("plain", "-"): shard}, FixedClock())
-            (raw,) = await store.discover("plain", "-")
-            loaded = load("plain", raw)
-            assert isinstance(loaded, MessageTable)
-            await store.run(loaded, "-", ClaimJob(REQUEST))
-            assert server.relays[0].variables["tx_isolation"] == "READ-COMMITTED"
 
 
 async def test_the_engines_connection_is_reset_before_a_client_gets_it(server, table):

@@ -51,14 +51,6 @@ async def test_a_keyspace_of_the_name_of_the_proxys_own_schema_is_a_warning(serv
     assert "streamfrom.queues" in line
 
 
-async def test_nothing_is_changed_by_looking(server, report):
-    add_message_table(server)
-    await report(config_of(server))
-    writes = [text for text in server.controlled if text.startswith(("UPDATE", "DELETE"))]
-    assert writes
-    assert all(text.endswith("WHERE 1 = 0") for text in writes)
-
-
 async def test_a_vschema_that_cannot_be_read_is_a_fault_of_its_keyspace(server, report):
     config = config_of(server)
     broken = KeyspaceConfig("broken", '{"sharded": 5}', config.keyspaces[0].shards)

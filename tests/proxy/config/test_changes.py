@@ -85,10 +85,3 @@ def test_users_come_go_and_change_and_only_a_role_is_a_right():
     found = changes(OLD, replace(OLD, users=(secret, fewer)))
     assert (found.rights, found.changed) == ((), ("app", "eve"))
     assert "two" not in repr(found)
-
-
-def test_without_users_it_is_root_who_comes_and_goes():
-    found = changes(replace(OLD, users=()), OLD)
-    assert (found.added, found.removed) == (("app", "eve"), ("root",))
-    found = changes(OLD, replace(OLD, users=()))
-    assert (found.added, found.removed) == (("root",), ("app", "eve"))

@@ -57,20 +57,3 @@ def test_what_only_follows_from_a_fault_is_not_told(faults):
     assert len(faults(SHARDED.replace("vschema.json", "none.json"))) == 1
     assert len(faults(SHARDED + '[[users]]\nname = "a"\npassword_hash = "x"')) == 1
     assert len(faults(SHARDED + '[server.tls]\ncert = "none.pem"')) == 1
-
-
-def test_a_fault_of_the_whole_is_told_beside_one_of_a_part(faults):
-    assert faults(SHARDED.replace('"80-"', '"90-"') + "pool_size = 0") == [
-        'keyspaces.commerce.shards[1].pool_size: expected an integer ≥ 1, got 0 (shard "90-")',
-        "keyspaces.commerce.shards: expected all key ranges once:"
-        " no shard owns the keyspace ids 80-90",
-    ]
-
-
-def test_a_keyspace_with_a_quoted_name_is_found_again(faults):
-    text = SHARDED.replace("commerce", '"my shop"').replace("root@127.0.0.1:3307", "")
-    keys = [fault.partition(": ")[0] for fault in faults(text + "pool_size = 0")]
-    assert keys == [
-        'keyspaces."my shop".shards[0].primary',
-        'keyspaces."my shop".shards[1].pool_size',
-    ]

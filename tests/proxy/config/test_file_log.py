@@ -17,13 +17,6 @@ def test_nothing_said_is_info_in_the_form_that_fits(tmp_path):
     assert log_of(tmp_path, "[log]") == LogSettings(LogLevel.INFO, LogFormat.AUTO)
 
 
-def test_levels_and_forms(tmp_path):
-    for level in ("debug", "info", "warning", "error"):
-        for form in ("auto", "json", "text"):
-            found = log_of(tmp_path, f"[log]\nlevel = '{level}'\nformat = '{form}'")
-            assert found == LogSettings(LogLevel(level), LogFormat(form))
-
-
 @cases(text=str, error=str)
 def test_a_fault_names_its_key(tmp_path, text, error):
     with pytest.raises(ConfigError) as raised:

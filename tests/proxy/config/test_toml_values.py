@@ -13,7 +13,6 @@ from streamfrom.proxy.config.toml_values import (
     Secret,
     Surroundings,
     TomlTable,
-    shown,
 )
 
 
@@ -47,16 +46,3 @@ def test_a_variable_that_is_half_written_or_missing_is_a_fault(text):
     words = "the environment variable NOPE," if "NOPE" in text else "a variable's name"
     with pytest.raises(ConfigError, match=rf"top\.x: expected {words}"):
         table(f'x = "{text}"', {"A": "1"}).string("x", REQUIRED)
-
-
-@pytest.mark.parametrize("number", ["0", "-1", "inf", "nan", "true", '"5"', "[5]", "{}"])
-def test_what_is_not_a_duration_or_an_integer_in_bounds_is_refused(number):
-    with pytest.raises(ConfigError, match=r"top\.x: expected a number of seconds > 0, got "):
-        table(f"x = {number}").seconds("x", 1)
-    for each in (number, "false", "1.0", "4"):
-        with pytest.raises(ConfigError, match=r"top\.x: expected an integer from 1 to 3, got "):
-            table(f"x = {each}").integer("x", 1, least=1, most=3)
-
-
-def test_long_values_are_cut_in_errors():
-    assert len(shown("x" * 1000)) == 60

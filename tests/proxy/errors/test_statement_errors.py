@@ -1,28 +1,10 @@
-import pytest
-
 from streamfrom.proxy.errors.statement_errors import (
     BadMessageId,
     BadStreamArgument,
     DistinctTooLarge,
-    EmptyQuery,
     MergeTooLarge,
     NotPreparable,
-    UnknownStatement,
 )
-
-
-@pytest.mark.parametrize(
-    ("error", "sentence"),
-    [
-        (EmptyQuery(), "Query was empty"),
-        (
-            UnknownStatement(4, "mysqld_stmt_execute"),
-            "Unknown prepared statement handler (4) given to mysqld_stmt_execute",
-        ),
-    ],
-)
-def test_sentences_are_those_of_mysql(error, sentence):
-    assert str(error) == sentence
 
 
 def test_what_is_refused_says_the_cure_and_shows_what_came_shortened():

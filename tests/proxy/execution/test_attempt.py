@@ -3,14 +3,13 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.backends.session_variables import names
-from streamfrom.proxy.errors import StatementTimedOut
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.wire.framing import frames
 from streamfrom.proxy.wire.response import DEPRECATE_EOF, PassThrough, Resequencer
-from streamfrom.proxy.wire.resultset import ColumnDefinition, err_packet
-from tests.proxy.fake_client import MODERN, read_result
+from streamfrom.proxy.wire.resultset import ColumnDefinition
+from tests.proxy.fake_client import MODERN
 from tests.proxy.rigs import RecordingLink
 from tests.proxy.wire.peers import text_resultset
 from tests.sqlparse_ext.facts import shape
@@ -76,22 +75,6 @@ def test_a_connection_is_given_back_reading_even_if_its_client_is_still_behind(s
     scene.attempt.data_received(ANSWER[50:])
     scene.attempt.answer_completed()
     assert scene.server.link.is_reading
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (frames([err_packet(1317, "70100", "interrupted", MODERN)], 1)[0], 3024),
-        (frames([err_packet(1146, "42S02", "no such table", MODERN)], 1)[0], 1146),
-        (ANSWER, 3024),
-    ],
-    ids=["interrupted", "another error", "a read that says nothing of it"],
-)
-def test_what_the_proxy_has_stopped_says_why(scene, answer, said):
-    scene.attempt.reply.stopped = StatementTimedOut()
-    scene.attempt.data_received(answer)
-    scene.attempt.tell()
-    assert read_result(bytes(scene.client.written), MODERN).code == said
 
 
 async def test_a_file_goes_to_the_server_under_its_own_numbers_and_at_its_pace():

@@ -11,7 +11,7 @@ from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query
-from tests.proxy.fake_answers import Error, Ok, Silence, rows_of, until
+from tests.proxy.fake_answers import Error, Silence, rows_of, until
 from tests.sqlparse_ext.facts import shape
 
 
@@ -21,17 +21,6 @@ def send_now(session, sql, on_done, database="db"):
     return session.executor.send_now(
         Attempt(session.shards[0], database, packet, shape(sql), reply, on_done)
     )
-
-
-async def test_a_prepare_in_text_finds_room_where_the_server_has_too_many(
-    server, shard, session
-):
-    await session.executor.prepare_on(shard, "db", b"SELECT 1")
-    server.once("PREPARE s", Error(1461, "too many"), Ok())
-    assert (await session.run("PREPARE s FROM 'SELECT 2'")).code == 0
-    assert "CLOSE SELECT 1" in server.heard
-    server.on("PREPARE r", Error(1461, "too many"))
-    assert (await session.run("PREPARE r FROM 'SELECT 2'")).message == "too many"
 
 
 async def test_an_execution_that_cannot_be_prepared_is_told_so(server, shard, session):

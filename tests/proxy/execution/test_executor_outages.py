@@ -8,16 +8,12 @@ import pytest
 
 from streamfrom.proxy.errors import (
     BackendLost,
-    BackendUnavailable,
     SessionLost,
 )
 from streamfrom.proxy.wire.commands import query
 from tests.cases import cases
-from tests.proxy.fake_answers import HangUp, Rows, Silence, until
+from tests.proxy.fake_answers import HangUp, Silence, until
 from tests.sqlparse_ext.facts import shape
-
-
-BIG = Rows(("a",), ((b"x" * 1_000_000,),) * 16)
 
 
 async def test_a_write_whose_bytes_have_left_is_never_sent_twice(server, shard, session):
@@ -34,14 +30,6 @@ async def test_reads_that_leave_something_are_no_reads(server, session, sql):
     with pytest.raises(BackendLost):
         await session.run(sql)
     assert server.heard.count(sql) == 1
-
-
-async def test_a_read_is_not_repeated_once_the_client_has_seen_some_of_it(server, session):
-    server.once("FROM t", HangUp(BIG, 1_000_000))
-    with pytest.raises(BackendLost):
-        await session.run("SELECT a FROM t")
-    assert server.heard.count("SELECT a FROM t") == 1
-    assert session.link.closed  # in the middle of a packet, where no error can be told
 
 
 async def test_a_session_whose_own_state_was_lost_while_idle_is_over_too(
@@ -76,22 +64,3 @@ async def test_a_question_that_somebody_stopped_is_not_asked_again(server, sessi
     with pytest.raises(BackendLost):
         await running
     assert server.heard.count("SELECT id FROM t") == 1
-
-
-async def test_from_its_begin_on_no_question_of_a_transaction_waits(
-    server, session, monkeypatch
-):
-    async def wait_available(deadline_s):
-        raise AssertionError("it waits")
-
-    shard = session.shards[0]
-    monkeypatch.setattr(shard, "wait_available", wait_available)
-    await session.begin()
-    server.stop()
-    for question in (
-        ask(session, "SELECT id FROM t"),
-        session.executor.prepare_on(shard, "db", b"SELECT id FROM t"),
-        session.executor.connections.patiently(shard, lambda: shard.control.rows("SELECT 1")),
-    ):
-        with pytest.raises(BackendUnavailable):
-            await question

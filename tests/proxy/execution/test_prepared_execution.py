@@ -4,13 +4,9 @@ import pytest
 
 from streamfrom.proxy.backends.backend import Backend
 from streamfrom.proxy.backends.statement_ids import StatementIds, StatementKey
-from streamfrom.proxy.errors import NoOpenCursor
 from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
 from streamfrom.proxy.wire.attribute_encoding import COUNT_FOLLOWS, Attribute, into_execute
 from streamfrom.proxy.wire.binary_parameters import Parameter
-from streamfrom.proxy.wire.commands import (
-    stmt_fetch,
-)
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.prepare_response import PrepareReader
 from tests.proxy.rigs import RecordingLink
@@ -60,21 +56,3 @@ async def test_a_server_of_attributes_gets_the_owners_behind_the_parameters(back
             assert packet is not None
             assert packet[9] & COUNT_FOLLOWS
             assert packet[14:] == into_execute(body, 1, attributes)
-
-
-async def test_only_the_connection_of_a_cursor_has_its_rows(backend):
-    execution = CursorExecution(KEY.text, b"", 0)
-    with pytest.raises(NoOpenCursor):
-        execution.fetch(7, 10)
-    await execution.prepare_on(backend)
-    fetch = execution.fetch(7, 10)
-    assert fetch.packet_for(backend) == stmt_fetch(1, 10)
-    other = Connection()
-    assert fetch.packet_for(other) is None
-    with pytest.raises(NoOpenCursor, match="7"):
-        await fetch.prepare_on(other)
-    backend.link.close()
-    with pytest.raises(NoOpenCursor):
-        execution.fetch(7, 10)
-    execution.close()
-    assert not backend.client.written

@@ -25,17 +25,6 @@ async def test_a_server_that_is_gone_is_told_too(server, shard, session):
     assert isinstance(wish.got[0], BackendUnavailable)
 
 
-async def test_a_session_that_departs_in_the_queue_gets_nothing(server):
-    async with running_shard(server, pool_size=1) as shard:
-        session, other = SessionRig(shard), SessionRig(shard)
-        await other.run("BEGIN")
-        wish = Wish(session)
-        await session.leave()
-        await other.run("COMMIT")
-        assert (wish.got, shard.pool.lent) == ([], 0)
-        await other.leave()
-
-
 async def test_a_session_that_departs_while_one_is_opened_leaves_it_to_others(server, shard):
     session = SessionRig(shard)
     wish = Wish(session)

@@ -3,7 +3,6 @@ import pytest
 from streamfrom.proxy.execution.session_tracking import bring_insert_id, spread_insert_id
 from tests.cases import cases
 from tests.proxy.fake_answers import Error, Ok, until
-from tests.proxy.rigs import SessionRig, running_shard
 from tests.sqlparse_ext.facts import shape
 
 
@@ -82,30 +81,6 @@ async def test_a_statement_on_several_shards_finds_the_last_insert_id_on_each(
     server.once("VALUES (90)", NAMED)
     await both.run("INSERT INTO t VALUES (90)", shard=0)
     assert (await both.run("SELECT LAST_INSERT_ID()", shard=0)).values == [b"42"]
-
-
-async def test_no_other_session_finds_a_copy_of_the_last_insert_id(server, other_server):
-    asks = shape("SELECT LAST_INSERT_ID()")
-    async with (
-        running_shard(server, pool_size=1) as one,
-        running_shard(other_server, pool_size=1) as two,
-    ):
-        session, other = SessionRig(one, two), SessionRig(one, two)
-        server.once("VALUES ()", Ok(last_insert_id=41))
-        await session.run("INSERT INTO t VALUES ()", shard=0)
-        taken = [await shard.pool.acquire(session.state, "db") for shard in (one, two)]
-        for backend in taken:
-            await bring_insert_id(session.state, backend, asks)
-        await spread_insert_id(session.state, taken, asks)
-        for shard, backend in zip((one, two), taken, strict=True):
-            shard.pool.release(backend)
-        for number in (0, 1):
-            found = await other.run("SELECT LAST_INSERT_ID()", shard=number)
-            assert found.values == [b"0"]
-        assert (await session.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
-        assert not session.state.insert_id_copies
-        await session.leave()
-        await other.leave()
 
 
 NAMED = Ok(last_insert_id=90, names_its_id=True)

@@ -121,26 +121,6 @@ async def test_a_branch_that_was_lost_while_idle_is_noticed_before_anything_is_s
     assert "INSERT INTO t VALUES (2)" not in server.heard
 
 
-async def test_session_state_outlives_the_transaction_that_broke_around_it(
-    server, other_server, session, low
-):
-    await session.run("SET @a = 1", shard=0)
-    await session.begin()
-    await on_both(session)
-    other_server.once("UPDATE", HangUp())
-    with pytest.raises(BackendLost):
-        await session.run("UPDATE t SET a = 1", shard=1)
-    (connection,) = server.relays
-    assert connection.user_variables == {"a"}
-    assert connection.in_transaction
-    with pytest.raises(TransactionBroken):
-        await session.run("SELECT @a", shard=0)
-    await session.branches.rollback()
-    assert not connection.in_transaction
-    assert (await session.run("SELECT @a", shard=0)).error is None
-    assert low.pool.lent == 1
-
-
 async def test_after_a_deadlock_elsewhere_session_state_waits_for_rollback(server, session):
     await session.run("SET @a = 1", shard=0)
     await session.begin()

@@ -45,17 +45,6 @@ async def test_who_may_not_read_their_names_is_told_so(server, shards, session):
     await session.leave()
 
 
-async def test_no_row_is_a_server_that_does_not_list_them_and_a_null_is_none(
-    server, shards, session
-):
-    server.once(NAMES, names(), names(None))
-    await session.run("EXECUTE s")
-    with pytest.raises(Unsupported, match="performance_schema is off"):
-        await session.run("SELECT 1", shard=1)
-    await session.run("SELECT 1", shard=1)
-    await session.leave()
-
-
 async def test_a_value_that_does_not_arrive_is_refused(server, other_server, shards, session):
     server.on("SELECT @`a`", number(5))
     other_server.on("SELECT @`a`", number(4))

@@ -120,14 +120,3 @@ async def test_who_is_no_member_any_more_is_refused_on_a_connection_that_stands(
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await ask(request)
         assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
-
-
-async def test_a_call_that_cannot_be_read_ends_alone(three):
-    one, two, _ = three
-    async with one.links.channel(two.own) as channel:
-        for method in ("Kill", "Sessions"):
-            ask = channel.unary_unary(f"/{SERVICE}/{method}")
-            with pytest.raises(grpc.aio.AioRpcError):
-                await ask(b"\xff\xff\xff")
-    assert len(await one.others.processes(BOSS)) == 4
-    assert not any(session.told for session in two.sessions.values())

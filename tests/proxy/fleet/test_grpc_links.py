@@ -1,7 +1,6 @@
 """Members that talk over real sockets of this machine."""
 
 import asyncio
-import socket
 from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import Mock
@@ -143,14 +142,6 @@ async def test_what_was_sent_before_a_stop_still_comes_where_the_way_was_not_the
     await stopping
 
 
-async def test_a_door_that_closes_ends_its_links_and_the_address_is_told(pair):
-    one, two = pair
-    _, here, _, there = await connected(one, two)
-    await two.door.stop()
-    assert f"member two at {two.own.address}: " in await here.reasons.get()
-    assert await there.reasons.get()
-
-
 async def test_an_outage_of_a_member_is_logged_once_and_so_is_its_end(pair, impatient):
     one, two = pair
     await two.door.stop()
@@ -217,23 +208,6 @@ async def test_a_message_that_cannot_be_read_ends_the_link(pair):
         assert await call.read() == grpc.aio.EOF
     _, _, there = await two.visits.get()
     assert await there.reasons.get() == "a message cannot be read"
-
-
-async def test_bytes_that_are_no_tls_end_their_connection_and_nothing_else(pair):
-    one, two = pair
-    link, _, _, there = await connected(one, two)
-    host, port = two.own.address.split(":")
-    for garbage in (
-        b"GET / HTTP/1.1\r\n\r\n",
-        bytes(range(256)) * 300,
-        b"\x16\x03\x01\xff\xff",
-    ):
-        with socket.create_connection((host, int(port))) as stranger:
-            stranger.sendall(garbage)
-            await asyncio.sleep(0.02)
-    link.send(RowsTaken(1, 1))
-    assert await there.said.get() == RowsTaken(1, 1)
-    await connected(one, two)
 
 
 async def test_a_caller_without_a_certificate_is_refused(pair):

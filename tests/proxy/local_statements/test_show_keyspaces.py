@@ -35,11 +35,6 @@ def test_a_tablet_is_a_server_of_a_shard():
     ]
 
 
-def test_like_chooses_tablets_by_host_and_where_chooses_none_as_in_vitess():
-    assert [row[6] for row in told("SHOW VITESS_TABLETS LIKE 'db_'")[1]] == [b"db1", b"db2"]
-    assert len(told("SHOW vitess_tablets WHERE keyspace = 'x'")[1]) == 3
-
-
 def vschema(sql, selected=SHARDED):
     found = shape(sql)
     columns, rows = show_vschema(found, [SHARDED, PLAIN], selected)

@@ -60,11 +60,6 @@ def test_a_queue_says_how_it_is_sharded_and_what_create_queue_makes_by_itself_is
     assert create_queue("q", own) == expected.replace("'id|a')", "'id|a', auto_id = off)")
 
 
-def test_other_partitions_are_nothing_that_create_queue_makes():
-    with pytest.raises(BadQueue, match="no queue that CREATE QUEUE makes"):
-        create_queue("q", MYSQL + "\n/*!50100 PARTITION BY HASH (`id`)\nPARTITIONS 4 */")
-
-
 def test_the_index_that_its_settings_make_is_not_named():
     needed = "vt_purge_after=9,vt_batch_size=1,vt_cache_size=1,vt_poller_interval=9"
     ordered = MYSQL.replace(

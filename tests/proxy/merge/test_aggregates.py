@@ -4,11 +4,9 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.proxy.errors import DistinctTooLarge
 from streamfrom.proxy.merge.aggregates import (
     Average,
     Distinct,
-    Extreme,
     Folded,
     GroupConcat,
     Listed,
@@ -33,13 +31,6 @@ def run(accumulator, *rows, is_new=True):
     return accumulator.finish()
 
 
-@cases(function=str, expected=str.encode, nothing=str.encode)
-def test_bits_are_combined_and_begin_anew_with_each_group(function, expected, nothing):
-    bits = Folded(0, function)
-    assert run(bits, [b"12"], [None], [b"10"]) == expected
-    assert run(bits) == nothing
-
-
 def test_a_sum_is_exact_and_null_without_values_and_of_doubles_a_double():
     assert run(Sum(0, DECIMAL), [b"0.10"], [b"0.20"], [None]) == b"0.30"
     assert run(Sum(0, DECIMAL), [b"9" * 60 + b".99"], [b"0.01"]) == b"1" + b"0" * 60 + b".00"
@@ -54,18 +45,6 @@ def test_an_average_is_rounded_half_away_from_zero_at_the_announced_scale(values
     exact = sum(map(Decimal, values)) / (count * len(values))
     rounded = exact.quantize(Decimal("0.000001"), ROUND_HALF_UP)
     assert Decimal(run(average, *rows).decode()) == rounded
-
-
-def test_extremes_compare_by_their_key_and_skip_null():
-    decode = ColumnKey(Comparison.STRING, b"0020").decoder()
-    rows = [[b"a", b"0041"], [None, None], [b"B", b"0042"]]
-    smallest, largest = (
-        Extreme(0, 1, decode, largest=False),
-        Extreme(0, 1, decode, largest=True),
-    )
-    assert (run(smallest, *rows), smallest.key) == (b"a", b"0041")
-    assert (run(largest, *rows), largest.key) == (b"B", b"0042")
-    assert (run(smallest, [None, None]), smallest.key) == (None, None)
 
 
 def test_an_average_of_doubles_is_a_double_and_of_nothing_null():
@@ -108,11 +87,6 @@ def test_equal_rows_of_several_shards_stand_side_by_side():
     assert listed(concatenation(distinct=True), (b"x", 1, b"1"), (b"x", 2, b"1")) == b"x"
 
 
-def test_other_bytes_in_the_same_place_are_in_no_order():
-    with pytest.raises(Unsupported, match="whose order is not determined"):
-        listed(concatenation(), (b"x", 1, b"1"), (b"X", 1, b"1"))
-
-
 @pytest.mark.parametrize("down", [False, True])
 def test_a_null_in_the_order_has_no_place(down):
     decoder = ColumnKey(Comparison.NUMBER).decoder(descending=down)
@@ -153,14 +127,6 @@ NULL = (0,)
 
 def key(*values):
     return tuple(NULL if value is None else (1, value) for value in values)
-
-
-def test_what_is_remembered_of_a_group_is_bounded():
-    distinct = Distinct(1, [(0,), (1,)], memory_bytes=1000)
-    for group in range(20):
-        distinct.news(key(group, 1, b"x" * 500), None)
-    with pytest.raises(DistinctTooLarge):
-        distinct.news(key(19, 2, b"y" * 500), key(19, 1, b"x" * 500))
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), *[st.sampled_from([None, 1, 2, 3])] * 3)))

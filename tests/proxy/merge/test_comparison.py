@@ -6,15 +6,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.merge.comparison import (
-    NOT_FIXED,
     ColumnKey,
     Comparison,
     Sort,
     are_alike,
     comparison_of,
     double_text,
-    loses_digits,
-    microseconds,
     padded,
     padding,
     scaled,
@@ -137,11 +134,6 @@ def test_what_is_compared_is_asked_of_the_server(comparison, sql):
     assert key.is_plain is (sql == b"a + b")
 
 
-def test_times_are_lengths():
-    assert microseconds(b"-00:00:01.5") == -1_500_000
-    assert microseconds(b"100:00:00") > microseconds(b"99:59:59.999999")
-
-
 @given(st.integers(-(10**20), 10**20), st.integers(0, 12))
 def test_a_decimal_survives_scaling(value, scale):
     text = unscaled(value, scale)
@@ -178,19 +170,6 @@ def test_doubles_of_fixed_decimals_keep_them():
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_double_survives_its_text(value):
     assert float(double_text(value)) == value
-
-
-@pytest.mark.parametrize(
-    ("kind", "decimals", "expected"),
-    [
-        (FieldType.FLOAT, NOT_FIXED, True),
-        (FieldType.DOUBLE, 3, True),
-        (FieldType.DOUBLE, NOT_FIXED, False),
-        (FieldType.NEWDECIMAL, 3, False),
-    ],
-)
-def test_which_texts_have_fewer_digits_than_the_value(kind, decimals, expected):
-    assert loses_digits(ColumnDefinition("x", type=kind, decimals=decimals)) is expected
 
 
 def column(kind, decimals=0, flags=0, charset=BINARY_CHARSET):

@@ -1,7 +1,6 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.proxy.merge import group_merge
 from streamfrom.proxy.merge.aggregate_expressions import Computed
 from streamfrom.proxy.merge.aggregates import Average, Distinct, First, Folded, Sum
@@ -92,13 +91,6 @@ def test_where_rounding_an_average_decides_nothing_is_said(total, count, symbol,
     condition = Condition(0, Comparison.NUMBER, symbol, literal)
     with pytest.raises(Unsupported, match="HAVING an AVG that is so near"):
         condition.passes([average.finish()], [average])
-
-
-def test_more_groups_than_may_be_sorted_are_an_error():
-    found = sorted_merge(lambda key, _: key[0], memory_bytes=1000)
-    with pytest.raises(MergeTooLarge) as refused:
-        answer(found, [(n, n, 1) for n in range(100)])
-    assert refused.value.wire_code() == (1038, "HY001")
 
 
 @given(
@@ -193,15 +185,6 @@ def test_a_condition_so_near_to_an_average_is_refused():
     assert answers(plan, found, lambda values: {2: Computed(b"3.0002", is_cut=True)}) == [
         ("1",)
     ]
-
-
-def test_more_groups_to_compute_than_may_be_kept_are_an_error():
-    _, found = computed_merge(
-        "SELECT a, -COUNT(*) FROM t GROUP BY a", memory_bytes=900, width=2
-    )
-    found.feed(0, [text_row([b"%d" % n] * 3) for n in range(9)])
-    with pytest.raises(MergeTooLarge):
-        found.next_rows()
 
 
 @pytest.mark.parametrize("items", ["a, CONCAT(COUNT(*)) x", "CONCAT(COUNT(*)) x, a"])

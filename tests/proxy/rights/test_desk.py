@@ -10,7 +10,7 @@ from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.rights.desk import Question, RightsDesk
 from streamfrom.proxy.rights.questions import Act, Right
-from tests.proxy.fake_answers import Error, Ok, Rows, until
+from tests.proxy.fake_answers import Error, Rows, until
 from tests.proxy.fake_server import PASSWORD
 
 
@@ -100,25 +100,6 @@ async def test_an_act_that_cannot_wait_is_allowed_once_the_answer_is_known(
     assert not desk.allows(app, shard, TAKE)
     await until(lambda: len(questions(server)) == 4)
     assert not desk.allows(app, shard, TAKE)
-
-
-async def test_a_stream_ends_with_its_right_and_not_with_a_failure(server, shard, app, desk):
-    key = Question(app, None, shard, TAKE)
-    await desk.check(key)
-    told: list[Any] = []
-    unwatch = desk.watch([key], told.append)
-    server.once("UPDATE `msg`", READ_ONLY)
-    desk.changed()
-    await until(lambda: len(questions(server)) == 4)
-    server.on("UPDATE `msg`", DENIED)
-    desk.changed()
-    await until(lambda: told)
-    assert [each.code for each in told] == [1142]
-    unwatch()
-    desk.changed()
-    server.on("UPDATE `msg`", Ok())
-    await desk.check(key)
-    assert len(told) == 1
 
 
 async def test_a_stream_ends_when_its_right_could_not_be_asked_for_any_more(server, shard, app):

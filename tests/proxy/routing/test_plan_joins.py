@@ -128,13 +128,6 @@ def test_rows_are_counted_where_they_are_or_as_they_come_if_they_are_merged():
     assert route(sql.format(HIGH)) == OneShard(HIGH_SHARD)
 
 
-def test_where_no_shard_has_a_row_that_matters_any_one_answers():
-    sql = (
-        f"SELECT * FROM t JOIN msg ON t.id = msg.id WHERE t.id = NULL AND msg.id IN (1, {HIGH})"
-    )
-    assert route(sql) == OneShard(LOW_SHARD)
-
-
 def test_a_user_variable_is_assigned_where_one_shard_answers():
     assert route(f"SELECT @x := a FROM t WHERE id = {HIGH}") == OneShard(HIGH_SHARD)
     with pytest.raises(Unsupported, match="assigning a user variable"):

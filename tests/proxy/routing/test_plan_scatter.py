@@ -19,11 +19,6 @@ def scattered(sql, *main, certain=None):
     return scattered_select(TABLES, shape(sql), SHARDED.shards, tables, certain or tables)
 
 
-@cases(sql=str)
-def test_rows_that_need_no_order_follow_one_another(sql):
-    assert scattered(sql) == Concatenate(SHARDED.shards)
-
-
 def test_rows_with_windows_that_are_each_on_one_shard_are_merged_like_others():
     sql = "SELECT id, COUNT(*) OVER (PARTITION BY id) AS n FROM t ORDER BY n DESC LIMIT 3"
     found = scattered(sql)

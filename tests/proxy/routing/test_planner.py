@@ -126,11 +126,6 @@ def test_rows_of_several_shards_are_merged_in_groups_only_where_a_group_may_span
     assert found.in_groups is in_groups
 
 
-def test_a_subquery_of_a_reference_table_is_the_same_on_every_shard():
-    sql = "INSERT INTO t (id, a) VALUES (1, (SELECT MAX(a) FROM ref)) RETURNING (SELECT 1)"
-    assert route(sql) == OneShard(LOW_SHARD)
-
-
 # --- refusals --------------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.proxy.errors import BadVindexValue, MissingVindexColumn
+from streamfrom.proxy.errors import BadVindexValue
 from streamfrom.proxy.routing.routes import OneShard, WriteParts
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.keyspaces import HIGH, QUARTERS, SHARDED
@@ -36,12 +36,6 @@ def test_an_insert_over_shards_keeps_every_row_once_and_on_its_own_shard(numbers
     assert sorted(kept) == sorted(rows)
 
 
-@pytest.mark.parametrize("sql", ["INSERT INTO t (a) VALUES (1)", "REPLACE INTO t SET a = 1"])
-def test_an_insert_must_give_the_vindex_column(sql):
-    with pytest.raises(MissingVindexColumn, match="Field 'id'"):
-        route(sql)
-
-
 @pytest.mark.parametrize(
     ("value", "code"), [("NULL", 1048), ("'five'", 1366), ("1.5", 1366), ("-1", 1366)]
 )
@@ -66,12 +60,6 @@ def test_a_row_outside_of_a_narrowed_target_is_refused_and_not_dropped(rows):
 def test_an_upsert_may_assign_the_vindex_column_what_it_has(value):
     sql = f"INSERT INTO t (id, a) VALUES (1, 2) ON DUPLICATE KEY UPDATE id = {value}, a = 3"
     assert isinstance(route(sql), OneShard)
-
-
-@pytest.mark.parametrize("value", ["VALUES(a)", "id + 1", "2", "VALUES(id) + 1", "s.id"])
-def test_an_upsert_that_may_move_a_row_is_refused(value):
-    with pytest.raises(Unsupported, match="changing the vindex column 'id'"):
-        route(f"INSERT INTO t (id, a) VALUES (1, 2) ON DUPLICATE KEY UPDATE id = {value}")
 
 
 @pytest.mark.parametrize("where", ["id = 1", "id = 1 AND a = 2", "id IN (1, 1)"])

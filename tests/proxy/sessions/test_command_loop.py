@@ -6,9 +6,9 @@ import structlog
 from streamfrom.proxy.execution.executor import Executor
 from streamfrom.proxy.sessions.command_loop import QUEUED_BYTES_MAX
 from streamfrom.proxy.sql.compile.session_target import SessionTarget
-from streamfrom.proxy.wire.constants import Capability, Status
+from streamfrom.proxy.wire.constants import Capability
 from streamfrom.proxy.wire.framing import frame
-from tests.proxy.fake_answers import HangUp, Ok, Rows, Several, Silence, rows_of, until
+from tests.proxy.fake_answers import HangUp, Rows, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.rigs import running_proxy
 
@@ -58,22 +58,6 @@ async def test_a_client_that_reads_no_answers_has_no_more_of_its_commands_carrie
     for _ in range(100):
         assert (await client.answer())[0].values == [b"x" * 200_000]
     assert (await client.answer())[0].values == [b"1"]
-
-
-@pytest.mark.parametrize("capabilities", [MODERN, OLD])
-async def test_several_statements_are_one_numbered_answer(server, proxy, capabilities):
-    server.on("FROM t", rows_of(1, 2))
-    server.on("CALL", Several((rows_of(7), Ok())))
-    client = await proxy.client(capabilities=capabilities)
-    client.send("SELECT id FROM t; SET @a = 1; SHOW DATABASES; CALL p(); USE plain; SELECT 1")
-    rows, assigned, databases, first, second, used, last = await client.answer()
-    assert rows.values == [b"1", b"2"]
-    assert databases.values == [b"information_schema", b"plain"]
-    assert first.values == [b"7"]
-    assert last.values == [b"1"]
-    for result in (rows, assigned, databases, first, second, used):
-        assert result.status & Status.MORE_RESULTS_EXISTS
-    assert not last.status & Status.MORE_RESULTS_EXISTS
 
 
 async def test_who_did_not_ask_for_several_statements_may_not_send_them(server, proxy):

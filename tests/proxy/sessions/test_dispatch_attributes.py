@@ -9,10 +9,9 @@ from streamfrom.proxy.wire.attribute_encoding import (
     COUNT_FOLLOWS,
     Attribute,
     into_execute,
-    into_query,
 )
 from streamfrom.proxy.wire.binary_parameters import Parameter
-from streamfrom.proxy.wire.commands import query, stmt_execute
+from streamfrom.proxy.wire.commands import stmt_execute
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
@@ -33,13 +32,6 @@ def taken(state):
     table.begin()
     table.add(PreparedStatement(StatementCache().get(b"SELECT ?", DEFAULT_MODE), None))
     return lambda payload: take_attributes(payload, state, table)
-
-
-def test_they_are_the_sessions_for_one_command(state, taken):
-    assert taken(into_query(query(b"SELECT 1"), RED)[4:]) == b"\x03SELECT 1"
-    assert state.attributes == RED
-    assert taken(into_query(query(b"SELECT 2"), ())[4:]) == b"\x03SELECT 2"
-    assert state.attributes == ()
 
 
 def test_an_execution_is_split_by_what_the_statement_takes_if_it_is_known(state, taken):

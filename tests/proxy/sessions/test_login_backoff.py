@@ -63,10 +63,3 @@ def test_one_who_has_waited_for_its_turn_waits_for_its_answer_no_more_than_the_r
     waited_s = backoff.turn(HERE, "eve", 0)
     assert backoff.failed(HERE, "eve", waited_s, waited_s) == 0.1
     assert round(backoff.turn(HERE, "eve", waited_s), 6) == 0.2, "counted once"
-
-
-def test_a_queue_of_guesses_is_remembered_until_a_minute_after_its_end():
-    backoff = LoginBackoff(2.0)
-    failures(backoff, 10)
-    last_s = [backoff.turn(HERE, "eve", 0) for _ in range(50)][-1]
-    assert backoff.turn(HERE, "eve", last_s + 59) == 2.0

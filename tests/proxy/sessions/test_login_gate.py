@@ -207,16 +207,6 @@ async def test_a_user_has_so_many_connections_and_a_place_is_kept_for_an_admin()
 
 
 @running
-async def test_the_time_to_log_in_is_limited_unless_the_client_is_in():
-    (slow, slow_link, _), (quick, quick_link, _) = made(), made()
-    for gate in (slow, quick):
-        gate.open()
-    quick.logged_in()
-    await asyncio.sleep(11)
-    assert (slow_link.closed, quick_link.closed) == (True, False)
-
-
-@running
 async def test_who_may_not_even_try():
     gate, _, _ = made(users=(None, None), max_connections=2)
     refusal = gate.refusal()

@@ -1,8 +1,11 @@
+import asyncio
+
 import pytest
 
 from streamfrom.proxy.config.file import Role, Secret, User
-from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
+from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner, QueryInterrupted
 from streamfrom.proxy.local_statements.show_processlist import Process
+from streamfrom.proxy.sessions.process_list import end
 from tests.proxy.fake_answers import rows_of
 from tests.proxy.rigs import running_proxy
 
@@ -121,13 +124,6 @@ async def test_what_is_not_here_is_killed_elsewhere(with_member):
     ]
 
 
-async def test_what_is_here_is_nobody_elses_business(with_member):
-    member, eve, boss = with_member
-    assert (await boss.query(f"KILL {eve.greeting.connection_id}")).ok
-    assert await eve.is_closed()
-    assert member.asked == []
-
-
 @pytest.mark.parametrize("is_away", [False, True])
 async def test_a_user_is_killed_at_all_members_and_here_also_when_one_is_away(
     with_member, is_away
@@ -160,3 +156,32 @@ async def test_a_client_that_does_nothing_says_what_it_holds(server, proxy):
     assert idle() == ("Sleep", "")
     await client.query("SELECT GET_LOCK('a', 1)")
     assert idle() == ("Sleep", "holds a connection")
+
+
+class Ended:
+    """A session that is ended, whose statement a server must be told to stop."""
+
+    def __init__(self):
+        self.work = self
+        self.told: list[object] = []
+        self.server_is_told = asyncio.Event()
+
+    def interrupt(self, error):
+        self.told.append(type(error))
+        return [asyncio.ensure_future(self.server_is_told.wait())]
+
+    def end(self):
+        self.told.append("end")
+
+
+async def test_a_query_has_ended_when_all_servers_have_been_told_and_a_connection_whole():
+    sessions = [Ended(), Ended()]
+    ending = asyncio.ensure_future(end(sessions, query_only=True))  # type: ignore[arg-type]
+    for each in sessions:
+        await asyncio.sleep(0)
+        assert not ending.done()
+        each.server_is_told.set()
+    await ending
+    assert [each.told for each in sessions] == [[QueryInterrupted]] * 2
+    await end(sessions[:1], query_only=False)  # type: ignore[arg-type]
+    assert sessions[0].told[1:] == ["end"]

@@ -10,12 +10,10 @@ from tests.cases import cases
 from tests.proxy.fake_answers import Rows, Silence, rows_of, until
 from tests.proxy.fake_client import Refused
 from tests.proxy.rigs import add_message_table, claimed, running_proxy
-from tests.proxy.wire.peers import encode_change_user
 
 
 ADMIN = User("root", Secret(""), None, Role.USER)
 EVE = User("eve", Secret("sesame"), None, Role.USER)
-BIG = Rows(("a",), ((b"x" * 1_000_000,),) * 24)
 
 PING, RESET = b"\x0e", b"\x1f"
 
@@ -52,20 +50,6 @@ async def test_who_may_not_come_in_is_told_why_and_never_read_again(
 
 
 # --- commands --------------------------------------------------------------------------
-
-
-async def test_a_slow_client_stops_its_server_and_gets_everything_in_the_end(server, proxy):
-    server.on("FROM t", BIG)
-    client = await proxy.client()
-    await client.query("SELECT 1")
-    client.stop_reading()
-    client.send("SELECT a FROM t")
-    await until(lambda: server.relays and server.relays[0].is_stalled)
-    memory = proxy.app.services.memory_of("root")
-    await until(lambda: memory.used_bytes)
-    assert memory.used_bytes < 2 << 20
-    client.read_on()
-    assert len((await client.answer())[0].rows) == 24
 
 
 # --- a fresh session -------------------------------------------------------------------
@@ -131,26 +115,3 @@ async def test_commands_sent_ahead_are_carried_out_behind_the_stream_in_their_or
     assert "SET autocommit = 0" in heard
     assert heard.index("SELECT @@autocommit") < heard.index("SELECT DATABASE()")
     assert await client.head() == 2, "and the next stream has begun"
-
-
-async def test_another_user_cannot_be_asked_for_in_the_middle_of_a_stream(streaming):
-    client = await stream(streaming)
-    client.write(frame(encode_change_user(client.login("root", "", None)), 0))
-    assert await client.is_closed()
-    await until(lambda: not streaming.app.services.registry.here.receivers)
-
-
-async def test_a_stream_that_has_caught_up_gets_the_next_batch(server, streaming):
-    client = await stream(streaming, "STREAM /*vt+ PREFETCH=0 */ * FROM msg")
-    client.stop_reading()
-    registry, unread = streaming.app.services.registry, streaming.app.services.memory_of("root")
-    number = 0
-    while not unread.used_bytes:
-        number += 1
-        await insert(server, streaming, number, b"x" * 1_000_000)
-        await until(lambda: registry.here.held() == number)  # noqa: B023  (asked at once)
-    await insert(server, streaming, number + 1, b"late")
-    client.read_on()
-    for expected in range(1, number + 2):
-        ident, _ = await client.row()
-        assert ident == str(expected).encode()

@@ -8,11 +8,9 @@ import tracemalloc
 import pytest
 
 from streamfrom.proxy.wire.framing import frame
-from streamfrom.proxy.wire.resultset import Tracker
 from tests.proxy.fake_answers import Error, Ok, Rows, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.rigs import running_proxy
-from tests.proxy.sessions.test_session import refused
 
 
 @pytest.fixture
@@ -71,25 +69,6 @@ async def test_a_server_that_cannot_be_stopped_loses_its_connection(server, prox
     result = await client.query("UPDATE t SET a = 1")
     assert result.code == 1105
     assert "whether it took effect is unknown" in result.message
-
-
-async def left(client):
-    """The error that a client is told unasked before its connection closes."""
-    # It begins a sequence of its own.
-    error = await refused(client.packet(0))
-    assert await client.is_closed()
-    return error.code
-
-
-@pytest.mark.slow
-async def test_a_client_limits_its_own_silence(server):
-    server.on("SET wait_timeout", Ok(trackers=(Tracker(0, "wait_timeout", "1"),)))
-    async with running_proxy(server) as proxy:
-        client, other = await proxy.client(), await proxy.client()
-        await client.query("SET wait_timeout = 1")
-        await other.query("SELECT 1")
-        assert await left(client) == 4031
-        assert (await other.query("SELECT 1")).values == [b"1"]
 
 
 # --- what a client makes the proxy hold -----------------------------------------------------

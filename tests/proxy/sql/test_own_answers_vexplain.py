@@ -3,11 +3,7 @@
 import ast
 import json
 
-import pytest
-
-from streamfrom.engine.errors import TableNotFound
 from streamfrom.proxy.sql.own_answers import explanation
-from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from tests.cases import cases
 from tests.proxy.fake_answers import Error
 from tests.proxy.rigs import said
@@ -52,17 +48,3 @@ async def test_a_qualifier_names_the_keyspace_and_the_shards():
 async def test_a_stream_is_planned_over_its_target():
     found = await plan("VEXPLAIN PLAN STREAM * FROM msg", use="commerce:80-")
     assert (found["OperatorType"], found["Shards"]) == ("MStream", ["80-"])
-
-
-@pytest.mark.parametrize(
-    ("sql", "error"),
-    [
-        ("VEXPLAIN PLAN", SqlError),
-        ("VEXPLAIN TRACE SELECT 1", Unsupported),
-        ("VEXPLAIN PLAN SELECT * FROM unknown", Unsupported),
-        ("VEXPLAIN PLAN STREAM * FROM t", TableNotFound),
-    ],
-)
-async def test_what_would_not_run_has_no_plan(sql, error):
-    with pytest.raises(error):
-        await plan(sql)

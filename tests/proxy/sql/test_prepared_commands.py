@@ -46,16 +46,6 @@ def capabilities(request):
     return request.param
 
 
-async def test_types_may_be_left_out_the_second_time(server, client):
-    statement, _, _ = await client.prepare("UPDATE t SET a = ?")
-    await client.execute(statement, 5)
-    body = write_parameters([parameter(6)])
-    bare = body[:1] + b"\0" + body[4:]
-    client.write(frame(b"\x17\x01\0\0\0\0\x01\0\0\0" + bare, 0))
-    assert (await client.binary_answer()).ok
-    assert told(server, "EXECUTE")[-1] == "EXECUTE UPDATE t SET a = ? [6]"
-
-
 @cases(version=str, body=str.encode, code=ast.literal_eval, words=str)
 async def test_parameters_that_are_cut_are_refused_and_the_session_goes_on(
     server, version, body, code, words
@@ -78,12 +68,6 @@ async def test_a_statement_that_the_server_forgot_is_prepared_anew(server, clien
     assert (await client.execute(1, 5)).rows
     server.once("SELECT", Error(1615, "needs to be re-prepared"))
     assert (await client.execute(1, 5)).rows
-
-
-@pytest.mark.parametrize("sql", ["BEGIN", "USE plain", "SET @a = 1", "COMMIT", "ROLLBACK"])
-async def test_what_the_proxy_does_itself_can_be_prepared(sql, client):
-    assert await client.prepare(sql) == (1, 0, 0)
-    assert (await client.execute(1)).ok
 
 
 @pytest.mark.parametrize("sql", ["SELECT FOUND_ROWS(), @@warning_count", "SHOW WARNINGS"])
@@ -110,15 +94,6 @@ async def test_what_cannot_be_prepared_is_told_at_once(sql, code, client):
         await client.prepare(sql)
     assert refused.value.error.code == code
     assert (await client.execute(LAST)).code == 1243
-
-
-@pytest.mark.parametrize("keyspace", ["plain", "commerce"])
-async def test_a_comment_alone_can_be_prepared_as_on_mariadb(proxy, keyspace):
-    client = await proxy.client(keyspace)
-    statement, parameters, columns = await client.prepare("/* nothing */")
-    assert not parameters
-    assert not columns
-    assert (await client.execute(statement)).ok is not None
 
 
 async def test_commands_sent_ahead_find_the_statement_they_mean(client):
@@ -196,26 +171,3 @@ async def test_an_open_cursor_keeps_its_connection_until_it_is_closed(server):
         await client.execute(1, flags=1)
         client.write(stmt_close(1))
         assert (await other.query("SELECT 1")).rows
-
-
-async def test_two_cursors_on_the_same_text_do_not_meet(server, client):
-    server.on("SELECT a", rows_of(1, 2, column="a"))
-    for statement in (1, 2):
-        await client.prepare("SELECT a FROM t")
-        await client.execute(statement, flags=1)
-    assert [value(r) for r in (await client.fetch(1, 1)).rows] == [b"1"]
-    assert [value(r) for r in (await client.fetch(2, 1)).rows] == [b"1"]
-    assert [value(r) for r in (await client.fetch(1, 1)).rows] == [b"2"]
-    # The connection stays for the second when the first is closed.
-    client.write(stmt_close(1))
-    assert [value(r) for r in (await client.fetch(2, 1)).rows] == [b"2"]
-
-
-async def test_the_rows_of_a_cursor_die_with_their_connection(server, client):
-    server.on("SELECT a", rows_of(1, 2, column="a"))
-    await client.prepare("SELECT a FROM t")
-    await client.execute(1, flags=1)
-    server.break_connections()
-    await until(lambda: not server.relays)
-    assert (await client.fetch(1, 1)).code == 1421
-    assert (await client.execute(1)).rows

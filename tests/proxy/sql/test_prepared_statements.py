@@ -2,7 +2,6 @@ import sys
 
 import pytest
 
-from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.errors import (
     ConnectionMemoryExceeded,
     TooManyStatements,
@@ -14,9 +13,6 @@ from streamfrom.proxy.sql.prepared_statements import (
     PreparedStatements,
 )
 from streamfrom.sqlparse_ext.cache import StatementCache
-from streamfrom.sqlparse_ext.statements import OPAQUE
-from tests.proxy.fake_client import parameter
-from tests.proxy.wire.peers import write_parameters
 
 
 def prepared(sql: str = "SELECT ?") -> PreparedStatement:
@@ -37,22 +33,6 @@ def test_a_session_has_a_limit_and_an_unknown_id_is_told_as_mysql_does():
     table.begin()
     table.clear()
     assert table.get(1) is None
-
-
-def test_what_the_server_converts_or_the_text_does_not_show_routes_nothing():
-    statement = prepared("SELECT * FROM t WHERE id = ? AND a = ? AND b = ?")
-    body = write_parameters([parameter(5), parameter(b"th\xe9"), parameter(b"tea")])
-    statement.take_types(body)
-    latin1 = names("latin1", "latin1_swedish_ci")
-    bound = statement.bind(statement.original, body, latin1)
-    assert bound.arguments == (5, OPAQUE, b"tea")
-    utf8 = names("utf8mb4", "utf8mb4_bin")
-    assert statement.bind(statement.original, body, utf8).arguments == (5, b"th\xe9", b"tea")
-    statement = prepared("SELECT ?")
-    statement.counted(2)
-    body = write_parameters([parameter(5), parameter(6)])
-    statement.take_types(body)
-    assert statement.bind(statement.original, body, Settings()).arguments is None
 
 
 def test_long_data_of_all_statements_together_is_bounded_and_told_at_the_execution():

@@ -15,7 +15,6 @@ from streamfrom.proxy.sql.session_rights import SessionRights
 from streamfrom.proxy.wire.resultset import text_row
 from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites
 from streamfrom.sqlparse_ext.writes.message_effects import effect
-from tests.cases import cases
 from tests.proxy.fake_server import PASSWORD
 from tests.proxy.rigs import add_message_table, running_proxy
 from tests.sim.memory_store import loaded, raw_table
@@ -81,11 +80,6 @@ def asked(sql, account=SHARDS_ACCOUNT, desk=None, **parts):
     sent = statement(sql.encode())
     step = CompiledStatement(sent, "m", effect(sent, CURRENT), acks_early=True)
     return rights_of(account, desk or Desk(), **parts).ack_for_others(step, SHARD)
-
-
-@cases(sql=str)
-def test_other_statements_are_none(sql):
-    assert asked(sql) is None
 
 
 def test_the_ack_of_an_account_is_written_by_others_once_it_is_known_that_it_may():

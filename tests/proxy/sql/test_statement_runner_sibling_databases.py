@@ -18,20 +18,6 @@ async def plain(server):
         yield made
 
 
-@pytest.mark.parametrize("name", ["beside", "information_schema"])
-async def test_a_database_beside_an_unsharded_keyspace_can_be_used(server, plain, name):
-    client = await plain.client("plain")
-    assert (await client.query(f"USE `{name}`")).ok is not None
-    assert (await client.query("SELECT 1")).values == [b"1"]
-    assert server.relays[0].database == name
-    assert (await client.query("USE plain")).ok is not None
-    assert (await client.query("SELECT 1")).values == [b"1"]
-    assert server.relays[0].database == "db"
-    assert (await client.command(b"\x02" + name.encode())).ok is not None
-    assert (await client.query("SELECT 1")).values == [b"1"]
-    assert server.relays[0].database == name
-
-
 async def test_from_there_the_schema_of_the_proxy_can_be_used(server, plain):
     client = await plain.client("beside")
     for name in ("streamfrom", "streamfrom", "information_schema", "streamfrom", "plain"):

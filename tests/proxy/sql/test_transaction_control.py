@@ -1,23 +1,7 @@
 import pytest
 
 from streamfrom.proxy.wire.constants import Status
-from tests.proxy.fake_answers import HangUp
-from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import said
-
-
-async def test_begin_in_another_keyspace_commits_what_came_before_elsewhere(
-    server, other_server, client
-):
-    await client.query("BEGIN")
-    await client.query(f"INSERT INTO t (id) VALUES ({HIGH})")
-    await client.query("USE plain")
-    await client.query("BEGIN")
-    assert said(other_server)[-1] == "COMMIT"
-    await client.query("INSERT INTO u VALUES (1)")
-    await client.query("ROLLBACK")
-    assert said(server)[-1] == "ROLLBACK"
-    assert "ROLLBACK" not in other_server.heard
 
 
 @pytest.mark.parametrize("by_variable", [False, True])
@@ -34,21 +18,6 @@ async def test_a_transaction_over_several_shards_may_be_chained_to_the_next(
     for each in (server, other_server):
         assert said(each)[-2:] == ["START TRANSACTION READ ONLY", "SELECT * FROM t"]
     assert not (await client.query("ROLLBACK AND NO CHAIN")).status & Status.IN_TRANS
-
-
-async def test_a_snapshot_without_a_database_is_of_the_shard_that_is_read(
-    server, other_server, proxy
-):
-    # What a dump of one shard asks, which names its database last.
-    client = await proxy.client(None)
-    begin = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
-    asked = (begin, "UNLOCK TABLES", "SELECT @@version", "SHOW VARIABLES LIKE 'x'")
-    for sql in (*asked, "USE `commerce:80-`", "SELECT * FROM t"):
-        assert (await client.query(sql)).error is None, sql
-    assert begin not in said(server)
-    assert said(other_server) == [begin, "SELECT * FROM t"]
-    assert (await client.query("ROLLBACK")).error is None
-    assert said(other_server)[-1] == "ROLLBACK"
 
 
 async def test_a_snapshot_is_of_no_two_shards_of_a_keyspace(other_server, proxy):
@@ -90,17 +59,3 @@ async def test_a_savepoint_that_is_not_set_is_an_error_before_a_shard_has_begun(
         assert answer.error is None
     assert (await client.query("INSERT INTO t (id) VALUES (1)")).error is None
     assert asked not in said(server) or known
-
-
-@pytest.mark.parametrize("sql", ["COMMIT", "BEGIN"])
-async def test_a_broken_transaction_that_is_to_be_committed_says_that_it_was_not(
-    server, proxy, sql
-):
-    client = await proxy.client()
-    await client.query("BEGIN")
-    server.once("INSERT", HangUp())
-    await client.query("INSERT INTO u VALUES (1)")
-    result = await client.query(sql)
-    assert "nothing was committed" in result.message
-    assert (await client.query("BEGIN")).error is None
-    assert (await client.query("INSERT INTO u VALUES (2)")).error is None

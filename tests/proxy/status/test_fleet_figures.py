@@ -1,21 +1,18 @@
 """What several members tell becomes what one would."""
 
 import random
-from dataclasses import fields, replace
+from dataclasses import fields
 
 from hypothesis import given, strategies as st
 
 from streamfrom.engine.messaging.figures.figures import QueueFigures, ShardFigures
 from streamfrom.engine.messaging.table.counters import Counters, Histogram
 from streamfrom.proxy.status.fleet_figures import (
-    MemberFigures,
-    MembersFigures,
     QueueAtMember,
     merged_queue,
     merged_streams,
 )
 from streamfrom.proxy.status.status_rows import (
-    MemberStatus,
     StreamClient,
     StreamStatus,
     Unanswered,
@@ -148,14 +145,3 @@ def test_a_stream_is_told_with_what_its_dispatchers_know():
     of_nobody = StreamStatus(8, "ks", "msg", None, 10, 5, 30, 60)
     for told in ([at_client, at_dispatcher, of_nobody], [of_nobody, at_dispatcher, at_client]):
         assert merged_streams(told) == [StreamStatus(7, "ks", "msg", client, 11, 6, 30, 60)]
-
-
-def test_parts_of_a_queue_are_found_by_its_name_and_who_can_be_reached_leaves_a_gap():
-    member = MemberStatus("a", "1", 1.0, 1, 0, 1, is_stopping=False)
-    one, two = QueueAtMember("ks", "msg", 1, ()), QueueAtMember("ks", "other", 2, ())
-    answers = (MemberFigures(member, (one, two)), MemberFigures(member, (one,)))
-    parts = MembersFigures(answers).parts()
-    assert parts == {("ks", "msg"): [one, one], ("ks", "other"): [two]}
-    hidden = replace(SILENT, address="")
-    gaps = [MembersFigures((), silent).has_gap for silent in ((hidden, SILENT), (hidden,), ())]
-    assert gaps == [True, False, False]

@@ -3,7 +3,7 @@
 from streamfrom.engine.messaging.figures.figures import QueueFigures, ShardFigures
 from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.status.queue_figures import FIGURES, QueueLook, Unit
-from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
+from tests.sim.memory_store import loaded, raw_table
 
 
 SECOND_NS = 10**9
@@ -46,25 +46,6 @@ def test_shards_add_up_and_the_oldest_counts():
     )
     assert (row["depth"], row["depth_is_exact"], row["ready"], row["in_flight"]) == (7, 1, 3, 2)
     assert row["oldest_ready_age_s"] == 7.0
-
-
-def test_a_queue_tells_its_pause_and_its_limits():
-    limits = ("is_paused", "max_rate", "max_in_flight")
-    row = queue_row(on_shard("0"))
-    assert [row[name] for name in limits] == [0, None, None]
-    comment = DEFAULT_COMMENT + ",vt_paused=on,vt_max_rate=0.5,vt_max_in_flight=8"
-    row = queue_row(on_shard("0"), table=loaded(raw_table("msg", comment)))
-    assert [row[name] for name in limits] == [1, 0.5, 8]
-
-
-def test_a_queue_tells_what_waits_for_others_and_what_was_given_up():
-    names = ("blocked", "parked_total", "dead_lettered_total", "partitions_overdue")
-    counters = Counters(parked=2, dead_lettered=5)
-    low = on_shard("-80", blocked=3, counters=counters, partitions_overdue=1)
-    row = queue_row(low, on_shard("80-", blocked=4))
-    assert [row[name] for name in names] == [7, 2, 5, 1]
-    row = queue_row(low, on_shard("80-", streams=0))
-    assert [row[name] for name in names] == [None, 2, 5, 1]
 
 
 def test_what_is_not_known_of_one_shard_is_not_known():

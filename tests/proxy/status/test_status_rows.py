@@ -10,11 +10,9 @@ from streamfrom.proxy.status.status_rows import (
     TABLES,
     TEXT_MAX,
     MemberStatus,
-    ShardStatus,
     Unanswered,
     member_rows,
     queue_rows,
-    shard_rows,
     stream_rows,
     stream_status,
 )
@@ -60,19 +58,6 @@ def test_only_streams_of_connections_in_sight_are_told():
     (row,) = stream_rows(told, 3 * SECOND_NS)
     assert row == (7, "ann", "10.0.0.1", "ks", "msg", "-80", 3.0, 9, 5, 2, 2.0, None, "a")
     assert len(row) == len(TABLES["streams"])
-
-
-def test_shards_and_members_have_a_value_for_each_column():
-    up = ShardStatus("ks", "80-", "h:1", "10.11", None, 32, 2, 1, 0)
-    down = ShardStatus("ks", "-80", "h:2", "", "gone", 32, 0, 0, 0)
-    assert [row[:6] for row in shard_rows([up, down])] == [
-        ("ks", "-80", "h:2", "", 0, "gone"),
-        ("ks", "80-", "h:1", "10.11", 1, None),
-    ]
-    assert len(shard_rows([up])[0]) == len(TABLES["shards"])
-    (member,) = member_rows([MemberStatus(None, "1.0", 1.23456, 3, 2, 99, is_stopping=False)])
-    assert member == (None, "1.0", 1.235, 3, 2, 99, 0, None, "", 1, None, None, None)
-    assert len(member) == len(TABLES["members"])
 
 
 def test_a_member_tells_its_clock_and_certificate_and_one_that_is_silent_has_a_row():

@@ -52,19 +52,6 @@ def test_later_tables_have_rates_unless_the_clock_stands_still():
     assert line.split()[9:12] == ["1000", "10", "990"]
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        pytest.param({**ORDERS, "queue": "new"}, id="a new queue"),
-        pytest.param({**ORDERS, "delivered": 0, "redelivered": 0, "acked": 0}, id="a proxy started anew"),
-        pytest.param({**ORDERS, "delivered": None, "redelivered": None, "acked": None}, id="unusable now"),
-    ],
-)  # fmt: skip
-def test_a_rate_that_is_not_known_is_not_told(row):
-    _, line = lines(row, before=TableSample([ORDERS], 10.0), at_s=14.0)
-    assert line.split()[9:12] == ["-", "-", "-"]
-
-
 def test_a_character_may_take_two_columns_of_a_terminal():
     heading, *found = lines({**ORDERS, "queue": "队列"}, {**ORDERS, "queue": "очередь"})
     assert [line.split()[0] for line in found] == ["shop.队列", "shop.очередь"]

@@ -4,11 +4,10 @@ from itertools import count
 import pytest
 
 from streamfrom.engine.fleet.directory import CREATE
-from streamfrom.proxy.errors import BackendError, NoDecisionTable
+from streamfrom.proxy.errors import NoDecisionTable
 from streamfrom.proxy.twophase.decisions import (
     Decisions,
     TransactionOutcome,
-    read_own_id,
     record,
 )
 from streamfrom.proxy.twophase.xid import GlobalId
@@ -47,11 +46,6 @@ async def test_a_missing_table_is_made_and_given_an_id(server, shard, decisions)
     assert f"{1:016x} db".encode().hex() in write
 
 
-async def test_a_copy_from_another_database_gets_an_id_of_its_own(server, shard, decisions):
-    server.once(READ_SELF, row(f"{OWN} production"), row(f"{1:016x} db"))
-    assert await decisions.table_of(shard) == f"{1:016x}"
-
-
 async def test_two_shards_with_one_table_are_refused(server, shard, decisions):
     add_decisions(server, OWN)
     await decisions.table_of(shard)
@@ -67,14 +61,6 @@ async def test_a_table_that_cannot_be_made_says_why(server, shard, decisions):
         await decisions.table_of(shard)
     assert "'streamfrom.decisions' on shard 'plain/-'" in str(refused.value)
     assert "`streamfrom check`" in str(refused.value)
-
-
-async def test_reading_the_id_makes_nothing(server, shard):
-    server.once(READ_SELF, NONE, Error(1142, "SELECT command denied", "42000"))
-    assert await read_own_id(shard) is None
-    with pytest.raises(BackendError):
-        await read_own_id(shard)
-    assert about_decisions(server) == [READ_SELF] * 2
 
 
 @pytest.mark.parametrize(

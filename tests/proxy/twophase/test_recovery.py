@@ -93,17 +93,6 @@ async def test_the_row_of_the_first_shard_says_what_becomes_of_a_branch(
     assert finished(other_server) == sent
 
 
-async def test_a_branch_is_left_to_its_proxy_for_the_grace_in_force(
-    server, other_server, watch
-):
-    other_server.on("XA RECOVER", prepared(XID))
-    server.on("FOR UPDATE NOWAIT", DECIDED)
-    watch.recovery.set_grace(60)
-    assert "finished a transaction" not in await watch.looks()
-    watch.recovery.set_grace(1e-9)
-    assert "finished a transaction" in await watch.looks()
-
-
 async def test_a_shard_that_does_not_let_us_look_is_told_of_once(other_server, watch):
     other_server.once("XA RECOVER", *[Error(1401, "XAER_RMERR: Fatal error")] * 2)
     events = await watch.looks(3)
@@ -124,13 +113,3 @@ async def test_a_fault_of_its_own_does_not_end_it(watch, monkeypatch):
         await until(lambda: len(looked) > 3)
         await watch.recovery.stop()
     assert {entry["event"] for entry in logs} == {"recovery failed"}
-
-
-async def test_it_goes_on_in_the_background_until_it_is_stopped(server, other_server, watch):
-    await watch.recovery.start()
-    other_server.on("XA RECOVER", prepared(XID))
-    server.on("FOR UPDATE NOWAIT", DECIDED)
-    await until(lambda: finished(other_server))
-    watch.decisions.forget(watch.shards[0], WHOLE)
-    await watch.recovery.stop()
-    assert any(text.startswith("DELETE") for text in server.controlled)

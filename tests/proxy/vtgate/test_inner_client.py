@@ -24,27 +24,6 @@ async def client_of(proxy, host="127.0.0.1", user="root", password="", database=
     )
 
 
-async def test_the_session_has_the_callers_host_and_ends_with_the_client(proxy):
-    client = await client_of(proxy, "127.0.0.9")
-    (session,) = proxy.app.services.sessions.values()
-    line = session.work.process()
-    assert line is not None
-    assert line.host.startswith("127.0.0.9")
-    client.close()
-    await until(lambda: not proxy.app.services.sessions)
-
-
-@pytest.mark.parametrize(
-    ("who", "code"),
-    [({"host": "192.0.2.1"}, 1130), ({"database": "nowhere"}, 1049), ({"password": "x"}, 1045)],
-)
-async def test_who_may_not_come_in_is_told_why(proxy, who, code):
-    with pytest.raises(BackendError) as refused:
-        await client_of(proxy, **who)
-    assert refused.value.wire_code()[0] == code
-    await until(lambda: not proxy.app.services.sessions)
-
-
 async def test_a_session_that_is_ended_is_lost(server, proxy):
     client = await client_of(proxy)
     (session,) = proxy.app.services.sessions.values()

@@ -9,7 +9,6 @@ from streamfrom.proxy.sessions.session import Session
 from streamfrom.proxy.tls import ServerTls
 from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
 from streamfrom.proxy.vtgate.message_service import (
-    REQUEST_BYTES_MAX,
     MessageService,
 )
 from tests.proxy.certificates import issued, write_certificate
@@ -61,16 +60,6 @@ async def test_a_request_that_cannot_be_read_is_the_callers_fault(proxy, method)
     await service.stop()
 
 
-async def test_no_more_than_gRPCs_own_limit_is_taken_whatever_packets_may_be(proxy):
-    service = await service_of(proxy, bytes_max=1 << 30)
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{service.port}") as channel:
-        call: Call = channel.unary_unary("/vtgateservice.Vitess/MessageAck")
-        with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await call(bytes(REQUEST_BYTES_MAX + 1))
-    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    await service.stop()
-
-
 async def test_with_certificates_it_speaks_tls_alone_and_asks_for_one_where_the_wire_does(
     server, proxy, tmp_path
 ):
@@ -96,13 +85,4 @@ async def test_with_certificates_it_speaks_tls_alone_and_asks_for_one_where_the_
     ) as channel:
         with pytest.raises(grpc.aio.AioRpcError):
             await ack_of(channel)(ONE)
-    await service.stop()
-
-
-async def test_a_port_that_is_taken_is_told(proxy):
-    service = await service_of(proxy)
-    other = MessageService(lambda _: pytest.fail("nobody comes"), None, 4096, shares_port=False)
-    with pytest.raises(OSError, match="cannot listen on 127"):
-        await other.start("127.0.0.1", service.port)
-    await other.stop()
     await service.stop()

@@ -33,11 +33,6 @@ def test_a_column_has_the_type_that_vitess_gives_it(column, kind):
     assert field_of(column_definition(column)).type == kind
 
 
-def test_every_type_of_the_wire_has_one_of_vitess():
-    for kind in FieldType:
-        assert field_of(column_definition(ColumnDefinition("c", type=kind))).name == "c"
-
-
 @given(st.lists(st.lists(st.none() | st.binary(max_size=300), min_size=3, max_size=3)))
 def test_rows_hold_what_they_held(rows):
     found = []
@@ -54,18 +49,6 @@ def test_rows_hold_what_they_held(rows):
 def test_a_row_of_another_width_is_no_row():
     with pytest.raises(WireError):
         rows_of([text_row([b"1"])], 2)
-
-
-def test_ids_become_literals():
-    ids = [
-        (pb.INT64, b"-5"),
-        (pb.UINT64, b"18446744073709551615"),
-        (pb.VARCHAR, b"a'"),
-        (pb.BINARY, b"\0"),
-    ]
-    values = [pb.Value(type=kind, value=value) for kind, value in ids]
-    assert literals(values) == b"-5,18446744073709551615,_utf8mb4 X'6127',X'00'"
-    assert literals([]) == b""
 
 
 @pytest.mark.parametrize(

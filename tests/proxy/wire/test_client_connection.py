@@ -9,7 +9,6 @@ from streamfrom.proxy.wire.client_connection import (
 )
 from streamfrom.proxy.wire.constants import (
     BACKEND_NEEDS,
-    BACKEND_WISHES,
     CACHING_SHA2,
     MARIADB_METADATA,
     NATIVE_PASSWORD,
@@ -136,15 +135,6 @@ def test_a_server_that_speaks_out_of_turn_is_refused():
     client, _ = greeted()
     with pytest.raises(WireError):
         client.receive_data(frame(OK, 2) + frame(OK, 0))
-
-
-def test_no_wish_is_asked_of_a_server_that_does_not_offer_it():
-    client = ClientConnection("app", "pw", dice=DICE, attributes={"a": "b"})
-    client.receive_data(greeting(BACKEND_NEEDS))
-    login = decode_login(client.data_to_send()[4:])
-    assert login.capabilities == BACKEND_NEEDS
-    assert login.capabilities & BACKEND_WISHES == login.capabilities
-    assert login.attributes == {}
 
 
 @given(data=st.binary(max_size=120), framed=st.booleans(), is_greeted=st.booleans())

@@ -65,14 +65,6 @@ def test_noise_is_refused_and_nothing_worse(packer, size, noise):
 
 
 @pytest.mark.parametrize("packer", PACKERS)
-def test_what_would_not_become_smaller_is_sent_as_it_is(packer):
-    assert Compression(packer).pack(b"a" * 49) == piece(b"a" * 49)
-    assert len(Compression(packer).pack(b"a" * 50)) < 50
-    noise = bytes(range(256))
-    assert Compression(packer).pack(noise) == piece(noise)
-
-
-@pytest.mark.parametrize("packer", PACKERS)
 def test_more_than_a_piece_holds_is_sent_in_several(packer):
     data = b"ab" * (FRAME_BYTES_MAX // 2) + b"cde"
     sender = Compression(packer)
@@ -137,18 +129,6 @@ def test_large_packets_are_packed_on_the_way_and_end_with_their_piece(packer, si
                 found.append(payload)
             assert framer.is_empty or receiver.is_mid_piece
     assert found == payloads
-
-
-@pytest.mark.parametrize("packer", PACKERS)
-def test_a_packet_of_several_pieces_goes_on_in_no_more_than_two(packer):
-    payload = bytes(FRAME_BYTES_MAX - 1)
-    stream = frame(payload, 0) + frame(b"next", 1)
-    sender, receiver = Compression(packer), Compression(packer)
-    sent = [
-        sender.pack_whole(stream[at : at + 300_000]) for at in range(0, len(stream), 300_000)
-    ]
-    assert unpacked(receiver, b"".join(sent)) == stream
-    assert receiver.next_sequence == sender.sequence == 2
 
 
 def test_a_window_that_needs_too_much_memory_is_refused():

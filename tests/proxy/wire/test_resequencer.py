@@ -22,7 +22,6 @@ from tests.proxy.wire.streams import (
     OLD_WITH_TRACK,
     RESIGNALLED,
     Done,
-    Failed,
     Rows,
     answers,
     backend_stream,
@@ -83,15 +82,6 @@ def test_the_answers_of_several_shards_become_one(shards, places, capabilities):
         shards[-1].end,
     )
     assert (out, sequence) == frames(client_payloads([whole], capabilities), 1)
-
-
-def test_an_error_is_never_swallowed():
-    reader = Resequencer(MODERN, sequence=9, columns=False, final=False)
-    assert reader.feed(backend_stream([Failed()])) == frame(Failed().packet(), 9)
-    assert reader.done
-    broken = Rows((DEFINITION,), (text_row([b"1"]),), Failed())
-    reader = Resequencer(OLD, final=False)
-    assert reader.feed(backend_stream([broken])) == frames(client_payloads([broken], OLD), 1)[0]
 
 
 @pytest.mark.parametrize("capabilities", CLIENTS)

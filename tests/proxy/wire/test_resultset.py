@@ -218,19 +218,10 @@ def test_another_insert_id_leaves_the_rest_of_an_ok_as_it_is(affected, before, a
     st.sampled_from([b"", b"x"]),
 )
 def test_an_ok_without_a_text_gets_that_of_one_row(affected, warnings, state, info):
+    rest = {"status": 2, "warnings": warnings, "session_state": state, "capabilities": MODERN}
+
     def told(text):
-        return frame(
-            ok_packet(
-                affected,
-                9,
-                status=2,
-                warnings=warnings,
-                info=text,
-                session_state=state,
-                capabilities=MODERN,
-            ),
-            7,
-        )
+        return frame(ok_packet(affected, 9, info=text, **rest), 7)
 
     assert with_row_info(told(info)) == told(info or row_info(affected, warnings))
 

@@ -16,7 +16,7 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.passwords.scramble import native_proof, sha2_proof
 from streamfrom.proxy.wire import commands
-from streamfrom.proxy.wire.constants import NATIVE_PASSWORD, PROXY_OFFER, Capability, Status
+from streamfrom.proxy.wire.constants import NATIVE_PASSWORD, PROXY_OFFER, Capability
 from streamfrom.proxy.wire.framing import Framer, frame
 from streamfrom.proxy.wire.login.auth import Authenticated, Deferred
 from streamfrom.proxy.wire.login.handshake import (
@@ -26,7 +26,7 @@ from streamfrom.proxy.wire.login.handshake import (
     encode_login,
     encode_tls_request,
 )
-from streamfrom.proxy.wire.resultset import parse_err, parse_ok
+from streamfrom.proxy.wire.resultset import parse_err
 from streamfrom.proxy.wire.server_connection import (
     Closed,
     CommandReceived,
@@ -94,18 +94,6 @@ def payloads(data, sequence):
     return found
 
 
-def test_a_login_is_reported_proven_and_answered_with_what_both_sides_can():
-    server = connection()
-    request = login(database="shop", flags=PROXY_OFFER | Capability.QUERY_ATTRIBUTES)
-    events = server.receive_data(frame(encode_login(request), 1))
-    assert events == [LoginAttempt(request, is_change=False), Authenticated("empty")]
-    assert (server.user, server.login) == ("empty", request)
-    assert server.capabilities == PROXY_OFFER
-    server.accept(status=Status.IN_TRANS)
-    (ok,) = payloads(server.data_to_send(), 2)
-    assert parse_ok(ok).status == Status.IN_TRANS
-
-
 @pytest.mark.parametrize("password", [PASSWORD, "wrong"])
 def test_a_proof_is_judged_when_its_turn_comes_and_what_came_behind_it_waits(password):
     server = connection(ServerConnection)
@@ -163,13 +151,6 @@ def test_any_cut_of_the_stream_gives_the_same_events(sqls, places):
     assert events == [CommandReceived(b"\x03" + sql, 1) for sql in sqls]
 
 
-def test_a_command_of_several_frames_moves_its_answers_number():
-    server = logged_in()
-    payload = b"\x03" + b"x" * (1 << 24)
-    assert server.receive_data(frame(payload, 0)) == [CommandReceived(payload, 2)]
-    assert server.receive_data(PING) == [CommandReceived(b"\x0e", 1)]
-
-
 def test_what_follows_a_request_for_tls_goes_to_the_tls_layer():
     server = connection(tls=True)
     stream = frame(encode_tls_request(login()), 1) + b"\x16\x03\x01"
@@ -219,18 +200,6 @@ def test_a_change_of_user_starts_a_new_login_on_the_same_connection():
     server.accept()
     assert payloads(server.data_to_send(), 3)[0][0] == 0
     assert server.receive_data(PING) == [CommandReceived(b"\x0e", 1)]
-
-
-def test_a_client_without_plugins_changes_user_natively():
-    flags = PROXY_OFFER & ~(Capability.PLUGIN_AUTH | Capability.PLUGIN_AUTH_LENENC)
-    server = connection()
-    request = LoginRequest(
-        "clear", native_proof(PASSWORD.encode(), NONCE), None, int(flags), 45, plugin=None
-    )
-    assert server.receive_data(frame(encode_login(request), 1))[-1] == Authenticated("clear")
-    server.accept()
-    change = frame(encode_change_user(request), 0)
-    assert server.receive_data(change)[-1] == Authenticated("clear")
 
 
 def test_file_data_is_read_where_it_is_expected_and_nowhere_else():

@@ -32,15 +32,6 @@ async def test_residue_is_for_its_owner_alone_and_others_have_everything_said_ag
     backend.close()
 
 
-async def test_variables_are_only_added_without_a_reset(server, backend):
-    await hand_over(backend, ANN, names("latin1", "latin1_bin"), "db")
-    heard = len(server.heard)
-    more = names("latin1", "latin1_bin").with_changes([("time_zone", "UTC")])
-    await hand_over(backend, ANN, more, "db")
-    assert server.heard[heard:] == ["SET @@session.time_zone = 'UTC'"]
-    assert backend.settings is more
-
-
 async def test_a_variable_too_many_takes_a_reset_and_everything_is_said_again(server, backend):
     await hand_over(backend, ANN, names("latin1", "latin1_bin"), "db")
     await hand_over(backend, BOB, Settings([("time_zone", "UTC")]), "other")

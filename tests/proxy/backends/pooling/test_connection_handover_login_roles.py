@@ -26,13 +26,6 @@ def connection(*args) -> Any:
     return Connection(*args)
 
 
-async def test_a_connection_that_changed_none_is_not_asked():
-    roles, backend = LoginRoles(), connection(b"r")
-    await roles.logged_in(backend)
-    assert await roles.has_them(backend)
-    assert backend.asked == 0
-
-
 async def test_roles_are_those_of_a_later_login_of_the_same_account():
     roles, changed = LoginRoles(), connection(b"other")
     changed.may_have_role = True

@@ -14,8 +14,8 @@ from streamfrom.proxy.backends.pooling.multiplexing import SharedConnection, Sha
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.wire.commands import query
-from tests.proxy.backends.pools import Tenant, busy, pool_on
-from tests.proxy.fake_answers import Error, HangUp, Ok, Silence, until
+from tests.proxy.backends.pools import Tenant, pool_on
+from tests.proxy.fake_answers import Error, Ok, Silence, until
 
 
 SETTINGS = Settings({"autocommit": "ON"}.items())
@@ -152,25 +152,6 @@ async def test_a_line_keeps_its_connection_while_it_is_used_and_gives_it_back_th
         assert server.logins == 1
 
 
-async def test_a_read_that_is_slow_gets_the_connection_and_the_others_lose_it(
-    server, impatient
-):
-    gate = asyncio.Event()
-    async with line_on(server) as (pool, line):
-        server.once("FROM t", Silence(gate))
-        reads = [read(line) for _ in range(3)]
-        backend = line.connection()
-        await until(lambda: reads[2].fate)
-        assert [each.fate for each in reads] == ["taken over, ", "lost", "lost"]
-        assert not line.is_held
-        assert backend.is_busy
-        gate.set()
-        await until(lambda: "answered" in reads[0].fate)
-        # What the others asked for is still to come: nobody else may have the connection.
-        pool.release(backend)
-        await until(lambda: pool.connections == 0)
-
-
 async def test_a_busy_loop_is_not_taken_for_a_slow_server(server, timers):
     async with line_on(server) as (_, line):
         each, backend = read(line), line.connection()
@@ -193,23 +174,6 @@ async def test_a_line_takes_so_many_reads_and_no_more(server, monkeypatch):
         assert line.connection() is not None
 
 
-async def test_a_connection_that_breaks_is_lost_to_all_and_another_one_is_opened(
-    server, monkeypatch
-):
-    monkeypatch.setattr(module, "_REOPEN_S", 0.0)
-    async with line_on(server) as (pool, line):
-        server.once("FROM t", HangUp())
-        reads = [read(line) for _ in range(3)]
-        await until(lambda: all(each.fate for each in reads))
-        assert {each.fate for each in reads} == {"lost"}
-        assert not line.is_busy
-        assert line.connection() is None
-        await until(lambda: line.is_held)
-        read(line)
-        await until(lambda: not line.is_busy)
-        assert (server.logins, pool.lent) == (2, 1)
-
-
 async def test_a_server_that_refuses_is_not_asked_again_at_once(server):
     async with pool_on(server, size=8) as pool:
         line = line_of(lines_of(pool))
@@ -222,16 +186,6 @@ async def test_a_server_that_refuses_is_not_asked_again_at_once(server):
         assert line.connection() is None
         await asyncio.sleep(0)
         assert not line.is_held
-
-
-async def test_a_statement_is_prepared_for_those_who_come_later(server):
-    key = StatementKey(b"SELECT a FROM t WHERE id = ?", "db", ())
-    async with line_on(server) as (_, line):
-        backend = line.connection()
-        line.prepare(backend, key)
-        line.prepare(backend, key)
-        await until(lambda: backend.statements.get(key))
-        assert server.heard.count("PREPARE SELECT a FROM t WHERE id = ?") == 1
 
 
 async def test_a_line_breaks_up_in_the_middle_of_a_prepare(server, impatient):
@@ -294,17 +248,3 @@ async def test_a_small_pool_has_no_line(server, size, count):
         for name in "abc"[:count]:
             await held(lines, name)
         assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "z") is None
-
-
-async def test_a_line_waits_for_a_connection_like_anybody_else(server):
-    async with pool_on(server, size=4) as pool:
-        line = line_of(lines_of(pool))
-        lent = [await pool.acquire(Tenant(), "db") for _ in range(4)]
-        assert line.connection() is None
-        await until(lambda: pool.waiting)
-        assert not line.is_held
-        waiting = await busy(pool, Tenant())
-        pool.release(lent[0])
-        await until(lambda: line.is_held)
-        assert not waiting.done()
-        waiting.cancel()

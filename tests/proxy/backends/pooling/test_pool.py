@@ -2,27 +2,11 @@
 
 import pytest
 
-from streamfrom.proxy.backends.account import Account
 from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.backends.statement_ids import StatementKey
-from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError
-from streamfrom.proxy.wire.commands import query
-from tests.proxy.backends.pools import Sink, Tenant, pool_on
+from tests.proxy.backends.pools import Tenant, pool_on
 from tests.proxy.fake_answers import Error, Silence
-from tests.proxy.fake_server import PASSWORD
-
-
-async def test_a_session_gets_its_own_connection_again(server):
-    async with pool_on(server) as pool:
-        ann, bob = Tenant(), Tenant()
-        mine = await pool.acquire(ann, "db")
-        other = await pool.acquire(bob, "db")
-        pool.release(mine)
-        pool.release(other)
-        assert await pool.acquire(bob, "db") is other
-        assert await pool.acquire(ann, "db") is mine
-        assert server.logins == 2
 
 
 async def test_the_hot_path_takes_a_connection_only_as_its_owner_left_it(server):
@@ -40,16 +24,6 @@ async def test_the_hot_path_takes_a_connection_only_as_its_owner_left_it(server)
         assert pool.lent == 1
 
 
-async def test_a_connection_whose_variables_cannot_be_set_is_closed_and_forgotten(server):
-    async with pool_on(server, size=1) as pool:
-        server.once("time_zone", Error(1298, "Unknown time zone", "HY000"))
-        with pytest.raises(BackendError, match="Unknown time zone"):
-            await pool.acquire(Tenant(time_zone="Nowhere"), "db")
-        assert (pool.lent, pool.connections) == (0, 0)
-        assert not (await pool.acquire(Tenant(), "db")).is_closed
-        assert server.logins == 2
-
-
 @pytest.mark.parametrize("trouble", ["in_transaction", "awaits_kill"])
 async def test_what_somebody_else_would_inherit_is_thrown_away(server, trouble):
     async with pool_on(server, size=1) as pool:
@@ -58,15 +32,6 @@ async def test_what_somebody_else_would_inherit_is_thrown_away(server, trouble):
         pool.release(backend)
         assert backend.is_closed
         assert await pool.acquire(Tenant(), "db") is not backend
-
-
-async def test_a_connection_that_still_answers_is_thrown_away(server):
-    async with pool_on(server, size=1) as pool:
-        backend = await pool.acquire(Tenant(), "db")
-        server.once("SLEEP", Silence())
-        backend.send(query(b"SELECT SLEEP(9)"), Sink())
-        pool.release(backend)
-        assert backend.is_closed
 
 
 async def test_recycling_undoes_what_the_session_left(server):
@@ -120,19 +85,3 @@ async def test_statements_of_idle_connections_make_room_for_those_of_others(serv
         # Only when the other connection is known to have closed it.
         assert server.heard[at:] == ["CLOSE SELECT 1", "PING", "PREPARE SELECT 2"]
         assert not idle.statements
-
-
-APP = Account("app", Secret(PASSWORD))
-
-
-async def test_a_connection_is_of_its_owners_account_and_goes_to_no_other(server):
-    async with pool_on(server) as pool:
-        ann = Tenant()
-        backend = await pool.acquire(ann, "db")
-        pool.release(backend)
-        pool.forget_owner(ann, backend)
-        other = await pool.acquire(Tenant(account=APP), "db")
-        assert other is not backend
-        assert [relay.user for relay in server.relays] == ["root", "app"]
-        pool.release(other)
-        assert await pool.acquire(Tenant(), "db") is backend

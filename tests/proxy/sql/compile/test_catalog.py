@@ -5,7 +5,7 @@ import pytest
 
 from streamfrom.engine.errors import KeyspaceError, TargetError
 from streamfrom.engine.sharding.vschema import parse_vschema
-from streamfrom.proxy.errors import NoHealthyReplica, UnknownDatabase
+from streamfrom.proxy.errors import UnknownDatabase
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.keyspaces import (
     HIGH_SHARD,
@@ -99,21 +99,3 @@ def test_replicas_that_are_well_are_read_from_in_turn():
     whole = known.view("commerce@replica")
     assert [runtime.name for runtime in whole.runtimes][1] == "high0"
     assert not known.view("commerce").is_replica
-
-
-def test_a_view_ails_with_its_replica():
-    known, low = with_replicas(None)
-    view = known.view("commerce@replica")
-    low[0].trouble = "9 s behind"
-    assert view.is_ailing
-    with pytest.raises(NoHealthyReplica) as caught:
-        known.view("commerce@replica")
-    assert str(caught.value) == (
-        'no healthy tablet available for \'keyspace:"commerce" shard:"-80"'
-        " tablet_type:REPLICA': d0: 9 s behind"
-    )
-
-
-def test_a_shard_without_replicas_has_no_healthy_one():
-    with pytest.raises(NoHealthyReplica, match="there is none"):
-        catalog().view("plain@replica")

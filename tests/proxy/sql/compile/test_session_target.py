@@ -2,14 +2,12 @@
 
 import pytest
 
-from streamfrom.engine.errors import TableLoadError, TableNotFound
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.errors import (
     NoDatabaseSelected,
     ReplicaTarget,
     StreamOfReplica,
-    UnknownDatabase,
 )
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -30,15 +28,6 @@ def place(sql, use=None, keyspaces=(PLAIN, SHARDED)):
 
 
 # --- where -----------------------------------------------------------------------------
-
-
-def test_a_keyspace_is_described_by_its_own_server():
-    sql = "SELECT 1 FROM information_schema.tables WHERE LOWER(table_schema) = '{}'"
-    for use in (None, "plain", "commerce"):
-        assert place(sql.format("plain"), use)[:2] == ("plain", "db_plain")
-    assert place(sql.format("commerce"), "commerce:80-")[1] == "db_commerce"
-    for other in ("db_plain", "mysql", "elsewhere"):
-        assert place(sql.format(other), "plain") == ("plain", "db_plain", sql.format(other))
 
 
 @cases(use=str, condition=str, shown=str)
@@ -103,27 +92,7 @@ def test_two_keyspaces_in_one_statement_are_refused():
             place(sql, "plain")
 
 
-@cases(sql=str, sent=str)
-def test_a_target_in_show_is_the_real_database_to_the_server(sql, sent):
-    assert place(sql, "plain")[2] == sent
-
-
 # --- what a stream reads ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("use", "table", "error"),
-    [
-        ("plain", TableRef(None, "t"), TableNotFound),
-        ("plain", TableRef(None, "broken"), TableLoadError),
-        (None, TableRef(None, "msg"), NoDatabaseSelected),  # two keyspaces have it
-        (None, TableRef(None, "t"), NoDatabaseSelected),
-        (None, TableRef("nowhere", "msg"), UnknownDatabase),
-    ],
-)
-def test_what_is_no_usable_message_table_cannot_be_streamed(use, table, error):
-    with pytest.raises(error):
-        compiler(use).target.stream_source(table)
 
 
 # --- replicas ----------------------------------------------------------------------------
@@ -211,13 +180,3 @@ def test_in_the_schema_of_the_proxy_a_name_means_no_table_of_a_server(sql):
         place(sql, "streamfrom")
     for named in ("DELETE FROM plain.t", "SHOW COLUMNS FROM t FROM plain"):
         assert place(named, "streamfrom")[0] == "plain"
-
-
-def test_a_target_that_cannot_be_leaves_the_session_where_it_was():
-    made = compiler("commerce:-80").target
-    with pytest.raises(Unsupported):
-        made.use("@rdonly")
-    assert (made.name, [shard.name for shard in made.here().shards]) == (
-        "commerce:-80",
-        ["-80"],
-    )

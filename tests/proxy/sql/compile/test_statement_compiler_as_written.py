@@ -1,6 +1,5 @@
 import pytest
 
-from streamfrom.proxy.config.file import Role, Secret, User
 from tests.cases import cases
 from tests.proxy.rigs import add_message_table, running_proxy
 
@@ -22,17 +21,6 @@ async def gbk(server, other_server):
 async def test_what_is_put_in_or_cut_out_leaves_characters_whole(server, gbk, sql, sent):
     assert (await gbk.query(sql)).error is None
     assert sent.decode("utf-8", "surrogateescape") in server.heard
-
-
-async def test_nothing_beyond_ascii_is_put_into_such_a_text(server, other_server):
-    user = User("\u6a31", Secret(""), None, Role.USER)
-    async with running_proxy(server, other_server, users=(user,)) as proxy:
-        client = await proxy.client("plain", user="\u6a31")
-        await client.query("SET NAMES gbk")
-        error = (await client.query(b"SELECT CURRENT_USER, '" + XU + b"'")).error
-        assert error is not None
-        assert error.code == 1235
-        assert (await client.query(b"SELECT '" + XU + b"'")).error is None
 
 
 async def test_several_shards_read_ascii_only(gbk):

@@ -3,8 +3,7 @@
 import pytest
 
 from streamfrom.proxy.sql.queues.requeue_statements import batch_size
-from streamfrom.sqlparse_ext.reading.queues import Requeue, read_queue
-from tests.sqlparse_ext.facts import statement
+from streamfrom.sqlparse_ext.reading.queues import Requeue
 
 
 @pytest.mark.parametrize(
@@ -21,18 +20,3 @@ from tests.sqlparse_ext.facts import statement
 )
 def test_a_batch_is_within_the_limit_and_a_fifth_of_a_second(limit, rate, count, size):
     assert batch_size(Requeue("PARKED", limit, rate), count) == size
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("PARKED", Requeue("PARKED", None, None)),
-        ("dead limit 5", Requeue("DEAD", 5, None)),
-        ("DEAD RATE 0.5", Requeue("DEAD", None, 0.5)),
-        ("PARKED LIMIT 1000 RATE 20", Requeue("PARKED", 1000, 20.0)),
-    ],
-)
-def test_what_a_requeue_takes(text, expected):
-    assert (
-        read_queue(statement(f"ALTER QUEUE ks.q REQUEUE {text}".encode())).requeue == expected
-    )

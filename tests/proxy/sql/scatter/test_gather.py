@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from streamfrom.proxy.wire.constants import FieldType, Status
+from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, until
 
 
@@ -22,35 +22,6 @@ def sorted_rows(*numbers):
 def described(server):
     """The first shard says what types there are."""
     server.on("FROM t", Rows(("a",), types=(FieldType.LONGLONG,)))
-
-
-async def test_the_warnings_of_all_shards_are_left_in_the_order_of_the_shards(
-    server, other_server, client
-):
-    gate = asyncio.Event()
-    for each, name in ((server, b"from 0"), (other_server, b"from 1")):
-        each.on("SHOW WARNINGS", Rows(("Level", "Code", "Message"), ((name, b"1", b"w"),)))
-    rows = Rows(("a", "a"), ((b"1", b"1"),), types=(FieldType.LONGLONG,) * 2, warnings=1)
-    server.once(ASKED, Silence(gate, rows))
-    other_server.once(ASKED, rows)
-    client.send(ORDERED)
-    await until(lambda: "SHOW WARNINGS" in other_server.heard)
-    gate.set()
-    assert (await client.answer())[0].values == [b"1", b"1"]
-    assert (await client.query("SHOW WARNINGS")).values == [b"from 0", b"from 1"]
-
-
-async def test_a_shard_computes_what_is_made_of_the_counts_of_all(server, other_server, client):
-    numbers = (FieldType.LONGLONG,) * 3
-    for each in (server, other_server):
-        each.on("SELECT COUNT(*)", Rows(("n",), ((b"5",),), types=numbers[:1]))
-    server.on("streamfrom:n", Rows(("n", "c", "x"), types=numbers))
-    server.on("COLLATION(MAX", Rows(("c",), ((b"binary",),)))
-    server.on("JSON_TABLE", Rows(("n", "x"), ((b"0", b"-10"),), types=numbers[:2]))
-    assert (await client.query("SELECT -COUNT(*) FROM t")).values == [b"-10"]
-    assert b'[["0","10"]]'.hex() in server.heard[-1]
-    server.on("JSON_TABLE", Error(1690, "out of range"))
-    assert (await client.query("SELECT -COUNT(*) FROM t")).code == 1690
 
 
 @pytest.mark.parametrize("is_client", [True, False])
@@ -89,9 +60,3 @@ async def test_a_read_of_which_the_client_has_seen_nothing_is_asked_again(
     other_server.on(ASKED, sorted_rows(2, 3))
     other_server.once(ASKED, answer)
     assert (await client.query(ORDERED)).values == [b"1", b"2", b"3", b"4"]
-
-
-async def test_the_open_transaction_of_a_shard_shows_in_the_answers_status(client):
-    await client.query("SET autocommit = 0")
-    answer = await client.query("SELECT a FROM t LIMIT 1")
-    assert (answer.columns, answer.status & Status.IN_TRANS) == (1, Status.IN_TRANS)

@@ -51,22 +51,6 @@ def test_counts_warnings_and_infos_are_summed_and_the_first_generated_id_counts(
 # --- parts, outside of a transaction ---------------------------------------------------
 
 
-async def test_what_another_session_could_notice_of_a_part_is_remembered(server, session, low):
-    server.on(LOW, Ok(affected_rows=1, last_insert_id=41, warnings=1))
-    await write(session)
-    (backend,) = low.pool.idle
-    assert backend.has_residue
-    assert (await session.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
-
-
-async def test_the_error_of_a_part_is_left(server, session):
-    server.once("INSERT", Error(1062, "Duplicate"))
-    server.on("SHOW WARNINGS", Rows(("Level",), ((b"Error",),)))
-    with pytest.raises(BackendError):
-        await write(session)
-    assert len(session.state.diagnostics.rows) == 1
-
-
 # --- everywhere ------------------------------------------------------------------------
 
 

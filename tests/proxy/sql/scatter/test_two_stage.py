@@ -31,15 +31,6 @@ def answers(server, other_server):
         each.on(PART, numbers(7))
 
 
-async def test_the_first_shard_answers_the_rest_from_the_rows_of_the_parts(
-    server, other_server, client
-):
-    assert (await client.query(SQL)).values == [b"3", b"7"]
-    assert sum(PART in text for text in server.heard) == 0
-    assert sum(PART in text for text in other_server.heard) == 1
-    assert b'[["7"]]'.hex() in server.heard[-1]
-
-
 @pytest.mark.parametrize(
     ("text", "answer", "told"),
     [

@@ -77,12 +77,6 @@ def test_a_greeting_comes_back(version, connection_id, capabilities, charset, st
     assert decode_greeting(greeting.encode()) == greeting
 
 
-def test_the_nonce_ends_with_nul_for_clients_that_read_text():
-    payload = Greeting("8.0", 1, NONCE, PROXY_OFFER).encode()
-    assert NONCE[8:] + b"\0" + CACHING_SHA2.encode() + b"\0" in payload
-    assert encode_auth_switch(NATIVE_PASSWORD, NONCE).endswith(NONCE + b"\0")
-
-
 def test_a_real_greeting_is_read():
     # MariaDB 10.11, which tells its extended capabilities in the filler.
     payload = (
