@@ -2,7 +2,7 @@ import asyncio
 import time
 
 from streamfrom.engine.clock import SystemClock, WakeTimer
-from tests.virtual_loop import VirtualClock, running
+from tests.virtual_loop import VirtualClock
 
 
 def test_the_system_clock_tells_the_time_of_the_machine():
@@ -10,7 +10,6 @@ def test_the_system_clock_tells_the_time_of_the_machine():
     assert before <= SystemClock().time_ns() <= time.time_ns()
 
 
-@running
 async def test_a_timer_wakes_at_the_earliest_moment_and_once_for_it():
     clock, woken_s = VirtualClock(), []
     loop = asyncio.get_running_loop()

@@ -9,43 +9,36 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.shell.registry import Registry
-from streamfrom.engine.messaging.streams.prefetch_window import FIRST
 from streamfrom.engine.messaging.table.message import ClaimedRow, Tried, receiver_numbers
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
+from tests.sim.consumer import SECOND_NS, Stream
 from tests.sim.memory_store import MemoryStore, StoredRow, raw_table
 from tests.sim.phases import check
 from tests.sim.settings import KEYSPACE, TABLE
 from tests.virtual_loop import VirtualClock
 
 
-SECOND_NS = 10**9
 # An ack takes a third of a second at most to reach the dispatcher, and so does the statement that writes leases.
 SLOW_S = 0.3
 
 
 @dataclass(eq=False)
-class Worker:
+class Worker(Stream):
     """A consumer: what it was sent waits here until it gets to it.
 
     work_s: how long it works on a message at most, less than a message's wait.
     """
 
+    _: KW_ONLY
     world: AtWork
-    prefetch: int | None
     work_s: float
     id: int = field(default_factory=lambda: next(receiver_numbers))
-    shards: frozenset[str] | None = None
-    keys: frozenset[bytes] | None = None
-    columns: tuple[str, ...] = ("id", "message")
-    connection_id: int = 1
-    rows_max: int | None = None
-    window_first: int = FIRST
     rows: deque[ClaimedRow] = field(default_factory=deque)
     came: asyncio.Event = field(default_factory=asyncio.Event)
     has_left: bool = False
@@ -219,9 +212,8 @@ class AtWork:
         self.order = draw(["", "", "", ",vt_order=strict", ",vt_key=tenant,vt_max_per_key=2"])
         if self.order:
             self.lease, self.ack_way = "written", "committed"
-        self.refused = draw(
-            [0, 0, 5]
-        )  # each so many rows show no lease: the server does not write it
+        # Of each so many rows one shows no lease: the server does not write it.
+        self.refused = draw([0, 0, 5])
         self.comment = (
             f"vitess_message,vt_ack_wait={self.wait_s},vt_max_backoff={self.wait_s * 2},vt_purge_after=100000,"
             f"vt_prefetch={self.prefetch},vt_lease={self.lease},vt_ack={self.ack_way},"
@@ -266,11 +258,12 @@ class AtWork:
             self.store.insert(KEYSPACE, self.dice.choice(self.shards), TABLE, row)
         # The least wait of a message, less what its statements take.
         work_s = self.wait_s - 2 * SLOW_S - 0.1
-        workers: list[Worker] = [Serial(self, None, work_s)]
+        workers: list[Worker] = [Serial(world=self, work_s=work_s)]
         for _ in range(self.dice.randint(0, 3)):
             kind = self.dice.choice(self.kinds)
             prefetch = self.dice.choice([None, None, 3, 30])
-            workers.append(kind(self, prefetch, work_s * self.dice.choice([1, 1, 0.3, 0.01])))
+            own_s = work_s * self.dice.choice([1, 1, 0.3, 0.01])
+            workers.append(kind(world=self, prefetch=prefetch, work_s=own_s))
         tasks = []
         for worker in workers:
             self.registry.streams.attach(worker, KEYSPACE, TABLE)

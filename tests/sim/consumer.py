@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.streams.prefetch_window import FIRST
@@ -20,19 +20,26 @@ CLOCK_S = 1e-6
 
 
 @dataclass(eq=False)
-class Consumer:
-    """A receiver that behaves as people do."""
+class Stream:
+    """What a client says of its stream, to which a receiver adds what it does."""
 
-    world: World
-    proxy: int
-    id: int
-    shards: frozenset[str] | None
-    columns: tuple[str, ...]
+    id: int = 1
+    shards: frozenset[str] | None = None
+    columns: tuple[str, ...] = ("id", "message")
     prefetch: int | None = None
     connection_id: int = 1
     rows_max: int | None = None
     window_first: int = FIRST
     keys: frozenset[bytes] | None = None
+
+
+@dataclass(eq=False)
+class Consumer(Stream):
+    """A receiver that behaves as people do."""
+
+    _: KW_ONLY
+    world: World
+    proxy: int
     polite: bool = False  # takes everything and acks it: who is there when the trouble is over
     unsent: tuple[ClaimedRow, ...] = ()
     held: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # id → epoch, lease

@@ -19,10 +19,10 @@ from collections.abc import Sequence
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.shell.registry import Registry
-from streamfrom.engine.messaging.streams.prefetch_window import FIRST
 from streamfrom.engine.messaging.table.message import ClaimedRow
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
+from tests.sim.consumer import Stream
 from tests.sim.memory_store import MemoryStore, StoredRow, raw_table
 from tests.virtual_loop import VirtualClock
 
@@ -39,17 +39,10 @@ CLAIMING_S = 5 * STEP_S
 PAUSE_FIRST_S, PAUSE_LAST_S = 0.001, 1.0
 
 
-class LockedRows:
+class LockedRows(Stream):
     """One history, which is its consumer too."""
 
-    id = 1
-    shards = None
-    columns = ("id", "message")
     prefetch = 0
-    connection_id = 1
-    rows_max = None
-    window_first = FIRST
-    keys = None
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 
 import pytest
 
-from streamfrom.engine.messaging.table.groups import FireResult
 from tests.sim.dead_letters import DeadLetters
 from tests.sim.fair_queue import Fair, FairFleet, FairInOrder, FairInOrderFleet
 from tests.sim.fleet_world import FleetWorld
@@ -23,7 +20,6 @@ from tests.sim.grouped_messages import (
 from tests.sim.keyed_streams import KeyedStreams, KeyedStreamsInOrder, KeyedStreamsOfFleet
 from tests.sim.limited_queue import InFlightLimited, InFlightLimitedFleet, RateLimited
 from tests.sim.locked_rows import LockedRows
-from tests.sim.memory_store import MemoryStore
 from tests.sim.ordered_queue import Ordered, OrderedFleet
 from tests.sim.read_in_parts import LongFloods, OrderedInParts, ReadInParts
 from tests.sim.shared_prefetch import SharedPrefetch
@@ -91,6 +87,7 @@ REACHED = [
     (KeyedStreams, (2, 3), lambda world: world.named, 20),
     (ReadInParts, (3,), lambda world: world.parts, 10),
     (OrderedInParts, range(4), lambda world: world.parts, 10),
+    (Ordered, (2, 3), lambda world: world.waited, 20),
     (SpentMessages, range(4), lambda world: world.revived, 0),
     (DeadLetters, (3,), lambda world: world.dead, 0),
     (GroupedMessages, (3,), lambda world: min(len(world.held), len(world.fired)), 0),
@@ -110,12 +107,6 @@ def test_histories_reach_what_their_promise_is_about(kind, seeds, count, more_th
     raise AssertionError(found)
 
 
-def test_a_seed_is_one_history():
-    first, second = World(7), World(7)
-    assert run_virtual(first.run()) == run_virtual(second.run())
-    assert first.store.calls == second.store.calls
-
-
 def test_a_seed_is_one_history_in_each_process():
     """A set of texts has another order in each, and a list of what lies at some address too."""
     program = (
@@ -128,41 +119,6 @@ def test_a_seed_is_one_history_in_each_process():
     )
     world = FleetWorld(6)
     assert f"{run_virtual(world.run())} {world.store.calls}\n" == done.stdout.decode()
-
-
-class Careless(MemoryStore):
-    """A store whose claims look at no groups."""
-
-    async def claim(self, table, shard, request):
-        return await super().claim(replace(table, groups=None), shard, request)
-
-
-class Forgetful(MemoryStore):
-    """A store that fires nothing."""
-
-    async def fire(self, table, shard, request):
-        return FireResult()
-
-
-@dataclass(eq=False)
-class BrokenGroups(GroupedMessages):
-    """A history over a store that breaks a promise."""
-
-    kind: type[MemoryStore] = MemoryStore
-
-    def make_registry(self, number, keyspace, **options):
-        store = self.store
-        self.store = self.kind(store.clock, store.pause, store.definitions, store.rows)
-        return super().make_registry(number, keyspace, **options)
-
-
-def test_a_history_that_breaks_a_promise_of_groups_is_found_out(caplog):
-    # It breaks in a task of the scheduler, which is logged as in every history.
-    with suppress(AssertionError):
-        run_virtual(BrokenGroups(0, kind=Careless).run())
-    assert "sent before its group was done" in caplog.text
-    with pytest.raises(AssertionError, match="held, and its group is done"):
-        run_virtual(BrokenGroups(0, kind=Forgetful).run())
 
 
 def test_each_second_history_has_good_rows_alone():

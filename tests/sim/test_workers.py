@@ -7,26 +7,26 @@ import random
 import statistics
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from math import inf
 
 import pytest
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.shell.registry import Registry
-from streamfrom.engine.messaging.streams.prefetch_window import FIRST
 from streamfrom.engine.messaging.table.message import ClaimedRow
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
+from tests.sim.consumer import Stream
 from tests.sim.memory_store import DEFAULT_COMMENT, MemoryStore, StoredRow, raw_table
-from tests.virtual_loop import VirtualClock, running
+from tests.virtual_loop import VirtualClock
 
 
 CALL_S = 0.003  # what a commit takes
 
 
 @dataclass(eq=False)
-class Worker:
+class Worker(Stream):
     """Works on one message after the other and acks it, like most consumers, in each of its threads.
 
     work_s: how long it works on a message, or what draws that; it hangs where that is infinite.
@@ -34,18 +34,11 @@ class Worker:
     sizes: how many it might hold when it acked, each time.
     """
 
+    _: KW_ONLY
     office: Office
-    id: int
     work_s: float | Callable[[random.Random], float]
-    prefetch: int | None
     threads: int = 1
     batch: int = 1
-    shards: frozenset[str] | None = None
-    columns: tuple[str, ...] = ("id", "message")
-    connection_id: int = 1
-    rows_max: int | None = None
-    window_first: int = FIRST
-    keys: frozenset[bytes] | None = None
     waiting: deque[ClaimedRow] = field(default_factory=deque)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     done: int = 0
@@ -99,7 +92,7 @@ class Office:
             shard = self.dice.choice(shards)
             self.store.insert("ks", shard, "msg", StoredRow(b"%d" % ident))
         self.workers = [
-            Worker(self, number, work_s, prefetch, **how)
+            Worker(number, office=self, work_s=work_s, prefetch=prefetch, **how)
             for number, work_s in enumerate(works_s, 1)
         ]
 
@@ -150,14 +143,12 @@ class Office:
         (10, ("-40", "40-80", "80-"), 400),
     ],
 )
-@running
 async def test_four_equal_workers_finish_a_backlog_together(prefetch, shards, messages):
     office = Office(messages, [0.05] * 4, prefetch, shards)
     assert await office.run() <= 1.15 * messages * 0.05 / 4
     assert set(office.sent.values()) == {1}, "none is sent twice"
 
 
-@running
 async def test_a_slow_worker_takes_what_it_can_work_on_and_leaves_the_rest():
     office = Office(500, [1.0, 0.05, 0.05], prefetch=5)
     ideal_s = 500 / (1 / 1.0 + 2 / 0.05)
@@ -175,21 +166,18 @@ async def test_a_slow_worker_takes_what_it_can_work_on_and_leaves_the_rest():
     [(16, 1.0, 4, 4), (60, 0.25, 2, 7.5), (120, 1.0, 2, 60), (400, 0.02, 4, 2)],
 )
 @pytest.mark.parametrize("shards", [("0",), ("-80", "80-")])
-@running
 async def test_workers_of_any_speed_share_a_backlog(messages, work_s, workers, ideal_s, shards):
     office = Office(messages, [work_s] * workers, shards=shards)
     assert await office.run() <= 1.1 * ideal_s
     assert set(office.sent.values()) == {1}
 
 
-@running
 async def test_who_connects_first_takes_no_more_than_its_part():
     office = Office(16, [1.0] * 4)
     assert await office.run(apart_s=0.1) <= 4.3
     assert {worker.done for worker in office.workers} == {4}
 
 
-@running
 async def test_one_that_hangs_holds_up_no_more_than_it_has():
     office = Office(60, [inf, 1.0, 1.0, 1.0], ack_wait_s=10)
     # The wait is drawn per message, up to a third longer.
@@ -197,7 +185,6 @@ async def test_one_that_hangs_holds_up_no_more_than_it_has():
     assert set(office.worked.values()) == {1}
 
 
-@running
 async def test_eight_threads_have_work():
     office = Office(600, [lambda dice: dice.uniform(1.0, 2.8)], threads=8)
     assert 600 * 1.9 / 8 / await office.run() >= 0.75
@@ -205,7 +192,6 @@ async def test_eight_threads_have_work():
 
 
 @pytest.mark.parametrize("batch", [1, 100])
-@running
 async def test_a_fast_consumer_is_as_fast_as_without_any_limit(batch):
     office, free = (Office(1200, [0.0001], prefetch, batch=batch) for prefetch in (None, 0))
     assert await office.run() <= 1.1 * await free.run()
@@ -216,7 +202,6 @@ def exponential(dice):
     return dice.expovariate(1.0)
 
 
-@running
 async def test_a_serial_worker_of_random_times_holds_two_to_eight():
     office = Office(300, [exponential], ack_wait_s=60)
     await office.run()
@@ -225,19 +210,16 @@ async def test_a_serial_worker_of_random_times_holds_two_to_eight():
     assert statistics.quantiles(worker.sizes, n=20)[-1] <= 8
 
 
-@running
 async def test_workers_of_random_times_share_a_backlog():
     assert await Office(400, [exponential] * 4, ack_wait_s=60).run() <= 1.2 * 100
 
 
-@running
 async def test_a_worker_that_was_slow_and_is_fast_is_not_held_up():
     left = iter([5.0] * 4)
     assert await Office(800, [lambda _: next(left, 0.001)]).run() <= 20 + 1.1 * 0.8
 
 
 @pytest.mark.parametrize("seed", range(3))
-@running
 async def test_a_mixture_is_about_as_fast_as_with_the_best_number(seed):
     dice = random.Random(seed)
     means_s = [dice.choice([0.01, 0.1, 0.5]) for _ in range(dice.choice([1, 2, 4]))]

@@ -167,10 +167,10 @@ class World(Promises):
         shards = None
         if not polite and self.dice.random() < 0.2:
             shards = frozenset(self.dice.sample(self.settings.shards, 1))
-        kind: Callable[..., Consumer] = partial(Consumer, self)
+        kind: Callable[..., Consumer] = partial(Consumer, world=self)
         if self.has_limited and not polite and self.dice.random() < 0.3:
             limit, wait_s = self.dice.choice([1, 2, 5, 50]), self.dice.choice([None, 0, 1, 20])
-            kind = partial(LimitedConsumer, self, limit=limit, wait_s=wait_s)
+            kind = partial(LimitedConsumer, world=self, limit=limit, wait_s=wait_s)
         consumer = kind(
             proxy=self.dice.randrange(self.settings.proxies) if proxy is None else proxy,
             id=next(receiver_numbers),

@@ -7,7 +7,7 @@ from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case, stored_
 from tests.cases import cases
 
 
-CI, BIN, NO_PAD = "utf8mb4_general_ci", "utf8mb4_bin", "utf8mb4_0900_ai_ci"
+CI, BIN = "utf8mb4_general_ci", "utf8mb4_bin"
 
 
 @pytest.mark.parametrize(

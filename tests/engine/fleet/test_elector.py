@@ -12,7 +12,7 @@ from streamfrom.engine.fleet.elector import Elector
 from streamfrom.engine.fleet.lock_connection import acquire
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from tests.sim.servers import FakeShard, Network, Work, now_ns
-from tests.virtual_loop import VirtualLoop, run_virtual, running
+from tests.virtual_loop import VirtualLoop
 
 
 DATABASE = "commerce"
@@ -89,20 +89,16 @@ def write(text="done"):
     return transaction
 
 
-def test_the_lines_of_an_election_name_its_shards(caplog):
-    async def main():
-        _, part = await started()
-        await part.elector.stop()
-
-    with caplog.at_level(logging.INFO, logger="streamfrom.engine.fleet.elector"):
-        run_virtual(main())
+async def test_the_lines_of_an_election_name_its_shards(caplog):
+    caplog.set_level(logging.INFO, logger="streamfrom.engine.fleet.elector")
+    _, part = await started()
+    await part.elector.stop()
     dispatched, *_ = caplog.records
     assert dispatched.message == "shard is dispatched from here"
     assert vars(dispatched)["term"] == 1
     assert {vars(record)["shards"] for record in caplog.records} == {"ks/-"}
 
 
-@running
 async def test_who_does_not_dispatch_may_not_write():
     server = FakeShard()
     sender, other = await elected(server)
@@ -112,7 +108,6 @@ async def test_who_does_not_dispatch_may_not_write():
     assert other.members[-1].dispatcher == sender.elector.directory.own
 
 
-@running
 async def test_who_waits_for_a_stranger_knows_nobody_that_asks():
     server = FakeShard()
     stranger = await server.open(Network())
@@ -123,7 +118,6 @@ async def test_who_waits_for_a_stranger_knows_nobody_that_asks():
     assert not part.elector.is_another_dispatching
 
 
-@running
 async def test_who_waits_doubts_the_server_as_soon_as_the_dispatcher_finds_it_read_only():
     server = FakeShard()
     dispatcher, other = await elected(server)
@@ -136,7 +130,6 @@ async def test_who_waits_doubts_the_server_as_soon_as_the_dispatcher_finds_it_re
     assert other.doubts == 1
 
 
-@running
 async def test_who_waits_for_a_server_that_has_vanished_connects_anew_once_that_is_known():
     server = FakeShard()
     dispatcher, other = await elected(server)
@@ -151,7 +144,6 @@ async def test_who_waits_for_a_server_that_has_vanished_connects_anew_once_that_
     assert other.elector.is_another_dispatching
 
 
-@running
 async def test_a_dispatcher_leaves_once_its_work_is_done_and_the_next_one_follows_at_once():
     server = FakeShard()
     first = Part(server, "a")
@@ -169,7 +161,6 @@ async def test_a_dispatcher_leaves_once_its_work_is_done_and_the_next_one_follow
     assert second.said == [2]
 
 
-@running
 async def test_a_write_that_the_connection_does_not_survive_ends_the_term():
     server, part = await started()
     server.write_s = 1
@@ -183,7 +174,6 @@ async def test_a_write_that_the_connection_does_not_survive_ends_the_term():
     assert part.said[2:] == [2], "and another one begins"
 
 
-@running
 async def test_a_write_refused_as_read_only_ends_the_term():
     server, part = await started()
     server.is_read_only = True
@@ -197,7 +187,6 @@ async def test_a_write_refused_as_read_only_ends_the_term():
     assert part.said[2:] == [2]
 
 
-@running
 async def test_a_write_refused_for_another_reason_does_not():
     _, part = await started()
 
@@ -216,7 +205,6 @@ async def test_a_write_refused_for_another_reason_does_not():
     assert part.elector.may_send()
 
 
-@running
 async def test_whoever_asks_whether_it_may_send_is_told_before_it_hears_no():
     _, part = await started()
     part.network.is_whole.clear()
@@ -225,7 +213,6 @@ async def test_whoever_asks_whether_it_may_send_is_told_before_it_hears_no():
     assert part.said == [1, "no answer of the server within 2 s"]
 
 
-@running
 async def test_a_slow_write_is_a_pause_and_no_end():
     server, part = await started()
     server.write_s = 3
@@ -235,7 +222,6 @@ async def test_a_slow_write_is_a_pause_and_no_end():
     assert part.said[2:] == [1], "the same term goes on"
 
 
-@running
 async def test_a_server_that_comes_back_is_found():
     server = FakeShard(is_up=False)
     part = Part(server, "a")
@@ -246,7 +232,6 @@ async def test_a_server_that_comes_back_is_found():
     assert part.said == [1]
 
 
-@running
 async def test_a_candidate_looks_without_waiting_for_the_lock():
     server = FakeShard()
     first = Part(server, "a")
@@ -263,7 +248,6 @@ async def test_a_candidate_looks_without_waiting_for_the_lock():
     await asyncio.gather(*(part.elector.stop() for part in (first, second, third)))
 
 
-@running
 async def test_a_connection_that_does_not_open_is_given_up():
     server = FakeShard()
     server.runs.clear()
@@ -277,7 +261,6 @@ async def test_a_connection_that_does_not_open_is_given_up():
     assert part.said == [1]
 
 
-@running
 async def test_a_term_that_took_too_long_to_write_is_no_right_to_send():
     server = FakeShard()
     part = Part(server, "a")
@@ -292,7 +275,6 @@ async def test_a_term_that_took_too_long_to_write_is_no_right_to_send():
     assert part.said == [1]
 
 
-@running
 @pytest.mark.parametrize("name", ["plain", "secret"])
 async def test_who_has_one_name_of_the_lock_waits_until_others_would_have_noticed(name):
     server = FakeShard()
@@ -308,7 +290,6 @@ async def test_who_has_one_name_of_the_lock_waits_until_others_would_have_notice
     assert part.said == [1 if name == "secret" else 0]
 
 
-@running
 async def test_who_has_long_known_the_secret_need_not_wait():
     server = FakeShard()
     first, second = await elected(server)
@@ -323,7 +304,6 @@ async def test_who_has_long_known_the_secret_need_not_wait():
     assert second.said == [2]
 
 
-@running
 async def test_a_dispatcher_that_hears_nothing_falls_silent_and_one_that_does_looks_around():
     _, part = await started()
     seen = len(part.members)
@@ -334,7 +314,6 @@ async def test_a_dispatcher_that_hears_nothing_falls_silent_and_one_that_does_lo
     assert part.said == [1, "no answer of the server within 2 s"]
 
 
-@running
 async def test_what_an_earlier_connection_says_counts_no_more():
     server, part = await started()
     server.write_s = 1
@@ -348,7 +327,6 @@ async def test_what_an_earlier_connection_says_counts_no_more():
     assert part.said == [1, "the server is read-only", 2]
 
 
-@running
 async def test_by_the_secret_alone_it_goes_on_until_another_proxy_has_the_plain_name():
     server = FakeShard()
     client = await server.open(Network(account="client"))

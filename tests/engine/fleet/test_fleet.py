@@ -4,10 +4,8 @@ import asyncio
 
 from tests.engine.fleet.members import COMMENT, STOPPED, Client, Members
 from tests.sim.memory_store import raw_table
-from tests.virtual_loop import running
 
 
-@running
 async def test_a_stream_survives_a_broken_way_and_ends_after_the_grace_with_the_address():
     async with Members() as fleet:
         client = fleet.attach(1, Client())
@@ -27,7 +25,6 @@ async def test_a_stream_survives_a_broken_way_and_ends_after_the_grace_with_the_
         assert "m0:1: connection timed out" in str(error)
 
 
-@running
 async def test_a_member_that_closes_ends_the_links_of_others_to_it():
     async with Members() as fleet:
         fleet.attach(1, Client())
@@ -38,7 +35,6 @@ async def test_a_member_that_closes_ends_the_links_of_others_to_it():
         assert not fleet.ways.pairs
 
 
-@running
 async def test_the_roster_knows_the_others_and_who_is_present_when_it_is_asked_for():
     async with Members() as fleet:
         first, second = fleet.fleets
@@ -52,7 +48,6 @@ async def test_the_roster_knows_the_others_and_who_is_present_when_it_is_asked_f
         assert await first.present() == []
 
 
-@running
 async def test_a_stream_ends_with_who_dispatches_where_there_is_no_way_to_it():
     async with Members(1) as fleet:
         await fleet.start(1, has_ways=False)
@@ -64,7 +59,6 @@ async def test_a_stream_ends_with_who_dispatches_where_there_is_no_way_to_it():
         assert "member m0 dispatches it, at m0:1" in str(client.ended[0])
 
 
-@running
 async def test_a_definition_that_changes_through_one_member_is_read_by_the_others():
     async with Members() as fleet:
         # At once, though the first member has not heard of the second yet.
@@ -74,7 +68,6 @@ async def test_a_definition_that_changes_through_one_member_is_read_by_the_other
             assert name in fleet.registries[1].tables("ks")
 
 
-@running
 async def test_a_shard_whose_server_turned_read_only_is_left():
     async with Members(1) as fleet:
         fleet.fleets[0].turned_read_only("ks", "0")
@@ -82,7 +75,6 @@ async def test_a_shard_whose_server_turned_read_only_is_left():
         fleet.fleets[0].turned_read_only("ks", "unknown")
 
 
-@running
 async def test_a_stream_with_an_end_waits_at_another_member_until_it_shall_not():
     async with Members() as fleet:
         client = fleet.attach(1, Client(rows_max=2))
@@ -106,7 +98,6 @@ async def stop(fleet, number, grace_s=5.0):
     await fleet.registries[number].stop(STOPPED)
 
 
-@running
 async def test_what_a_stream_holds_the_next_dispatcher_knows():
     async with Members(3, comment=f"{COMMENT},vt_release_after=2") as fleet:
         clients = [fleet.attach(number, Client(number, prefetch=1)) for number in (1, 2)]
@@ -135,7 +126,6 @@ async def test_what_a_stream_holds_the_next_dispatcher_knows():
         assert taker.payloads == [b"1", b"2", b"3"]
 
 
-@running
 async def test_commits_through_a_member_that_stops_are_told_to_the_next_dispatcher():
     async with Members() as fleet:
         client = fleet.attach(1, Client())
@@ -151,7 +141,6 @@ async def test_commits_through_a_member_that_stops_are_told_to_the_next_dispatch
         assert client.payloads == [b"1", b"2"]
 
 
-@running
 async def test_what_clients_of_a_stopping_dispatcher_held_comes_when_they_have_left():
     for leaves, due_s in ((True, 2.5), (False, 7.5)):
         async with Members(comment=f"{COMMENT},vt_release_after=2") as fleet:

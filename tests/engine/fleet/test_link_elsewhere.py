@@ -9,7 +9,6 @@ from streamfrom.engine.fleet.peer_link import (
     RequestDone,
 )
 from tests.engine.fleet.test_streams_elsewhere import Link, member
-from tests.virtual_loop import running
 
 
 class Owner:
@@ -35,7 +34,6 @@ def connected():
 CHANGED = partial(DefinitionsChanged, keyspace="ks")
 
 
-@running
 async def test_each_answer_goes_to_the_request_with_its_number():
     _, link = connected()
     asked = [asyncio.create_task(link.request(CHANGED, 3)) for _ in range(2)]
@@ -50,7 +48,6 @@ async def test_each_answer_goes_to_the_request_with_its_number():
     assert link.wanted == {}
 
 
-@running
 async def test_a_request_without_an_answer_ends_with_the_link_or_its_time():
     owner, link = connected()
     assert await link.request(CHANGED, 3) is None

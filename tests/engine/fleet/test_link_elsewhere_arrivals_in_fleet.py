@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from tests.engine.fleet.members import COMMENT, Client, Members
-from tests.virtual_loop import running
 
 
 ACK_WAIT_S = 2
@@ -41,7 +40,6 @@ async def with_backlog(fleet, number):
 
 @pytest.mark.parametrize("number", [0, 2], ids=["at a dispatcher", "at neither"])
 @pytest.mark.parametrize("lease", ["lazy", "written"])
-@running
 async def test_a_serial_consumer_does_nothing_twice(number, lease):
     async with Members(3, SHARDS, f"{SHORT},vt_lease={lease}") as fleet:
         client = await with_backlog(fleet, number)
@@ -54,7 +52,6 @@ async def test_a_serial_consumer_does_nothing_twice(number, lease):
         assert all(fleet.row(one, shard_of(one)).epoch == 1 for one in range(2 * EACH))
 
 
-@running
 async def test_a_stuck_consumer_loses_what_all_dispatchers_sent():
     async with Members(3, SHARDS, SHORT) as fleet:
         client = await with_backlog(fleet, 2)
@@ -62,7 +59,6 @@ async def test_a_stuck_consumer_loses_what_all_dispatchers_sent():
         assert len(client.rows) == 4 * EACH
 
 
-@running
 async def test_what_failed_on_one_shard_is_retried_while_the_work_goes_on_on_the_other():
     async with Members(2, SHARDS, SHORT) as fleet:
         await dispatched_apart(fleet)

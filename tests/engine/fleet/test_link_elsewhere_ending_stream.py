@@ -2,7 +2,6 @@ from streamfrom.engine.errors import StoreError
 from streamfrom.engine.fleet.link_elsewhere import EndingStream
 from streamfrom.engine.messaging.table.message import PeerRow
 from tests.engine.fleet.members import Client
-from tests.virtual_loop import running
 
 
 def rows(*payloads):
@@ -22,7 +21,6 @@ class Stream:
         self.firsts += 1
 
 
-@running
 async def test_it_ends_with_its_last_row_and_keeps_what_is_too_much():
     stream = Stream(2)
     assert stream.ending.deliver(rows(b"1"))
@@ -36,7 +34,6 @@ async def test_it_ends_with_its_last_row_and_keeps_what_is_too_much():
     assert stream.firsts == 1
 
 
-@running
 async def test_it_ends_once_the_socket_has_taken_everything():
     stream = Stream(1, Client(rows_max=1, room=1))
     assert not stream.ending.deliver(rows(b"1"))
@@ -45,7 +42,6 @@ async def test_it_ends_once_the_socket_has_taken_everything():
     assert stream.client.is_finished
 
 
-@running
 async def test_after_its_end_no_error_comes():
     stream = Stream(1)
     stream.ending.deliver(rows(b"1"))

@@ -22,34 +22,28 @@ from streamfrom.engine.fleet.lock_connection import (
     write_term,
 )
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
+from tests.engine.messaging.conversations import carry_out
 
 
 OWN = Member("a" * 16, "", "10.0.0.1:1", "PEM", 5, "1.0", "c")
 SET = [None, None, None]  # the answers to the session's settings
-JOINS = [
-    *SET,
-    [b"1"],
-    [b"1"],
-    [b"0"],
-]  # and to the two locks, and whether the server is read-only
+JOINS = [*SET, [b"1"], [b"1"], [b"0"]]  # and to two locks, and whether the server is read-only
 
 
 def said(conversation, *answers):
     """Return what a conversation asks and what it returns; an answer is a row, None, or an error."""
-    texts = []
-    query = next(conversation)
-    for answer in answers:
+    texts, left = [], list(answers)
+
+    def answer_to(query):
         texts.append(query.sql)
-        try:
-            if isinstance(answer, Exception):
-                query = conversation.throw(answer)
-            else:
-                rows = [] if answer is None else [(tuple(answer), b"")]
-                query = conversation.send(StoreAnswer(rows))
-        except StopIteration as end:
-            assert len(texts) == len(answers)
-            return texts, end.value
-    raise AssertionError(f"asks more: {query.sql}")
+        answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return StoreAnswer([] if answer is None else [(tuple(answer), b"")])
+
+    result = carry_out(conversation, answer_to)
+    assert not left
+    return texts, result
 
 
 def refused(code):

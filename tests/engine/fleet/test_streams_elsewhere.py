@@ -35,7 +35,6 @@ from streamfrom.engine.messaging.table.message_table import MessageTable, load
 from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE
 from tests.engine.fleet.members import Client
 from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
-from tests.virtual_loop import running
 
 
 def member(name, address="there:1"):
@@ -135,7 +134,6 @@ def table(name, prefetch):
     return made
 
 
-@running
 async def test_one_stream_for_each_member_with_the_shards_it_dispatches():
     rig = Rig()
     for shard, name in [("a", "m1"), ("b", "m1"), ("c", "m2")]:
@@ -158,7 +156,6 @@ def shared(prefetch):
     return rig, link
 
 
-@running
 async def test_a_share_goes_back_to_the_others_when_its_link_breaks():
     rig, link = shared(10)
     rig.share_hearer.share_kept(5)
@@ -167,7 +164,6 @@ async def test_a_share_goes_back_to_the_others_when_its_link_breaks():
     assert rig.said[-1] == ("give_share", 10)
 
 
-@running
 async def test_a_prefetch_that_is_altered_concerns_streams_without_one_of_their_own():
     rig = Rig()
     rig.open(Client(prefetch=None), prefetch=10)
@@ -179,7 +175,6 @@ async def test_a_prefetch_that_is_altered_concerns_streams_without_one_of_their_
 
 
 @pytest.mark.parametrize("none", [0, AUTO])
-@running
 async def test_a_limit_of_the_table_comes_and_goes_while_a_stream_is_open(none):
     rig, link = shared(none)
     assert rig.said == [], "each dispatcher sends what it likes"
@@ -192,7 +187,6 @@ async def test_a_limit_of_the_table_comes_and_goes_while_a_stream_is_open(none):
     assert (rig.said[-1][1], link.sent[-1].share) == (UNLIMITED, UNLIMITED)
 
 
-@running
 async def test_a_stream_moves_with_the_dispatcher_and_what_came_is_the_clients():
     rig = Rig("m1")
     client = rig.open()
@@ -210,7 +204,6 @@ async def test_a_stream_moves_with_the_dispatcher_and_what_came_is_the_clients()
     assert rig.links[1][1].sent[1:] == [CloseStream(2, 0), ForgetStream(2, True)]
 
 
-@running
 async def test_rows_that_a_client_which_is_gone_refuses_are_given_back():
     rig = Rig("m1")
     client = rig.open(Client(is_gone=True))
@@ -221,7 +214,6 @@ async def test_rows_that_a_client_which_is_gone_refuses_are_given_back():
     assert not isinstance(client.ended, ReceiverGone)
 
 
-@running
 async def test_a_lost_link_is_tried_again_with_growing_pauses_and_tells_why():
     rig = Rig("m1")
     rig.open()
@@ -235,7 +227,6 @@ async def test_a_lost_link_is_tried_again_with_growing_pauses_and_tells_why():
     assert set(rig.said) == {("unserved", "0", "there:1: connection refused")}
 
 
-@running
 async def test_a_stream_that_ends_there_is_opened_again_after_a_pause():
     rig = Rig("m1")
     rig.open()
@@ -246,7 +237,6 @@ async def test_a_stream_that_ends_there_is_opened_again_after_a_pause():
     assert [type(message) for message in link.sent] == [OpenStream, CloseStream, OpenStream]
 
 
-@running
 async def test_missing_rows_begin_all_streams_of_the_link_anew():
     rig = Rig("m1")
     rig.open()
@@ -259,7 +249,6 @@ async def test_missing_rows_begin_all_streams_of_the_link_anew():
     assert [message.stream for message in rig.links[1][1].sent] == [3, 4]
 
 
-@running
 async def test_a_stream_with_an_end_is_asked_of_everybody_and_ends_once_all_are_done():
     rig = Rig("m1", "m2")
     client = rig.open(Client(rows_max=3))
@@ -275,7 +264,6 @@ async def test_a_stream_with_an_end_is_asked_of_everybody_and_ends_once_all_are_
     assert client.is_finished
 
 
-@running
 async def test_rows_beyond_the_limit_are_given_back_by_whom_they_came():
     rig = Rig("m1", "m2")
     client = rig.open(Client(rows_max=3))
@@ -289,7 +277,6 @@ async def test_rows_beyond_the_limit_are_given_back_by_whom_they_came():
     assert two.sent[-1] == CloseStream(2, 1)
 
 
-@running
 async def test_a_stream_with_an_end_whose_dispatcher_changes_asks_the_new_one_for_the_rest():
     rig = Rig("m1")
     rig.open(Client(rows_max=3))
@@ -299,7 +286,6 @@ async def test_a_stream_with_an_end_whose_dispatcher_changes_asks_the_new_one_fo
     assert (opened.rows_max, stop) == (2, StopWaiting(2))
 
 
-@running
 async def test_members_are_waited_for_until_they_have_read_definitions_but_not_for_long():
     rig = Rig()
     await rig.streams.definitions_changed("ks", ())
@@ -319,7 +305,6 @@ async def test_members_are_waited_for_until_they_have_read_definitions_but_not_f
     assert asyncio.get_running_loop().time() - began_s <= 0.6
 
 
-@running
 async def test_a_dispatcher_is_waited_for_until_it_has_written_leases_or_is_lost_or_silent():
     rig, loop = Rig(), asyncio.get_running_loop()
     await rig.streams.show_leases("ks", "0", "msg", None)
@@ -344,7 +329,6 @@ async def test_a_dispatcher_is_waited_for_until_it_has_written_leases_or_is_lost
     assert loop.time() - began_s >= SHOW_LEASES_S
 
 
-@running
 async def test_an_early_ack_that_is_not_answered_is_not_taken():
     rig = Rig("a")
     loop = asyncio.get_running_loop()
@@ -373,7 +357,6 @@ def looks(link):
     ]
 
 
-@running
 async def test_a_link_that_was_lost_is_made_again_for_the_news_it_may_have_lost():
     rig = Rig("m1")
     rig.streams.happened("ks", "msg", AckedUnnamed("0"))
@@ -386,7 +369,6 @@ async def test_a_link_that_was_lost_is_made_again_for_the_news_it_may_have_lost(
     assert looks(link) == [("msg", "0")]
 
 
-@running
 async def test_the_next_dispatcher_is_told_what_a_stream_holds_until_it_has_heard():
     rig = Rig()
     rig.held_here = {"0": (b"7",)}
@@ -411,7 +393,6 @@ async def test_the_next_dispatcher_is_told_what_a_stream_holds_until_it_has_hear
     )
 
 
-@running
 async def test_a_member_that_dispatches_itself_takes_over_what_its_streams_hold():
     rig = Rig("m1")
     rig.open()
@@ -423,7 +404,6 @@ async def test_a_member_that_dispatches_itself_takes_over_what_its_streams_hold(
     assert rig.said[-1] == ("take_over", {"0": (b"1",)})
 
 
-@running
 async def test_dispatchers_follow_the_progress_that_others_report():
     rig = Rig("m1", "m2")
     rig.open()
@@ -444,7 +424,6 @@ async def test_dispatchers_follow_the_progress_that_others_report():
     assert rig.said[-1] == ("progressed_elsewhere", 3), "it was passed by before"
 
 
-@running
 async def test_commits_of_a_moment_that_may_write_to_any_queue_are_reported_together():
     rig = Rig("m1")
     event = Changed("0", None)

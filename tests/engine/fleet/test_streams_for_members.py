@@ -22,7 +22,6 @@ from streamfrom.engine.messaging.dispatch.events import AckedUnnamed
 from tests.engine.fleet.members import COMMENT, STOPPED, Client, Members
 from tests.engine.fleet.test_streams_elsewhere import Link, member
 from tests.sim.memory_store import raw_table
-from tests.virtual_loop import running
 
 
 OPEN = OpenStream(1, "ks", "msg", ("0",), ("id", "message"), None, None, 42)
@@ -36,7 +35,6 @@ async def visited(**settings):
         yield fleet, fleet.fleets[0].accept(member("m9"), link), link
 
 
-@running
 async def test_a_stream_is_sent_no_more_than_the_share_of_its_prefetch():
     async with visited() as (fleet, guest, link):
         guest.heard(replace(OPEN, share=0))
@@ -49,7 +47,6 @@ async def test_a_stream_is_sent_no_more_than_the_share_of_its_prefetch():
         assert link.sent[3:] == [ShareKept(1, 1), RowsSent(1, 0, (b"1",)), ShareWanted(1)]
 
 
-@running
 async def test_what_cannot_be_served_is_refused_with_the_reason():
     async with visited() as (_, guest, link):
         for stream, refused in enumerate(
@@ -69,7 +66,6 @@ async def test_what_cannot_be_served_is_refused_with_the_reason():
         ]
 
 
-@running
 async def test_a_table_that_another_member_knows_is_looked_for():
     async with visited() as (fleet, guest, link):
         fleet.store.create("ks", raw_table("new", COMMENT))
@@ -80,7 +76,6 @@ async def test_a_table_that_another_member_knows_is_looked_for():
         assert link.sent[1:] == [RowsSent(2, 0, ())]
 
 
-@running
 async def test_a_member_that_reports_what_it_was_not_sent_is_sent_away():
     for nonsense in (RowsTaken(1, 1), CloseStream(1, 1)):
         async with visited() as (fleet, guest, link):
@@ -90,7 +85,6 @@ async def test_a_member_that_reports_what_it_was_not_sent_is_sent_away():
             assert fleet.registries[0].here.receivers == 0
 
 
-@running
 async def test_messages_about_streams_and_tables_that_are_unknown_do_nothing():
     async with visited() as (_, guest, link):
         for message in (
@@ -106,7 +100,6 @@ async def test_messages_about_streams_and_tables_that_are_unknown_do_nothing():
         assert not link.is_closed
 
 
-@running
 async def test_a_lost_member_counts_as_clients_that_have_left():
     async with visited(comment=f"{COMMENT},vt_release_after=2") as (fleet, guest, _):
         guest.heard(OPEN)
@@ -120,7 +113,6 @@ async def test_a_lost_member_counts_as_clients_that_have_left():
         assert client.payloads == [b"1"]
 
 
-@running
 async def test_streams_of_a_shard_that_another_member_dispatches_are_ended():
     async with visited() as (fleet, guest, link):
         guest.heard(OPEN)
@@ -130,7 +122,6 @@ async def test_streams_of_a_shard_that_another_member_dispatches_are_ended():
         assert fleet.registries[0].here.receivers == 0
 
 
-@running
 async def test_early_acks_of_what_is_in_flight_are_taken_for_a_member_and_written():
     async with visited(comment=f"{COMMENT},vt_ack=early") as (fleet, guest, link):
         fleet.attach(0, Client())
@@ -154,7 +145,6 @@ async def test_early_acks_of_what_is_in_flight_are_taken_for_a_member_and_writte
         assert [fleet.row(one).time_acked_ns for one in (1, 2, 3)] == [5, 5, None]
 
 
-@running
 async def test_an_ack_through_a_member_that_does_not_dispatch_is_early_as_well():
     async with Members(2, comment=f"{COMMENT},vt_ack=early") as fleet:
         client = fleet.attach(1, Client())
@@ -177,7 +167,6 @@ async def test_an_ack_through_a_member_that_does_not_dispatch_is_early_as_well()
         assert fleet.row(1).time_acked_ns == 5
 
 
-@running
 async def test_a_member_that_stops_gives_back_what_it_was_told():
     async with visited() as (fleet, guest, link):
         fleet.registries[0].here.end_streams(STOPPED)
@@ -185,7 +174,6 @@ async def test_a_member_that_stops_gives_back_what_it_was_told():
         assert link.sent[-1] == StreamEnded(1, "stopped", {"0": (b"1",)})
 
 
-@running
 async def test_what_a_lost_member_could_not_tell_is_looked_for():
     async with visited() as (fleet, guest, _):
         client = fleet.attach(0, Client())

@@ -1,14 +1,37 @@
 """Carries out a conversation with a server whose answers are given."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import chain
 from typing import TypeVar
 
-from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer, StoreQuery
+from streamfrom.engine.messaging.store.conversation import (
+    Conversation,
+    ServerRefused,
+    StoreAnswer,
+    StoreQuery,
+)
 from tests.sim.memory_store import answer
 
 
 _Result = TypeVar("_Result")
+
+
+def carry_out(
+    conversation: Conversation[_Result], answer_to: Callable[[StoreQuery], StoreAnswer]
+) -> _Result:
+    """Return the result of a conversation whose statements *answer_to* answers, or refuses by raising."""
+    try:
+        query = next(conversation)
+        while True:
+            try:
+                found = answer_to(query)
+            except ServerRefused as refused:
+                query = conversation.throw(refused)
+            else:
+                query = conversation.send(found)
+    except StopIteration as stop:
+        result: _Result = stop.value
+        return result
 
 
 def answered(
@@ -17,45 +40,42 @@ def answered(
     """Give *answers* in turn, one to each statement; return the statements and the result."""
     queries: list[StoreQuery] = []
     given = iter(answers)
-    try:
-        query = next(conversation)
-        while True:
-            queries += (*query.ahead, query)
-            ahead = tuple(next(given) for _ in query.ahead)
-            query = conversation.send(replace(next(given), ahead=ahead))
-    except StopIteration as stop:
-        return queries, stop.value
+
+    def answer_to(query):
+        queries.extend((*query.ahead, query))
+        ahead = tuple(next(given) for _ in query.ahead)
+        return replace(next(given), ahead=ahead)
+
+    return queries, carry_out(conversation, answer_to)
 
 
 def lenient(conversation, *answers):
     """Give *answers* in turn, errors among them, then empty ones; return the result and the queries."""
-    queries = []
-    given = iter(answers)
-    try:
-        query = next(conversation)
-        while True:
-            queries.append(query)
-            answer = next(given, StoreAnswer())
-            is_error = isinstance(answer, Exception)
-            query = conversation.throw(answer) if is_error else conversation.send(answer)
-    except StopIteration as stop:
-        return stop.value, queries
+    queries, given = [], iter(answers)
+
+    def answer_to(query):
+        queries.append(query)
+        found = next(given, StoreAnswer())
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    return carry_out(conversation, answer_to), queries
 
 
 def run(conversation, *answers):
     """Give *answers* in turn, then empty ones; return the result and the statements."""
     result, queries = lenient(conversation, *answers)
     sent = [(query.sql, b"COMMIT") if query.commits else (query.sql,) for query in queries]
-    return result, [*chain.from_iterable(sent)]
+    return result, [sql for each in sent for sql in each]
 
 
 def from_memory(conversation, rows):
     """Answer the questions of a poll by what *rows* are; return its result and the queries."""
     queries = []
-    try:
-        query = next(conversation)
-        while True:
-            queries.append(query)
-            query = conversation.send(StoreAnswer(answer(query.about, list(rows))))
-    except StopIteration as stop:
-        return stop.value, queries
+
+    def answer_to(query):
+        queries.append(query)
+        return StoreAnswer(answer(query.about, list(rows)))
+
+    return carry_out(conversation, answer_to), queries

@@ -8,7 +8,6 @@ from tests.sim.memory_store import MemoryStore, StoredRow, raw_table
 from tests.virtual_loop import VirtualClock
 
 
-SECOND_NS = 10**9
 KS = Keyspace("ks", (Shard.named("-80"), Shard.named("80-")))
 OTHER = Keyspace("other", (Shard.named("0"),))
 STOPPED = StoreError("stopped")

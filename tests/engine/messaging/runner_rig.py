@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from streamfrom.engine.errors import ReceiverGone, StoreError
 from streamfrom.engine.messaging.dispatch.events import Due
 from streamfrom.engine.messaging.shell.runner import Runner
-from streamfrom.engine.messaging.streams.prefetch_window import FIRST
 from streamfrom.engine.messaging.table.message import ClaimedRow
+from tests.sim.consumer import Stream
 from tests.sim.memory_store import MemoryStore, StoredRow, loaded, raw_table
 from tests.virtual_loop import VirtualClock
 
@@ -21,17 +21,10 @@ STOPPED = StoreError("stopped")
 
 
 @dataclass(eq=False)
-class Receiver:
+class Receiver(Stream):
     """Takes what it is given, while it has room for it."""
 
-    id: int = 1
-    shards: frozenset[str] | None = None
-    columns: tuple[str, ...] = ("id", "message")
     prefetch: int | None = 0
-    connection_id: int = 1
-    rows_max: int | None = None
-    window_first: int = FIRST
-    keys: frozenset[bytes] | None = None
     room: int = 1000  # batches
     rows: list[ClaimedRow] = field(default_factory=list)
     times_s: list[float] = field(default_factory=list)

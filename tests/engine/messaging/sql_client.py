@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from tests.engine.messaging.conversations import carry_out
 
 
 class Client:
@@ -23,16 +24,14 @@ class Client:
             return StoreAnswer(rows, cursor.rowcount)
 
     def run(self, conversation):
-        query = next(conversation)
-        try:
-            while True:
-                ahead = tuple(self.execute(one.sql, one.values) for one in query.ahead)
-                answer = replace(self.execute(query.sql, query.values), ahead=ahead)
-                if query.commits:
-                    self.execute(b"COMMIT")
-                query = conversation.send(answer)
-        except StopIteration as stop:
-            return stop.value
+        return carry_out(conversation, self._answer)
+
+    def _answer(self, query):
+        ahead = tuple(self.execute(one.sql, one.values) for one in query.ahead)
+        answer = replace(self.execute(query.sql, query.values), ahead=ahead)
+        if query.commits:
+            self.execute(b"COMMIT")
+        return answer
 
     def rows(self, sql):
         return [row for row, _ in self.execute(sql, 99).rows]

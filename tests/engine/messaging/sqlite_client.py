@@ -4,6 +4,7 @@ import re
 import sqlite3
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
+from tests.engine.messaging.conversations import carry_out
 
 
 _FOREIGN = re.compile(rb" FORCE INDEX \(`\w+`\)| FOR UPDATE SKIP LOCKED")
@@ -17,20 +18,13 @@ class SqliteClient:
         self.connection = sqlite3.connect(":memory:", isolation_level=None)
 
     def run(self, conversation):
-        try:
-            query = next(conversation)
-            while True:
-                try:
-                    answer = self._answer(query)
-                except sqlite3.IntegrityError as error:
-                    query = conversation.throw(ServerRefused(_CHECK_FAILED, str(error)))
-                else:
-                    query = conversation.send(answer)
-        except StopIteration as stop:
-            return stop.value
+        return carry_out(conversation, self._answer)
 
     def _answer(self, query):
-        cursor = self.connection.execute(_FOREIGN.sub(b"", query.sql).decode())
+        try:
+            cursor = self.connection.execute(_FOREIGN.sub(b"", query.sql).decode())
+        except sqlite3.IntegrityError as error:
+            raise ServerRefused(_CHECK_FAILED, str(error)) from None
         rows = [
             tuple(None if one is None else str(one).encode() for one in row) for row in cursor
         ]

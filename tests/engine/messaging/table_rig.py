@@ -18,14 +18,8 @@ from tests.sim.memory_store import raw_table
 
 
 SECOND_NS = 10**9
-
-
 START_NS = 10**12
-
-
 WAIT_NS = 30 * SECOND_NS
-
-
 EMPTY = PollResult(())
 
 
@@ -81,7 +75,7 @@ class TableRig:
         sent: dict[int, list[int]] = {}
         actions = list(actions)
         while actions:
-            claims = [action for action in actions if isinstance(action, Claim)]
+            claims = kinds(actions, Claim)
             actions = []
             for claim in claims:
                 got = delivered(won := self.won(claim))
@@ -111,15 +105,15 @@ def only(actions, kind):
     return action
 
 
+def kinds(actions, kind):
+    return [action for action in actions if isinstance(action, kind)]
+
+
 def claimed(actions):
-    return [
-        [int(ident) for ident in action.ids] for action in actions if isinstance(action, Claim)
-    ]
+    return [[int(ident) for ident in claim.ids] for claim in kinds(actions, Claim)]
 
 
 def delivered(actions):
     return {
-        action.receiver: [int(row.id) for row in action.rows]
-        for action in actions
-        if isinstance(action, Deliver)
+        each.receiver: [int(row.id) for row in each.rows] for each in kinds(actions, Deliver)
     }

@@ -9,7 +9,6 @@ import pytest
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
 from streamfrom.engine.messaging.claims.ordered_claim import claim_in_order
 from streamfrom.engine.messaging.queue.poll import PollRequest, poll
-from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.discovery import discover
 from tests.cases import cases
 from tests.engine.messaging.shell.test_message_store import NOW_NS
@@ -69,18 +68,6 @@ def test_the_first_of_a_key_goes_whoever_was_asked_for(client, claimer, database
     assert [one.id for one in again.found[b"'a'"].started] == [b"3"]
 
 
-def test_a_retry_goes_before_its_successors_and_a_parked_one_holds_nobody_back(
-    client,
-    claimer,
-    database,
-):
-    table = create(client, database)
-    insert(client, (1, b"'a'", 0, 0), (2, b"'a'", 3, NOW_NS - 1))
-    insert(client, (3, b"'b'", 0, None), (4, b"'b'", 3, PARKED_NS))
-    insert(client, (5, b"'c'", 0, 0), (6, b"'c'", 1, NOW_NS + 1))
-    assert won(claimed(claimer, table, b"1", b"3", b"5")) == [2, 3]
-
-
 def test_who_holds_the_first_holds_back_the_others(client, claimer, other, database):
     table = create(client, database)
     insert(client, (1, b"'a'", 0, 0), (2, b"'a'", 0, 0))
@@ -102,41 +89,12 @@ def test_keys_that_the_database_finds_equal_are_one(client, claimer, database):
 
 @cases(tenant=str, values=ast.literal_eval)
 def test_a_key_may_be_of_any_type_that_is_found_by_its_text(
-    client,
-    claimer,
-    database,
-    tenant,
-    values,
+    client, claimer, database, tenant, values
 ):
     table = create(client, database, tenant=tenant)
     insert(client, *((ident, values[ident % 2], 0, 0) for ident in range(1, 5)))
     assert won(claimed(claimer, table, b"3", b"4")) == [1, 2]
     assert won(claimed(claimer, table, b"3", b"4")) == []
-
-
-def test_some_of_a_key_may_go_together_but_no_more_than_were_asked_for(
-    client,
-    claimer,
-    database,
-):
-    table = create(client, database, ",vt_key=tenant,vt_max_per_key=3")
-    insert(client, *((ident, b"'a'", 0, 0) for ident in range(1, 9)))
-    assert won(claimed(claimer, table, b"7", b"8")) == [1, 2]
-    assert won(claimed(claimer, table, b"6", b"7", b"8")) == [3]
-    client.execute(b"UPDATE msg SET time_next = 5 WHERE id = 2")
-    assert won(claimed(claimer, table, b"8")) == [2]
-
-
-def test_in_strict_order_one_goes_of_all(client, claimer, database):
-    table = create(client, database, ",vt_order=strict")
-    assert table.advice == ()
-    client.execute(
-        b"INSERT INTO msg (id, priority, time_next) VALUES (1, 9, 0), (2, 5, 6), (3, 5, 5)"
-    )
-    assert won(claimed(claimer, table, b"1")) == [3]
-    assert won(claimed(claimer, table, b"1")) == []
-    client.execute(b"UPDATE msg SET time_acked = 1, time_next = NULL WHERE id = 3")
-    assert won(claimed(claimer, table, b"1")) == [2]
 
 
 @pytest.mark.parametrize("more", [",vt_key=tenant,vt_max_per_key=1", ",vt_order=strict"])

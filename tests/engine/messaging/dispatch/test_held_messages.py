@@ -27,6 +27,7 @@ from tests.engine.messaging.table_rig import (
     TableRig,
     claimed,
     delivered,
+    kinds,
     table,
 )
 
@@ -92,7 +93,7 @@ def test_a_reschedule_is_looked_at_and_gives_room_or_holds_on():
     rig = Rig().joined(1, prefetch=2)
     rig.run(rig.due(1, 2, 3, 4))
     heartbeat = Changed("0", (b"2", b"4"), by_heartbeat=True)
-    (look,) = (a for a in rig.post(heartbeat) if isinstance(a, Look))
+    (look,) = kinds(rig.post(heartbeat), Look)
     assert look.ids == (b"2",)
     later_ns = rig.now_ns + 90 * SECOND_NS
     assert claimed(rig.post(looked("0", {b"2": later_ns}))) == []
@@ -108,7 +109,7 @@ def test_a_reschedule_is_looked_at_and_gives_room_or_holds_on():
 def test_acks_whose_ids_nobody_can_read_are_looked_at():
     rig = Rig().joined(1, prefetch=2)
     rig.run(rig.due(1, 2, 3))
-    (look,) = (a for a in rig.post(AckedUnnamed("0")) if isinstance(a, Look))
+    (look,) = kinds(rig.post(AckedUnnamed("0")), Look)
     assert look.ids == (b"1", b"2")
     assert rig.run(rig.post(looked("0", {b"2": rig.now_ns + 30 * SECOND_NS}))) == {1: [3]}
 
@@ -127,18 +128,18 @@ def test_what_is_left_is_made_due_soon_and_tried_again_where_it_was_locked():
         lease.id for shard in rig.state.shards for lease in shard.leases.left(1, 0)[0]
     )
     rig.post(Detached(1))
-    (shorten,) = (a for a in rig.post(Left(1)) if isinstance(a, Shorten))
+    (shorten,) = kinds(rig.post(Left(1)), Shorten)
     assert sorted(lease.id for lease in shorten.leases) == held
     assert shorten.due_ns == left_ns + 5 * SECOND_NS
     first, *others = held
     rig.post(shortened("0", 1, Shortenings((first,))))
     assert rig.wake_s() == 1
-    (again,) = (a for a in rig.later(1) if isinstance(a, Shorten))
+    (again,) = kinds(rig.later(1), Shorten)
     assert sorted(lease.id for lease in again.leases) == others
     assert again.due_ns == shorten.due_ns
     rig.post(Acked("0", tuple(others)))
     rig.post(shortened("0", 1, Shortenings()))
-    assert not [a for a in rig.later(2) if isinstance(a, Shorten)]
+    assert not kinds(rig.later(2), Shorten)
     rig.acked(1, 2, 3)
 
 
@@ -147,15 +148,15 @@ def test_one_that_stands_still_is_told_once_until_it_acts():
     rig.run(rig.due(1, 2, 3))
     since_ns = rig.now_ns
     actions = rig.later(30)
-    told = [a for a in actions if isinstance(a, ReportStanding)]
+    told = kinds(actions, ReportStanding)
     assert told == [ReportStanding(1, 2, since_ns)]
     rig.run(actions)
     actions = rig.later(30)
-    assert not [a for a in actions if isinstance(a, ReportStanding)]
+    assert not kinds(actions, ReportStanding)
     rig.run(actions)
     rig.acked(1, 2, 3)
     rig.run(rig.due(5, 6))
-    assert [a for a in rig.later(30) if isinstance(a, ReportStanding)]
+    assert kinds(rig.later(30), ReportStanding)
 
 
 def test_who_stands_full_while_messages_wait_is_looked_at_for_acks_that_nobody_tells():
@@ -181,7 +182,7 @@ def test_an_id_whose_row_is_gone_is_new_when_it_is_inserted_again():
     rig = Rig().joined(1, prefetch=2)
 
     def sent(actions):
-        (claim,) = [action for action in actions if isinstance(action, Claim)]
+        (claim,) = kinds(actions, Claim)
         row = rig.row(0)._replace(is_written=False)
         got = delivered(rig.post(claim_done(claim.number, "0", ClaimResult((row,)))))
         rig.post(ReceiverReady(1))

@@ -1,14 +1,42 @@
-"""Who gets which rows, and how many at once.
+"""Who gets which rows, how many at once, and when the table is read; a shard that fails, settings that change, a table that ends.
 
-Names that begin with m restate tests of the original's manager; tests/integration/delivery restates all of them from outside.
-"""
+Names that begin with m restate tests of the original's manager; tests/integration/delivery restates all of them from outside."""
 
-from streamfrom.engine.messaging.dispatch.events import Claim, ReceiverReady
+from dataclasses import replace
+
+from streamfrom.engine.errors import StoreError, StreamLost, UnknownColumn
+from streamfrom.engine.messaging.dispatch.events import (
+    Acked,
+    Attached,
+    Changed,
+    Claim,
+    Deliver,
+    Detached,
+    End,
+    ReceiverReady,
+    Reconfigured,
+    ShardDown,
+    ShardUp,
+    TableEnded,
+    Tick,
+)
 from streamfrom.engine.messaging.dispatch.sending import (
     CLAIM_BYTES_MAX,
     ROW_BYTES_ASSUMED,
 )
-from tests.engine.messaging.table_rig import TableRig, claimed, only
+from streamfrom.engine.messaging.leases.lease_rows import Release
+from streamfrom.engine.messaging.queue.poll import Poll
+from tests.engine.messaging.job_ends import claim_failed, poll_failed, polled
+from tests.engine.messaging.table_rig import (
+    EMPTY,
+    SECOND_NS,
+    START_NS,
+    TableRig,
+    claimed,
+    kinds,
+    only,
+    table,
+)
 
 
 def test_a_claim_of_long_bodies_takes_few_rows_until_they_are_short_again():
@@ -19,7 +47,7 @@ def test_a_claim_of_long_bodies_takes_few_rows_until_they_are_short_again():
     claim, size = first, 1 << 20
     for _ in range(6):
         bench.won(claim, payload=b"x" * size)
-        (claim,) = (a for a in bench.post(ReceiverReady(1)) if isinstance(a, Claim))
+        (claim,) = kinds(bench.post(ReceiverReady(1)), Claim)
         sizes.append(len(claim.ids))
         size = 10
     assert sizes == [16, 32, 64, 128, 256, 500]
@@ -31,7 +59,7 @@ def test_shards_take_turns():
     actions = bench.due(*range(10), shard="-80")
     bench.due(*range(10, 20), shard="80-")
     for _ in range(8):
-        (claim,) = (action for action in actions if isinstance(action, Claim))
+        (claim,) = kinds(actions, Claim)
         served.append(claim.shard)
         bench.won(claim)
         actions = bench.post(ReceiverReady(1))
@@ -46,3 +74,105 @@ def test_sockets_that_are_free_are_served_only_if_there_is_something_for_them():
     assert bench.due(3) == []
     assert bench.state.free([1], bench.now_ns)
     assert claimed(bench.post(ReceiverReady(1))) == [[3]]
+
+
+def test_who_comes_soon_after_the_last_one_needs_no_poll_for_what_is_known():
+    bench = TableRig().attach(1)
+    bench.post(Detached(1))
+    bench.due(1)
+    claim = only(bench.post(Attached(2, None, ("id",))), Claim)
+    only(bench.won(claim), Deliver)
+    bench.post(Detached(2))
+    only(bench.post(Attached(3, None, ("id",))), Poll)
+
+
+def test_m1_leaving_twice_is_fine():
+    bench = TableRig().attach(1)
+    assert bench.post(Detached(1)) == []
+    assert bench.post(Detached(1)) == []
+
+
+def test_a_clock_that_is_set_back_makes_no_poll_late():
+    bench = TableRig(poll=30).attach(1)
+    bench.now_ns -= 600 * SECOND_NS
+    poll = only(bench.post(Tick()), Poll)
+    bench.post(polled(poll.shard, EMPTY))
+    assert bench.wake_s() == 30
+
+
+def fail_until(bench, seconds):
+    """Let every claim and poll fail for so long; return the actions of the last moment."""
+    end_ns = bench.now_ns + round(seconds * SECOND_NS)
+    pending = list(bench.actions)
+    while True:
+        for action in list(pending):
+            pending.remove(action)
+            if isinstance(action, Poll):
+                pending += bench.post(poll_failed(action.shard, "no route"))
+            elif isinstance(action, Claim):
+                pending += bench.post(claim_failed(action.number, action.shard, "no route"))
+            elif isinstance(action, End):
+                return [action]
+        wake_ns = bench.state.wake_ns()
+        if wake_ns is None or wake_ns > end_ns:
+            bench.now_ns = end_ns
+            return []
+        bench.now_ns = wake_ns
+        pending += bench.post(Tick())
+
+
+def test_r9_a_shard_that_fails_for_30_seconds_ends_the_streams():
+    bench = TableRig()
+    bench.post(Attached(1, None, ("id",)))
+    end = only(fail_until(bench, 31), End)
+    assert (end.receiver, bench.now_ns) == (1, START_NS + 30 * SECOND_NS)
+    assert isinstance(end.error, StreamLost)
+    assert str(end.error) == (
+        "message stream from ks/0 has repeatedly failed for longer than 30s: no route"
+    )
+    assert bench.wake_s() is None
+
+
+def test_polls_that_fail_while_claims_work_are_no_lost_shard():
+    bench = TableRig().attach(1)
+    bench.post(Changed("0"))
+    for second in range(100):
+        bench.now_ns += SECOND_NS
+        if any(isinstance(action, Poll) for action in bench.post(poll_failed("0", "slow"))):
+            continue
+        claims = kinds(bench.due(second), Claim)
+        for claim in claims:
+            bench.won(claim)
+            bench.post(Acked("0", claim.ids))
+            bench.post(ReceiverReady(1))
+        bench.later(1)
+    assert bench.state.receivers == 1
+
+
+def test_a_health_signal_starts_and_stops_the_grace():
+    bench = TableRig(poll=1000).attach(1)
+    assert bench.post(ShardDown("0", "refused")) == []
+    assert bench.wake_s() == 30
+    bench.later(29)
+    only(bench.post(ShardUp("0")), Poll)
+    bench.post(polled("0", EMPTY))
+    assert bench.wake_s() > 900
+    bench.post(ShardDown("0", "refused"))
+    only(bench.later(30), End)
+
+
+def test_a_stream_whose_column_was_dropped_ends():
+    bench = TableRig().attach(1).attach(2, columns=("id",))
+    altered = replace(table(), columns=("id", "priority", "epoch", "time_next", "time_acked"))
+    end = bench.post(Reconfigured(altered))[0]
+    assert isinstance(end, End)
+    assert end.receiver == 1
+    assert isinstance(end.error, UnknownColumn)
+    assert bench.state.receivers == 1
+
+
+def test_rows_claimed_when_the_table_ends_are_released():
+    bench = TableRig().attach(1)
+    claim = only(bench.due(1), Claim)
+    bench.post(TableEnded(StoreError("shutdown")))
+    only(bench.won(claim), Release)

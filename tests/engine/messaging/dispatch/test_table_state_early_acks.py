@@ -17,7 +17,7 @@ from streamfrom.engine.messaging.dispatch.events import (
 )
 from streamfrom.engine.messaging.table.message import AckWrites
 from tests.engine.messaging.job_ends import acks_written
-from tests.engine.messaging.table_rig import TableRig, table
+from tests.engine.messaging.table_rig import TableRig, kinds, table
 
 
 EARLY = ",vt_ack=early"
@@ -48,10 +48,6 @@ class Rig(TableRig):
 
     def written(self, *locked):
         return self.post(acks_written("0", AckWrites(tuple(b"%d" % one for one in locked))))
-
-
-def kinds(actions, kind):
-    return [action for action in actions if isinstance(action, kind)]
 
 
 def acks(*ids):

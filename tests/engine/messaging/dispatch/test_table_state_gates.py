@@ -14,13 +14,10 @@ from tests.engine.messaging.table_rig import (
     WAIT_NS,
     TableRig,
     claimed,
+    kinds,
     only,
     table,
 )
-
-
-def kinds(actions, kind):
-    return [action for action in actions if isinstance(action, kind)]
 
 
 def found(rig, until_ns=None, shard="0"):

@@ -20,7 +20,7 @@ from streamfrom.engine.messaging.table.message import (
     Tried,
 )
 from tests.engine.messaging.job_ends import claim_done, polled
-from tests.engine.messaging.table_rig import SECOND_NS, TableRig
+from tests.engine.messaging.table_rig import SECOND_NS, TableRig, kinds
 
 
 NO = Refused(Tried.CLAIM, "CONSTRAINT `c` failed")
@@ -50,21 +50,17 @@ class Rig(TableRig):
         return self.post(Tick())
 
 
-def claims(actions):
-    return [action for action in actions if isinstance(action, Claim)]
-
-
 def test_a_bad_row_is_told_once_and_tried_again_after_ever_longer_pauses():
     rig = Rig().attach(1, 2)
-    (claim,) = claims(rig.due(1, 2))
-    told = [a for a in rig.refused(claim, 1) if isinstance(a, ReportSetAside)]
+    (claim,) = kinds(rig.due(1, 2), Claim)
+    told = kinds(rig.refused(claim, 1), ReportSetAside)
     assert [(ident, row.error) for ident, row in told[0].found] == [(b"1", NO.error)]
     assert rig.wake_s() == 1
-    (again,) = claims(rig.later(1))
+    (again,) = kinds(rig.later(1), Claim)
     assert again.ids == (b"1",)
-    assert not [a for a in rig.refused(again, 1) if isinstance(a, ReportSetAside)]
-    assert not claims(rig.later(1.9))
-    (again,) = claims(rig.later(0.1))
+    assert not kinds(rig.refused(again, 1), ReportSetAside)
+    assert not kinds(rig.later(1.9), Claim)
+    (again,) = kinds(rig.later(0.1), Claim)
     rig.won(again)
     assert not rig.shard_state.set_aside, "it is written after all"
 
@@ -77,16 +73,16 @@ def test_a_poll_that_sees_another_value_and_a_statement_that_names_it_bring_it_b
         lambda rig: rig.due(1),
     ):
         rig = Rig().attach(1, 2)
-        (claim,) = claims(rig.due(1))
+        (claim,) = kinds(rig.due(1), Claim)
         rig.refused(claim, 1)
         rig.polled(MessageKey(b"1", 50, 0))
-        (again,) = claims(change(rig))
+        (again,) = kinds(change(rig), Claim)
         assert again.ids == (b"1",)
 
 
 def test_one_that_is_acked_while_its_claim_runs_is_not_set_aside():
     rig = Rig().attach(1, 2)
-    (claim,) = claims(rig.due(1))
+    (claim,) = kinds(rig.due(1), Claim)
     rig.post(Acked("0", (b"1",)))
     rig.refused(claim, 1)
     assert not rig.shard_state.set_aside
@@ -104,12 +100,12 @@ def test_what_the_purge_leaves_is_known_until_it_is_deleted():
 
 def test_after_a_ddl_statement_all_are_tried_again_but_not_with_each_of_many():
     rig = Rig().attach(1, 2)
-    (claim,) = claims(rig.due(1))
+    (claim,) = kinds(rig.due(1), Claim)
     rig.refused(claim, 1)
     rig.later(0.5)
     found = rig.post(TryAgain())
     assert [type(action) for action in found] == [Poll], "which says when it is due"
-    (again,) = claims(rig.polled(MessageKey(b"1", 50, 0)))
+    (again,) = kinds(rig.polled(MessageKey(b"1", 50, 0)), Claim)
     rig.refused(again, 1)
     rig.polled()
     assert rig.post(TryAgain()) == []

@@ -14,6 +14,7 @@ from streamfrom.engine.messaging.store.row_writes import WrittenRows
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireRequest, FireResult
 from streamfrom.engine.messaging.table.message import MessageKey
 from streamfrom.engine.messaging.table.message_table import RawIndex
+from tests.engine.messaging.conversations import carry_out
 from tests.engine.messaging.table.test_message_table import FIRST
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
@@ -34,15 +35,14 @@ MEMBER = (
 def carried_out(conversation, *answers):
     """Return the result and the statements; each question that has rows takes the next of *answers*."""
     sent, left = [], list(answers)
-    try:
-        query = next(conversation)
-        while True:
-            sent.append(query.sql)
-            rows = left.pop(0) if query.values else ()
-            query = conversation.send(StoreAnswer([(row, b"") for row in rows]))
-    except StopIteration as stop:
-        assert not left
-        return stop.value, sent
+
+    def answer_to(query):
+        sent.append(query.sql)
+        return StoreAnswer([(row, b"") for row in (left.pop(0) if query.values else ())])
+
+    result = carry_out(conversation, answer_to)
+    assert not left
+    return result, sent
 
 
 def test_what_waits_for_a_member_is_held_and_nothing_else():

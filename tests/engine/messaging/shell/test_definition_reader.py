@@ -9,7 +9,6 @@ from streamfrom.engine.messaging.table.message_table import load
 from tests.engine.messaging.registry_rig import STOPPED, RegistryRig
 from tests.fixtures.logged import logged
 from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
-from tests.virtual_loop import run_virtual, running
 
 
 class Definitions:
@@ -38,7 +37,6 @@ class Definitions:
         monkeypatch.setattr("streamfrom.engine.messaging.shell.registry.load", loaded)
 
 
-@running
 async def test_a_definition_that_a_statement_names_is_read_alone_beside_many(monkeypatch):
     async with RegistryRig(*(f"t{number}" for number in range(50))) as rig:
         before = dict(rig.registry.tables("ks"))
@@ -57,7 +55,6 @@ async def test_a_definition_that_a_statement_names_is_read_alone_beside_many(mon
         assert len(rig.registry.here.runners) == 49
 
 
-@running
 @pytest.mark.parametrize("named", [(), ("other",)])
 async def test_every_statement_finds_tables_that_came_or_went_past_the_proxy(
     monkeypatch, named
@@ -74,7 +71,6 @@ async def test_every_statement_finds_tables_that_came_or_went_past_the_proxy(
         assert len(rig.registry.here.runners) == 50
 
 
-@running
 async def test_what_a_lock_hides_is_not_dropped_and_is_read_again(monkeypatch):
     async with RegistryRig("t1") as rig:
         whole = HiddenDefinitions(
@@ -99,7 +95,6 @@ async def test_what_a_lock_hides_is_not_dropped_and_is_read_again(monkeypatch):
         assert not found
 
 
-@running
 @pytest.mark.parametrize("names", [None, (), ("t5",)])
 async def test_a_reading_is_one_for_all_who_ask_for_it_before_it_begins(monkeypatch, names):
     async with RegistryRig(*(f"t{number}" for number in range(50))) as rig:
@@ -109,35 +104,28 @@ async def test_a_reading_is_one_for_all_who_ask_for_it_before_it_begins(monkeypa
         assert counted.loaded == list(names or ())
 
 
-def test_a_shard_that_does_not_answer_leaves_the_definitions_to_another(caplog):
-    async def main():
-        async def pause(call, shard):
-            if call == "discover" and shard == "-80":
-                raise StoreError("gone")
+async def test_a_shard_that_does_not_answer_leaves_the_definitions_to_another(caplog):
+    async def pause(call, shard):
+        if call == "discover" and shard == "-80":
+            raise StoreError("gone")
 
-        async with RegistryRig("t1", pause=pause) as rig:
-            assert set(rig.registry.tables("ks")) == {"t1"}
-
-    run_virtual(main())
+    async with RegistryRig("t1", pause=pause) as rig:
+        assert set(rig.registry.tables("ks")) == {"t1"}
     assert not caplog.records
 
 
-def test_when_no_shard_answers_what_was_known_stays_in_force(caplog):
-    async def main():
-        async def pause(call, _shard):
-            if call == "discover" and asyncio.get_running_loop().time() > 10:
-                raise StoreError("gone")
+async def test_when_no_shard_answers_what_was_known_stays_in_force(caplog):
+    async def pause(call, _shard):
+        if call == "discover" and asyncio.get_running_loop().time() > 10:
+            raise StoreError("gone")
 
-        async with RegistryRig("t1", pause=pause) as rig:
-            await asyncio.sleep(100)
-            assert set(rig.registry.tables("ks")) == {"t1"}
-
-    run_virtual(main())
+    async with RegistryRig("t1", pause=pause) as rig:
+        await asyncio.sleep(100)
+        assert set(rig.registry.tables("ks")) == {"t1"}
     told = logged(caplog, "keyspace", "reason")
     assert told == [("message tables cannot be read", "ks", "gone")]
 
 
-@running
 async def test_other_work_goes_on_while_definitions_are_loaded(monkeypatch):
     rig = RegistryRig(*(f"t{number}" for number in range(50)))
     counted = Definitions(rig, monkeypatch)

@@ -6,7 +6,7 @@ from streamfrom.engine.messaging.shell.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.sim.memory_store import DEFAULT_COMMENT, MemoryStore, raw_table
-from tests.virtual_loop import VirtualClock, running
+from tests.virtual_loop import VirtualClock
 
 
 class Told:
@@ -26,7 +26,6 @@ class Told:
         self.calls.append((keyspace, table, event))
 
 
-@running
 async def test_who_dispatches_hears_of_commits_and_definitions():
     store = MemoryStore(VirtualClock())
     store.create("ks", raw_table("msg"))

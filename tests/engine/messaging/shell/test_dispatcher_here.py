@@ -13,10 +13,8 @@ from tests.engine.messaging.registry_rig import KS, OTHER, STOPPED, RegistryRig,
 from tests.engine.messaging.runner_rig import Receiver
 from tests.fixtures.logged import logged
 from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
-from tests.virtual_loop import run_virtual, running
 
 
-@running
 async def test_an_unknown_table_is_not_found():
     async with RegistryRig("t1") as rig:
         with pytest.raises(
@@ -27,7 +25,6 @@ async def test_an_unknown_table_is_not_found():
         assert rig.registry.table("nowhere", "t1") is None
 
 
-@running
 async def test_what_was_sent_is_held_until_it_is_acked_or_its_wait_ends_streams_or_not():
     async with RegistryRig("t1", "t2") as rig:
         receiver = Receiver()
@@ -51,7 +48,6 @@ async def test_what_was_sent_is_held_until_it_is_acked_or_its_wait_ends_streams_
         assert rig.registry.here.held() == 0
 
 
-@running
 async def test_health_signals_reach_every_table_of_the_keyspace():
     async with RegistryRig("t1", "t2", keyspaces=(KS, OTHER)) as rig:
         lost, saved = Receiver(1), Receiver(2)
@@ -65,21 +61,17 @@ async def test_health_signals_reach_every_table_of_the_keyspace():
         assert lost.ended == saved.ended == []
 
 
-def test_index_advice_is_logged_when_the_table_is_found(caplog):
+async def test_index_advice_is_logged_when_the_table_is_found(caplog):
     from dataclasses import replace
 
-    async def main():
-        async with RegistryRig() as rig:
-            rig.store.create("ks", replace(raw_table("t1"), indexes=()))
-            await rig.registry.reload()
-            await rig.registry.reload()
-
-    run_virtual(main())
+    async with RegistryRig() as rig:
+        rig.store.create("ks", replace(raw_table("t1"), indexes=()))
+        await rig.registry.reload()
+        await rig.registry.reload()
     (event, queue, advice), _ = logged(caplog, "queue", "advice")
     assert (event, queue, "ALTER TABLE" in advice) == ("message table", "t1", True)
 
 
-@running
 async def test_early_acks_are_taken_where_the_message_is_in_flight_here():
     async with RegistryRig() as rig:
         registry = rig.registry
@@ -102,7 +94,6 @@ async def test_early_acks_are_taken_where_the_message_is_in_flight_here():
         assert registry.here.ack_early("ks", "-80", "t1", (b"2",), 77) is None
 
 
-@running
 async def test_a_commit_that_may_have_written_anything_is_found_by_every_stream_of_its_shard():
     async with RegistryRig("t1", "t2", "t3") as rig:
         receivers = [Receiver(number, frozenset({"-80"})) for number in (1, 2)]
@@ -120,7 +111,6 @@ async def test_a_commit_that_may_have_written_anything_is_found_by_every_stream_
         assert ("poll", "80-") not in rig.store.calls
 
 
-@running
 async def test_what_is_in_flight_is_known_to_the_one_who_dispatches_it():
     async with RegistryRig("t1") as rig:
         here, ident = rig.registry.here, 2**53 + 1

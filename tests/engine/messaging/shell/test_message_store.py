@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import random
 import re
 from dataclasses import replace
@@ -16,7 +15,6 @@ from streamfrom.engine.messaging.queue.poll import KeySpan, PollPart, PollReques
 from streamfrom.engine.messaging.table.discovery import discover
 from streamfrom.engine.messaging.table.message import MessageKey
 from streamfrom.engine.messaging.upkeep.purge import purge
-from tests.cases import cases
 from tests.engine.messaging.conversations import from_memory
 from tests.sim.memory_store import StoredRow, loaded
 
@@ -89,19 +87,6 @@ def test_a_poll_of_parked_rows_reads_the_index_only(client, database):
         assert re.search("optimized away|No matching min/max|Rows fetched before|Zero", plan)
 
 
-def test_a_claim_passes_over_rows_that_somebody_holds(client, claimer, other, database):
-    table = create(client, database)
-    insert(client, (b"1", 50, 0), (b"2", 50, 0))
-    with other.cursor() as cursor:
-        cursor.execute("UPDATE msg SET time_acked = 1 WHERE id = 1")
-    result = claimer.run(claim(table, "0", request(b"1", b"2"), NOW_NS))
-    assert [row.id for row in result.rows] == [b"2"]
-    assert result.passed_over == {b"1": 0}, "due, so it is locked"
-    other.rollback()
-    won = claimer.run(claim(table, "0", request(b"1", b"2"), NOW_NS)).rows
-    assert [row.id for row in won] == [b"1"]
-
-
 def test_many_ids_lock_no_row_but_their_own(client, claimer, other, database):
     table = create(client, database)
     insert(client, *((b"%d" % n, 50, 0) for n in range(1, 60)))
@@ -109,26 +94,6 @@ def test_many_ids_lock_no_row_but_their_own(client, claimer, other, database):
         cursor.execute("UPDATE msg SET time_acked = 1 WHERE id = 59")
     ids = [b"%d" % n for n in range(1, 59)]
     assert len(claimer.run(claim(table, "0", request(*ids), NOW_NS)).rows) == 58
-
-
-@cases(id_type=str, ids=ast.literal_eval)
-def test_ids_of_any_type_go_through_the_whole_life(client, claimer, database, id_type, ids):
-    table = create(client, database, id_type=id_type)
-    insert(client, *((ident, 50, 0) for ident in ids))
-    (tier,) = client.run(poll(table, PollRequest(10), NOW_NS)).tiers
-    polled = [key.id for key in tier.fresh]
-    assert sorted(polled) == sorted(ids)
-    won = claimer.run(claim(table, "0", request(*polled), NOW_NS)).rows
-    assert sorted(row.id for row in won) == sorted(ids)
-    due = {time for (time,) in client.rows(b"SELECT time_next FROM msg")}
-    assert due == {b"%d" % (NOW_NS + 30 * SECOND_NS)}
-    assert client.run(look(table, polled)) == {row.id: row.due_next_ns for row in won}
-    leases = [Lease(row.due_next_ns, row.id, 1) for row in won]
-    assert sorted(claimer.run(shorten(table, leases, NOW_NS + 5)).ids) == sorted(ids)
-    assert client.rows(b"SELECT DISTINCT time_next FROM msg") == [(b"%d" % (NOW_NS + 5),)]
-    won = [row._replace(due_next_ns=NOW_NS + 5) for row in won]
-    claimer.run(release(table, won))
-    assert client.rows(b"SELECT DISTINCT time_next, epoch FROM msg") == [(b"0", b"0")]
 
 
 def test_a_look_tells_when_unacked_rows_are_due_and_waits_for_nobody(client, other, database):
@@ -206,17 +171,6 @@ def test_many_purges_at_the_same_time_share_the_work(client, claimer, other, dat
     other.rollback()
     assert claimer.run(purge(table, 9)).deleted == 500
     assert client.rows(b"SELECT id FROM msg") == []
-
-
-def test_the_first_layout_lives_a_whole_life(client, claimer, database):
-    table = create(client, database, FIRST)
-    client.execute(b"INSERT INTO msg VALUES (10, 1, 10, 0, 10, NULL, 'x')")
-    won = claimer.run(claim(table, "0", request(b"1"), NOW_NS)).rows
-    assert [(row.id, row.payload) for row in won] == [(b"1", b"1|x")]
-    claimer.run(release(table, won))
-    client.execute(b"UPDATE msg SET time_acked = 30, time_next = NULL")
-    assert claimer.run(purge(table, 25)).deleted == 0
-    assert claimer.run(purge(table, 31)).deleted == 1
 
 
 @pytest.mark.parametrize("newest", [False, True])

@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.shell.purger import Purger
 from streamfrom.engine.messaging.table.counters import Counters
@@ -10,7 +12,7 @@ from streamfrom.engine.messaging.table.message_ids import first_id
 from streamfrom.engine.messaging.upkeep.partitions import SPANS, Partitions
 from tests.fixtures.logged import logged
 from tests.sim.memory_store import MemoryStore, StoredRow, loaded, raw_table
-from tests.virtual_loop import START_NS, VirtualClock, run_virtual, running
+from tests.virtual_loop import START_NS, VirtualClock
 
 
 SECOND_NS = 10**9
@@ -58,18 +60,12 @@ class Rig:
         return [call for call, _ in self.store.calls].count(name)
 
 
-def on_virtual_time(test):
-    def run(caplog):
-        async def main():
-            caplog.set_level("INFO")
-            rig = Rig()
-            await test(rig, caplog)
-            await rig.purger.stop()
-
-        run_virtual(main())
-
-    run.__name__ = test.__name__
-    return run
+@pytest.fixture
+async def rig(caplog):
+    caplog.set_level("INFO")
+    rig = Rig()
+    yield rig
+    await rig.purger.stop()
 
 
 def overdue(caplog):
@@ -78,7 +74,6 @@ def overdue(caplog):
     return [(name, reason) for event, name, reason in lines if event == "partition overdue"]
 
 
-@on_virtual_time
 async def test_two_days_of_hours(rig, caplog):
     """Each hour one partition is made and one dropped, and no row is deleted by itself."""
     await asyncio.sleep(5)  # beside the moments at which it purges
@@ -94,7 +89,6 @@ async def test_two_days_of_hours(rig, caplog):
     assert not [record for record in caplog.records if record.levelname != "INFO"]
 
 
-@on_virtual_time
 async def test_a_transaction_that_holds_the_table_is_waited_for_in_longer_pauses(rig, caplog):
     rig.insert(5, acked_s=6)
     other = rig.insert(4000, is_locked=True)
@@ -112,7 +106,6 @@ async def test_a_transaction_that_holds_the_table_is_waited_for_in_longer_pauses
     assert rig.store.partitioned[AT].missing(VirtualClock().time_ns()) == ()
 
 
-@on_virtual_time
 async def test_a_transaction_that_is_soon_over_is_nothing_to_tell(rig, caplog):
     other = rig.insert(5, acked_s=6, is_locked=True)
     await asyncio.sleep(3600 + 600 + 31)
@@ -123,7 +116,6 @@ async def test_a_transaction_that_is_soon_over_is_nothing_to_tell(rig, caplog):
     assert not [record for record in caplog.records if record.levelname != "INFO"]
 
 
-@on_virtual_time
 async def test_only_the_dispatcher_touches_partitions(rig, caplog):
     rig.insert(5, acked_s=6)
     rig.is_elected = False
@@ -135,7 +127,6 @@ async def test_only_the_dispatcher_touches_partitions(rig, caplog):
     assert rig.counters.purged == 1
 
 
-@on_virtual_time
 async def test_an_account_that_may_not_drop_may_delete(rig, caplog):
     async def refuse(call, shard):
         if call in ("drop_partition", "make_partitions"):
@@ -154,7 +145,6 @@ async def test_an_account_that_may_not_drop_may_delete(rig, caplog):
     assert failures == [("purge failed", "msg", "0", "DROP command denied")]
 
 
-@on_virtual_time
 async def test_after_a_long_absence_it_goes_on(rig, caplog):
     rig.is_elected = False
     await asyncio.sleep(90 * 3600)
@@ -164,7 +154,6 @@ async def test_after_a_long_absence_it_goes_on(rig, caplog):
     assert not rig.store.rows_of_partition(TABLE, "0", "prest")
 
 
-@on_virtual_time
 async def test_a_row_beyond_all_partitions_is_told_once_it_is_in_the_way(rig, caplog):
     row = rig.insert(10**6)
     await asyncio.sleep(12 * 3600)
@@ -180,7 +169,6 @@ async def test_a_row_beyond_all_partitions_is_told_once_it_is_in_the_way(rig, ca
     assert rig.store.partitioned[AT].missing(VirtualClock().time_ns()) == ()
 
 
-@running
 async def test_a_table_that_is_partitioned_otherwise_is_purged_by_rows():
     rig = Rig()
     del rig.store.partitioned[AT]

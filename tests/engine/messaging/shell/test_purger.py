@@ -6,7 +6,7 @@ from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.engine.messaging.upkeep.purge import PURGE_ROWS_MAX
 from tests.fixtures.logged import logged
 from tests.sim.memory_store import MemoryStore, StoredRow, loaded, raw_table
-from tests.virtual_loop import START_NS, VirtualClock, run_virtual, running
+from tests.virtual_loop import START_NS, VirtualClock
 
 
 SECOND_NS = 10**9
@@ -34,7 +34,6 @@ def left(store):
     return len(store.table("ks", "0", "msg"))
 
 
-@running
 async def test_m16_rows_go_in_batches_until_one_is_short_and_are_counted():
     store = filled(2 * PURGE_ROWS_MAX + 1, acked_s=-1000)
     counters = Counters()
@@ -46,35 +45,31 @@ async def test_m16_rows_go_in_batches_until_one_is_short_and_are_counted():
     await purger.stop()
 
 
-def test_a_failure_is_logged_once_and_tried_again_and_other_shards_go_on(caplog):
-    async def main():
-        async def pause(_call, shard):
-            if shard == "80-" and asyncio.get_running_loop().time() < 95:
-                raise StoreError("gone")
+async def test_a_failure_is_logged_once_and_tried_again_and_other_shards_go_on(caplog):
+    async def pause(_call, shard):
+        if shard == "80-" and asyncio.get_running_loop().time() < 95:
+            raise StoreError("gone")
 
-        store = filled(3, acked_s=-1000, pause=pause)
-        rows = [StoredRow(b"1", time_acked_ns=1)]
-        store.insert("ks", "80-", "msg", *rows)
-        counters = {"0": Counters(), "80-": Counters()}
-        counters_of = counters.__getitem__
-        purger = Purger(table(), ["0", "80-"], store, VirtualClock(), counters_of=counters_of)
-        await asyncio.sleep(94)
-        assert {shard: one.purge_failures for shard, one in counters.items()} == {
-            "0": 0,
-            "80-": 3,
-        }
-        assert left(store) == 0
-        assert store.table("ks", "80-", "msg")
-        await asyncio.sleep(30)
-        assert not store.table("ks", "80-", "msg")
-        await purger.stop()
-
-    run_virtual(main())
+    store = filled(3, acked_s=-1000, pause=pause)
+    rows = [StoredRow(b"1", time_acked_ns=1)]
+    store.insert("ks", "80-", "msg", *rows)
+    counters = {"0": Counters(), "80-": Counters()}
+    counters_of = counters.__getitem__
+    purger = Purger(table(), ["0", "80-"], store, VirtualClock(), counters_of=counters_of)
+    await asyncio.sleep(94)
+    assert {shard: one.purge_failures for shard, one in counters.items()} == {
+        "0": 0,
+        "80-": 3,
+    }
+    assert left(store) == 0
+    assert store.table("ks", "80-", "msg")
+    await asyncio.sleep(30)
+    assert not store.table("ks", "80-", "msg")
+    await purger.stop()
     told = logged(caplog, "keyspace", "queue", "shard", "reason")
     assert told == [("purge failed", "ks", "msg", "80-", "gone")]
 
 
-@running
 async def test_rows_that_are_to_go_soon_go_sooner_from_the_change_on():
     store = filled(3, acked_s=-10)
     purger = Purger(table(), ["0"], store, VirtualClock())

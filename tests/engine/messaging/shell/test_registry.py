@@ -11,36 +11,31 @@ from streamfrom.engine.sharding.vschema import parse_vschema
 from tests.engine.messaging.registry_rig import KS, RegistryRig, insert, new
 from tests.engine.messaging.runner_rig import Receiver
 from tests.sim.memory_store import raw_table
-from tests.virtual_loop import run_virtual, running
 
 
-def test_a_bad_table_hurts_only_itself(caplog):
-    async def main():
-        async with RegistryRig("t1") as rig:
-            rig.store.create("ks", raw_table("bad", "vitess_message"))
-            await rig.registry.reload()
-            await rig.registry.reload()
-            error = rig.registry.table("ks", "bad")
-            assert isinstance(error, TableLoadError)
-            with pytest.raises(TableLoadError) as failure:
-                rig.registry.streams.attach(Receiver(), "ks", "bad")
-            assert str(failure.value) == (
-                "message table 'bad' failed to load:"
-                " attribute vt_ack_wait not specified for message table"
-            )
-            receiver = Receiver()
-            rig.registry.streams.attach(receiver, "ks", "t1")
-            insert(rig, 1)
-            rig.commit(new(1))
-            await asyncio.sleep(1)
-            assert receiver.ids == [1]
-            rig.commit(new(2), table="bad")
-
-    run_virtual(main())
+async def test_a_bad_table_hurts_only_itself(caplog):
+    async with RegistryRig("t1") as rig:
+        rig.store.create("ks", raw_table("bad", "vitess_message"))
+        await rig.registry.reload()
+        await rig.registry.reload()
+        error = rig.registry.table("ks", "bad")
+        assert isinstance(error, TableLoadError)
+        with pytest.raises(TableLoadError) as failure:
+            rig.registry.streams.attach(Receiver(), "ks", "bad")
+        assert str(failure.value) == (
+            "message table 'bad' failed to load:"
+            " attribute vt_ack_wait not specified for message table"
+        )
+        receiver = Receiver()
+        rig.registry.streams.attach(receiver, "ks", "t1")
+        insert(rig, 1)
+        rig.commit(new(1))
+        await asyncio.sleep(1)
+        assert receiver.ids == [1]
+        rig.commit(new(2), table="bad")
     assert sum("failed to load" in record.message for record in caplog.records) == 1
 
 
-@running
 async def test_a_table_that_went_bad_ends_its_streams_with_the_reason():
     async with RegistryRig("t1") as rig:
         receiver = Receiver()
@@ -57,7 +52,6 @@ def hidden(name):
     return RawTable(name, "", (), (), is_hidden=True)
 
 
-@running
 async def test_what_others_changed_is_read_at_once_and_together_if_it_is_much():
     async with RegistryRig("t1") as rig:
         await asyncio.sleep(1)
@@ -72,7 +66,6 @@ async def test_what_others_changed_is_read_at_once_and_together_if_it_is_much():
         assert len(rig.store.calls) - before <= 6
 
 
-@running
 async def test_what_is_gone_while_a_lock_hides_others_is_dropped():
     async with RegistryRig("t1", "t2") as rig:
         rig.store.drop("ks", "t1")
@@ -81,7 +74,6 @@ async def test_what_is_gone_while_a_lock_hides_others_is_dropped():
         assert set(rig.registry.tables("ks")) == {"t2"}
 
 
-@running
 async def test_a_keyspace_that_is_down_at_the_start_is_found_later():
     async def pause(_call, _shard):
         if asyncio.get_running_loop().time() < 10:
@@ -97,7 +89,6 @@ PLACED = """{"sharded": true, "vindexes": {"h": {"type": "hash"}},
     "tables": {"plain": {"column_vindexes": [{"column": "id", "name": "h"}]}}}"""
 
 
-@running
 async def test_columns_of_tables_that_a_new_vschema_shards_are_known_and_stay_while_a_lock_hides_them():
     keyspace = replace(KS, vschema=parse_vschema(PLACED))
     async with RegistryRig("t1") as rig:

@@ -17,10 +17,9 @@ from tests.engine.messaging.runner_rig import (
     streaming,
 )
 from tests.fixtures.logged import logged
-from tests.virtual_loop import START_NS, VirtualClock, run_virtual, running
+from tests.virtual_loop import START_NS, VirtualClock
 
 
-@running
 async def test_a_commit_reaches_its_claim_in_the_same_turn_of_the_loop():
     rig, receiver = await streaming(wait_s=1)
     rig.commit(1)
@@ -30,7 +29,6 @@ async def test_a_commit_reaches_its_claim_in_the_same_turn_of_the_loop():
     assert receiver.ids == [1]
 
 
-@running
 async def test_an_idle_table_costs_one_poll_an_interval_and_without_streams_none():
     rig, receiver = RunnerRig(COMMENT.replace("=600", "=30")), Receiver()
     await asyncio.sleep(600)
@@ -43,7 +41,6 @@ async def test_an_idle_table_costs_one_poll_an_interval_and_without_streams_none
     assert rig.calls("poll") == 11
 
 
-@running
 async def test_a_receiver_that_turns_out_to_be_gone_loses_its_rows_to_another():
     rig, gone, other = RunnerRig(), Receiver(1, is_gone=True), Receiver(2)
     rig.runner.attach(gone)
@@ -55,7 +52,6 @@ async def test_a_receiver_that_turns_out_to_be_gone_loses_its_rows_to_another():
     assert rig.runner.receivers == 1
 
 
-@running
 async def test_a_wall_clock_that_jumps_is_noticed():
     class Jumping(VirtualClock):
         ahead_ns = 0
@@ -75,7 +71,6 @@ EARLY = COMMENT + ",vt_ack=early"
 
 
 @pytest.mark.parametrize("how", ["changed", "stopped"])
-@running
 async def test_who_changes_rows_and_who_stops_has_early_acks_written_first(how):
     rig, receiver = await streaming(EARLY + ",vt_prefetch=0")
     rig.commit(*range(1, 1202))
@@ -90,7 +85,6 @@ async def test_who_changes_rows_and_who_stops_has_early_acks_written_first(how):
 
 
 @pytest.mark.parametrize("then", ["the turn ends", "another event", "an early ack"])
-@running
 async def test_a_committed_ack_waits_for_its_answer_and_for_nothing_else(then):
     rig, _ = await streaming(EARLY)
     rig.commit(1)
@@ -107,33 +101,29 @@ async def test_a_committed_ack_waits_for_its_answer_and_for_nothing_else(then):
     assert ids[0] not in rig.runner.state.in_flight
 
 
-def test_early_acks_that_cannot_be_written_are_written_in_the_end(caplog):
-    async def main():
-        is_failing = True
+async def test_early_acks_that_cannot_be_written_are_written_in_the_end(caplog):
+    is_failing = True
 
-        async def pause(call, _shard):
-            if call == "write_acks" and is_failing:
-                raise StoreError("the disk is full")
+    async def pause(call, _shard):
+        if call == "write_acks" and is_failing:
+            raise StoreError("the disk is full")
 
-        rig, receiver = RunnerRig(EARLY, pause=pause), Receiver()
-        rig.runner.attach(receiver)
-        await asyncio.sleep(0.1)
-        rig.commit(1, 2)
-        await asyncio.sleep(0.1)
-        assert rig.runner.ack_early("0", (b"1",), 77) == 1
-        await asyncio.sleep(0.1)
-        assert rig.runner.ack_early("0", (b"2",), 77) is None
-        is_failing = False
-        await asyncio.sleep(0.2)
-        assert rig.row(1).time_acked_ns == 77
-        assert rig.runner.ack_early("0", (b"2",), 77) == 1
-        await rig.runner.stop(STOPPED)
-
-    run_virtual(main())
+    rig, receiver = RunnerRig(EARLY, pause=pause), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(0.1)
+    rig.commit(1, 2)
+    await asyncio.sleep(0.1)
+    assert rig.runner.ack_early("0", (b"1",), 77) == 1
+    await asyncio.sleep(0.1)
+    assert rig.runner.ack_early("0", (b"2",), 77) is None
+    is_failing = False
+    await asyncio.sleep(0.2)
+    assert rig.row(1).time_acked_ns == 77
+    assert rig.runner.ack_early("0", (b"2",), 77) == 1
+    await rig.runner.stop(STOPPED)
     assert ("work on a queue failed", "writing of acks") in logged(caplog, "task")
 
 
-@running
 async def test_stopping_writes_the_leases():
     rig, receiver = await streaming()
     rig.commit(1)
@@ -143,7 +133,6 @@ async def test_stopping_writes_the_leases():
     assert rig.row(1).time_next_ns == receiver.rows[0].due_next_ns
 
 
-@running
 async def test_stopping_ends_the_streams_and_releases_what_was_being_claimed():
     async def pause(_call, _shard):
         await asyncio.sleep(0.5)
@@ -160,7 +149,6 @@ async def test_stopping_ends_the_streams_and_releases_what_was_being_claimed():
     assert receiver.ended == [STOPPED]
 
 
-@running
 async def test_stopping_does_not_wait_for_a_backend_that_hangs():
     async def pause(_call, _shard):
         await asyncio.sleep(1000)

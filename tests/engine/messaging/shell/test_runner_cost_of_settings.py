@@ -15,9 +15,6 @@ from tests.virtual_loop import run_virtual
 
 ENGINE = str(Path(engine.__file__).parent)
 MESSAGES = 250
-BATCH = 10
-# A limit of what is in flight has each lease written, which costs what it costs without a limit.
-WRITTEN = ",vt_lease=written"
 
 
 @functools.cache

@@ -9,7 +9,6 @@ import pytest
 from streamfrom.engine.messaging.dispatch.events import Acked, Due
 from tests.engine.messaging.runner_rig import COMMENT, STOPPED, Receiver, RunnerRig
 from tests.sim.memory_store import StoredRow
-from tests.virtual_loop import running
 
 
 FLOOD = 2_000
@@ -39,7 +38,6 @@ async def pause(_call, _shard):
 
 
 @pytest.mark.parametrize(("in_order", "begun_s"), [(1, 1), (2, 0.05), (10, 0.05), (10, 1)])
-@running
 async def test_messages_of_other_keys_go_past_a_flood(in_order, begun_s):
     rig = RunnerRig(KEYS + str(in_order), pause=pause)
     receiver = Acknowledging(rig)
@@ -55,7 +53,6 @@ async def test_messages_of_other_keys_go_past_a_flood(in_order, begun_s):
 
 
 @pytest.mark.parametrize("fair", [False, True])
-@running
 async def test_keys_take_turns_and_of_each_no_more_start_than_may(fair):
     settings = COMMENT + ",vt_key=tenant,vt_max_per_key=2" + ",vt_fair=on" * fair
     rig = RunnerRig(settings, numbers=("tenant",), pause=pause)

@@ -18,22 +18,18 @@ from tests.engine.messaging.runner_rig import (
 )
 from tests.fixtures.logged import logged
 from tests.sim.memory_store import loaded, raw_table
-from tests.virtual_loop import run_virtual
 
 
-def test_a_stream_survives_a_restart_of_the_backend(caplog):
-    async def main():
-        rig, receiver = RunnerRig(pause=failing_between(10, 38)), Receiver()
-        rig.runner.attach(receiver)
-        await asyncio.sleep(11)
-        rig.commit(1)
-        await asyncio.sleep(40)
-        assert receiver.ids == [1]
-        assert receiver.ended == []
-        await rig.runner.stop(STOPPED)
-
-    with caplog.at_level(logging.INFO):
-        run_virtual(main())
+async def test_a_stream_survives_a_restart_of_the_backend(caplog):
+    caplog.set_level(logging.INFO)
+    rig, receiver = RunnerRig(pause=failing_between(10, 38)), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(11)
+    rig.commit(1)
+    await asyncio.sleep(40)
+    assert receiver.ids == [1]
+    assert receiver.ended == []
+    await rig.runner.stop(STOPPED)
     assert logged(caplog, "task", "reason") == [
         ("work on a queue failed", "claim", "the backend of 0 is gone"),
         ("work on a queue continues", None, None),
@@ -41,134 +37,115 @@ def test_a_stream_survives_a_restart_of_the_backend(caplog):
     assert logged(caplog, "keyspace", "queue", "shard")[0][1:] == ("ks", "msg", "0")
 
 
-def test_that_a_table_is_gone_alarms_nobody(caplog):
+async def test_that_a_table_is_gone_alarms_nobody(caplog):
     async def gone(call, _shard):
         if call == "claim":
             raise TableGone("Table 'ks.msg' doesn't exist")
 
-    async def main():
-        rig = RunnerRig(pause=gone)
-        rig.runner.attach(Receiver())
-        rig.commit(1)
-        await asyncio.sleep(1)
-        await rig.runner.stop(STOPPED)
-
-    with caplog.at_level(logging.INFO):
-        run_virtual(main())
+    caplog.set_level(logging.INFO)
+    rig = RunnerRig(pause=gone)
+    rig.runner.attach(Receiver())
+    rig.commit(1)
+    await asyncio.sleep(1)
+    await rig.runner.stop(STOPPED)
     told = ("work on a queue failed", "claim", "Table 'ks.msg' doesn't exist")
     assert told in logged(caplog, "task", "reason")
     assert {record.levelno for record in caplog.records} == {logging.INFO}
 
 
-def test_a_fault_of_our_own_is_logged_with_its_trace_and_holds_nobody_up(caplog):
-    async def main():
-        async def pause(call, _shard):
-            if call == "claim" and now_s() < 5:
-                raise ZeroDivisionError
+async def test_a_fault_of_our_own_is_logged_with_its_trace_and_holds_nobody_up(caplog):
+    async def pause(call, _shard):
+        if call == "claim" and now_s() < 5:
+            raise ZeroDivisionError
 
-        rig, receiver = RunnerRig(pause=pause), Receiver()
-        rig.insert(1)
-        rig.runner.attach(receiver)
-        await asyncio.sleep(10)
-        assert receiver.ids == [1]
-        await rig.runner.stop(STOPPED)
-
-    run_virtual(main())
+    rig, receiver = RunnerRig(pause=pause), Receiver()
+    rig.insert(1)
+    rig.runner.attach(receiver)
+    await asyncio.sleep(10)
+    assert receiver.ids == [1]
+    await rig.runner.stop(STOPPED)
     assert caplog.records[0].exc_info
 
 
-def test_a_stream_that_stands_still_is_named_in_the_log(caplog):
-    async def main():
-        rig = RunnerRig()
-        idle = Receiver(prefetch=2, connection_id=77, shards=frozenset({"0"}))
-        rig.runner.attach(idle)
-        rig.commit(1, 2, 3)
-        await asyncio.sleep(100)
-        await rig.runner.stop(STOPPED)
-
-    run_virtual(main())
+async def test_a_stream_that_stands_still_is_named_in_the_log(caplog):
+    rig = RunnerRig()
+    idle = Receiver(prefetch=2, connection_id=77, shards=frozenset({"0"}))
+    rig.runner.attach(idle)
+    rig.commit(1, 2, 3)
+    await asyncio.sleep(100)
+    await rig.runner.stop(STOPPED)
     assert logged(
         caplog, "queue", "shards", "connection", "unacked", "stalled_s", "advice"
     ) == [("stream stalled", "msg", "0", 77, 2, 15, None)]
 
 
-def test_a_consumer_that_collects_messages_before_its_first_ack_reads_in_the_log_what_to_write(
+async def test_a_consumer_that_collects_messages_before_its_first_ack_reads_in_the_log_what_to_write(
     caplog,
 ):
-    async def main():
-        rig = RunnerRig()
-        rig.runner.attach(Receiver(prefetch=AUTO, connection_id=77))
-        rig.commit(1, 2, 3)
-        await asyncio.sleep(20)
-        await rig.runner.stop(STOPPED)
-
-    run_virtual(main())
+    rig = RunnerRig()
+    rig.runner.attach(Receiver(prefetch=AUTO, connection_id=77))
+    rig.commit(1, 2, 3)
+    await asyncio.sleep(20)
+    await rig.runner.stop(STOPPED)
     assert logged(caplog, "connection", "unacked", "stalled_s", "advice") == [
         ("stream stalled", 77, 2, 15, COLLECTS)
     ]
 
 
-def test_what_was_sent_often_enough_is_named_in_the_log_counted_and_asked_for_no_more(caplog):
-    async def main():
-        rig, receiver = RunnerRig(f"{COMMENT},vt_max_attempts=2"), Receiver()
-        rig.insert(*range(1, 13))
-        rig.runner.attach(receiver)
-        await asyncio.sleep(200)
-        assert sorted(receiver.ids) == sorted([*range(1, 13)] * 2)
-        assert rig.runner.state.counters("0").parked == 12
-        before = len(rig.store.calls)
-        await asyncio.sleep(300)
-        assert len(rig.store.calls) == before, "what is parked is left in peace"
-        await rig.runner.stop(STOPPED)
-
-    run_virtual(main())
+async def test_what_was_sent_often_enough_is_named_in_the_log_counted_and_asked_for_no_more(
+    caplog,
+):
+    rig, receiver = RunnerRig(f"{COMMENT},vt_max_attempts=2"), Receiver()
+    rig.insert(*range(1, 13))
+    rig.runner.attach(receiver)
+    await asyncio.sleep(200)
+    assert sorted(receiver.ids) == sorted([*range(1, 13)] * 2)
+    assert rig.runner.state.counters("0").parked == 12
+    before = len(rig.store.calls)
+    await asyncio.sleep(300)
+    assert len(rig.store.calls) == before, "what is parked is left in peace"
+    await rig.runner.stop(STOPPED)
     told = logged(caplog, "queue", "shard", "attempts", "count", "ids")
     assert {each[:4] for each in told} == {("messages parked", "msg", "0", 2)}
     assert sum(each[4] for each in told) == 12
     assert "1, 2" in told[0][5]
 
 
-def test_dead_letters_are_named_in_the_log_counted_and_gone(caplog):
-    async def main():
-        more = ",vt_max_attempts=1,vt_dead_letter=grave"
-        rig, receiver = RunnerRig(f"{COMMENT}{more}"), Receiver()
-        rig.insert(1, 2)
-        rig.runner.attach(receiver)
-        await asyncio.sleep(100)
-        assert sorted(receiver.ids) == [1, 2]
-        counters = rig.runner.state.counters("0")
-        assert (counters.dead_lettered, counters.parked) == (2, 0)
-        before = len(rig.store.calls)
-        await asyncio.sleep(300)
-        assert len(rig.store.calls) == before
-        await rig.runner.stop(STOPPED)
-
-    run_virtual(main())
+async def test_dead_letters_are_named_in_the_log_counted_and_gone(caplog):
+    more = ",vt_max_attempts=1,vt_dead_letter=grave"
+    rig, receiver = RunnerRig(f"{COMMENT}{more}"), Receiver()
+    rig.insert(1, 2)
+    rig.runner.attach(receiver)
+    await asyncio.sleep(100)
+    assert sorted(receiver.ids) == [1, 2]
+    counters = rig.runner.state.counters("0")
+    assert (counters.dead_lettered, counters.parked) == (2, 0)
+    before = len(rig.store.calls)
+    await asyncio.sleep(300)
+    assert len(rig.store.calls) == before
+    await rig.runner.stop(STOPPED)
     told = logged(caplog, "dead_letter", "attempts", "count")
     assert {each[:3] for each in told} == {("messages dead-lettered", "grave", 1)}
     assert sum(each[3] for each in told) == 2
 
 
-def test_a_message_that_waits_for_a_parked_one_is_told_once(caplog):
-    async def main():
-        rig, receiver = RunnerRig(f"{COMMENT},vt_max_attempts=1"), Receiver()
-        raw = raw_table(
-            "msg",
-            f"{COMMENT},vt_max_attempts=1,vt_group=batch,vt_after=ends",
-            texts=("batch", "ends"),
-        )
-        rig.runner.reconfigure(loaded(raw))
-        rig.insert(1, 2)
-        rig.row(1).group = rig.row(2).after = b"b"
-        rig.runner.attach(receiver)
-        await asyncio.sleep(500)
-        assert receiver.ids == [1]
-        rig.runner.post(Acked("0", rig.store.ack("ks", "0", "msg", [b"1"])))
-        await asyncio.sleep(1)
-        assert receiver.ids == [1, 2]
-        await rig.runner.stop(STOPPED)
-
-    run_virtual(main())
+async def test_a_message_that_waits_for_a_parked_one_is_told_once(caplog):
+    rig, receiver = RunnerRig(f"{COMMENT},vt_max_attempts=1"), Receiver()
+    raw = raw_table(
+        "msg",
+        f"{COMMENT},vt_max_attempts=1,vt_group=batch,vt_after=ends",
+        texts=("batch", "ends"),
+    )
+    rig.runner.reconfigure(loaded(raw))
+    rig.insert(1, 2)
+    rig.row(1).group = rig.row(2).after = b"b"
+    rig.runner.attach(receiver)
+    await asyncio.sleep(500)
+    assert receiver.ids == [1]
+    rig.runner.post(Acked("0", rig.store.ack("ks", "0", "msg", [b"1"])))
+    await asyncio.sleep(1)
+    assert receiver.ids == [1, 2]
+    await rig.runner.stop(STOPPED)
     told = logged(caplog, "id", "group", "parked_id")
     assert told[1:] == [("message waits for a parked one", "2", "b", "1")]
 

@@ -9,7 +9,7 @@ from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.engine.messaging.registry_rig import RegistryRig, insert
 from tests.engine.messaging.runner_rig import Receiver
 from tests.sim.memory_store import REFUSAL
-from tests.virtual_loop import VirtualClock, running
+from tests.virtual_loop import VirtualClock
 
 
 def depth_calls(rig):
@@ -20,7 +20,6 @@ def watching(rig):
     return Watch(rig.registry, rig.store, VirtualClock())
 
 
-@running
 async def test_depths_are_asked_once_a_second_for_all_tables_of_a_shard():
     async with RegistryRig("t1", "t2") as rig:
         insert(rig, 1, 2)
@@ -36,7 +35,6 @@ async def test_depths_are_asked_once_a_second_for_all_tables_of_a_shard():
         assert len(depth_calls(rig)) == 4
 
 
-@running
 async def test_a_question_that_takes_long_is_asked_seldom():
     async def pause(call, shard):
         if call == "depths":
@@ -56,7 +54,6 @@ async def test_a_question_that_takes_long_is_asked_seldom():
         assert len(depth_calls(rig)) == 4
 
 
-@running
 async def test_what_memory_knows_is_not_asked_for():
     async with RegistryRig("t1") as rig:
         insert(rig, 1, 2)
@@ -74,7 +71,6 @@ async def test_what_memory_knows_is_not_asked_for():
         assert (stream.connection_id, stream.unacked) == (receiver.connection_id, 2)
 
 
-@running
 async def test_a_shard_that_does_not_answer_leaves_its_depth_unknown():
     async def pause(call, shard):
         if call == "depths" and shard == "-80":
@@ -87,7 +83,6 @@ async def test_a_shard_that_does_not_answer_leaves_its_depth_unknown():
         assert [shard.depth for shard in queue.shards] == [None, None]
 
 
-@running
 async def test_acks_and_deletes_count_as_the_server_counted_them():
     async with RegistryRig("t1") as rig:
         rig.commit(Effect(EffectKind.ACK, (1, 2, 3), rows=2))
@@ -98,7 +93,6 @@ async def test_acks_and_deletes_count_as_the_server_counted_them():
         assert (queue.counters.acked, queue.counters.deleted) == (7, 4)
 
 
-@running
 async def test_rows_that_servers_refuse_are_listed_with_their_words():
     async with RegistryRig("t1", refuses=lambda tried, _: tried is Tried.LEASE) as rig:
         insert(rig, 1)

@@ -17,6 +17,7 @@ from streamfrom.engine.messaging.store.row_writes import REFUSED_MAX, Halves
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireRequest
 from streamfrom.engine.messaging.table.message import ClaimedRow, LeaseWrite, Tried
 from streamfrom.engine.messaging.upkeep.purge import purge
+from tests.engine.messaging.conversations import carry_out
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
@@ -46,17 +47,7 @@ class Server:
         self.statements = 0
 
     def run(self, conversation):
-        try:
-            query = next(conversation)
-            while True:
-                try:
-                    answer = self.answer(query)
-                except ServerRefused as refused:
-                    query = conversation.throw(refused)
-                else:
-                    query = conversation.send(answer)
-        except StopIteration as stop:
-            return stop.value
+        return carry_out(conversation, self.answer)
 
     def answer(self, query):
         self.statements += 1

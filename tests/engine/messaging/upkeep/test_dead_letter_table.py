@@ -15,6 +15,7 @@ from streamfrom.engine.messaging.upkeep.dead_letter_table import (
     with_consent,
 )
 from tests.cases import cases
+from tests.engine.messaging.conversations import carry_out
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
@@ -28,19 +29,15 @@ CONSENT = "vt_dead_letters_of=msg"
 def buried(*columns, refusal=None, of=b"", comment=CONSENT):
     """Return the result and the statements; *refusal* is what an INSERT is answered whose text has *of*."""
     sent = []
-    conversation = bury(TABLE, [b"1", b"2"], NOW_NS)
     rows = [((name, shared, comment.encode()), b"") for name, shared in columns]
-    try:
-        query = next(conversation)
-        while True:
-            sent.append(query.sql)
-            if refusal is not None and query.sql.startswith(b"INSERT") and of in query.sql:
-                query = conversation.throw(refusal)
-            else:
-                is_asked = b"information_schema" in query.sql
-                query = conversation.send(StoreAnswer(rows if is_asked else ()))
-    except StopIteration as stop:
-        return stop.value, sent
+
+    def answer_to(query):
+        sent.append(query.sql)
+        if refusal is not None and query.sql.startswith(b"INSERT") and of in query.sql:
+            raise refusal
+        return StoreAnswer(rows if b"information_schema" in query.sql else ())
+
+    return carry_out(bury(TABLE, [b"1", b"2"], NOW_NS), answer_to), sent
 
 
 def test_what_both_have_is_copied_and_told_is_when_why_and_how_often():

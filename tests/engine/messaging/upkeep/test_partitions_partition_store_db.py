@@ -21,6 +21,7 @@ from streamfrom.engine.messaging.upkeep.partitions import (
     partition_by,
     rows_in,
 )
+from tests.engine.messaging.conversations import carry_out
 from tests.engine.messaging.shell.test_message_store import COMMENT, CURRENT
 from tests.engine.messaging.sql_client import Client
 from tests.sim.memory_store import loaded
@@ -40,21 +41,19 @@ class Dispatcher(Client):
     """Carries conversations out, with the server's refusals thrown into them."""
 
     def run(self, conversation):
-        query = next(conversation)
         try:
-            while True:
-                try:
-                    answer = self.execute(query.sql, query.values)
-                except pymysql.MySQLError as error:
-                    code, words = error.args
-                    query = conversation.throw(ServerRefused(code, words))
-                else:
-                    query = conversation.send(answer)
-        except StopIteration as stop:
-            return stop.value
+            return carry_out(conversation, self._answer)
         finally:
-            if not query.sql.startswith((b"SELECT partition_name", b"EXPLAIN", b"SELECT (")):
+            if not self.sent[-1].startswith(
+                (b"SELECT partition_name", b"EXPLAIN", b"SELECT (")
+            ):
                 self.execute(b"UNLOCK TABLES")
+
+    def _answer(self, query):
+        try:
+            return self.execute(query.sql, query.values)
+        except pymysql.MySQLError as error:
+            raise ServerRefused(*error.args) from None
 
 
 def dispatching(connect, server, database):
@@ -77,14 +76,6 @@ def second(connect, server, database):
     found = dispatching(connect, server, database)
     yield found
     found.connection.close()
-
-
-@pytest.fixture
-def other(connect, server, database):
-    """Somebody else's transaction."""
-    connection = connect(server, database=database, autocommit=False)
-    yield connection
-    connection.close()
 
 
 @pytest.fixture
