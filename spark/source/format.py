@@ -9,8 +9,7 @@ from pyspark.sql.types import StructType
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.reading import SHARD
 from streamfrom.spark.source.acked_stream import AckedStreamReader
-from streamfrom.spark.source.batch import BatchReader, told_plainly
-from streamfrom.spark.source.filters import FilteringReader
+from streamfrom.spark.source.batch import BatchReader, FilteringReader, told_plainly
 from streamfrom.spark.source.options import parse_options
 from streamfrom.spark.source.queue import QueueReader
 from streamfrom.spark.source.writer import BatchWriter, StreamWriter, plan_of
@@ -118,7 +117,7 @@ class MessageSource(DataSource):
 
 
 class PushingSource(MessageSource):
-    """The same where queries push their filters down: each must load a DataFrame of its own (`spark.source.filters`)."""
+    """The same where queries push their filters down: each must load a DataFrame of its own (`spark.source.batch`)."""
 
     _READER = FilteringReader
 

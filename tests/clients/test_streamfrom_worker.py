@@ -31,7 +31,7 @@ from streamfrom_worker import (
     task_store,
 )
 from streamfrom_worker.__main__ import WithFields, load, main
-from streamfrom_worker.completer import Completer
+from streamfrom_worker.consumer import Completer
 from streamfrom_worker.handler import Handler
 from streamfrom_worker.session import Answer, Session
 from streamfrom_worker.table import Table, describe

@@ -6,13 +6,13 @@ from itertools import accumulate
 import numpy as np
 from hypothesis import given, strategies as st
 
-from streamfrom.spark import packets
-from streamfrom.spark.packets import packet_starts
+from streamfrom.spark import text_rows
+from streamfrom.spark.text_rows import packet_starts
 from tests.spark.test_text_rows import packets as sent
 
 
 def starts_of(payloads):
-    sizes = (packets.HEADER_BYTES + len(payload) for payload in payloads)
+    sizes = (text_rows.HEADER_BYTES + len(payload) for payload in payloads)
     *found, end = accumulate(sizes, initial=0)
     return found, end
 
@@ -64,20 +64,20 @@ def test_a_wrong_guess_is_found_out(monkeypatch):
     data = sent([b"q" * 90] * 3000)
     starts, place = starts_of([b"q" * 90] * 3000)
     wrong = np.array([9400, 18_800 + 5, 28_200])
-    monkeypatch.setattr(packets, "_guesses", lambda *_: wrong)
+    monkeypatch.setattr(text_rows, "_guesses", lambda *_: wrong)
     assert found(data) == (starts, place)
 
 
 def test_rows_alike_are_not_followed_one_by_one(monkeypatch):
     data = sent([b"q" * 90] * 3000)
     walked = []
-    one_by_one = packets.one_by_one
+    one_by_one = text_rows.one_by_one
 
     def counted(*given):
         some = one_by_one(*given)
         walked.append(len(some[0]))
         return some
 
-    monkeypatch.setattr(packets, "one_by_one", counted)
+    monkeypatch.setattr(text_rows, "one_by_one", counted)
     assert len(found(data)[0]) == 3000
     assert sum(walked) < 200

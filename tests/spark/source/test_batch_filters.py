@@ -15,8 +15,7 @@ from pyspark.sql.datasource import (
     StringContains,
 )
 
-from streamfrom.spark.source.batch import TablePartition
-from streamfrom.spark.source.filters import Condition, condition_of, narrowed
+from streamfrom.spark.source.batch import Condition, TablePartition, condition_of, narrowed
 from streamfrom.spark.table_schema import Field, exact_type
 
 
