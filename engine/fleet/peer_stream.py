@@ -94,38 +94,6 @@ class RowsAway:
         return tuple(self._rows)
 
 
-class RowsHere:
-    """The side of the member that has the client.
-
-    received: how many rows have come.
-    """
-
-    def __init__(self, window_bytes: int = WINDOW_BYTES) -> None:
-        self._report_bytes = window_bytes // 4
-        self._unreported = 0
-        self.received = 0
-
-    def receive(self, first: int, payloads: Sequence[bytes]) -> Sequence[bytes]:
-        """Return those of *payloads* that are new. first: the number of their first row.
-
-        Raises:
-            RowsMissing: rows before it never came.
-        """
-        if first > self.received:
-            raise RowsMissing("rows of a stream were lost between two members")
-        rows = payloads[self.received - first :]
-        self.received += len(rows)
-        self._unreported += sum(map(_size, rows))
-        return rows
-
-    def report(self) -> int | None:
-        """Note that all was taken; return the total to report once that is a quarter of the window."""
-        if self._unreported < self._report_bytes:
-            return None
-        self._unreported = 0
-        return self.received
-
-
 def _size(payload: bytes) -> int:
     return len(payload) + ROW_BYTES
 
@@ -207,32 +175,40 @@ class StreamElsewhere:
         is_finished: it has an end, and the dispatcher has given what was due.
     """
 
-    def __init__(self, number: int, shards: frozenset[ShardName]) -> None:
+    def __init__(
+        self, number: int, shards: frozenset[ShardName], window_bytes: int = WINDOW_BYTES
+    ) -> None:
         self.number = number
         self.shards = shards
         self.is_served = self.is_finished = False
-        self._here = RowsHere()
-        self._refused = 0
+        self._report_bytes = window_bytes // 4
+        self._received = self._unreported = self._refused = 0
 
     def receive(self, message: RowsSent) -> list[PeerRow]:
-        """Return the rows of *message* for the client.
+        """Return the new rows of *message* for the client.
 
         Raises:
             RowsMissing: rows before it never came.
         """
-        payloads = self._here.receive(message.first, message.payloads)
-        return [PeerRow(payload, self.number, message.types) for payload in payloads]
+        if message.first > self._received:
+            raise RowsMissing("rows of a stream were lost between two members")
+        new = message.payloads[self._received - message.first :]
+        self._received += len(new)
+        self._unreported += sum(map(_size, new))
+        return [PeerRow(payload, self.number, message.types) for payload in new]
 
     def refused(self, rows: int) -> None:
         """Note that the client's receiver, which is gone, did not take the last *rows*."""
         self._refused += rows
 
     def taken(self) -> RowsTaken | None:
-        """Return what to report now that the client's socket has all that came, if it is news."""
-        rows = self._here.report()
-        return None if rows is None else RowsTaken(self.number, rows)
+        """Return what to report now that the client's socket has all that came, once that is a quarter of the window."""
+        if self._unreported < self._report_bytes:
+            return None
+        self._unreported = 0
+        return RowsTaken(self.number, self._received)
 
     def closed(self, unsent: Sequence[RowOfStream]) -> CloseStream:
         """Return the end of the stream. unsent: what the client's receiver was given and never sent."""
         waiting = sum(isinstance(row, PeerRow) and row.stream == self.number for row in unsent)
-        return CloseStream(self.number, self._here.received - self._refused - waiting)
+        return CloseStream(self.number, self._received - self._refused - waiting)

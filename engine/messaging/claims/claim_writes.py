@@ -19,7 +19,7 @@ from streamfrom.engine.messaging.store.row_writes import WrittenRows, carefully,
 from streamfrom.engine.messaging.table.backoff import PARKED_NS, is_spent, spread, wait_range
 from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult, Refused, Tried
-from streamfrom.engine.messaging.table.sql_names import by_id, quoted
+from streamfrom.engine.messaging.table.sql_names import by_id, lock_unacked, quoted, update
 from streamfrom.engine.messaging.upkeep.dead_letter_table import Buried, bury
 from streamfrom.sqlparse_ext.records import record
 
@@ -204,41 +204,21 @@ def _without(result: ClaimResult, written: WrittenRows[bytes]) -> ClaimResult:
 
 
 def _lease(table: MessageTable, won: Sequence[ClaimedRow]) -> bytes:
-    ident = quoted(table.id_column)
-    return (
-        b"UPDATE %b SET time_next = CASE %b%b ELSE %d END, epoch = LEAST(IFNULL(epoch, 0), %d) + 1"
-        b" WHERE %b IN (%b)"
-        % (
-            by_id(table),
-            ident,
-            b"".join(b" WHEN %b THEN %d" % (row.id, row.due_next_ns) for row in won),
-            # For an id whose text does not compare equal to itself, such as a FLOAT.
-            max(row.due_next_ns for row in won),
-            EPOCH_MAX - 1,
-            ident,
-            b", ".join(row.id for row in won),
-        )
+    changes = b"time_next = CASE %b%b ELSE %d END, epoch = LEAST(IFNULL(epoch, 0), %d) + 1" % (
+        quoted(table.id_column),
+        b"".join(b" WHEN %b THEN %d" % (row.id, row.due_next_ns) for row in won),
+        # For an id whose text does not compare equal to itself, such as a FLOAT.
+        max(row.due_next_ns for row in won),
+        EPOCH_MAX - 1,
     )
+    return update(table, [row.id for row in won], changes)
 
 
 def _count_sends(table: MessageTable, ids: Sequence[bytes]) -> Conversation[WrittenRows[bytes]]:
     """Count the sends of messages whose leases were never written; a stream that asks for ``epoch`` gets it so."""
-    ident = quoted(table.id_column)
-    answer = yield StoreQuery(
-        b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL AND IFNULL(epoch, 0) = 0"
-        b" FOR UPDATE SKIP LOCKED" % (ident, by_id(table), ident, b", ".join(ids)),
-        1,
-    )
+    answer = yield lock_unacked(table, ids, where=b" AND IFNULL(epoch, 0) = 0")
     found = [table.id_literal(raw or b"") for (raw,), _ in answer.rows]
-    return (
-        yield from write(
-            found,
-            lambda part: (
-                b"UPDATE %b SET epoch = 1 WHERE %b IN (%b)"
-                % (by_id(table), ident, b", ".join(part))
-            ),
-        )
-    )
+    return (yield from write(found, lambda part: update(table, part, b"epoch = 1")))
 
 
 def _end(
@@ -259,10 +239,7 @@ def _end(
     gone = {*buried.moved, *buried.left}
     parked = yield from write(
         [ident for ident in spent if ident not in gone],
-        lambda part: (
-            b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
-            % (by_id(table), PARKED_NS, quoted(table.id_column), b", ".join(part))
-        ),
+        lambda part: update(table, part, b"time_next = %d" % PARKED_NS),
     )
     result = _without(
         result, WrittenRows(refused=parked.refused, left=[*parked.left, *buried.left])

@@ -23,7 +23,7 @@ from streamfrom.engine.messaging.order.key_order import may_go
 from streamfrom.engine.messaging.store.conversation import StoreQuery, together
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.message import ClaimResult, KeyFound, MessageKey
-from streamfrom.engine.messaging.table.sql_names import by_id, hinted, quoted
+from streamfrom.engine.messaging.table.sql_names import hinted, quoted, read_unacked
 from streamfrom.engine.messaging.table.store_job import Access
 from streamfrom.sqlparse_ext.records import record
 
@@ -97,13 +97,8 @@ def _keys_of(
     # Mostly all are known, as each follows the one that was acked.
     if unknown := [ident for ident in request.ids if ident not in asked]:
         key = b"''" if table.key_column is None else quoted(table.key_column)
-        ident = quoted(table.id_column)
-        answer = yield StoreQuery(
-            b"SELECT %b, IFNULL(time_next, 0), %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
-            % (ident, key, by_id(table), ident, b", ".join(unknown)),
-            3,
-            is_apart=True,
-        )
+        query = read_unacked(table, unknown, b"IFNULL(time_next, 0)", key)
+        answer = yield replace(query, is_apart=True)
         for (raw, time, key_raw), _ in answer.rows:
             one, time_next_ns = table.id_literal(raw or b""), int(time or 0)
             if time_next_ns > now_ns:

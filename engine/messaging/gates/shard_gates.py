@@ -158,7 +158,6 @@ class StrictOrder(Protocol):
 
     def closed_ns(self) -> int:
         """Return until when nothing can be sent, unless something happens before: 0 for not at all."""
-        ...
 
 
 @dataclass(slots=True)

@@ -9,7 +9,13 @@ from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.store.row_writes import carefully, commit
 from streamfrom.engine.messaging.table.backoff import PARKED_NS, wait_range
 from streamfrom.engine.messaging.table.message import LeaseWrites, Refused, Shortenings, Tried
-from streamfrom.engine.messaging.table.sql_names import by_id, lock_unacked, quoted
+from streamfrom.engine.messaging.table.sql_names import (
+    by_id,
+    lock_unacked,
+    quoted,
+    read_unacked,
+    update,
+)
 from streamfrom.engine.messaging.table.store_job import Access
 from streamfrom.sqlparse_ext.records import record
 
@@ -56,12 +62,7 @@ class FindLeases:
 
 def look(table: MessageTable, ids: Sequence[bytes]) -> Conversation[dict[bytes, int]]:
     """Read when rows are due, without a lock; those that are acked or gone are left out."""
-    ident = quoted(table.id_column)
-    answer = yield StoreQuery(
-        b"SELECT %b, IFNULL(time_next, 0) FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
-        % (ident, by_id(table), ident, b", ".join(ids)),
-        2,
-    )
+    answer = yield read_unacked(table, ids, b"IFNULL(time_next, 0)")
     return {
         table.id_literal(raw or b""): int(time_next or 0) for (raw, time_next), _ in answer.rows
     }
@@ -150,18 +151,13 @@ def write_leases(
         yield StoreQuery(b"COMMIT")
         return LeaseWrites(tuple(changed), tuple(locked))
 
-    def update(ids: Sequence[bytes]) -> bytes:
+    def written_to(ids: Sequence[bytes]) -> bytes:
         moved = [one for one in ids if one in until_ns]
         whens = b"".join(b" WHEN %b THEN %d" % (one, until_ns[one]) for one in moved)
         time = b"time_next = CASE %b%b ELSE time_next END, " % (ident, whens) if moved else b""
-        return b"UPDATE %b SET %bepoch = GREATEST(IFNULL(epoch, 0), 1) WHERE %b IN (%b)" % (
-            by_id(table),
-            time,
-            ident,
-            b", ".join(ids),
-        )
+        return update(table, ids, time + b"epoch = GREATEST(IFNULL(epoch, 0), 1)")
 
-    written = yield from commit([*until_ns, *counted], update, is_careful=is_careful)
+    written = yield from commit([*until_ns, *counted], written_to, is_careful=is_careful)
     changed += [one for one in counted if one in written.done]
     return LeaseWrites(
         tuple(changed),
@@ -240,7 +236,6 @@ def shorten(
 
     A locked row is left out: it is being acked, most likely.
     """
-    ident = quoted(table.id_column)
     answer = yield lock_unacked(table, [lease.id for lease in leases], b"time_next")
     until_ns = {lease.id: lease.until_ns for lease in leases}
     found = ((table.id_literal(raw or b""), int(time or 0)) for (raw, time), _ in answer.rows)
@@ -250,10 +245,7 @@ def shorten(
         return Shortenings()
     written = yield from commit(
         ids,
-        lambda part: (
-            b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
-            % (by_id(table), due_ns, ident, b", ".join(part))
-        ),
+        lambda part: update(table, part, b"time_next = %d" % due_ns),
         is_careful=is_careful,
     )
     return Shortenings(

@@ -17,7 +17,14 @@ from streamfrom.engine.messaging.store.row_writes import WrittenRows, carefully,
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireRequest, FireResult
 from streamfrom.engine.messaging.table.message import MessageKey, Refused, Tried
-from streamfrom.engine.messaging.table.sql_names import by_id, forced, quoted
+from streamfrom.engine.messaging.table.sql_names import (
+    by_id,
+    forced,
+    lock_unacked,
+    quoted,
+    read_unacked,
+    update,
+)
 from streamfrom.engine.messaging.table.store_job import Access
 from streamfrom.sqlparse_ext.records import record
 
@@ -49,7 +56,9 @@ def hold(table: MessageTable, ids: Sequence[bytes]) -> Conversation[WrittenRows[
     where = b"h.%b IN (%b) AND IFNULL(h.%b, '') <> ''" % (ident, b", ".join(ids), after)
     answer = yield _question(table, table.id_index, where)
     held = [table.id_literal(row[0] or b"") for row, _ in answer.rows if row[1] is not None]
-    return (yield from write(held, lambda part: _set_time(table, part, HELD_NS)))
+    return (
+        yield from write(held, lambda part: update(table, part, b"time_next = %d" % HELD_NS))
+    )
 
 
 def members(table: MessageTable, ids: Sequence[bytes]) -> Conversation[frozenset[bytes]]:
@@ -120,19 +129,14 @@ def fire(
     if not ready:
         yield StoreQuery(b"COMMIT")
         return result
-    ident = quoted(table.id_column)
-    answer = yield StoreQuery(
-        b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL AND time_next = %d"
-        b" FOR UPDATE SKIP LOCKED" % (ident, by_id(table), ident, b", ".join(ready), HELD_NS),
-        1,
-    )
+    answer = yield lock_unacked(table, ready, where=b" AND time_next = %d" % HELD_NS)
     ids = tuple(table.id_literal(raw or b"") for (raw,), _ in answer.rows)
     locked = tuple(ident for ident in ready if ident not in set(ids))
     if not ids:
         yield StoreQuery(b"COMMIT")
         return replace(result, locked=locked)
     written = yield from commit(
-        ids, lambda part: _set_time(table, part, now_ns), is_careful=is_careful
+        ids, lambda part: update(table, part, b"time_next = %d" % now_ns), is_careful=is_careful
     )
     return replace(
         result,
@@ -147,12 +151,7 @@ def _parked(table: MessageTable, found: Iterable[bytes]) -> Conversation[frozens
     ids = sorted(set(found))
     if not (ids and table.properties.max_attempts):
         return frozenset()
-    ident = quoted(table.id_column)
-    answer = yield StoreQuery(
-        b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL AND time_next = %d"
-        % (ident, by_id(table), ident, b", ".join(ids), PARKED_NS),
-        1,
-    )
+    answer = yield read_unacked(table, ids, where=b" AND time_next = %d" % PARKED_NS)
     return frozenset(table.id_literal(raw or b"") for (raw,), _ in answer.rows)
 
 
@@ -206,13 +205,4 @@ def _question(table: MessageTable, index: str | None, where: bytes) -> StoreQuer
         b"SELECT h.%b, %b, h.%b, %b FROM %b AS h%b WHERE %b"
         % (ident, member, after, priority, name, forced(index), where),
         4,
-    )
-
-
-def _set_time(table: MessageTable, ids: Sequence[bytes], time_ns: int) -> bytes:
-    return b"UPDATE %b SET time_next = %d WHERE %b IN (%b)" % (
-        by_id(table),
-        time_ns,
-        quoted(table.id_column),
-        b", ".join(ids),
     )

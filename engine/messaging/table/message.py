@@ -186,12 +186,10 @@ class RowOfStream(Protocol):
     @property
     def payload(self) -> bytes:
         """Return the text-protocol row of the receiver's columns, without a packet header."""
-        ...
 
     @property
     def types(self) -> bytes:
         """Return the types of these columns, as `ClaimedRow` has them; b"" from a member that does not report them."""
-        ...
 
 
 class Receiver(Protocol):
@@ -212,42 +210,34 @@ class Receiver(Protocol):
     @property
     def id(self) -> int:
         """Return the receiver's number."""
-        ...
 
     @property
     def shards(self) -> frozenset[ShardName] | None:
         """Return the shards the stream is narrowed to, or None."""
-        ...
 
     @property
     def keys(self) -> frozenset[bytes] | None:
         """Return the keys whose messages it is given, or None for all."""
-        ...
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Return the projection, as the table spells the names."""
-        ...
 
     @property
     def prefetch(self) -> int | None:
         """Return how many messages it holds at most: 0 for no limit, AUTO for a window, None for the table's."""
-        ...
 
     @property
     def window_first(self) -> int:
         """Return how many messages it holds before its first ack, where its prefetch is `auto`."""
-        ...
 
     @property
     def rows_max(self) -> int | None:
         """Return how many rows it is given before it ends; None for a stream without end."""
-        ...
 
     @property
     def connection_id(self) -> int:
         """Return the id of its client's connection."""
-        ...
 
     def deliver(self, rows: Sequence[ClaimedRow]) -> bool:
         """Write *rows* now. Return True if the socket took them and can take another batch.
@@ -255,15 +245,12 @@ class Receiver(Protocol):
         After False nothing more is sent until ``Dispatcher.ready``. May raise ReceiverGone
         when nothing was written. Never waits.
         """
-        ...
 
     def end(self, error: StreamfromError) -> None:
         """Finish the stream with *error*. Called at most once, and not after detach."""
-        ...
 
     def finish(self) -> None:
         """Finish a stream that has its rows. Called at most once, and not after detach."""
-        ...
 
 
 class ShareHearer(Protocol):
@@ -271,11 +258,9 @@ class ShareHearer(Protocol):
 
     def share_kept(self, most: int) -> None:
         """Note that the stream holds *most* of this process's messages at most: the share, or more until enough are acked."""
-        ...
 
     def share_wanted(self) -> None:
         """Note that messages are due for the stream here, and its share is full."""
-        ...
 
 
 class ProgressHearer(Protocol):
@@ -283,11 +268,9 @@ class ProgressHearer(Protocol):
 
     def sent(self, rows: int) -> None:
         """Note that this process sends so many rows more."""
-        ...
 
     def progressed(self, row: int) -> None:
         """Note progress in the delivery of this process that began with *row*, counted from 0."""
-        ...
 
 
 class Share(NamedTuple):
@@ -302,4 +285,3 @@ class ClientReceiver(Receiver, Protocol):
 
     def deliver(self, rows: Sequence[RowOfStream]) -> bool:
         """Write *rows*, as `Receiver.deliver`. Those of other processes come whether it is ready or not."""
-        ...

@@ -1,4 +1,4 @@
-"""Names of tables and columns as SQL writes them, the hints that go with a table's, and how rows are locked by their ids."""
+"""Names of tables and columns as SQL writes them, the hints that go with a table's, and how rows are read, locked and written by their ids."""
 
 from __future__ import annotations
 
@@ -19,13 +19,32 @@ def columns_query(table: MessageTable, columns: Sequence[str]) -> bytes:
     return b"SELECT %b FROM %b WHERE 1 = 0" % (names, quoted(table.name))
 
 
-def lock_unacked(table: MessageTable, ids: Iterable[bytes], *more: bytes) -> StoreQuery:
-    """Return the query that locks those of *ids* which are unacked and not locked; its answer has their ids, and *more*."""
+def read_unacked(
+    table: MessageTable, ids: Iterable[bytes], *more: bytes, where: bytes = b""
+) -> StoreQuery:
+    """Return the query for those of *ids* which are unacked; its answer has their ids, and *more*. where: goes on from `AND`."""
     ident = quoted(table.id_column)
     return StoreQuery(
-        b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL FOR UPDATE SKIP LOCKED"
-        % (b", ".join((ident, *more)), by_id(table), ident, b", ".join(ids)),
+        b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL%b"
+        % (b", ".join((ident, *more)), by_id(table), ident, b", ".join(ids), where),
         1 + len(more),
+    )
+
+
+def lock_unacked(
+    table: MessageTable, ids: Iterable[bytes], *more: bytes, where: bytes = b""
+) -> StoreQuery:
+    """Return the query that locks those of *ids* which are unacked and not locked, as `read_unacked`."""
+    return read_unacked(table, ids, *more, where=where + b" FOR UPDATE SKIP LOCKED")
+
+
+def update(table: MessageTable, ids: Iterable[bytes], changes: bytes) -> bytes:
+    """Return the statement that makes *changes* to rows."""
+    return b"UPDATE %b SET %b WHERE %b IN (%b)" % (
+        by_id(table),
+        changes,
+        quoted(table.id_column),
+        b", ".join(ids),
     )
 
 

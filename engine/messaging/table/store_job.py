@@ -56,4 +56,3 @@ class StoreJob(Protocol[T_co]):
 
     def talk(self, table: MessageTable, at: At) -> Conversation[T_co]:
         """Return its conversation."""
-        ...

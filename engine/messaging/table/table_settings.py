@@ -14,8 +14,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from streamfrom.engine.errors import EngineError
 from streamfrom.engine.messaging.table.message import AUTO
@@ -34,16 +34,13 @@ LEASE_DELAY_NS = 10**9
 WAIT_MAX_NS = 100 * 365 * 86_400 * 10**9  # 100 years; time_next + this fits a signed BIGINT
 
 _Value = TypeVar("_Value")
+_Default = TypeVar("_Default")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 # A client writes limits too, and int() refuses what is thousands of digits long.
 _LIMIT_LENGTH_MAX = 100
-_COUNT = re.compile(r"[+-]?\d+", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _SWITCHES = {"on": True, "1": True, "true": True, "off": False, "0": False, "false": False}
-_SHARD_BY = re.compile(r"(\w+) ?\( ?`?([^`()]+?)`? ?\)", re.ASCII)
-_ORDERS = ("oldest", "newest", "strict")
-_LEASES = {"lazy": True, "written": False}
-_LEASE_DEFAULT = "lazy"
-_ACKS = {"committed": False, "early": True}
+_VINDEX = re.compile(r"(\w+) ?\( ?`?([^`()]+?)`? ?\)", re.ASCII)
 # What a key was called, and is called now.
 FORMER = {"vt_key_in_flight": "vt_max_per_key"}
 
@@ -133,250 +130,169 @@ def parse_comment(comment: str) -> Properties:
     Faults are looked for in the original's order: the required keys, then the bounds of the
     backoff.
     """
-    settings = settings_of(comment)
-    # Ignored, one of them would let messages pass each other that have to go in order.
-    faults = [f"{key} is called {FORMER[key]} now" for key in settings if key in FORMER]
-
-    def take(read: Callable[[dict[str, str], str], int], key: str) -> int:
-        return _taken(read, settings, key, faults) or 0
-
-    ack_wait_ns = take(_duration_ns, "vt_ack_wait")
-    purge_after_ns = take(_duration_ns, "vt_purge_after")
-    batch_size = take(_count, "vt_batch_size")
-    cache_size = take(_count, "vt_cache_size")
-    poller_interval_ns = take(_duration_ns, "vt_poller_interval")
-    min_backoff_ns, max_backoff_ns = ack_wait_ns, 0
-    if settings.get("vt_min_backoff"):
-        min_backoff_ns = take(_duration_ns, "vt_min_backoff")
-    if settings.get("vt_max_backoff"):
-        max_backoff_ns = take(_duration_ns, "vt_max_backoff")
-    max_attempts = 0
-    if settings.get("vt_max_attempts"):
-        max_attempts = take(_limit, "vt_max_attempts")
-    dead_letter = settings.get("vt_dead_letter") or None
-    if dead_letter is not None and "." in dead_letter:
-        faults.append(
-            f"vt_dead_letter must be a table of the same keyspace, without its name, not '{dead_letter}'"
-        )
-    prefetch = AUTO
-    if settings.get("vt_prefetch"):
-        prefetch = take(_prefetch, "vt_prefetch")
-    release_after_ns: int | None = RELEASE_AFTER_NS
-    if settings.get("vt_release_after") == "never":
-        release_after_ns = None
-    elif settings.get("vt_release_after"):
-        release_after_ns = take(_duration_or_never_ns, "vt_release_after")
-    max_in_flight = None
-    if settings.get("vt_max_in_flight"):
-        max_in_flight = _taken(_count, settings, "vt_max_in_flight", faults)
-    max_rate = None
-    if settings.get("vt_max_rate"):
-        max_rate = _taken(_rate, settings, "vt_max_rate", faults)
-    lease_delay_ns = _lease_delay_ns(settings, ack_wait_ns, faults)
-    acks_early = _acks_early(settings, faults)
-    paused = bool(settings.get("vt_paused") and take(_switch, "vt_paused"))
-    delayed = True
-    if settings.get("vt_delayed"):
-        delayed = bool(_taken(_switch, settings, "vt_delayed", faults))
-    auto_id = bool(settings.get("vt_auto_id") and take(_switch, "vt_auto_id"))
-    shard_by = None
-    if settings.get("vt_shard_by"):
-        shard_by = _taken(_vindex_and_column, settings, "vt_shard_by", faults)
-    groups = _groups(settings, faults)
-    order = settings.get("vt_order") or "oldest"
-    if order not in _ORDERS:
-        faults.append(f"vt_order must be 'oldest', 'newest' or 'strict', not '{order}'")
-    key, in_order = _key_and_limit(settings, faults)
-    fair = _fair(settings, faults)
-    if faults:
-        raise CommentError.of(faults)
+    reader = _CommentReader(settings := settings_of(comment))
+    required, take = reader.required, reader.take
+    ack_wait_ns = required("vt_ack_wait", _SECONDS)
+    given = Properties(
+        ack_wait_ns=ack_wait_ns,
+        purge_after_ns=required("vt_purge_after", _SECONDS),
+        batch_size=required("vt_batch_size", _COUNT),
+        cache_size=required("vt_cache_size", _COUNT),
+        poller_interval_ns=required("vt_poller_interval", _SECONDS),
+        min_backoff_ns=take("vt_min_backoff", _SECONDS, ack_wait_ns),
+        max_backoff_ns=take("vt_max_backoff", _SECONDS, 0),
+        max_attempts=take("vt_max_attempts", _LIMIT, 0),
+        dead_letter=take("vt_dead_letter", _TABLE, None),
+        prefetch=take("vt_prefetch", _PREFETCH, AUTO),
+        release_after_ns=None
+        if settings.get("vt_release_after") == "never"
+        else take("vt_release_after", _SECONDS_OR_NEVER, RELEASE_AFTER_NS),
+        max_in_flight=take("vt_max_in_flight", _COUNT, None),
+        max_rate=take("vt_max_rate", _RATE, None),
+        lease_delay_ns=_lease_delay_ns(reader, ack_wait_ns),
+        acks_early=_acks_early(reader),
+        paused=take("vt_paused", _SWITCH, default=False),
+        delayed=take("vt_delayed", _SWITCH, default=True),
+        auto_id=take("vt_auto_id", _SWITCH, default=False),
+        shard_by=take("vt_shard_by", _VINDEX_AND_COLUMN, None),
+        groups=_groups(reader),
+        newest=take("vt_order", _ORDER, "oldest") == "newest",
+        key=None if settings.get("vt_order") == "strict" else settings.get("vt_key") or None,
+        in_order=_in_order(reader),
+        fair=_fair(reader),
+        message_cols=take("vt_message_cols", _COLUMNS, None),
+    )
+    if reader.faults:
+        raise CommentError.of(reader.faults)
     advice: list[str] = []
-    if max_backoff_ns and min_backoff_ns > max_backoff_ns:
+    if given.max_backoff_ns and given.min_backoff_ns > given.max_backoff_ns:
         name = "vt_min_backoff" if settings.get("vt_min_backoff") else "vt_ack_wait"
         advice.append(
             f"{name} {settings[name]} is more than vt_max_backoff {settings['vt_max_backoff']}:"
             " every wait is about the maximum"
         )
-    if cache_size < batch_size:
+    if given.cache_size < given.batch_size:
         advice.append(
-            f"vt_cache_size {cache_size} is less than vt_batch_size {batch_size}: no batch is"
-            f" larger than {cache_size}"
+            f"vt_cache_size {given.cache_size} is less than vt_batch_size {given.batch_size}: no batch is"
+            f" larger than {given.cache_size}"
         )
-    if dead_letter is not None and not max_attempts:
+    if given.dead_letter is not None and not given.max_attempts:
         advice.append("vt_dead_letter without vt_max_attempts: no message ever goes there")
-    if settings.get("vt_lease_delay") and not lease_delay_ns:
+    if settings.get("vt_lease_delay") and not given.lease_delay_ns:
         advice.append("vt_lease_delay without vt_lease = lazy: every lease is written at once")
-    if paused:
+    if given.paused:
         advice.append("vt_paused is on: no message is sent")
-    columns = settings.get("vt_message_cols")
-    return Properties(
-        ack_wait_ns=ack_wait_ns,
-        purge_after_ns=purge_after_ns,
-        batch_size=batch_size,
-        cache_size=cache_size,
-        poller_interval_ns=poller_interval_ns,
-        min_backoff_ns=min_backoff_ns,
-        max_backoff_ns=max_backoff_ns,
-        max_attempts=max_attempts,
-        max_in_flight=max_in_flight,
-        max_rate=max_rate,
-        dead_letter=dead_letter,
-        message_cols=tuple(name.strip() for name in columns.split("|")) if columns else None,
-        prefetch=prefetch,
-        release_after_ns=release_after_ns,
-        lease_delay_ns=lease_delay_ns,
-        acks_early=acks_early,
-        paused=paused,
-        delayed=delayed,
-        groups=groups,
-        auto_id=auto_id,
-        shard_by=shard_by,
-        newest=order == "newest",
-        key=key,
-        in_order=in_order,
-        fair=fair,
-        warnings=(*advice, *unread_keys(comment)),
-    )
+    return replace(given, warnings=(*advice, *unread_keys(comment)))
 
 
-def _groups(settings: dict[str, str], faults: list[str]) -> tuple[str, str] | None:
-    group, after = settings.get("vt_group"), settings.get("vt_after")
+@dataclass(frozen=True, slots=True)
+class _ValueKind(Generic[_Value]):
+    """*what* a value is to be; *read* returns None for anything else."""
+
+    read: Callable[[str], _Value | None]
+    what: str
+
+
+class _CommentReader:
+    """The settings of a comment, and the faults that were found in them so far."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self.settings = settings
+        # Ignored, one of them would let messages pass each other that have to go in order.
+        self.faults = [
+            f"{key} is called {FORMER[key]} now" for key in settings if key in FORMER
+        ]
+
+    def required(self, key: str, kind: _ValueKind[int]) -> int:
+        """Return the value of *key*, or 0 with a fault."""
+        if not self.settings.get(key):
+            self.faults.append(f"attribute {key} not specified for message table")
+        return self.take(key, kind, 0)
+
+    def take(self, key: str, kind: _ValueKind[_Value], default: _Default) -> _Value | _Default:
+        """Return the value of *key*, or *default* if it has none or, with a fault, not one of *kind*."""
+        if not (text := self.settings.get(key)):
+            return default
+        value = kind.read(text)
+        if value is None:
+            self.faults.append(f"{key} must be {kind.what}, not '{text}'")
+            return default
+        return value
+
+
+def _groups(reader: _CommentReader) -> tuple[str, str] | None:
+    group, after = reader.settings.get("vt_group"), reader.settings.get("vt_after")
     if not (group or after):
         return None
     if not (group and after):
         named, missing = ("vt_group", "vt_after") if group else ("vt_after", "vt_group")
-        faults.append(f"{named} needs {missing}: groups are two columns")
+        reader.faults.append(f"{named} needs {missing}: groups are two columns")
         return None
     if group.lower() == after.lower():
-        faults.append(f"vt_group and vt_after must be two columns, not both '{group}'")
+        reader.faults.append(f"vt_group and vt_after must be two columns, not both '{group}'")
         return None
     return group, after
 
 
-def _key_and_limit(
-    settings: dict[str, str], faults: list[str]
-) -> tuple[str | None, int | None]:
-    """Return the column of the keys, and how many messages of one may have started."""
-    key, limit = settings.get("vt_key") or None, None
-    if settings.get("vt_max_per_key"):
-        limit = _taken(_count, settings, "vt_max_per_key", faults)
-        if key is None:
-            faults.append(
-                "vt_max_per_key needs vt_key, the column that messages of a kind share"
-            )
-    order = settings.get("vt_order")
-    if order == "strict" and key is not None:
-        faults.append(
+def _in_order(reader: _CommentReader) -> int | None:
+    """Return how many messages of a key may have started."""
+    key, order = reader.settings.get("vt_key"), reader.settings.get("vt_order")
+    limit = reader.take("vt_max_per_key", _COUNT, None)
+    if reader.settings.get("vt_max_per_key") and not key:
+        reader.faults.append(
+            "vt_max_per_key needs vt_key, the column that messages of a kind share"
+        )
+    if order == "strict" and key:
+        reader.faults.append(
             "vt_order = strict cannot be with vt_key: all messages of a shard go one by one"
         )
     if order == "newest" and limit is not None:
-        faults.append(
+        reader.faults.append(
             "vt_order = newest cannot be with vt_max_per_key: a key goes oldest first"
         )
-    return (None, 1) if order == "strict" else (key, limit)
+    return 1 if order == "strict" else limit
 
 
-def _fair(settings: dict[str, str], faults: list[str]) -> bool:
-    if not settings.get("vt_fair") or not _taken(_switch, settings, "vt_fair", faults):
+def _fair(reader: _CommentReader) -> bool:
+    if not reader.take("vt_fair", _SWITCH, default=False):
         return False
-    if not settings.get("vt_key"):
-        faults.append("vt_fair needs vt_key, the column that messages of a kind share")
-    if (order := settings.get("vt_order")) in {"newest", "strict"}:
-        faults.append(f"vt_order = {order} cannot be with vt_fair: keys take turns")
+    if not reader.settings.get("vt_key"):
+        reader.faults.append("vt_fair needs vt_key, the column that messages of a kind share")
+    if (order := reader.settings.get("vt_order")) in {"newest", "strict"}:
+        reader.faults.append(f"vt_order = {order} cannot be with vt_fair: keys take turns")
     return True
 
 
-def _lease_delay_ns(settings: dict[str, str], ack_wait_ns: int, faults: list[str]) -> int:
+def _lease_delay_ns(reader: _CommentReader, ack_wait_ns: int) -> int:
     """Return how long leases are in memory alone; 0 for not at all."""
     # A limit is exact for a new dispatcher if the rows show it what is in flight.
-    default = "written" if settings.get("vt_max_in_flight") else _LEASE_DEFAULT
-    kind = settings.get("vt_lease") or default
-    if kind not in _LEASES:
-        faults.append(f"vt_lease must be 'lazy' or 'written', not '{kind}'")
-    delay_ns = min(LEASE_DELAY_NS, max(1, ack_wait_ns // 2))
-    if settings.get("vt_lease_delay"):
-        given_ns = _taken(_duration_ns, settings, "vt_lease_delay", faults)
-        if given_ns is not None and 0 < ack_wait_ns < 2 * given_ns:
-            faults.append(
-                f"vt_lease_delay must be at most half of vt_ack_wait, not '{settings['vt_lease_delay']}'"
-            )
-        delay_ns = given_ns or delay_ns
-    return delay_ns if _LEASES.get(kind) else 0
+    is_limited = bool(reader.settings.get("vt_max_in_flight"))
+    is_lazy = reader.take("vt_lease", _LEASE, default=not is_limited)
+    delay_ns = reader.take("vt_lease_delay", _SECONDS, None)
+    if delay_ns is not None and 0 < ack_wait_ns < 2 * delay_ns:
+        given = reader.settings["vt_lease_delay"]
+        reader.faults.append(
+            f"vt_lease_delay must be at most half of vt_ack_wait, not '{given}'"
+        )
+    return (delay_ns or min(LEASE_DELAY_NS, max(1, ack_wait_ns // 2))) if is_lazy else 0
 
 
-def _acks_early(settings: dict[str, str], faults: list[str]) -> bool:
-    kind = settings.get("vt_ack") or "committed"
-    if kind not in _ACKS:
-        faults.append(f"vt_ack must be 'committed' or 'early', not '{kind}'")
-    elif kind == "early" and (
-        settings.get("vt_order") == "strict" or settings.get("vt_max_per_key")
+def _acks_early(reader: _CommentReader) -> bool:
+    is_early = reader.take("vt_ack", _ACK, default=False)
+    if is_early and (
+        reader.settings.get("vt_order") == "strict" or reader.settings.get("vt_max_per_key")
     ):
-        faults.append(
+        reader.faults.append(
             "vt_ack must be 'committed' with vt_order = strict or vt_max_per_key, not 'early':"
             " a message holds back others until its row shows that it was acknowledged"
         )
-    return _ACKS.get(kind, False)
-
-
-def _taken(
-    read: Callable[[dict[str, str], str], _Value],
-    settings: dict[str, str],
-    key: str,
-    faults: list[str],
-) -> _Value | None:
-    try:
-        return read(settings, key)
-    except CommentError as error:
-        faults.append(str(error))
-        return None
+    return is_early
 
 
 def settings_of(comment: str) -> dict[str, str]:
     """Return the keys and values in *comment*, known or not."""
     pieces = (piece.split("=") for piece in comment.split(","))
     return {piece[0].strip(): piece[1].strip() for piece in pieces if len(piece) == 2}
-
-
-def _required(settings: dict[str, str], key: str) -> str:
-    value = settings.get(key)
-    if not value:
-        raise CommentError(f"attribute {key} not specified for message table")
-    return value
-
-
-def _duration_or_never_ns(settings: dict[str, str], key: str) -> int:
-    return _duration_ns(settings, key, " or 'never'")
-
-
-def _duration_ns(settings: dict[str, str], key: str, others: str = "") -> int:
-    text = _required(settings, key)
-    if _NUMBER.fullmatch(text):
-        # Bounded before the product, so that 1e300 is a hundred years and not an overflow.
-        duration_ns = round(min(float(text), float(WAIT_MAX_NS // 10**9)) * 1e9)
-        if duration_ns > 0:
-            return duration_ns
-    raise CommentError(
-        f"{key} must be a number of seconds greater than 0{others}, not '{text}'"
-    )
-
-
-def _count(settings: dict[str, str], key: str) -> int:
-    text = _required(settings, key)
-    count = read_limit(text)
-    if not count:
-        raise CommentError(f"{key} must be a whole number greater than 0, not '{text}'")
-    return count
-
-
-def _rate(settings: dict[str, str], key: str) -> int:
-    text = settings[key]
-    if _NUMBER.fullmatch(text):
-        rate = round(min(float(text), float(COUNT_MAX)) * RATE_UNIT)
-        if rate > 0:
-            return rate
-    raise CommentError(
-        f"{key} must be a number of messages a second greater than 0, not '{text}'"
-    )
 
 
 def read_prefetch(text: str) -> int | None:
@@ -386,38 +302,49 @@ def read_prefetch(text: str) -> int | None:
 
 def read_limit(text: str) -> int | None:
     """Return the number that *text* writes, 0 standing for no limit; None for anything else."""
-    if len(text) <= _LIMIT_LENGTH_MAX and _COUNT.fullmatch(text) and int(text) >= 0:
+    if len(text) <= _LIMIT_LENGTH_MAX and _WHOLE.fullmatch(text) and int(text) >= 0:
         return min(int(text), COUNT_MAX)
     return None
 
 
-def _read_switch(text: str) -> bool | None:
-    return _SWITCHES.get(text.lower())
+def _seconds_ns(text: str) -> int | None:
+    return _scaled(text, WAIT_MAX_NS // 10**9, 10**9)
 
 
-def _read_shard_by(text: str) -> tuple[str, str] | None:
-    found = _SHARD_BY.fullmatch(text)
+def _rate(text: str) -> int | None:
+    return _scaled(text, COUNT_MAX, RATE_UNIT)
+
+
+def _scaled(text: str, most: int, unit: int) -> int | None:
+    """Return the number above 0 that *text* writes, in *unit*-ths; at most *most*, so that 1e300 is no overflow."""
+    if _NUMBER.fullmatch(text) and (scaled := round(min(float(text), float(most)) * unit)) > 0:
+        return scaled
+    return None
+
+
+def _vindex_and_column(text: str) -> tuple[str, str] | None:
+    found = _VINDEX.fullmatch(text)
     return None if found is None else (found[1], found[2])
 
 
-def _reader(
-    read: Callable[[str], _Value | None], what: str
-) -> Callable[[dict[str, str], str], _Value]:
-    """Return what reads the value of a key by *read*, which returns None for a text that is not *what*."""
-
-    def value_of(settings: dict[str, str], key: str) -> _Value:
-        value = read(settings[key])
-        if value is None:
-            raise CommentError(f"{key} must be {what}, not '{settings[key]}'")
-        return value
-
-    return value_of
-
-
-_limit = _reader(read_limit, "a whole number, 0 for no limit")
-_prefetch = _reader(read_prefetch, "'auto' or a whole number, 0 for no limit")
-_switch = _reader(_read_switch, "'on' or 'off'")
-_vindex_and_column = _reader(_read_shard_by, "a vindex and its column, as in hash(id)")
+_SECONDS = _ValueKind(_seconds_ns, "a number of seconds greater than 0")
+_SECONDS_OR_NEVER = _ValueKind(_seconds_ns, f"{_SECONDS.what} or 'never'")
+_COUNT = _ValueKind(lambda text: read_limit(text) or None, "a whole number greater than 0")
+_RATE = _ValueKind(_rate, "a number of messages a second greater than 0")
+_LIMIT = _ValueKind(read_limit, "a whole number, 0 for no limit")
+_PREFETCH = _ValueKind(read_prefetch, "'auto' or a whole number, 0 for no limit")
+_SWITCH = _ValueKind(lambda text: _SWITCHES.get(text.lower()), "'on' or 'off'")
+_LEASE = _ValueKind({"lazy": True, "written": False}.get, "'lazy' or 'written'")
+_ACK = _ValueKind({"committed": False, "early": True}.get, "'committed' or 'early'")
+_ORDER = _ValueKind(
+    {name: name for name in ("oldest", "newest", "strict")}.get,
+    "'oldest', 'newest' or 'strict'",
+)
+_TABLE = _ValueKind(
+    lambda text: None if "." in text else text, "a table of the same keyspace, without its name"
+)
+_COLUMNS = _ValueKind(lambda text: tuple(name.strip() for name in text.split("|")), "columns")
+_VINDEX_AND_COLUMN = _ValueKind(_vindex_and_column, "a vindex and its column, as in hash(id)")
 
 
 def unread_keys(comment: str) -> tuple[str, ...]:

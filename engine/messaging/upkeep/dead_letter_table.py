@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.store.row_writes import Halves, is_of_rows, write
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
-from streamfrom.engine.messaging.table.sql_names import by_id, quoted
+from streamfrom.engine.messaging.table.sql_names import quoted, update
 from streamfrom.engine.messaging.table.table_settings import CONSENT, settings_of
 from streamfrom.engine.messaging.upkeep.peek import PeekPlace, PeekState, peek
 from streamfrom.sqlparse_ext.text.identifiers import literal, text_literal
@@ -252,11 +252,8 @@ def revive(
 
 
 def _update(table: MessageTable, ids: Sequence[bytes]) -> bytes:
-    return (
-        b"UPDATE %b SET time_next = 0, epoch = 0 WHERE %b IN (%b) AND time_next = %d"
-        b" AND time_acked IS NULL"
-        % (by_id(table), quoted(table.id_column), b", ".join(ids), PARKED_NS)
-    )
+    is_parked = b" AND time_next = %d AND time_acked IS NULL" % PARKED_NS
+    return update(table, ids, b"time_next = 0, epoch = 0") + is_parked
 
 
 class DeadLetterSource(NamedTuple):

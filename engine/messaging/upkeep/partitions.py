@@ -279,11 +279,9 @@ class PartitionStore(Protocol):
         self, table: MessageTable, shard: ShardName, now_ns: int
     ) -> PartitionCensus | None:
         """Return the partitions of a table; None for one that is not partitioned as queues are."""
-        ...
 
     async def rows_in(self, table: MessageTable, shard: ShardName, name: str) -> int:
         """Return about how many rows a partition has, without counting them."""
-        ...
 
     async def drop_partition(
         self,
@@ -294,7 +292,6 @@ class PartitionStore(Protocol):
         patience_s: float,
     ) -> Outcome:
         """Drop a partition if all its rows were acked before *cutoff_ns*, waiting so long for others."""
-        ...
 
     async def make_partitions(
         self,
@@ -305,7 +302,6 @@ class PartitionStore(Protocol):
         patience_s: float,
     ) -> Outcome:
         """Make partitions of what *rest*, the last one, takes, if it is empty."""
-        ...
 
 
 def census(table: MessageTable, now_ns: int) -> Conversation[PartitionCensus | None]:

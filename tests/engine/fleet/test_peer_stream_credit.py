@@ -1,12 +1,13 @@
 import pytest
 from hypothesis import given, strategies as st
 
+from streamfrom.engine.fleet.peer_link import RowsSent, RowsTaken
 from streamfrom.engine.fleet.peer_stream import (
     ROW_BYTES,
     WINDOW_BYTES,
     RowsAway,
-    RowsHere,
     RowsMissing,
+    StreamElsewhere,
 )
 from streamfrom.engine.messaging.table.message import ClaimedRow
 
@@ -39,17 +40,17 @@ def test_a_member_cannot_report_what_it_was_not_sent():
 
 
 def test_what_was_taken_is_reported_by_quarters_of_the_window():
-    here = RowsHere(4 * (100 + ROW_BYTES))
-    here.receive(0, (bytes(50),))
-    assert here.report() is None, "small rows are reported together"
-    here.receive(1, (bytes(50),))
-    assert here.report() == 2
-    assert here.report() is None, "nothing new"
+    here = StreamElsewhere(1, frozenset(), 4 * (100 + ROW_BYTES))
+    here.receive(RowsSent(1, 0, (bytes(50),)))
+    assert here.taken() is None, "small rows are reported together"
+    here.receive(RowsSent(1, 1, (bytes(50),)))
+    assert here.taken() == RowsTaken(1, 2)
+    assert here.taken() is None, "nothing new"
 
 
 @given(st.data())
 def test_every_row_is_taken_or_comes_back_whatever_the_network_does(data):
-    away, here = RowsAway(500), RowsHere(500)
+    away, here = RowsAway(500), StreamElsewhere(1, frozenset(), 500)
     sent: list[ClaimedRow] = []
     waiting: list[bytes] = []
     taken: list[bytes] = []
@@ -64,13 +65,13 @@ def test_every_row_is_taken_or_comes_back_whatever_the_network_does(data):
                 number += len(sizes)
                 sent += batch
                 for _ in range(data.draw(st.integers(1, 2))):
-                    waiting += here.receive(first, tuple(row.payload for row in batch))
+                    message = RowsSent(1, first, tuple(row.payload for row in batch))
+                    waiting += [row.payload for row in here.receive(message)]
             case "take":
                 taken += waiting
                 waiting = []
-                report = here.report()
-                if report is not None:
-                    reports.append(report)
+                if report := here.taken():
+                    reports.append(report.rows)
             case "report" if reports:
                 away.reported(data.draw(st.sampled_from(reports)))
     back = [row.payload for row in away.unsent(len(taken))]
