@@ -1,4 +1,4 @@
-"""TLS towards clients: the certificate, its key and what is wrong with them, and the authority that signs those of clients."""
+"""TLS towards clients: the certificate, its key and what is wrong with them, the authority of clients; and passwords without TLS."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import hashlib
 import ssl
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -148,3 +151,29 @@ def expires_soon(certificate: x509.Certificate, now: datetime) -> str | None:
     if left > SOON:
         return None
     return f"expires on {certificate.not_valid_after_utc:%Y-%m-%d}, in {left.days} days"
+
+
+KEY_BITS = 2048
+_OAEP = padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), label=None)  # noqa: S303 - the protocol's
+
+
+class ServerKey:
+    """A key pair made when it is first needed, for as long as the process lives."""
+
+    def make(self) -> None:
+        """Make the pair unless there is one; that takes some 80 ms."""
+        self._key  # noqa: B018 - what is read is kept
+
+    @cached_property
+    def _key(self) -> rsa.RSAPrivateKey:
+        return rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)
+
+    def public_pem(self) -> bytes:
+        """Return the public half as PEM, as the client asks for it."""
+        return self._key.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+
+    def decrypt(self, data: bytes) -> bytes:
+        """Return what the client encrypted. Raises ValueError."""
+        return self._key.decrypt(data, _OAEP)

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.parser import parse
-from streamfrom.sqlparse_ext.reading.stream import StreamSyntaxError
+from streamfrom.sqlparse_ext.reading.queues import StreamSyntaxError
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.statements import Shape, Statement
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES

@@ -3,5 +3,5 @@
 ``admin_server`` answers `/healthz`, `/readyz`, `/metrics` and `/api`, and serves the page;
 ``metrics`` has what Prometheus reads; ``overview`` is what the page shows, and
 ``history`` keeps the last hour of each queue; ``admin_gate`` lets people in, and remembers them; ``queue_api`` has the
-paths by which the page reads messages (``queue_messages``) and acts (``queue_actions``).
+paths by which the page reads messages (``queue_messages``) and acts.
 """

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.figures.figures import QueueFigures
     from streamfrom.proxy.admin.overview import Record
-    from streamfrom.proxy.admin.queue_actions import Enter
+    from streamfrom.proxy.admin.queue_api import Enter
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.status.fleet_figures import MembersFigures
 

@@ -35,7 +35,6 @@ from streamfrom.proxy.memory import users_memory
 from streamfrom.proxy.net import Link
 from streamfrom.proxy.process import NOBODY, ServiceManager
 from streamfrom.proxy.rights.desk import RightsDesk
-from streamfrom.proxy.rsa import ServerKey
 from streamfrom.proxy.sessions.addresses import Addresses
 from streamfrom.proxy.sessions.connection_ids import ConnectionIds
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
@@ -47,7 +46,7 @@ from streamfrom.proxy.sql.compile.catalog import Catalog
 from streamfrom.proxy.sql.compile.large_texts import readers
 from streamfrom.proxy.status.status_rows import MemberStatus
 from streamfrom.proxy.status.status_source import StatusSource
-from streamfrom.proxy.tls import ServerTls
+from streamfrom.proxy.tls import ServerKey, ServerTls
 from streamfrom.proxy.twophase.coordinator import Coordinator
 from streamfrom.proxy.twophase.decisions import Decisions
 from streamfrom.proxy.twophase.recovery import Recovery

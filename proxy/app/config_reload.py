@@ -22,8 +22,8 @@ from streamfrom.proxy.wire.login.auth import Credentials
 if TYPE_CHECKING:
     from streamfrom.proxy.app.disconnection import Disconnection
     from streamfrom.proxy.backends.shard import ShardServers
-    from streamfrom.proxy.rsa import ServerKey
     from streamfrom.proxy.sessions.services import Services
+    from streamfrom.proxy.tls import ServerKey
     from streamfrom.proxy.twophase.recovery import Recovery
 
 

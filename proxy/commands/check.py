@@ -40,9 +40,8 @@ from streamfrom.proxy.config.fleet_members import worker_count
 from streamfrom.proxy.config.keyspaces import hash_of, make_keyspace
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.execution.user_variables import NAMES_ON_MYSQL, TABLES_ON_MYSQL
-from streamfrom.proxy.fleet.check_members import check_members
+from streamfrom.proxy.fleet.check_members import ServerLimits, check_members
 from streamfrom.proxy.report import CheckReport, Finding, Level
-from streamfrom.proxy.server_limits import ServerLimits
 from streamfrom.proxy.status.status_rows import is_own_schema
 from streamfrom.proxy.tls import (
     expires_soon,

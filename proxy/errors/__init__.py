@@ -14,6 +14,4 @@ from streamfrom.proxy.errors.access_errors import *
 from streamfrom.proxy.errors.base import *
 from streamfrom.proxy.errors.shard_errors import *
 from streamfrom.proxy.errors.statement_errors import *
-from streamfrom.proxy.errors.target_errors import *
-from streamfrom.proxy.errors.transaction_errors import *
 from streamfrom.proxy.errors.wire_errors import *

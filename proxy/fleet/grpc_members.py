@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamfrom.proxy.fleet.fleet_sessions import FleetSessions
-from streamfrom.proxy.fleet.fleet_status import FleetStatus
 from streamfrom.proxy.fleet.grpc_links import GrpcDoor, GrpcLinks
+from streamfrom.proxy.fleet.member_calls import FleetSessions, FleetStatus
 
 
 if TYPE_CHECKING:

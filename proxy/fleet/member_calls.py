@@ -1,9 +1,15 @@
-"""Questions to another member that are answered once, and who may ask them."""
+"""Questions to other members that are answered once: KILL, SHOW PROCESSLIST, and figures for the status.
+
+Each member judges by its own sessions what the asker of another may see and end. All are asked at once. A member that does not answer
+within STATUS_TIMEOUT_S is reported missing, as is one whose version does not know the question, so a member that hangs holds up no
+client.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import grpc
@@ -11,13 +17,36 @@ import grpc.aio
 import structlog
 
 from streamfrom.engine.fleet.peer_link import Roster
+from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
+from streamfrom.proxy.fairness import in_turns
+from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.grpc_links import SERVICE
+from streamfrom.proxy.fleet.status_codec import (
+    ASKERS,
+    MEMBERS,
+    QUEUES,
+    SET_ASIDE,
+    SHARDS,
+    STREAMS,
+    decode_process,
+    decode_stream,
+    encode_process,
+    encode_queue,
+)
+from streamfrom.proxy.local_statements.show_processlist import Process
+from streamfrom.proxy.sessions.connection_ids import first_of, prefix_of
+from streamfrom.proxy.sessions.process_list import LocalSessions, end
+from streamfrom.proxy.sessions.services import Asker
+from streamfrom.proxy.status.fleet_figures import MemberFigures, MembersFigures
+from streamfrom.proxy.status.status_rows import Unanswered
 
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from streamfrom.engine.fleet.directory import Member
+    from streamfrom.proxy.fleet.grpc_links import GrpcLinks
+    from streamfrom.proxy.status.status_source import StatusSource, Viewer
 
 
 log = structlog.get_logger()
@@ -104,3 +133,203 @@ def answered(
     return grpc.unary_unary_rpc_method_handler(
         checked, request.FromString, reply.SerializeToString
     )
+
+
+# A list is not waited for as long as a KILL QUERY, which ends when a server has the command.
+SESSIONS_TIMEOUT_S: Final = 2.0
+KILL_TIMEOUT_S: Final = 5.0
+
+
+class FleetSessions:
+    """The sessions of the other members, for this one (`sessions.services.OtherMembers`), and its own for them.
+
+    roster: who the other members are.
+    channel: returns a new channel to a member.
+    sessions: those of this process.
+    """
+
+    def __init__(
+        self,
+        roster: PresentMembers,
+        channel: Callable[[Member], grpc.aio.Channel],
+        sessions: LocalSessions,
+    ) -> None:
+        self._roster = roster
+        self._channel = channel
+        self._sessions = sessions
+
+    async def kill(self, asker: Asker, connection_id: int, *, query_only: bool) -> None:
+        """End a connection, as `OtherMembers.kill`."""
+        prefix = prefix_of(connection_id)
+        request = pb.KillRequest(
+            asker=ASKERS.encode(asker), connection_id=connection_id, query_only=query_only
+        )
+        owners = [m for m in await self._roster.present() if m.id_prefix == prefix]
+        answers = await self._have_killed(owners, request)
+        if not any(answer.killed for answer in answers):
+            is_anothers = any(each.refusal == pb.KillReply.NOT_OWNER for each in answers)
+            raise (NotOwner if is_anothers else NoSuchThread)(connection_id)
+
+    async def kill_user(self, asker: Asker, name: str, *, query_only: bool) -> int:
+        """End connections of a user, as `OtherMembers.kill_user`."""
+        request = pb.KillRequest(asker=ASKERS.encode(asker), user=name, query_only=query_only)
+        answers = await self._have_killed(await self._roster.present(), request)
+        return sum(answer.killed for answer in answers)
+
+    async def _have_killed(
+        self, members: Iterable[Member], request: pb.KillRequest
+    ) -> list[pb.KillReply]:
+        answers = await ask_all(
+            self._channel, members, "Kill", request, pb.KillReply, KILL_TIMEOUT_S
+        )
+        if faults := [_said(member, each) for member, each in answers if isinstance(each, str)]:
+            raise MemberUnreachable(faults)
+        return [answer for _, answer in answers if not isinstance(answer, str)]
+
+    async def processes(self, asker: Asker) -> list[Process]:
+        """Return lines, as `OtherMembers.processes`."""
+        members = await self._roster.present()
+        request = pb.SessionsRequest(asker=ASKERS.encode(asker))
+        found: list[Process] = []
+        for member, answer in await ask_all(
+            self._channel, members, "Sessions", request, pb.SessionsReply, SESSIONS_TIMEOUT_S
+        ):
+            if isinstance(answer, str):
+                # Its sessions are not known; no client has this id.
+                place, state = first_of(member.id_prefix), _said(member, answer)
+                user = "unreachable member"
+                line = Process(place, user, member.address, None, "Connect", 0, state, None)
+                found.append(line)
+            else:
+                found += map(decode_process, answer.sessions)
+        return found
+
+    # For the other members
+
+    @property
+    def methods(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+        """Return the handlers of the service's methods by their names."""
+        return {
+            "Kill": answered(self._roster, pb.KillRequest, pb.KillReply, self._kill),
+            "Sessions": answered(
+                self._roster, pb.SessionsRequest, pb.SessionsReply, self._list
+            ),
+        }
+
+    async def _kill(self, request: pb.KillRequest) -> pb.KillReply:
+        asker = ASKERS.decode(request.asker)
+        if request.WhichOneof("whom") == "user":
+            if not asker.is_admin and asker.user != request.user:
+                return pb.KillReply(refusal=pb.KillReply.NOT_OWNER)
+            found = self._sessions.of_user(request.user)
+        else:
+            try:
+                found = [self._sessions.find(asker, request.connection_id)]
+            except NoSuchThread:
+                return pb.KillReply(refusal=pb.KillReply.NO_SUCH_THREAD)
+            except NotOwner:
+                return pb.KillReply(refusal=pb.KillReply.NOT_OWNER)
+        await end(found, query_only=request.query_only)
+        return pb.KillReply(killed=len(found))
+
+    async def _list(self, request: pb.SessionsRequest) -> pb.SessionsReply:
+        processes = self._sessions.processes(ASKERS.decode(request.asker))
+        return pb.SessionsReply(sessions=map(encode_process, processes))
+
+
+def _said(member: Member, fault: str) -> str:
+    place = f" at {member.address}" if member.address else ""
+    return f"member {member.id}{place}: {fault}"
+
+
+STATUS_TIMEOUT_S: Final = 1.0
+# 200 queues on 16 shards that one member dispatches are half a megabyte, 10,000 streams one.
+ANSWER_BYTES_MAX: Final = 32 << 20
+
+
+class FleetStatus:
+    """The figures of the other members, for this one (`status.status_source.OtherFigures`), and its own for them.
+
+    roster: who the other members are.
+    source: what this process knows.
+    sessions: those of this process.
+    """
+
+    def __init__(
+        self,
+        roster: PresentMembers,
+        links: GrpcLinks,
+        source: StatusSource,
+        sessions: LocalSessions,
+    ) -> None:
+        self._roster = roster
+        self._channel = partial(links.channel, answer_bytes_max=ANSWER_BYTES_MAX)
+        self._source = source
+        self._sessions = sessions
+
+    async def ask(self, tables: Iterable[str], viewer: Viewer | None = None) -> MembersFigures:
+        """Return what they report, as `OtherFigures.ask`."""
+        members = sorted(self._roster.connected(), key=lambda member: member.id)
+        if not members:
+            return MembersFigures()
+        request = pb.StatusRequest(tables=tables)
+        if viewer is not None:
+            asker = Asker(viewer.user.name, viewer.is_admin)
+            request.asker.CopyFrom(ASKERS.encode(asker))
+        answers, unanswered = [], []
+        for member, answer in await ask_all(
+            self._channel, members, "Status", request, pb.StatusReply, STATUS_TIMEOUT_S
+        ):
+            if isinstance(answer, str):
+                unanswered.append(Unanswered(member.id, member.version, member.address, answer))
+            else:
+                answers.append(await self._decode(answer, member))
+        if unanswered:
+            # Who has left since the directories were read is not missing.
+            present = {member.id for member in await self._roster.present()}
+            unanswered = [one for one in unanswered if one.member in present]
+        return MembersFigures(tuple(answers), tuple(unanswered))
+
+    async def _decode(self, answer: pb.StatusReply, member: Member) -> MemberFigures:
+        now_ns = self._source.clock.time_ns()
+        queues = []
+        async for some in in_turns(answer.queues):
+            queues += [QUEUES.decode(each, now_ns) for each in some]
+        return MemberFigures(
+            MEMBERS.decode(answer.member, member=member.id, address=member.address),
+            tuple(queues),
+            tuple(decode_stream(each, member.id, now_ns) for each in answer.streams),
+            tuple(SHARDS.decode(each, member=member.id) for each in answer.shards),
+            tuple(SET_ASIDE.decode(each, now_ns) for each in answer.set_aside),
+        )
+
+    # For the other members
+
+    @property
+    def methods(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+        """Return the handler of the service's method by its name."""
+        method = answered(self._roster, pb.StatusRequest, pb.StatusReply, self._status)
+        return {"Status": method}
+
+    async def _status(self, request: pb.StatusRequest) -> pb.StatusReply:
+        source = self._source
+        reply = pb.StatusReply(member=MEMBERS.encode(source.member()))
+        if "queues" in request.tables:
+            # No server is asked: one that hangs would hold the answer up. How much waits the other asks itself.
+            queues = await source.watch.known_queues()
+            now_ns = source.clock.time_ns()
+            async for some in in_turns(queues):
+                reply.queues.extend([encode_queue(each, now_ns) for each in some])
+        if "streams" in request.tables:
+            now_ns = source.clock.time_ns()
+            processes = self._sessions.processes(ASKERS.decode(request.asker))
+            async for streams in in_turns(source.stream_status(processes)):
+                reply.streams.extend([STREAMS.encode(each, now_ns) for each in streams])
+        if "set_aside" in request.tables:
+            now_ns = source.clock.time_ns()
+            reply.set_aside.extend(
+                [SET_ASIDE.encode(one, now_ns) for one in source.watch.set_aside()]
+            )
+        if "shards" in request.tables:
+            reply.shards.extend(map(SHARDS.encode, source.shard_status()))
+        return reply

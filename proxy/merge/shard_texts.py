@@ -19,7 +19,7 @@ from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 if TYPE_CHECKING:
     from streamfrom.proxy.wire.resultset import ColumnDefinition
-    from streamfrom.sqlparse_ext.selects.derived import Union
+    from streamfrom.sqlparse_ext.selects.inner_selects import Union
     from streamfrom.sqlparse_ext.selects.select_ast import (
         Expression,
         HavingCondition,

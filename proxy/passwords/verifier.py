@@ -10,7 +10,61 @@ from hmac import compare_digest
 from typing import Final
 
 from streamfrom.proxy.passwords.scramble import stored_native, stored_sha2
-from streamfrom.proxy.passwords.sha256_crypt import sha256_crypt
+
+
+_ALPHABET: Final = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+# Which three digest bytes make each group of four characters, most significant first.
+_GROUPS: Final = (
+    (0, 10, 20), (21, 1, 11), (12, 22, 2), (3, 13, 23), (24, 4, 14),
+    (15, 25, 5), (6, 16, 26), (27, 7, 17), (18, 28, 8), (9, 19, 29),
+)  # fmt: skip
+
+
+# About 0.3 ms.
+ROUNDS_AT_ONCE: Final = 500
+
+
+def sha256_crypt(password: bytes, salt: bytes, rounds: int) -> Generator[None, None, bytes]:
+    """Make the 43 characters of the hash under "$A$005$…" of caching_sha2_password, and yield behind every ROUNDS_AT_ONCE.
+
+    Ulrich Drepper's algorithm (https://www.akkadia.org/drepper/SHA-crypt.txt), but that MySQL uses the salt whole, at any length. Neither
+    the standard library nor OpenSSL has it. It costs about 3 ms at 5,000 rounds, on purpose, and over a second at MySQL's most rounds.
+    """
+    size = len(password)
+    alternate = sha256(password + salt + password).digest()
+    first = sha256(password + salt + _repeated(alternate, size))
+    bits = size
+    while bits:
+        first.update(alternate if bits & 1 else password)
+        bits >>= 1
+    digest = first.digest()
+
+    p = _repeated(sha256(password * size).digest(), size)
+    s = _repeated(sha256(salt * (16 + digest[0])).digest(), len(salt))
+    # What surrounds the digest depends on the round's number mod 2, 3 and 7 only: 42 pairs.
+    around = []
+    for number in range(42):
+        middle = (s if number % 3 else b"") + (p if number % 7 else b"")
+        around.append((p + middle, b"") if number & 1 else (b"", middle + p))
+    for start in range(0, rounds, ROUNDS_AT_ONCE):
+        for number in range(start, min(start + ROUNDS_AT_ONCE, rounds)):
+            before, after = around[number % 42]
+            digest = sha256(before + digest + after).digest()
+        yield
+    return _encode(digest)
+
+
+def _repeated(block: bytes, size: int) -> bytes:
+    return (block * (size // len(block) + 1))[:size]
+
+
+def _encode(digest: bytes) -> bytes:
+    groups = [(digest[a] << 16 | digest[b] << 8 | digest[c], 4) for a, b, c in _GROUPS]
+    groups.append((digest[31] << 8 | digest[30], 3))
+    return bytes(
+        _ALPHABET[value >> 6 * place & 0x3F] for value, size in groups for place in range(size)
+    )
 
 
 _SALT_BYTES: Final = 20

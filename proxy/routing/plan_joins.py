@@ -23,8 +23,7 @@ from streamfrom.sqlparse_ext.statements import Kind, Operand, Shape, Statement, 
 
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Shard
-    from streamfrom.proxy.routing.row_routing import RowRouting
-    from streamfrom.proxy.routing.vschema_tables import VschemaTables
+    from streamfrom.proxy.routing.vschema_tables import RowRouting, VschemaTables
     from streamfrom.sqlparse_ext.selects.sources import Equality, JoinEqualities
 
 _SEVERAL_TABLES: Final = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.routing.routes import Concatenate, Merge, Route
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.selects.derived import read_derived, read_union
+from streamfrom.sqlparse_ext.selects.inner_selects import read_derived, read_union
 from streamfrom.sqlparse_ext.selects.select_reader import read_select
 from streamfrom.sqlparse_ext.statements import Shape, TableRef, Uses
 

@@ -34,9 +34,10 @@ from streamfrom.proxy.routing.routes import (
 from streamfrom.proxy.routing.vschema_tables import VschemaTables
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.utility_statements import STATEMENT_VERBS
-from streamfrom.sqlparse_ext.selects.derived import Counted, read_counted
 from streamfrom.sqlparse_ext.selects.inner_selects import (
+    Counted,
     InnerSelects,
+    read_counted,
     read_inner_selects,
     read_table_rows,
 )
@@ -57,7 +58,7 @@ from streamfrom.sqlparse_ext.writes.write_parts import limit_of, rows_max, share
 
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-    from streamfrom.proxy.routing.row_routing import RowRouting
+    from streamfrom.proxy.routing.vschema_tables import RowRouting
 
 
 _TABLE_STATEMENTS: Final = frozenset(

@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Shard
-    from streamfrom.sqlparse_ext.selects.derived import Counted, Union
-    from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects, TableRows
+    from streamfrom.sqlparse_ext.selects.inner_selects import (
+        Counted,
+        InnerSelects,
+        TableRows,
+        Union,
+    )
     from streamfrom.sqlparse_ext.selects.select_ast import Select
     from streamfrom.sqlparse_ext.statements import Statement
 

@@ -25,8 +25,7 @@ from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW, Row, bulk_rows, bulk_t
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Statement
-from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
-from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
+from streamfrom.sqlparse_ext.text.insert_rows import as_text, insert_rows, parameter_places
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, together
 
 

@@ -42,7 +42,7 @@ from streamfrom.proxy.wire.resultset import column_definition
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.split import split_statements
 from streamfrom.sqlparse_ext.statements import Kind, Statement, Uses
-from streamfrom.sqlparse_ext.text.parameters import as_text
+from streamfrom.sqlparse_ext.text.insert_rows import as_text
 
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.session.information_schema import asks_by_parameter
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import OPAQUE, Param, Statement
-from streamfrom.sqlparse_ext.text.parameters import parameter_places
+from streamfrom.sqlparse_ext.text.insert_rows import parameter_places
 from streamfrom.sqlparse_ext.writes.completion import is_ack
 
 

@@ -29,8 +29,8 @@ from streamfrom.sqlparse_ext.reading.session_settings import passing_variables
 from streamfrom.sqlparse_ext.session.session_calls import Dynamic, Step, dynamic, takes_text
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Shape, Slot, Statement, Uses
+from streamfrom.sqlparse_ext.text.insert_rows import as_text, parameter_places
 from streamfrom.sqlparse_ext.text.lexer import Edit, splice
-from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamfrom.sqlparse_ext.reading.inserts import read_insert
 from streamfrom.sqlparse_ext.reading.queries import (
     QUERY_STARTS,
     read_delete,
+    read_insert,
     read_query,
     read_update,
 )
+from streamfrom.sqlparse_ext.reading.queues import read_stream
 from streamfrom.sqlparse_ext.reading.split import are_several
 from streamfrom.sqlparse_ext.reading.statement_features import sweep, user_variables
-from streamfrom.sqlparse_ext.reading.stream import read_stream
 from streamfrom.sqlparse_ext.reading.utility_statements import READERS, explained_at
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.lexer import locate

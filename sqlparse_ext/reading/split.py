@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from streamfrom.sqlparse_ext.reading.data_definition import OBJECTS, STORED_PROGRAMS
-from streamfrom.sqlparse_ext.reading.utility_statements import BEHIND_BEGIN, COMPOUND
+from streamfrom.sqlparse_ext.reading.utility_statements import (
+    BEHIND_BEGIN,
+    COMPOUND,
+    OBJECTS,
+    STORED_PROGRAMS,
+)
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
 from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, tokenise

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from streamfrom.sqlparse_ext.reading.inserts import insert_parts
-from streamfrom.sqlparse_ext.reading.queries import QUERY_STARTS, as_select
+from streamfrom.sqlparse_ext.reading.queries import QUERY_STARTS, as_select, insert_parts
 from streamfrom.sqlparse_ext.reading.structure import is_table, marked_place, parse_query
 from streamfrom.sqlparse_ext.selects.sources import (
     ALL,

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.sqlparse_ext.reading.aliases import NO_ALIAS, alias_at
 from streamfrom.sqlparse_ext.reading.queries import read_factor
-from streamfrom.sqlparse_ext.reading.statement_features import AGGREGATES
+from streamfrom.sqlparse_ext.reading.statement_features import AGGREGATES, NO_ALIAS, alias_at
 from streamfrom.sqlparse_ext.selects.select_ast import (
     SUBQUERY,
     WINDOWED,

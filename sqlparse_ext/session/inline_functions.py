@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.sqlparse_ext.reading.aliases import alias_at
-from streamfrom.sqlparse_ext.reading.statement_features import SELECT_OPTIONS
+from streamfrom.sqlparse_ext.reading.statement_features import SELECT_OPTIONS, alias_at
 from streamfrom.sqlparse_ext.statements import Kind, Statement
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate, splice

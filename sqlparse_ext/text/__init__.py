@@ -2,5 +2,5 @@
 
 A text becomes a template (`lexer`, by the regular expressions of `lexer_patterns`, large ones in `chunks`), of which
 what repeats is left out, and that becomes tokens (`tokens`). Names and values are written as
-SQL by `identifiers`; `parameters` and `insert_rows` are about the `?`s and VALUES of a text.
+SQL by `identifiers`; `insert_rows` is about the `?`s and VALUES of a text.
 """

@@ -4,7 +4,7 @@ A time column holds nanoseconds since 1970; a server compares it with `NOW()` as
 20261122150345, a moment of 1970, and says nothing. So what is a moment and stands next to a time
 column is found here, to become nanoseconds, and what cannot become any is refused.
 
-Each term (see `terms`) comes to a list of *values* that are compared, assigned or chosen from
+Each term (see `times.Terms`) comes to a list of *values* that are compared, assigned or chosen from
 alike: its operands, with parentheses, COALESCE, IF, CASE and the like opened. The rule is:
 
 * where one of the values is a time column, moments among them become nanoseconds, and literals
@@ -21,13 +21,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.sqlparse_ext.reading.inserts import insert_parts
+from streamfrom.sqlparse_ext.reading.queries import insert_parts
 from streamfrom.sqlparse_ext.statements import InsertSource, ListSlot, Param, Slot
 from streamfrom.sqlparse_ext.text.tokens import QUERY_WORDS, Cursor, Token, unquote
-from streamfrom.sqlparse_ext.writes.terms import BORDERS, CLOSE, COMPARISONS, PREFIXES, Terms
 from streamfrom.sqlparse_ext.writes.times import (
+    BORDERS,
+    CLOSE,
+    COMPARISONS,
     LITERAL_WORDS,
     NO_MOMENTS,
+    PREFIXES,
     SECOND_NS,
     TIME_FUNCTIONS,
     TIME_WORDS,
@@ -37,6 +40,7 @@ from streamfrom.sqlparse_ext.writes.times import (
     Mixture,
     MomentPlan,
     PlacedMoment,
+    Terms,
     TimeColumns,
     read_duration,
     read_moment,

@@ -22,7 +22,7 @@ from streamfrom.sqlparse_ext.reading.split import several
 from streamfrom.sqlparse_ext.session.information_schema import asks_database, describes
 from streamfrom.sqlparse_ext.session.session_calls import takes_text
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement
-from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
+from streamfrom.sqlparse_ext.text.insert_rows import as_text, parameter_places
 from streamfrom.sqlparse_ext.writes.completion import TableFacts, check_bound, complete
 from streamfrom.sqlparse_ext.writes.delays import check_not_delayed, check_several_tables
 from streamfrom.sqlparse_ext.writes.insert_gaps import Gaps, gaps

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.merge.row_merge import RowsQuery
     from streamfrom.proxy.merge.shard_texts import Texts
     from streamfrom.proxy.wire.resultset import ColumnDefinition
-    from streamfrom.sqlparse_ext.selects.derived import Counted
+    from streamfrom.sqlparse_ext.selects.inner_selects import Counted
     from streamfrom.sqlparse_ext.statements import Statement
 
 

@@ -9,7 +9,7 @@ from streamfrom.proxy.wire.resultset import (
     parse_text_row,
     text_row,
 )
-from streamfrom.sqlparse_ext.selects.derived import read_derived
+from streamfrom.sqlparse_ext.selects.inner_selects import read_derived
 from streamfrom.sqlparse_ext.selects.select_reader import read_select
 from tests.sqlparse_ext.facts import statement
 

@@ -2,7 +2,7 @@ import pytest
 
 from streamfrom.proxy.merge.shard_texts import UnionTexts
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.selects.derived import read_union
+from streamfrom.sqlparse_ext.selects.inner_selects import read_union
 from tests.proxy.merge.answers import number, texts
 from tests.sqlparse_ext.facts import statement
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from streamfrom.proxy.passwords.scramble import stored_native
-from streamfrom.proxy.passwords.sha256_crypt import sha256_crypt
-from streamfrom.proxy.passwords.verifier import Verifier
-from streamfrom.proxy.rsa import ServerKey
+from streamfrom.proxy.passwords.verifier import Verifier, sha256_crypt
+from streamfrom.proxy.tls import ServerKey
 from streamfrom.proxy.wire.login.auth import (
     Authenticator,
     Credentials,

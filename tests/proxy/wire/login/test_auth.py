@@ -11,7 +11,7 @@ from streamfrom.proxy.passwords.scramble import (
     sha2_proof,
     stored_native,
 )
-from streamfrom.proxy.passwords.sha256_crypt import ROUNDS_AT_ONCE
+from streamfrom.proxy.passwords.verifier import ROUNDS_AT_ONCE
 from streamfrom.proxy.wire.constants import (
     CACHING_SHA2,
     NATIVE_PASSWORD,

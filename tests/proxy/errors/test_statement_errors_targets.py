@@ -1,4 +1,4 @@
-from streamfrom.proxy.errors.target_errors import BadVindexValue, UnknownDatabase
+from streamfrom.proxy.errors.statement_errors import BadVindexValue, UnknownDatabase
 
 
 def test_a_null_that_routes_nowhere_has_the_code_of_a_null_and_others_that_of_a_bad_value():

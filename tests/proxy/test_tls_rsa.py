@@ -4,7 +4,7 @@ from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from streamfrom.proxy.rsa import KEY_BITS, ServerKey
+from streamfrom.proxy.tls import KEY_BITS, ServerKey
 
 
 SHA1 = hashes.SHA1()

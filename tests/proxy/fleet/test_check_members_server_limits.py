@@ -4,8 +4,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from streamfrom.proxy.errors import BackendUnavailable
+from streamfrom.proxy.fleet.check_members import OWN_CONNECTIONS, ServerLimits
 from streamfrom.proxy.report import CheckReport
-from streamfrom.proxy.server_limits import OWN_CONNECTIONS, ServerLimits
 
 
 class Shard:

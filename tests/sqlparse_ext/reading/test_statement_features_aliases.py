@@ -1,7 +1,7 @@
 import pytest
 
 from streamfrom.sqlparse_ext.cache import StatementCache
-from streamfrom.sqlparse_ext.reading.aliases import alias_at
+from streamfrom.sqlparse_ext.reading.statement_features import alias_at
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 

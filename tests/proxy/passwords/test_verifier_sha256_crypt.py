@@ -1,6 +1,6 @@
 import ast
 
-from streamfrom.proxy.passwords.sha256_crypt import ROUNDS_AT_ONCE, sha256_crypt
+from streamfrom.proxy.passwords.verifier import ROUNDS_AT_ONCE, sha256_crypt
 from tests.cases import cases
 
 

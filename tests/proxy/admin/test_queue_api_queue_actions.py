@@ -4,7 +4,7 @@ import pytest
 
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.upkeep.peek import PeekState
-from streamfrom.proxy.admin.queue_actions import Action, QueueActions
+from streamfrom.proxy.admin.queue_api import Action, QueueActions
 from streamfrom.proxy.errors import BackendError
 from tests.proxy.admin.conftest import Acting
 from tests.sim.memory_store import loaded, raw_table

@@ -3,7 +3,7 @@ import ast
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.statements import OPAQUE, Param
-from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
+from streamfrom.sqlparse_ext.text.insert_rows import as_text, parameter_places
 from tests.cases import cases
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.fleet import fleet_sessions, members_pb2 as pb
-from streamfrom.proxy.fleet.fleet_sessions import FleetSessions
 from streamfrom.proxy.fleet.grpc_links import SERVICE
+from streamfrom.proxy.fleet.member_calls import FleetSessions
 from streamfrom.proxy.sessions.connection_ids import first_of
 from streamfrom.proxy.sessions.process_list import LocalSessions
 from streamfrom.proxy.sessions.services import Asker

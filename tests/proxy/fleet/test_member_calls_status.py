@@ -14,8 +14,8 @@ from streamfrom.engine.messaging.figures.figures import (
 )
 from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.config.file import Role, Secret, User
-from streamfrom.proxy.fleet import fleet_status
-from streamfrom.proxy.fleet.fleet_status import FleetStatus
+from streamfrom.proxy.fleet import member_calls as fleet_status
+from streamfrom.proxy.fleet.member_calls import FleetStatus
 from streamfrom.proxy.sessions.process_list import LocalSessions
 from streamfrom.proxy.status.status_rows import MemberStatus
 from streamfrom.proxy.status.status_source import StatusSource, Viewer

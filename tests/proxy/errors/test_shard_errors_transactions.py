@@ -1,5 +1,5 @@
-from streamfrom.proxy.errors.shard_errors import BackendError
-from streamfrom.proxy.errors.transaction_errors import (
+from streamfrom.proxy.errors.shard_errors import (
+    BackendError,
     CommitRefused,
     PartialCommit,
     TransactionBroken,

@@ -3,7 +3,7 @@ import ast
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.text.lexer import fingerprint
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
-from streamfrom.sqlparse_ext.writes.terms import Terms
+from streamfrom.sqlparse_ext.writes.times import Terms
 from tests.cases import cases
 
 

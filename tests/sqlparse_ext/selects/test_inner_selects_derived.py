@@ -1,6 +1,6 @@
 """A SELECT from a derived table, and the count of its rows."""
 
-from streamfrom.sqlparse_ext.selects.derived import read_counted, read_derived, read_union
+from streamfrom.sqlparse_ext.selects.inner_selects import read_counted, read_derived, read_union
 from streamfrom.sqlparse_ext.text.lexer import fingerprint
 from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
