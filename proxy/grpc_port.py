@@ -44,8 +44,7 @@ class GrpcPort:
         address: host:port.
         opens: starts the gRPC server, awaited before the first connection is passed on; None where that is not needed.
 
-    Raises:
-        OSError: another process listens there, or *host* is no address of this machine.
+    Raises OSError if another process listens there, or *host* is no address of this machine.
     """
 
     def __init__(

@@ -192,9 +192,7 @@ def bind_tcp(
     """Return sockets that are bound to a port on each address of *host*; port 0 takes a free one.
 
     for_others: they accept no connection, and hold the port for processes that listen there and share it.
-
-    Raises:
-        OSError: another process listens there already, or *host* is no address of this machine.
+    Raises OSError if another process listens there already, or *host* is no address of this machine.
     """
     found = socket.getaddrinfo(
         host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -231,13 +229,7 @@ def _bound_tcp(
 
 
 def bind_unix(path: str, *, mode: int) -> socket.socket:
-    """Return a Unix socket whose file has *mode* whatever the umask is.
-
-    What an earlier process left at *path* is replaced.
-
-    Raises:
-        OSError: the path cannot be used.
-    """
+    """Return a Unix socket whose file has *mode* whatever the umask is; it replaces what an earlier process left. Raises OSError."""
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         file = Path(path)

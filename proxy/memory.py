@@ -27,9 +27,7 @@ class Memory:
         """Hold *by_bytes* more, or less where that is negative.
 
         slack_bytes: how far the connection may exceed its own limit; the user's limit has no slack.
-
-        Raises:
-            what `exceeded` makes: the connection or its user would exceed the limit. Nothing has changed.
+        Raises what `exceeded` makes if the connection or its user would exceed the limit; nothing has changed then.
         """
         used_bytes = self.used_bytes + by_bytes
         if by_bytes > 0 and used_bytes > self._limit_bytes() + slack_bytes:

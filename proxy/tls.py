@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ServerTls:
-    """What the files of `[server.tls]` hold, read once.
+    """What the files of `[server.tls]` hold, read once. Raises ConfigError, with the key and the path, if a file cannot be used.
 
     Attributes:
         context: speaks TLS to clients. With `client_ca` a client's certificate that this authority did not
@@ -42,9 +42,6 @@ class ServerTls:
         contents: what the files hold, by their keys.
         certificate_sha256: of the certificate in DER, which MariaDB's clients since 11.4 ask for.
         certificate_ends: when the certificate is no longer valid.
-
-    Raises:
-        ConfigError: a file cannot be used; it names the key of the configuration and the path.
     """
 
     def __init__(self, tls: TlsSettings) -> None:

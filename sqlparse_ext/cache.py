@@ -241,13 +241,9 @@ class StatementCache:
         self._latest = (DEFAULT_MODE, self._for(DEFAULT_MODE))
 
     def get(self, sql: bytes, mode: SqlMode = DEFAULT_MODE) -> Statement:
-        """Return what *sql*, one statement, is. It is shared: do not change it.
+        """Return what *sql*, one statement, is. It is shared: do not change it. Version comments are resolved in its text.
 
-        Its text has no version comments: those of *sql* are resolved.
-
-        Raises:
-            SqlError: a STREAM is written wrongly.
-            TooManyTokens: it has more tokens than statements may have.
+        Raises SqlError for a STREAM that is written wrongly, TooManyTokens for one with more tokens than statements may have.
         """
         latest, (texts, shapes) = self._latest
         if mode is not latest:

@@ -341,11 +341,7 @@ class Statement:
         return self.literals[first : first + 1]
 
     def value(self, operand: Operand) -> Value:
-        """Return the value of a Slot or of NULL; of a Param see `argument`.
-
-        Raises:
-            TypeError: for a list or OPAQUE, which have no single value.
-        """
+        """Return the value of a Slot or of NULL; of a Param see `argument`. Raises TypeError for a list or OPAQUE."""
         if operand is None:
             return None
         if not isinstance(operand, Slot):

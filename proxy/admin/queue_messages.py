@@ -98,9 +98,7 @@ class QueueMessages:
     ) -> dict[str, Any]:
         """Return some messages, and the cursor of what follows; "" is the first page's.
 
-        Raises:
-            BadCursor: it is not one of this queue's.
-            BackendError: the account may not read the table.
+        Raises BadCursor for one that is not this queue's, BackendError if the account may not read the table.
         """
         columns = shown_columns(table)
         walk = await self.walk(account, table, look, cursor, columns)
@@ -121,9 +119,7 @@ class QueueMessages:
     ) -> dict[str, Any] | None:
         """Return a message whole, but for what is behind SHOWN_MAX of a value; None where it is gone.
 
-        Raises:
-            BadCursor: there is no such shard, or no id can be like this.
-            StreamfromError: the shard cannot be asked, or refuses.
+        Raises BadCursor if there is no such shard or id, StreamfromError if the shard cannot be asked, or refuses.
         """
         runtime = next((one for one in self._runtimes(table) if one.name == shard), None)
         if runtime is None:

@@ -78,7 +78,7 @@ FALLBACK_VERSION = "8.0.36"
 
 
 class Application:
-    """One running proxy. Use it as an async context manager.
+    """One running proxy. Use it as an async context manager. Raises ConfigError if a certificate or a key cannot be used.
 
     hangup: setting this event has the configuration and the vschema files read again.
     hurry: setting this event makes a stop wait for no client.
@@ -90,9 +90,6 @@ class Application:
     Attributes:
         shards: the live sides of the shards' primaries, by the names of keyspace and shard.
         services: what all sessions share, and who is connected.
-
-    Raises:
-        ConfigError: a certificate or a key cannot be used.
     """
 
     def __init__(

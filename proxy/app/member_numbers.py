@@ -82,9 +82,7 @@ async def take_number(config: Config, stop: asyncio.Event) -> MemberNumber:
 
     A shard that is away, or has no directory for this account, is passed over. Where all are, the number is drawn.
     Where no number is free, and some are those of members that are not connected, these have FORGET_NS to come back, or until *stop*.
-
-    Raises:
-        ConfigError: every number is that of a member that is there.
+    Raises ConfigError if every number is that of a member that is there.
     """
     places = {
         (shard.primary.server, shard.primary.database): (keyspace.name, shard)

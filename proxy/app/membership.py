@@ -49,10 +49,7 @@ class Membership:
     """The parts by which a process is a member of its fleet, from its start to its stop.
 
     To the rest of the process it is the other members: `PeerTransport`, `OtherMembers` and `OtherFigures`. What they do
-    is done by gRPC (`GrpcMembers`) once there are any.
-
-    Raises:
-        ConfigError: nothing can listen where others are to reach this process.
+    is done by gRPC (`GrpcMembers`) once there are any. Raises ConfigError if nothing can listen where others are to reach it.
     """
 
     def __init__(

@@ -225,9 +225,7 @@ class Backend:
     async def query(self, sql: bytes) -> BufferedAnswer:
         """Run one of the proxy's own statements and return its whole answer, with rows as payloads.
 
-        Raises:
-            BackendError: the server refused it.
-            BackendLost: the connection went away.
+        Raises BackendError if the server refuses it, BackendLost if the connection goes away.
         """
         return await self.command(query(sql))
 

@@ -74,11 +74,7 @@ class Charsets:
         self._sql_mode = (("sql_mode", str(mode)),) if SqlMode.parse(str(mode)) else ()
 
     def settings(self, collation_id: int) -> Settings:
-        """Return the variables that a login with *collation_id* starts with.
-
-        Raises:
-            NoClientCharset: no statement can be written in it.
-        """
+        """Return the variables that a login with *collation_id* starts with. Raises NoClientCharset."""
         known = self._by_id.get(collation_id)
         charset, collation = known or CHARSETS.get(collation_id, _FALLBACK)
         if known is None and collation_id in _UNREAD_IDS:

@@ -41,13 +41,9 @@ async def open_backend(
     variant: int = 0,
     program: str | None = None,
 ) -> Backend:
-    """Connect, log in, and return the connection.
+    """Connect, log in with *program* as the connection attribute `program_name`, and return the connection.
 
-    program: the connection attribute `program_name`.
-
-    Raises:
-        BackendUnavailable: the server cannot be reached, or goes away meanwhile.
-        BackendError: the server refuses the login; code and state are the server's own.
+    Raises BackendUnavailable if the server cannot be reached, or goes away meanwhile; BackendError, the server's own, for a refused login.
     """
     backend = Backend(keyspace, shard, account, variant)
     dsn = account.at(dsn)

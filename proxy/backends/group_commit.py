@@ -203,9 +203,7 @@ class GroupCommit:
     async def _commit(self, backend: Backend, acks: Sequence[Ack]) -> Sequence[Ack]:
         """Acknowledge in one transaction what is not locked by others; return the acks whose messages are all among them.
 
-        Raises:
-            AckUnknown: the connection broke.
-            BackendError, BackendLost: nothing is acknowledged.
+        Raises AckUnknown if the connection breaks; BackendError or BackendLost if nothing is acknowledged.
         """
         if await self._commit_all(backend, acks):
             return acks

@@ -37,11 +37,7 @@ class Sequences:
         self._reserved: dict[str, _Reserved] = {}
 
     async def is_sequence(self, table: str) -> bool:
-        """Return whether *table* is there and has the comment of a sequence.
-
-        Raises:
-            BackendUnavailable, BackendError.
-        """
+        """Return whether *table* is there and has the comment of a sequence. Raises BackendUnavailable or BackendError."""
         if table in self._reserved:
             return True
         name = literal(table.encode()).decode()
@@ -57,9 +53,7 @@ class Sequences:
     async def reserve(self, table: str, count: int) -> int:
         """Return the first of *count* values in a row of *table*, which `is_sequence`.
 
-        Raises:
-            SequenceError: *count* or the table's row cannot be used.
-            BackendUnavailable, BackendError: nothing was reserved, or what was is lost.
+        Raises SequenceError if *count* or the table's row cannot be used; BackendUnavailable or BackendError: what was reserved is lost.
         """
         check_increment(table, count)
         reserved = self._reserved.setdefault(table, _Reserved())

@@ -132,11 +132,7 @@ class ShardStore(Store):
     async def come_or_gone(
         self, keyspace: str, shard: ShardName, known: Collection[str]
     ) -> frozenset[str] | None:
-        """Return which message tables are not *known*, and which of *known* are none any more; None if a lock hides some.
-
-        Raises:
-            StoreError: the shard cannot be asked.
-        """
+        """Return which message tables are not *known*, or are none any more; None if a lock hides some. Raises StoreError."""
         runtime = self._shards[keyspace, shard]
         return await by_control(runtime, discovery.come_or_gone(runtime.database, known))
 

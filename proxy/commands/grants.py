@@ -60,11 +60,8 @@ def wanted(config: Config, job: str, name: str, queue: str | None) -> Wanted:
 async def print_grants(config: Config, asked: Wanted) -> int:
     """Print the statements, each shard behind a comment that names it, and return the exit code.
 
-    Nothing is printed unless every shard answers. The exit code is 1 if a message table cannot be used, which a comment
-    says.
-
-    Raises:
-        GrantsRefused: a shard does not answer, the queue does not exist, or a name has a control character.
+    Nothing is printed unless every shard answers. The exit code is 1 if a message table cannot be used, which a comment says. Raises
+    GrantsRefused if a shard does not answer, the queue does not exist, or a name has a control character.
     """
     lines: list[str] = []
     is_twopc = config.server.transaction_mode is TransactionMode.TWOPC

@@ -178,10 +178,8 @@ async def show(
 ) -> None:
     """Write a table of what *ask* returns: once, or again and again, *every_s* apart.
 
-    The first table has totals, and each later one the rates since the one before.
-
-    Raises:
-        CannotTell: there was no answer. If the table is repeated, the reason is shown instead, and it goes on.
+    The first table has totals, and each later one the rates since the one before. Raises CannotTell if there is no answer; a table that
+    is repeated shows the reason instead, and goes on.
     """
     before: TableSample | None = None
     with (
@@ -224,8 +222,7 @@ _NAMED: Final = {"\x1bOA": UP, "\x1bOB": DOWN, "\x1bOH": TOP, "\x1b[1~": TOP}
 async def top(address: Dsn, every_s: float) -> None:
     """Show what the proxy at *address* reports, each *every_s*, until `q` is pressed.
 
-    Raises:
-        CannotTell: there is no terminal, or there was no answer at first.
+    Raises CannotTell if there is no terminal, or no answer at first.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CannotTell("streamfrom top needs a terminal; streamfrom queues prints lines")

@@ -25,9 +25,7 @@ _ITEMS: Final = {"users": "user", "shards": "shard"}
 def read_whole(document: dict[str, object], read: Callable[[dict[str, object]], T]) -> T:
     """Return what *read* makes of *document*.
 
-    Raises:
-        ConfigError: the first fault, with the others in `others`. *document* has lost what they
-            are about.
+    Raises ConfigError for the first fault, with the others in `others`; *document* has lost what they are about.
     """
     faults: list[ConfigError] = []
     names: dict[Path, str] = {}

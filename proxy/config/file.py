@@ -183,9 +183,7 @@ class Config:
 def load(path: Path, environ: Mapping[str, str]) -> Config:
     """Read and check the file at *path*; `${NAME}` is taken from *environ*.
 
-    Raises:
-        ConfigError: the file, a file that it names or a value in it cannot be used. The error is
-            that of the first fault, with those of all others in `others`.
+    Raises ConfigError if it, a file that it names or a value in it cannot be used: of the first fault, with all others in `others`.
     """
     path = path.absolute()
     document = _document(path)

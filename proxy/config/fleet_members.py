@@ -48,10 +48,7 @@ def fleet_from(table: TomlTable) -> FleetConfig:
 def worker_count(fleet: FleetConfig, asked: int | None, cores: int) -> int:
     """Return how many workers to start: as *asked* by the command line, or as configured.
 
-    cores: how many workers AUTO is, at most WORKERS_MAX.
-
-    Raises:
-        ConfigError: with so many of them they could not all be reached by each other.
+    cores: how many workers AUTO is, at most WORKERS_MAX. Raises ConfigError for so many that they could not all be reached by each other.
     """
     count = fleet.workers if asked is None else asked
     if count == AUTO:

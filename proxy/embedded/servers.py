@@ -190,9 +190,8 @@ class EmbeddedServer:
     def start(self) -> None:
         """Start the server and return when it answers; nothing happens if it runs.
 
-        Raises:
-            EmbeddedServerError: the port is taken, the folder is in use by another server, or the
-                server ended or did not answer in 90 s; with the end of its log.
+        Raises EmbeddedServerError, with the end of its log, if the port is taken, the folder is in use by another server, or the server
+        ended or did not answer in 90 s.
         """
         if self.is_running:
             return

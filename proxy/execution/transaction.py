@@ -251,15 +251,11 @@ class Branches:
             raise TransactionBroken(transaction.broken)
 
     async def join(self, shard: ShardRuntime, backend: Backend, shape: Shape) -> None:
-        """Open the session's transaction on *backend*, if there is one and it lacks it.
+        """Open the session's transaction on *backend* for a statement of *shape*, if there is one and it lacks it.
 
-        *shape* is that of the next statement.
-
-        Raises:
-            TransactionBroken: as `check`.
-            TransactionSpansShards: the configuration allows one shard only.
-            NoDecisionTable: this shard, or the first one, cannot commit in two phases.
-            Unsupported: the statement may commit on one shard of several, or each would have a snapshot of another moment.
+        Raises as `check`; TransactionSpansShards if the configuration allows one shard only; NoDecisionTable if this shard, or the
+        first one, cannot commit in two phases; Unsupported if the statement may commit on one of several, or each would have a snapshot
+        of another moment.
         """
         self.check()
         transaction = self._state.transaction
@@ -431,11 +427,9 @@ class Branches:
     async def commit(self) -> None:
         """Commit every branch: in turn, or in two phases where the configuration says so.
 
-        Raises:
-            PartialCommit: some branches committed before one failed; the rest is rolled back.
-            BackendError, BackendLost: the first one failed; everything is rolled back.
-            TransactionBroken: a branch had been lost before; everything is rolled back.
-            CommitUnknown, CommitPending: as the coordinator says.
+        Raises PartialCommit if some branches committed before one failed, and the rest is rolled back. Everything is rolled back at
+        BackendError or BackendLost, if the first one failed, and at TransactionBroken, if one had been lost before. Raises CommitUnknown or
+        CommitPending as the coordinator.
         """
         transaction, self._state.transaction = self._state.transaction, None
         self.savepoints_ended()

@@ -110,8 +110,7 @@ async def _hear(
 ) -> None:
     """Let what comes by a link be heard until this side closes it; messages that are not known here are logged once.
 
-    Raises:
-        PeerMessageUnreadable: it is no message.
+    Raises PeerMessageUnreadable for what is no message.
     """
     is_told = False
     async for data in came:

@@ -77,11 +77,7 @@ class LinkCodec(Generic[PeerMessage]):
         return data
 
     def decode(self, data: bytes) -> list[PeerMessage | None]:
-        """Return the messages in *data*, with None for each that is not known here.
-
-        Raises:
-            PeerMessageUnreadable: there is none.
-        """
+        """Return the messages in *data*, with None for each that is not known here. Raises PeerMessageUnreadable if there is none."""
         try:
             whole = self._whole.FromString(data)
         except DecodeError as error:

@@ -97,13 +97,10 @@ _PARTITION: Final = re.compile(r"^[ (]PARTITION `?(\w+)`? VALUES LESS THAN \(?(\
 
 
 def create_table(queue: QueueStatement, comment: str, now_ns: int) -> bytes:
-    """Return the CREATE TABLE IF NOT EXISTS for a CREATE QUEUE whose comment `new_comment` made.
+    """Return the CREATE TABLE IF NOT EXISTS for a CREATE QUEUE whose comment `new_comment` made, with partitions from *now_ns* on.
 
-    now_ns: from when on there are partitions.
-
-    Raises:
-        BadQueue: a column is one that every queue has, or twice there, or another primary key is; or
-            the queue cannot have the partitions that it is to have; or groups are of none of its columns.
+    Raises BadQueue if a column is one that every queue has, or twice there, or another primary key is; if it cannot have its partitions;
+    or if groups are of none of its columns.
     """
     names = [part.column.lower() for part in queue.parts if part.column is not None]
     for name in names:
@@ -224,10 +221,7 @@ def changed_comment(queue: QueueStatement, comment: str) -> str:
 def sharding(queue: QueueStatement, collation: str) -> tuple[str, str]:
     """Return the vindex and the column that place the rows of a CREATE QUEUE: those of its id without others.
 
-    collation: that of the database.
-
-    Raises:
-        BadQueue: SHARD BY names no column of the queue, or one whose values cannot be placed.
+    collation: that of the database. Raises BadQueue if SHARD BY names no column of the queue, or one whose values cannot be placed.
     """
     vindex, column = queue.shard_by or (None, "id")
     definition = _ID if column.lower() == "id" else None
@@ -383,8 +377,7 @@ _INDEX: Final = b"`group_idx`"
 def group_index(queue: QueueStatement, comment: str) -> tuple[bytes, ...]:
     """Return the index that a CREATE QUEUE with *comment* makes for its groups; nothing without groups, or where it has one.
 
-    Raises:
-        BadQueue: a setting names what is no column of the queue.
+    Raises BadQueue if a setting names what is no column of the queue.
     """
     if not settings_of(comment).get("vt_group"):
         return ()

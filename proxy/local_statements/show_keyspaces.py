@@ -184,13 +184,9 @@ def is_show_vschema(shape: Shape) -> bool:
 def show_vschema(
     shape: Shape, keyspaces: Iterable[Keyspace], selected: Keyspace | None
 ) -> Table:
-    """Return columns and rows for a shape that `is_show_vschema`.
+    """Return columns and rows for a shape that `is_show_vschema`; *keyspaces* are in the user's sight, *selected* is the session's own.
 
-    *keyspaces* are those in the user's sight, *selected* is the session's own.
-
-    Raises:
-        NoDatabaseSelected: of TABLES and VINDEXES ON, where no keyspace is meant.
-        UnknownDatabase, NoSuchVschemaTable: of VINDEXES ON.
+    Raises NoDatabaseSelected of TABLES and VINDEXES ON, where no keyspace is meant; UnknownDatabase or NoSuchVschemaTable of VINDEXES ON.
     """
     ordered = sorted(keyspaces, key=lambda keyspace: keyspace.name)
     if shape.words == _TABLES:
@@ -270,10 +266,8 @@ def vindex_rows(
 ) -> list[tuple[bytes | None, ...]]:
     """Return a row for each value that *spec*, a vindex of *keyspace*, has an id for.
 
-    As in Vitess there is none for NULL, nor for the empty string under `binary`, whose id is empty.
-
-    Raises:
-        Unsupported: another form of SELECT, or a vindex or a text whose ids are not known.
+    As in Vitess there is none for NULL, nor for the empty string under `binary`, whose id is empty. Raises Unsupported for another form of
+    SELECT, or a vindex or a text whose ids are not known.
     """
     names = [name.lower() for name in _form(statement.shape)]
     vindex = spec.vindex

@@ -68,11 +68,7 @@ def is_show_create_queue(shape: Shape) -> bool:
 
 
 def show_queues(statement: Statement, tables: Iterable[str]) -> list[str]:
-    """Return those of *tables* that SHOW QUEUES [FROM ks] [LIKE '…'] names, in order.
-
-    Raises:
-        SqlError: it is written otherwise.
-    """
+    """Return those of *tables* that SHOW QUEUES [FROM ks] [LIKE '…'] names, in order. Raises SqlError for another form."""
     template = statement.shape.template
     cursor = Cursor(statement_tokens(template), template, 2)
     if cursor.accept_any({"FROM", "IN"}):
@@ -91,11 +87,7 @@ def show_queues(statement: Statement, tables: Iterable[str]) -> list[str]:
 
 
 def create_queue(name: str, definition: str) -> str:
-    """Return the CREATE QUEUE that makes a message table of SHOW CREATE TABLE's *definition* again.
-
-    Raises:
-        BadQueue: CREATE QUEUE makes no such table.
-    """
+    """Return the CREATE QUEUE that makes a message table of SHOW CREATE TABLE's *definition* again. Raises BadQueue if none does."""
     lines = definition.split("\n")
     end = next(at for at, line in enumerate(lines) if line.startswith(")"))
     parts = [line.strip().removesuffix(",") for line in lines[1:end]]

@@ -175,9 +175,7 @@ class RightsDesk:
     async def check(self, key: Question) -> None:
         """Return if the account has the right; a fresh answer costs nothing, and a new one a round trip.
 
-        Raises:
-            BackendError: the server refuses it, or the question.
-            BackendUnavailable, PoolTimeout, BackendLost: the server cannot be asked.
+        Raises BackendError if the server refuses it, or the question; BackendUnavailable, PoolTimeout or BackendLost if it cannot be asked.
         """
         if key.account.is_own:
             refusal = (await self._outcome(key)).refusal

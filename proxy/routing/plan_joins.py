@@ -58,15 +58,12 @@ class _Sharded(NamedTuple):
 
 
 class JoinPlanner:
-    """The plan of one shape over several tables.
+    """The plan of one shape over several tables. Raises Unsupported if no values would let a shard answer the shape.
 
     Args:
         tables: the tables of the keyspace.
         shape: a SELECT, UPDATE, DELETE, INSERT or REPLACE.
         column_place: the place of the vindex column among the columns of an INSERT … SELECT.
-
-    Raises:
-        Unsupported: no values would let a shard answer the shape.
     """
 
     def __init__(
@@ -308,11 +305,7 @@ class JoinPlanner:
         return scattered_select(self._tables, shape, shards, main, certain)
 
     def _has_equals_apart(self) -> bool:
-        """Whether equal rows of a UNION may come from several shards, for the merge to find.
-
-        Raises:
-            Unsupported: they may, and the merge cannot say what becomes of them.
-        """
+        """Whether equal rows of a UNION may come from several shards, for the merge to find. Raises Unsupported if it cannot."""
         blocks, operators = self._equalities.blocks, self._equalities.operators
         owned = [self._owned_items(number) for number in range(len(blocks))]
         common = set.intersection(*owned)

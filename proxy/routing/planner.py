@@ -391,13 +391,7 @@ def plan_of_parts(
     parts: InnerSelects,
     route_of: Callable[[Statement], Route],
 ) -> Plan:
-    """Return the plan of a SELECT that has *parts*.
-
-    route_of: gives the route of a part.
-
-    Raises:
-        Unsupported: it goes to no shard whatever its values are.
-    """
+    """Return the plan of a SELECT that has *parts*; *route_of* gives the route of a part. Raises Unsupported if no values would do."""
     planner = JoinPlanner(tables, shape)
     if not _can_combine(tables, shape, parts):
         return planner.plan()

@@ -65,11 +65,7 @@ async def check_process_info(context: SessionContext) -> None:
 
 
 async def field_list(context: SessionContext, payload: bytes, reply: Reply) -> None:
-    """Answer COM_FIELD_LIST: the columns of a table, from the first shard.
-
-    Raises:
-        NoDatabaseSelected: there is none for the table to be in.
-    """
+    """Answer COM_FIELD_LIST: the columns of a table, from the first shard. Raises NoDatabaseSelected."""
     table = PacketReader(payload, pos=1).until_nul().replace(b"`", b"``")
     view = context.compiler.target.view
     if view is None:
@@ -99,11 +95,7 @@ class Dispatch:
         self._bulk = BulkCommands(context, self.statements, self._prepared, self.table)
 
     async def dispatch(self, payload: bytes, reply: Reply) -> None:
-        """Carry out a command and answer it.
-
-        Raises:
-            StreamfromError: what *reply* has still to send.
-        """
+        """Carry out a command and answer it. Raises StreamfromError, which *reply* has still to send."""
         context, statements = self._context, self.statements
         arguments = PacketReader(payload, pos=1)
         match payload[0]:
@@ -159,11 +151,7 @@ class Dispatch:
                 raise UnknownCommand
 
     def run_unanswered(self, payload: bytes) -> None:
-        """Carry out COM_STMT_CLOSE or COM_STMT_SEND_LONG_DATA, which have no answer, not even an error.
-
-        Raises:
-            WireError: it is malformed.
-        """
+        """Carry out COM_STMT_CLOSE or COM_STMT_SEND_LONG_DATA, which have no answer, not even an error. Raises WireError."""
         arguments = PacketReader(payload, pos=1)
         statement_id = arguments.uint(4)
         if payload[0] == Command.STMT_CLOSE:
@@ -178,9 +166,7 @@ def take_attributes(payload: bytes, state: SessionState, table: PreparedStatemen
 
     A client that may send attributes writes how many there are before every statement. Nothing else here sees that: what there
     was is put in again where a server that knows attributes is sent something because of the command (`proxy.backends.backend`).
-
-    Raises:
-        MalformedPacket: they make no sense. A server goes on with the next command.
+    Raises MalformedPacket if they make no sense. A server goes on with the next command.
     """
     state.attributes = ()
     try:

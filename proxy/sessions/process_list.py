@@ -31,11 +31,7 @@ class LocalSessions:
     _sessions: Mapping[int, Peer]  # all of them, by connection id
 
     def find(self, asker: Asker, connection_id: int) -> Peer:
-        """Return a session.
-
-        Raises:
-            NoSuchThread, NotOwner: there is none of this id, or it is another user's.
-        """
+        """Return a session. Raises NoSuchThread if there is none of this id, NotOwner if it is another user's."""
         found = self._sessions.get(connection_id)
         if found is None or found.user is None:
             raise NoSuchThread(connection_id)
@@ -85,10 +81,8 @@ class ProcessList:
     async def kill(self, connection_id: int, *, query_only: bool) -> None:
         """End a connection, or the statement that it runs now; a statement that comes later is left alone.
 
-        Raises:
-            NoSuchThread, NotOwner: there is none of this id, or it is another user's.
-            MemberUnreachable: the member of the fleet that has it did not answer.
-            QueryInterrupted, ConnectionKilled: it is one's own.
+        Raises NoSuchThread, NotOwner if it is another user's, MemberUnreachable if the member that has it does not answer, and
+        QueryInterrupted or ConnectionKilled if it is one's own.
         """
         members = self._services.members
         try:
@@ -103,10 +97,8 @@ class ProcessList:
     async def kill_user(self, name: str, *, query_only: bool) -> int:
         """End all connections of user *name*, or what they run, one's own last; return how many.
 
-        Raises:
-            KillDenied: it is another user, and one's own is no admin.
-            MemberUnreachable: a member of the fleet did not answer; all others have done it.
-            QueryInterrupted, ConnectionKilled: one's own is among them.
+        Raises KillDenied if it is another user, and one's own is no admin; MemberUnreachable if a member does not answer, and all
+        others have done it; QueryInterrupted or ConnectionKilled if one's own is among them.
         """
         asker, members = self._asker, self._services.members
         if not asker.is_admin and asker.user != name:

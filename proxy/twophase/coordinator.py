@@ -86,14 +86,10 @@ class Coordinator:
         return whole.branch(await self._decisions.table_of(shard))
 
     async def commit(self, first: Branch, others: Sequence[Branch]) -> None:
-        """Commit; whatever happens, no connection is left in a transaction.
+        """Commit; whatever happens, no connection is left in a transaction: one that nothing can be said of any more is closed.
 
-        A connection that nothing can be said of any more is closed.
-
-        Raises:
-            CommitRefused, TransactionBroken: nothing is committed.
-            CommitUnknown: it is not known yet.
-            CommitPending: it is committed, though one of *others* still has to follow.
+        Raises CommitRefused or TransactionBroken if nothing is committed, CommitUnknown if that is not known yet, CommitPending if it is
+        committed, though one of *others* still has to follow.
         """
         xids = [branch.xid for branch in others if branch.xid is not None]
         if first.xid is not None or len(xids) < len(others):

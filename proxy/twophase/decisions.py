@@ -66,11 +66,7 @@ class Decisions:
         return {table: shard for shard, table in self._ids.items()}
 
     async def table_of(self, shard: ShardRuntime) -> str:
-        """Return the id of *shard*'s table, which is made if there is none.
-
-        Raises:
-            NoDecisionTable: it cannot be read or made; the reason is the server's.
-        """
+        """Return the id of *shard*'s table, which is made if there is none. Raises NoDecisionTable, with the server's reason."""
         table = self._ids.get(shard)
         if table is None:
             try:

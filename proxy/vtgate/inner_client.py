@@ -74,14 +74,11 @@ class InnerClient:
     async def open(
         cls, accept: Accept, host: str, user: str, password: str, database: str
     ) -> InnerClient:
-        """Return a session that is logged in.
+        """Return a session that is logged in. Raises BackendError, in the words of the wire, if the login is refused.
 
         accept: makes the session of a link.
         host: where the client is.
         database: a target as of USE, which is a keyspace or one of its shards.
-
-        Raises:
-            BackendError: the login is refused, in the words of the wire.
         """
         ours, theirs = socket.socketpair()
         loop = asyncio.get_running_loop()
@@ -103,10 +100,7 @@ class InnerClient:
     async def rows(self, sql: bytes) -> AsyncIterator[list[bytes]]:
         """Run a statement; yield the payloads of its rows, some at a time, [] once the columns are known.
 
-        What is not taken is not read, and so not sent to this session.
-
-        Raises:
-            BackendError: the statement failed, or failed behind some rows.
+        What is not taken is not read, and so not sent to this session. Raises BackendError if it fails, perhaps behind some rows.
         """
         self._writer.write(query(sql))
         collector = RowCollector()
@@ -150,10 +144,8 @@ async def enter(
 ) -> InnerClient:
     """Return a session of a user who has logged in elsewhere in this process, as on the status page.
 
-    It knows a password of its own for that user, which no other client learns.
-
-    Raises:
-        BackendError: there is no place for the session, or the user is gone.
+    It knows a password of its own for that user, which no other client learns. Raises BackendError if there is no place for the
+    session, or the user is gone.
     """
     if user not in services.users:
         raise BackendError(1045, "28000", f"Access denied for user '{user}': it was removed")

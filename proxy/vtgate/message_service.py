@@ -358,8 +358,7 @@ def rows_of(payloads: Iterable[bytes], columns: int) -> list[pb.Row]:
 def literals(ids: Sequence[pb.Value]) -> bytes:
     """Return ids as a list of SQL's literals, which end where they should whatever they hold.
 
-    Raises:
-        BadMessageId: one is no whole number, text or bytes, or not what its type says.
+    Raises BadMessageId if one is no whole number, text or bytes, or not what its type says.
     """
     return b",".join(map(_literal, ids))
 

@@ -78,9 +78,7 @@ class Workers:
     Attributes:
         port: the TCP port that clients reach them by.
 
-    Raises:
-        WorkerFailed: one ended before it served a client.
-        OSError: the address cannot be had.
+    Raises WorkerFailed if one ended before it served a client, OSError if the address cannot be had.
     """
 
     def __init__(

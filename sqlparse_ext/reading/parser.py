@@ -45,11 +45,7 @@ _BETWEEN_WORDS: Final = frozenset({"=", "(", ")", "*"})
 
 
 def parse(template: bytes) -> Shape:
-    """Return the facts of *template*.
-
-    Raises:
-        stream.StreamSyntaxError: a STREAM is written wrongly.
-    """
+    """Return the facts of *template*. Raises StreamSyntaxError for a STREAM that is written wrongly."""
     lexed = tokenise(template)
     tokens = trim(lexed.tokens)
     shape = Shape(Kind.OTHER, sweep(tokens), template)

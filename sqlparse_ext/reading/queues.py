@@ -111,11 +111,7 @@ def _accept_existence(cursor: Cursor, verb: str) -> bool:
 
 
 def read_queue(statement: Statement) -> QueueStatement:
-    """Return the parts of a statement of Kind.QUEUE.
-
-    Raises:
-        SqlError: it is written wrongly; the error says what was expected, and where.
-    """
+    """Return the parts of a statement of Kind.QUEUE. Raises SqlError, which says what was expected, and where."""
     return _Reader(statement).read()
 
 
@@ -314,11 +310,7 @@ class StreamSyntaxError(Exception):
 
 
 def read_stream(shape: Shape, cursor: Cursor) -> None:
-    """Read STREAM behind its verb.
-
-    Raises:
-        StreamSyntaxError: anything that the grammar does not have.
-    """
+    """Read STREAM behind its verb. Raises StreamSyntaxError for anything that the grammar does not have."""
     shape.kind = Kind.STREAM
     columns = None if cursor.accept("*") else _columns(cursor)
     if not cursor.accept("FROM"):

@@ -261,12 +261,9 @@ def parameter_places(sql: bytes, mode: SqlMode) -> list[int]:
 
 
 def as_text(statement: Statement) -> bytes:
-    """Return the text with what is bound to its `?`s in their places.
+    """Return the text with what is bound to its `?`s in their places; one that nothing is bound to comes back as it is.
 
-    A statement that nothing is bound to comes back as it is.
-
-    Raises:
-        Unsupported: a value is no text in the character set of the statement.
+    Raises Unsupported if a value is no text in the character set of the statement.
     """
     sql = statement.sql
     spell = statement.spell

@@ -330,11 +330,7 @@ def splice(sql: bytes, mode: SqlMode, edits: Sequence[Edit]) -> bytes:
 
 
 def relocate(sql: bytes, mode: SqlMode, edits: Sequence[Edit]) -> list[Edit]:
-    """Return *edits* of the template of *sql* as edits of *sql*.
-
-    Raises:
-        Unsupported: what would be put in is no text in the character set of *sql*.
-    """
+    """Return *edits* of the template of *sql* as edits of *sql*. Raises Unsupported for what is no text in the character set of *sql*."""
     if int(mode) & MULTIBYTE and not all(edit.text.isascii() for edit in edits):
         raise Unsupported(
             "putting names or values beyond ASCII into a text in this charset; SET NAMES utf8mb4"

@@ -129,10 +129,7 @@ def complete(
 
     *facts* are of the statement's target, its first table; None where that is no message table.
     *times* are the time columns of all its tables; without it, of the target alone. Completing
-    the result again changes nothing.
-
-    Raises:
-        Unsupported: a time column stands next to a moment that cannot be nanoseconds.
+    the result again changes nothing. Raises Unsupported where a time column stands next to a moment that cannot be nanoseconds.
     """
     shape = statement.shape
     if shape.uses & Uses.MULTIPLE:
@@ -347,11 +344,7 @@ def _set_defaults(
 
 
 def _value(statement: Statement, column: str, text: bytes, now_ns: int) -> bytes:
-    """Return *text*, one value of *column* in a row, with its moments as nanoseconds.
-
-    Raises:
-        Unsupported: the moment or the literal cannot be nanoseconds.
-    """
+    """Return *text*, one value of *column* in a row, with its moments as nanoseconds. Raises Unsupported if it cannot."""
     template, literals, runs = fingerprint(text, statement.mode)
     plan = value_plan(template, column)
     if plan is NO_MOMENTS:

@@ -59,9 +59,7 @@ def gaps(
     """Return where *statement*, an INSERT or REPLACE, lacks values of *column* (in lower case).
 
     columns: the table's columns, for a statement without a column list.
-
-    Raises:
-        Unsupported: the form of the statement does not show where its values are.
+    Raises Unsupported if the form of the statement does not show where its values are.
     """
     shape = statement.shape
     insert = shape.insert

@@ -60,8 +60,7 @@ def value_plan(template: bytes, column: str) -> MomentPlan:
 def moment_edits(plan: MomentPlan, statement: Statement, now_ns: int) -> list[Edit]:
     """Return the edits of the template that make moments nanoseconds; *now_ns* is the one moment.
 
-    Raises:
-        Unsupported: the amount of an interval is none that is exact here.
+    Raises Unsupported for an interval whose amount is none that is exact here.
     """
     edits = []
     for start, end, moment, is_shift in plan.moments:

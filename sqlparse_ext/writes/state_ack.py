@@ -32,8 +32,7 @@ def is_state_bound(shape: Shape) -> bool:
 def acknowledged(statement: Statement) -> bytes:
     """Return the text of an UPDATE that `sets_state`, which sets time_acked instead.
 
-    Raises:
-        Unsupported: it sets another state than 'acked', or is no UPDATE of one table.
+    Raises Unsupported if it sets another state than 'acked', or is no UPDATE of one table.
     """
     shape = statement.shape
     value = statement.known(shape.assignments[STATE])

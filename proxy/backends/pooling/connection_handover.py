@@ -70,10 +70,7 @@ async def hand_over(
 ) -> None:
     """Make this the connection of *owner*: reset, variables, database as needed.
 
-    Raises:
-        BackendError: the server refuses, for example because the database is gone; the
-            connection is closed then.
-        BackendLost: it went away.
+    Raises BackendError if the server refuses, say because the database is gone, and closes it then; BackendLost if it went away.
     """
     foreign = backend.owner is not owner
     if foreign:

@@ -170,10 +170,7 @@ class Pool:
     ) -> Backend:
         """Return *served*, or a new connection for None, as the connection of *owner*.
 
-        Raises:
-            BackendUnavailable: it could not be opened.
-            BackendError: the server refuses the login, the database or a variable.
-            BackendLost: it went away in between.
+        Raises BackendUnavailable; BackendError if the server refuses the login, the database or a variable; BackendLost.
         """
         backend = await self._open(owner, database) if served is None else served
         while backend.may_have_role and backend.owner is not owner:
@@ -186,12 +183,7 @@ class Pool:
         return backend
 
     async def acquire(self, owner: ConnectionOwner, database: str | None) -> Backend:
-        """Return a connection that is *owner*'s own now: its variables, its database.
-
-        Raises:
-            PoolTimeout: all connections stayed busy.
-            BackendUnavailable, BackendError, BackendLost: as `make_own`.
-        """
+        """Return a connection that is *owner*'s own now: its variables, its database. Raises as `make_own`, and PoolTimeout."""
         found = await self._line_up(owner, database)
         return await self.make_own(found, owner, database)
 

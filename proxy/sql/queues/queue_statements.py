@@ -103,9 +103,8 @@ class QueueStatements:
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Run CREATE, ALTER or DROP QUEUE.
 
-        Raises:
-            SqlError, BadQueue, Unsupported, QueueExists, NoSuchQueue: nothing is made.
-            BackendUnavailable, BackendError: a shard refused; the message names the shards that succeeded before.
+        Raises SqlError, BadQueue, Unsupported, QueueExists or NoSuchQueue if nothing is made; BackendUnavailable or BackendError if a shard
+        refused: the message names the shards that succeeded before.
         """
         queue = read_queue(statement)
         match queue.verb:

@@ -114,9 +114,7 @@ class TwoStageSelect:
     async def run(self, statement: Statement, route: Merge | Combine, reply: RowSink) -> bool:
         """Answer *statement*, and return True.
 
-        Raises:
-            Unsupported, MergeTooLarge: the answer cannot be made from the shards' answers.
-            BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any statement.
+        Raises Unsupported or MergeTooLarge if the answer cannot be made from the shards' answers; else as any statement.
         """
         # Parts, groups and the proxy's own questions are whole whatever the session's sql_select_limit is.
         with self._state.select_limit() as limit:

@@ -7,7 +7,7 @@ import grpc
 import pytest
 
 from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
-from streamfrom.proxy.fleet import fleet_sessions, members_pb2 as pb
+from streamfrom.proxy.fleet import member_calls, members_pb2 as pb
 from streamfrom.proxy.fleet.grpc_links import SERVICE
 from streamfrom.proxy.fleet.member_calls import FleetSessions
 from streamfrom.proxy.sessions.connection_ids import first_of
@@ -41,8 +41,8 @@ async def three():
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(fleet_sessions, "SESSIONS_TIMEOUT_S", 1)
-    monkeypatch.setattr(fleet_sessions, "KILL_TIMEOUT_S", 1)
+    monkeypatch.setattr(member_calls, "SESSIONS_TIMEOUT_S", 1)
+    monkeypatch.setattr(member_calls, "KILL_TIMEOUT_S", 1)
 
 
 async def test_all_members_have_one_list_and_a_kill_goes_by_its_id_and_the_rules_of_one(three):
