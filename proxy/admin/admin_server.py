@@ -19,9 +19,10 @@ from aiohttp import web
 
 from streamfrom.proxy import listening
 from streamfrom.proxy.admin.admin_gate import AdminGate, Visitor
-from streamfrom.proxy.admin.history import SAMPLE_S, History, Rates
-from streamfrom.proxy.admin.metrics import CONTENT_TYPE, MetricsPage
-from streamfrom.proxy.admin.overview import (
+from streamfrom.proxy.admin.history import (
+    SAMPLE_S,
+    History,
+    Rates,
     figure_records,
     limits,
     newer,
@@ -30,6 +31,7 @@ from streamfrom.proxy.admin.overview import (
     setting_records,
     shard_records,
 )
+from streamfrom.proxy.admin.metrics import CONTENT_TYPE, MetricsPage
 from streamfrom.proxy.admin.queue_api import QueueApi
 from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.fairness import in_turns
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     import ssl
 
     from streamfrom.engine.messaging.figures.figures import QueueFigures
-    from streamfrom.proxy.admin.overview import Record
+    from streamfrom.proxy.admin.history import Record
     from streamfrom.proxy.admin.queue_api import Enter
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.status.fleet_figures import MembersFigures

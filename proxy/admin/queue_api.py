@@ -28,7 +28,7 @@ from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.engine.messaging.upkeep.peek import Match, PeekState, can_peek, in_state
 from streamfrom.proxy.admin.admin_gate import AdminGate, Visitor, posted
-from streamfrom.proxy.admin.overview import records
+from streamfrom.proxy.admin.history import records
 from streamfrom.proxy.admin.queue_messages import (
     IN_FLIGHT,
     LOOKED_AT_MAX,

@@ -7,7 +7,6 @@ Read in this order:
 * ``statement_runner``, ``routed_statements``: every statement that does not take the hot path;
 * ``ack_desk``: which way an ack goes;
 * ``own_answers``: what the proxy answers itself (``compile.answerers`` is the table);
-* ``insert_columns``: the columns that an INSERT leaves out;
 * ``scatter``: work on several shards;
 * ``set_variables``, ``transaction_control``: SET, transactions;
 * ``prepared_statements``, ``prepared_commands``, ``bulk_commands``, ``text_statements``: prepared statements, of the

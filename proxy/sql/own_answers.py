@@ -35,8 +35,8 @@ from streamfrom.proxy.local_statements.vexplain import (
     is_run,
 )
 from streamfrom.proxy.sql.compile.answerers import Answerer
-from streamfrom.proxy.sql.insert_columns import with_named_columns
 from streamfrom.proxy.sql.queues.sequence_statements import COLUMNS as NEXT_COLUMNS
+from streamfrom.proxy.sql.scatter.insert_selects import with_named_columns
 from streamfrom.proxy.sql.session_rights import EVERYTHING
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import HEADER_BYTES, Command, FieldType

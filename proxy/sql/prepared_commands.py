@@ -30,9 +30,8 @@ from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
 from streamfrom.proxy.routing.routes import Combine, Merge, OneShard, WriteParts
 from streamfrom.proxy.sql.compile.answerers import PREPARED_BY_SHARDS, Answerer
-from streamfrom.proxy.sql.insert_columns import with_named_columns
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
-from streamfrom.proxy.sql.scatter.insert_selects import reads_first
+from streamfrom.proxy.sql.scatter.insert_selects import reads_first, with_named_columns
 from streamfrom.proxy.sql.set_variables import is_plain_query, sets_vitess_variables
 from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.constants import Status

@@ -23,14 +23,13 @@ from streamfrom.proxy.rights.questions import changes_rights
 from streamfrom.proxy.routing.vschema_tables import not_in_vschema
 from streamfrom.proxy.sql.advisory_locks import note_locks
 from streamfrom.proxy.sql.compile.answerers import HAS_EXPRESSIONS
-from streamfrom.proxy.sql.insert_columns import with_named_columns
 from streamfrom.proxy.sql.own_answers import OwnAnswers
 from streamfrom.proxy.sql.queues.queue_statements import QueueStatements
 from streamfrom.proxy.sql.queues.sequence_statements import SequenceStatements
 from streamfrom.proxy.sql.queues.status_tables import StatusTables
 from streamfrom.proxy.sql.queues.stream_statements import StreamStatements
 from streamfrom.proxy.sql.routed_statements import RoutedStatements
-from streamfrom.proxy.sql.scatter.insert_selects import with_rows
+from streamfrom.proxy.sql.scatter.insert_selects import with_named_columns, with_rows
 from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
 from streamfrom.proxy.sql.schema_names import with_schema_names
 from streamfrom.proxy.sql.set_variables import SetVariables, vitess_variables

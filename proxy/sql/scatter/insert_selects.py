@@ -1,6 +1,9 @@
-"""INSERT … SELECT whose rows are read first, and then inserted as values.
+"""INSERTs of which servers are asked first: for the columns of those without a list, for the rows of an INSERT … SELECT.
 
-That is done where no shard can run the statement alone: a row belongs to another shard than its source, is made of rows
+Vindexes and sequences find their values by the columns' names. A server is asked for these for each statement: remembered names could
+be older than an ALTER TABLE, and would put a row on a wrong shard. Dumps have no column lists.
+
+The rows of an INSERT … SELECT are read first where no shard can run it alone: a row belongs to another shard than its source, is made of rows
 of several shards, or takes a value of a sequence. The rows are read as by any SELECT. In a transaction that
 repeats its reads they are locked, as a server locks them; otherwise not, as at READ COMMITTED.
 """
@@ -24,20 +27,60 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.inner_selects import TableRows
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import Shape, Statement, Uses
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.writes.insert_gaps import (
     bounded,
     insert_select,
     is_insert_select,
+    leaves_out_columns,
+    with_columns,
 )
 
 
 if TYPE_CHECKING:
+    from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.compile.session_target import StatementTarget
     from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.writes.insert_gaps import InsertSelect
+
+
+_INVISIBLE = "INVISIBLE"
+
+
+async def with_named_columns(
+    context: SessionContext, place: StatementTarget
+) -> StatementTarget:
+    """Return *place*; its statement has a column list where it needs one.
+
+    Raises BackendUnavailable if no server could be asked, BackendError if there is no such table.
+    """
+    view, shape, compiler = place.view, place.statement.shape, context.compiler
+    if not leaves_out_columns(shape):
+        return place
+    table = shape.tables[0].name
+    vschema = view.keyspace.vschema
+    routing = None if vschema is None else vschema.tables.get(table)
+    is_dealt_out = view.is_sharded and routing is not None and routing.column_vindexes
+    takes_values = compiler.sequence_of(view, shape) is not None
+    if not (is_dealt_out or takes_values) or view.columns_of(table):
+        return place
+    # Any shard will do; one that is not available is avoided, since it would be waited for.
+    shard = min(view.runtimes, key=lambda shard: shard.trouble is not None)
+    names = await context.connections.patiently(shard, lambda: _columns(shard, table))
+    named = await context.large_texts.read(
+        len(place.statement.sql),
+        lambda: compiler.target.parse(with_columns(place.statement, names)),
+    )
+    return place._replace(statement=named)
+
+
+async def _columns(shard: ShardRuntime, table: str) -> list[str]:
+    """Return the columns that an INSERT without a list fills: all but the invisible ones."""
+    found = await shard.control.records(f"SHOW COLUMNS FROM {quote_identifier(table)}")
+    return [row["Field"] for row in found if _INVISIBLE not in str(row["Extra"]).upper()]
 
 
 _LOCK: Final = b" LOCK IN SHARE MODE"

@@ -7,8 +7,8 @@ import aiohttp
 
 from streamfrom.proxy.admin import admin_server
 from streamfrom.proxy.admin.admin_server import AT_ONCE_MAX, AdminServer
+from streamfrom.proxy.admin.history import queue_records
 from streamfrom.proxy.admin.metrics import MetricsPage
-from streamfrom.proxy.admin.overview import queue_records
 from streamfrom.proxy.config.file import TlsSettings
 from streamfrom.proxy.status.fleet_figures import MembersFigures
 from streamfrom.proxy.status.status_rows import Unanswered

@@ -17,10 +17,15 @@ from streamfrom.engine.fleet.peer_link import (
     StreamEnded,
 )
 from streamfrom.proxy.fleet import grpc_links
-from streamfrom.proxy.fleet.grpc_links import BATCH_MAX, SERVICE, GrpcDoor, GrpcLinks
+from streamfrom.proxy.fleet.grpc_links import (
+    BATCH_MAX,
+    SERVICE,
+    TO_DISPATCHER,
+    GrpcDoor,
+    GrpcLinks,
+)
 from streamfrom.proxy.fleet.member_certificate import make_certificate
 from streamfrom.proxy.fleet.members_pb2 import ToDispatcher
-from streamfrom.proxy.fleet.peer_codec import TO_DISPATCHER
 from streamfrom.proxy.grpc_port import fleet_port
 from tests.proxy.fleet.members import Process, fleet_of
 

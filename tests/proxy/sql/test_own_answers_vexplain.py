@@ -7,7 +7,7 @@ from streamfrom.proxy.sql.own_answers import explanation
 from tests.cases import cases
 from tests.proxy.fake_answers import Error
 from tests.proxy.rigs import said
-from tests.proxy.sql.test_insert_columns import InsertColumnsRig
+from tests.proxy.sql.scatter.test_insert_selects_columns import InsertColumnsRig
 
 
 def listed(result):

@@ -15,7 +15,7 @@ from streamfrom.engine.fleet.peer_link import (
 from streamfrom.engine.messaging.dispatch.events import AckedUnnamed, TableEvent
 from streamfrom.engine.messaging.table.message import AUTO, MessageKey
 from streamfrom.proxy.fleet import members_pb2 as pb
-from streamfrom.proxy.fleet.peer_codec import (
+from streamfrom.proxy.fleet.grpc_links import (
     FROM_DISPATCHER,
     TO_DISPATCHER,
     PeerMessageUnreadable,

@@ -6,8 +6,8 @@ from streamfrom.engine.errors import TableLoadError
 from streamfrom.engine.messaging.figures.figures import QueueFigures
 from streamfrom.engine.messaging.table.setting_keys import KEYS
 from streamfrom.engine.messaging.table.table_settings import CONSENT
-from streamfrom.proxy.admin.history import Rates
-from streamfrom.proxy.admin.overview import (
+from streamfrom.proxy.admin.history import (
+    Rates,
     newer,
     queue_records,
     setting_records,

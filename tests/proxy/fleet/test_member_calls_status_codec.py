@@ -10,7 +10,7 @@ from streamfrom.engine.messaging.figures.figures import (
 )
 from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.fleet import members_pb2 as pb
-from streamfrom.proxy.fleet.status_codec import (
+from streamfrom.proxy.fleet.member_calls import (
     MEMBERS,
     QUEUES,
     SHARDS,

@@ -1,7 +1,7 @@
 from types import SimpleNamespace
 
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
-from streamfrom.proxy.sql.insert_columns import with_named_columns
+from streamfrom.proxy.sql.scatter.insert_selects import with_named_columns
 from tests.cases import cases
 from tests.proxy.rigs import WaitingConnections, context_of
 from tests.proxy.sql.compilers import compiler

@@ -1,7 +1,7 @@
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.fleet import members_pb2 as pb
-from streamfrom.proxy.fleet.status_codec import (
+from streamfrom.proxy.fleet.member_calls import (
     ASKERS,
     INFO_BYTES_MAX,
     decode_process,
