@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.messaging.acks.ack_writes import acknowledge_all
@@ -94,29 +95,22 @@ def gathered(waiting: Iterable[Ack]) -> tuple[list[Ack], list[Ack]]:
     return taken, later
 
 
+@dataclass(eq=False)
 class GroupCommit:
-    """The acks of one table on one shard.
+    """The acks of one table on one shard."""
 
-    owner: the owner of its connections, which have autocommit off, READ COMMITTED so that no gap is locked, and short waits for locks.
-    committed: called with acks that are committed, before their clients are answered.
-    """
-
-    def __init__(
-        self,
-        pool: Pool,
-        owner: ConnectionOwner,
-        database: str,
-        committed: Callable[[Sequence[Ack]], None],
-    ) -> None:
-        self._pool = pool
-        self._owner = owner
-        self._database = database
-        self._committed = committed
-        self._table: MessageTable
-        self._waiting: list[Ack] = []
-        self._writing: asyncio.Task[None] | None = None
-        self._one_came = False  # in this turn of the loop
-        self._turn = 0
+    _pool: Pool
+    # Of connections that have autocommit off, READ COMMITTED so that no gap is locked, and short waits for locks.
+    _owner: ConnectionOwner
+    _database: str
+    _committed: Callable[
+        [Sequence[Ack]], None
+    ]  # called with acks that are committed, before their clients are answered
+    _table: MessageTable = field(init=False)
+    _waiting: list[Ack] = field(default_factory=list)
+    _writing: asyncio.Task[None] | None = None
+    _one_came: bool = False  # in this turn of the loop
+    _turn: int = 0
 
     def has_others(self) -> bool:
         """Return whether an ack that comes now can go with others; one that comes alone is sent at once."""

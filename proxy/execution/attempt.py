@@ -11,6 +11,7 @@ other way in the middle of an answer (`Attempt.file`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from streamfrom.proxy.execution.reply import INTERRUPTED, Reply
@@ -48,69 +49,35 @@ class SucceedingStep(Protocol):
     has_selected: bool
 
 
+@dataclass(slots=True, eq=False)
 class Attempt:
-    """One statement under way on one shard; sent again, it is the same attempt.
+    """One statement under way on one shard; sent again, it is the same attempt."""
 
-    Attributes:
-        database: the default database, by its name in the view; None for no default.
-        packet: the bytes to send, or an object that makes them for a connection.
-        on_over: called with the attempt once its answer is complete or broken off, or with what
-            prevented that it was sent at all; None where the client is answered already.
-        latency: the latency class of the shape; None for a statement that shares no connection.
-        step: the consequences once the statement has succeeded; None for none.
-        on_file: called with a packet number when the server asks for the client's file.
-        scanner: the reader of the answer, with its status, rows, OK or error so far.
-        held: the last piece of the answer; the session writes it, or drops it to try again.
-        refusal: the error that the client gets instead of an OK.
-        failure: set when the backend went away before the answer's end.
-    """
-
-    __slots__ = (
-        "_file_sequence",
-        "_throttled",
-        "backend",
-        "database",
-        "failure",
-        "has_written",
-        "held",
-        "latency",
-        "on_file",
-        "on_over",
-        "packet",
-        "refusal",
-        "reply",
-        "scanner",
-        "shape",
-        "shard",
-        "step",
+    shard: ShardRuntime
+    database: str | None  # the default database, by its name in the view
+    packet: bytes | Packet
+    shape: Shape
+    reply: Reply
+    # Called with the attempt once its answer is complete or broken off, or with what prevented that it was sent at all; None where the
+    # client is answered already.
+    on_over: Callable[[Attempt | Exception | None], None] = lambda _: None
+    latency: LatencyClass | None = (
+        None  # of the shape; None for a statement that shares no connection
     )
-
-    def __init__(
-        self,
-        shard: ShardRuntime,
-        database: str | None,
-        packet: bytes | Packet,
-        shape: Shape,
-        reply: Reply,
-        on_over: Callable[[Attempt | Exception | None], None] = lambda _: None,
-        latency: LatencyClass | None = None,
-    ) -> None:
-        self.shard = shard
-        self.database = database
-        self.packet = packet
-        self.shape = shape
-        self.reply = reply
-        self.on_over = on_over
-        self.latency = latency
-        self.step: SucceedingStep | None = None
-        self.backend: Backend
-        self.scanner: PassThrough | Resequencer
-        self.on_file: Callable[[int], None] | None = None
-        self.held = b""
-        self.has_written = False
-        self.refusal: StreamfromError | None = None
-        self.failure: BackendLost | None = None
-        self._throttled = False
+    step: SucceedingStep | None = None  # the consequences once the statement has succeeded
+    backend: Backend = field(init=False)
+    # The reader of the answer, with its status, rows, OK or error so far.
+    scanner: PassThrough | Resequencer = field(init=False)
+    # Called with a packet number when the server asks for the client's file.
+    on_file: Callable[[int], None] | None = None
+    held: bytes = (
+        b""  # the last piece of the answer; the session writes it, or drops it to try again
+    )
+    has_written: bool = False
+    refusal: StreamfromError | None = None  # the error that the client gets instead of an OK
+    failure: BackendLost | None = None  # set when the backend went away before the answer's end
+    _throttled: bool = False
+    _file_sequence: int = field(init=False)
 
     # --- what the backend calls, as of an `AnswerReader` ------------------------------------
 

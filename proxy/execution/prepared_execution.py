@@ -8,6 +8,7 @@ The rest of the packet is the client's own. It always holds the parameter types,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.proxy.errors import NoOpenCursor
@@ -122,28 +123,18 @@ class BulkExecution(Execution):
         return stmt_bulk_execute(statement_id, self._flags, self._body)
 
 
+@dataclass(slots=True, eq=False)
 class CursorExecution:
-    """COM_STMT_EXECUTE that opens a cursor, on a prepared statement of its own.
+    """COM_STMT_EXECUTE that opens a cursor, on a prepared statement of its own."""
 
-    Attributes:
-        backend: the connection that executed it last, which alone has the rows.
-    """
-
-    __slots__ = ("_body", "_count", "_long_data", "_sql", "_statement_id", "backend")
-
-    def __init__(
-        self,
-        sql: bytes,
-        body: bytes,
-        count: int,
-        long_data: Mapping[int, bytearray] | None = None,
-    ) -> None:
-        self.backend: Backend | None = None
-        self._sql = sql
-        self._body = body
-        self._count = count
-        self._long_data = long_data
-        self._statement_id = 0
+    _sql: bytes
+    _body: bytes
+    _count: int
+    _long_data: Mapping[int, bytearray] | None = None
+    backend: Backend | None = (
+        None  # the connection that executed it last, which alone has the rows
+    )
+    _statement_id: int = 0
 
     def packet_for(self, backend: Backend) -> bytes | None:
         """Return the bytes for the connection that was prepared, None for any other."""

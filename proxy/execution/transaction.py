@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.errors import (
@@ -59,24 +60,17 @@ def may_commit(shape: Shape) -> bool:
     return bool(shape.uses & Uses.IMPLICIT_COMMIT) or runs_unseen(shape)
 
 
+@dataclass(slots=True, eq=False)
 class PendingEffects:
-    """The effects of a transaction on message tables, which are reported to the engine at the commit.
+    """The effects of a transaction on message tables, which are reported to the engine at the commit."""
 
-    publish: reports to the engine the effects on one table of a shard, or on ANY_TABLE.
-    hidden: returns by what statements on a shard write to tables that they do not name.
-    """
-
-    __slots__ = ("_pending", "_publish", "hidden")
-
-    def __init__(
-        self,
-        publish: Callable[[ShardRuntime, str, list[Effect]], None],
-        hidden: Callable[[ShardRuntime], HiddenWrites],
-    ) -> None:
-        self._publish = publish
-        self.hidden = hidden
-        # By shard and table. An unknown effect is one, however many statements had it.
-        self._pending: dict[tuple[ShardRuntime, str], list[Effect]] = {}
+    # Reports to the engine the effects on one table of a shard, or on ANY_TABLE.
+    _publish: Callable[[ShardRuntime, str, list[Effect]], None]
+    hidden: Callable[
+        [ShardRuntime], HiddenWrites
+    ]  # by what statements on a shard write to tables that they do not name
+    # By shard and table. An unknown effect is one, however many statements had it.
+    _pending: dict[tuple[ShardRuntime, str], list[Effect]] = field(default_factory=dict)
 
     def add(self, shard: ShardRuntime, table: str, effect: Effect) -> None:
         """Remember that *table* on *shard* will have changed once the transaction commits."""

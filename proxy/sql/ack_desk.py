@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -45,52 +46,32 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.attempt import Attempt
     from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.execution.session_connections import SessionConnections
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
     from streamfrom.proxy.sql.session_rights import SessionRights
     from streamfrom.sqlparse_ext.statements import Value
 
 
+@dataclass(slots=True, eq=False)
 class GatheredAck:
-    """An ack that is written with others: `proxy.backends.group_commit.Ack`, and `proxy.execution.session_connections.Gathered`.
+    """An ack that is written with others: `proxy.backends.group_commit.Ack`, and `proxy.execution.session_connections.Gathered`."""
 
-    attempt: what is sent where the ack is sent by itself.
-    complete: returns its packet then, where that is not made yet; else None.
-    """
+    _attempt: Attempt  # what is sent where the ack is sent by itself
+    values: Sequence[Value]
+    acked_ns: int
+    _executor: Executor
+    _state: SessionState
+    _complete: Callable[[], bytes] | None  # returns its packet then, where that is not made yet
+    ids: tuple[bytes, ...] = field(init=False)
+    is_left: bool = False
+    is_stopped: bool = False
+    _connections: SessionConnections = field(init=False)
+    _backend: Backend | None = None
 
-    __slots__ = (
-        "_attempt",
-        "_backend",
-        "_complete",
-        "_connections",
-        "_executor",
-        "_state",
-        "acked_ns",
-        "ids",
-        "is_left",
-        "is_stopped",
-        "values",
-    )
-
-    def __init__(
-        self,
-        attempt: Attempt,
-        values: Sequence[Value],
-        acked_ns: int,
-        executor: Executor,
-        state: SessionState,
-        complete: Callable[[], bytes] | None,
-    ) -> None:
-        self.values = values
-        self.ids = tuple(dict.fromkeys(map(literal, values)))
-        self.acked_ns = acked_ns
-        self.is_left = self.is_stopped = False
-        self._attempt = attempt
-        self._complete = complete
-        self._connections = executor.connections
-        self._executor = executor
-        self._state = state
-        self._backend: Backend | None = None
+    def __post_init__(self) -> None:
+        self.ids = tuple(dict.fromkeys(map(literal, self.values)))
+        self._connections = self._executor.connections
 
     def runs_on(self, backend: Backend | None) -> None:
         """Have KILL end what runs on *backend*; None while nothing runs."""
