@@ -22,9 +22,9 @@ from streamfrom.proxy.wire.framing import frames
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.pooling.multiplexing import LatencyClass
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.errors import BackendLost
-    from streamfrom.proxy.execution.latency_class import LatencyClass
     from streamfrom.proxy.execution.prepared_execution import Packet
     from streamfrom.proxy.wire.response import PassThrough, Resequencer
     from streamfrom.sqlparse_ext.errors import StreamfromError

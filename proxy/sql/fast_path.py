@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.proxy.backends.pooling.multiplexing import LatencyClass
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
-from streamfrom.proxy.execution.latency_class import LatencyClass
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.ack_desk import AckDesk, Offer

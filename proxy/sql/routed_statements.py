@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.sql.compile.catalog import View
-    from streamfrom.proxy.sql.compile.given_ids import GivenIds
-    from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
+    from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement, GivenIds
     from streamfrom.proxy.sql.scatter.scattered_writes import AfterOthers, Part
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Shape

@@ -12,12 +12,21 @@ from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.queries import parts_of_update
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
-from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Shape, Statement, Uses
+from streamfrom.sqlparse_ext.statements import (
+    OPAQUE,
+    InsertSource,
+    Kind,
+    Param,
+    Shape,
+    Statement,
+    Uses,
+)
 from streamfrom.sqlparse_ext.stored_forms import StoredForm, stored_form
 from streamfrom.sqlparse_ext.text.insert_rows import InsertRows, insert_rows
 from streamfrom.sqlparse_ext.text.lexer import (
@@ -29,7 +38,7 @@ from streamfrom.sqlparse_ext.text.lexer import (
     splice,
 )
 from streamfrom.sqlparse_ext.text.lexer_patterns import NUMBER, ROWS, STRING
-from streamfrom.sqlparse_ext.text.tokens import Cursor, Token
+from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens, unquote
 from streamfrom.sqlparse_ext.writes.moments import (
     check_literals,
     check_moments,
@@ -51,6 +60,7 @@ from streamfrom.sqlparse_ext.writes.times import (
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.reading.queries import Assignment, UpdateParts
     from streamfrom.sqlparse_ext.statements import InsertShape
+
 
 _TIME_COLUMNS: Final = frozenset({"time_acked", "time_next"})
 _FIRST_LAYOUT_TIME_COLUMNS: Final = _TIME_COLUMNS | {"time_scheduled", "time_created"}
@@ -413,3 +423,55 @@ def _complete_rows(
             added = [b", " + _default(name, scheduled, now_ns) for name in missing]
             edits.append(Edit(end - 1, end - 1, b"".join(added)))
     return edits, missing
+
+
+STATE: Final = "state"
+_ACKED: Final = b"acked"
+
+
+def sets_state(shape: Shape) -> bool:
+    """Return whether an UPDATE gives the column `state` a value."""
+    return STATE in shape.assignments and shape.kind is Kind.UPDATE
+
+
+def is_state_bound(shape: Shape) -> bool:
+    """Return whether an UPDATE that `sets_state` takes the value from a `?`."""
+    return isinstance(shape.assignments[STATE], Param)
+
+
+def acknowledged(statement: Statement) -> bytes:
+    """Return the text of an UPDATE that `sets_state`, which sets time_acked instead.
+
+    Raises Unsupported if it sets another state than 'acked', or is no UPDATE of one table.
+    """
+    shape = statement.shape
+    value = statement.known(shape.assignments[STATE])
+    cursor, parts = parts_of_update(shape)
+    given = [] if parts is None else [a for a in parts.assignments if a.column == STATE]
+    if value is OPAQUE or value != _ACKED or len(given) != 1:
+        raise Unsupported(
+            "a state follows from time_acked and epoch; SET state = 'acked' acknowledges, and"
+            " nothing else can be set"
+        )
+    tokens, (start, end) = cursor.tokens, (given[0].start, given[0].end)
+    # The name is behind the comma or SET, perhaps with its table's.
+    first = start - 1
+    while first > 0 and tokens[first - 1].key not in (",", "SET"):
+        first -= 1
+    edit = Edit(tokens[first].start, tokens[end - 1].end, b"time_acked = NOW()")
+    return splice(statement.sql, statement.mode, [edit])
+
+
+def preparable(statement: Statement) -> bytes:
+    """Return an UPDATE that `sets_state` so that a server prepares it, with the same parameters.
+
+    MySQL prepares none that gives a generated column a value, whatever the value will be.
+    """
+    tokens = statement_tokens(statement.shape.template)
+    template = statement.shape.template
+    edits = [
+        Edit(token.start, token.end, b"time_acked")
+        for token, after in pairwise(tokens)
+        if after.key == "=" and token.is_name and unquote(token, template).lower() == STATE
+    ]
+    return splice(statement.sql, statement.mode, edits[:1])

@@ -26,8 +26,7 @@ from streamfrom.engine.messaging.table.table_settings import (
 )
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, stored_form
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
-from streamfrom.sqlparse_ext.writes.completion import TableFacts
-from streamfrom.sqlparse_ext.writes.state_ack import STATE
+from streamfrom.sqlparse_ext.writes.completion import STATE, TableFacts
 
 
 _CONTROL: Final = frozenset({"priority", "time_next", "epoch", "time_acked"})

@@ -19,7 +19,7 @@ from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.engine.messaging.table.message_table import NUMBER_TYPES
 from streamfrom.engine.messaging.table.sql_names import by_id, hinted, quoted
 from streamfrom.sqlparse_ext.text.identifiers import literal, text_literal
-from streamfrom.sqlparse_ext.writes.state_ack import STATE
+from streamfrom.sqlparse_ext.writes.completion import STATE
 
 
 if TYPE_CHECKING:

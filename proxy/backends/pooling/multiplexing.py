@@ -6,7 +6,7 @@ turn of the loop leave in one write, and several answers come back in one read. 
 of 16 clients that saves half of the server's processor time and a third of the proxy's.
 
 Three conditions make it safe: the read changes nothing (`sqlparse_ext.selects.plain_reads`), the sessions
-have the same variables and database, and the shape has been quick (`proxy.execution.latency_class`).
+have the same variables and database, and the shape has been quick (`proxy.backends.pooling.multiplexing`).
 A read that is slow this time holds up all later ones. It then breaks up: the slow read
 keeps the connection as its session's own, and every other read is sent again elsewhere.
 """
@@ -14,6 +14,7 @@ keeps the connection as its session's own, and every other read is sent again el
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
@@ -28,6 +29,50 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.pooling.pool import Pool
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.statement_ids import StatementKey
+
+
+# How many seconds a quick shape's fastest answer may be slower than the server's fastest answer.
+QUICK_S: Final = 0.001
+FIRST_TRIAL: Final = 8
+_LONGER: Final = 4
+LAST_TRIAL: Final = 8192
+
+
+class LatencyClass:
+    """The measured latency of one shape: whether its statements are quick enough to share a connection.
+
+    The shape gets FIRST_TRIAL answers on connections of a session's own. It is quick if the fastest of these took at most QUICK_S longer
+    than this server's fastest answer ever: on a busy machine all others measure the queue. One that was slow gets a longer trial.
+
+    Attributes:
+        is_quick: reads of the shape may share a connection.
+    """
+
+    __slots__ = ("_answers", "_fastest_s", "_trial", "is_quick")
+
+    def __init__(self) -> None:
+        self.is_quick = False
+        self._trial = FIRST_TRIAL
+        self._answers = 0
+        self._fastest_s = math.inf
+
+    def answered(self, took_s: float, way_s: float) -> None:
+        """Count a small answer that took *took_s* seconds; the server's fastest answer took *way_s* seconds."""
+        self._fastest_s = min(self._fastest_s, took_s)
+        self._answers += 1
+        if self._answers >= self._trial:
+            self.is_quick = self._fastest_s <= way_s + QUICK_S
+            self._start_over()
+
+    def was_slow(self) -> None:
+        """Begin a longer trial: an answer was large, late, or had warnings."""
+        self.is_quick = False
+        self._trial = min(self._trial * _LONGER, LAST_TRIAL)
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._answers = 0
+        self._fastest_s = math.inf
 
 
 # A pool shares one of eight connections, and none of fewer than four: statements that cannot share

@@ -22,8 +22,8 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.shell.registry import Registry
+    from streamfrom.proxy.backends.pooling.multiplexing import LatencyClass
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.latency_class import LatencyClass
     from streamfrom.proxy.routing.routes import Plan
     from streamfrom.sqlparse_ext.statements import Shape
     from streamfrom.sqlparse_ext.writes.plain_writes import PlainAck, PlainInsert

@@ -6,12 +6,14 @@ statement is completed (see `sqlparse_ext.writes.completion`), and its effect on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.engine.sharding.vschema import AutoIncrement
+from streamfrom.proxy.execution.session_tracking import generated
 from streamfrom.proxy.sql.compile.answerers import answerer
 from streamfrom.proxy.sql.compile.session_target import SessionTarget, usable_table
 from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA, names_schema
@@ -22,8 +24,17 @@ from streamfrom.sqlparse_ext.reading.split import several
 from streamfrom.sqlparse_ext.session.information_schema import asks_database, describes
 from streamfrom.sqlparse_ext.session.session_calls import takes_text
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.insert_rows import as_text, parameter_places
-from streamfrom.sqlparse_ext.writes.completion import TableFacts, check_bound, complete
+from streamfrom.sqlparse_ext.writes.completion import (
+    TableFacts,
+    acknowledged,
+    check_bound,
+    complete,
+    is_state_bound,
+    preparable,
+    sets_state,
+)
 from streamfrom.sqlparse_ext.writes.delays import check_not_delayed, check_several_tables
 from streamfrom.sqlparse_ext.writes.insert_gaps import Gaps, gaps
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, effect
@@ -33,23 +44,76 @@ from streamfrom.sqlparse_ext.writes.plain_writes import (
     plain_ack,
     plain_insert,
 )
-from streamfrom.sqlparse_ext.writes.state_ack import (
-    acknowledged,
-    is_state_bound,
-    preparable,
-    sets_state,
-)
 from streamfrom.sqlparse_ext.writes.times import TimeColumns
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.shell.registry import Registry
+    from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.sql.compile.catalog import Catalog, View
-    from streamfrom.proxy.sql.compile.given_ids import GivenIds
     from streamfrom.sqlparse_ext.cache import StatementCache
+
+
+@dataclass(frozen=True, slots=True)
+class GivenIds:
+    """The ids of one INSERT.
+
+    ids: in the order of the rows, rising.
+    count: the number of the statement's rows.
+    may_update: a row that is there may be updated.
+    names_updated: the statement was given `LAST_INSERT_ID(id)`, so the server's insert id is that of an updated row.
+    """
+
+    table: str
+    column: str
+    ids: Sequence[int]
+    count: int
+    may_update: bool
+    names_updated: bool
+
+    async def told(
+        self,
+        state: SessionState,
+        shards: Sequence[ShardRuntime],
+        affected: int,
+        servers: int,
+        before: int,
+    ) -> int:
+        """Return the insert id for the client, and note LAST_INSERT_ID().
+
+        affected: the affected rows of all *shards*.
+        servers: the insert id of the servers' answers, 0 for none.
+        before: the session's LAST_INSERT_ID() before the statement, where it `names_updated`.
+
+        Raises BackendUnavailable or BackendError if a shard does not say which rows it has.
+        """
+        first = await self._first(shards, affected)
+        if first:
+            generated(state, first)
+            return first
+        if self.names_updated and servers:
+            # Only the OK names an updated row.
+            generated(state, before)
+        return servers if affected or not self.names_updated else 0
+
+    async def _first(self, shards: Sequence[ShardRuntime], affected: int) -> int:
+        if not affected:
+            return 0
+        if not self.may_update and affected == self.count:
+            return self.ids[0]
+        found = []
+        for shard in shards:
+            column, ids = quote_identifier(self.column), ", ".join(map(str, self.ids))
+            table = f"{quote_identifier(shard.database)}.{quote_identifier(self.table)}"
+            sql = f"SELECT MIN({column}) FROM {table} WHERE {column} IN ({ids})"  # noqa: S608
+            ((least,),) = await shard.control.rows_uncommitted(sql)
+            if least is not None:
+                found.append(int(least))
+        return min(found, default=0)
+
 
 # The source of ids for messages without one; no sequence has this name.
 MESSAGE_IDS: Final = ""

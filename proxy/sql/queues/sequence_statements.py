@@ -13,8 +13,7 @@ from streamfrom.engine.errors import SequenceError
 from streamfrom.engine.messaging.table.message_ids import COUNTS
 from streamfrom.proxy.errors import NoDatabaseSelected, ReplicaTarget
 from streamfrom.proxy.rights.questions import draw
-from streamfrom.proxy.sql.compile.given_ids import GivenIds
-from streamfrom.proxy.sql.compile.statement_compiler import MESSAGE_IDS
+from streamfrom.proxy.sql.compile.statement_compiler import MESSAGE_IDS, GivenIds
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, Table
 from streamfrom.sqlparse_ext.statements import Statement, Uses

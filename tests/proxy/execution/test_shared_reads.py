@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.backends.pooling import multiplexing
+from streamfrom.proxy.backends.pooling.multiplexing import LatencyClass
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.execution import shared_reads as module
 from streamfrom.proxy.execution.attempt import Attempt
-from streamfrom.proxy.execution.latency_class import LatencyClass
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query

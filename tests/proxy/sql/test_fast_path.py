@@ -5,8 +5,8 @@ import pytest
 from streamfrom.engine.errors import TableLoadError
 from streamfrom.engine.messaging.table.message_table import load
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
+from streamfrom.proxy.backends.pooling.multiplexing import FIRST_TRIAL
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable, PoolTimeout
-from streamfrom.proxy.execution.latency_class import FIRST_TRIAL
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.sql import fast_path as module
 from streamfrom.proxy.sql.compile.catalog import Catalog

@@ -1,7 +1,7 @@
 import pytest
 
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.writes.state_ack import (
+from streamfrom.sqlparse_ext.writes.completion import (
     acknowledged,
     is_state_bound,
     preparable,

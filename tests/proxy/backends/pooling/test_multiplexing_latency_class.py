@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from streamfrom.proxy.execution.latency_class import (
+from streamfrom.proxy.backends.pooling.multiplexing import (
     FIRST_TRIAL,
     QUICK_S,
     LatencyClass,

@@ -4,7 +4,7 @@ import pytest
 
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.execution.session_state import SessionState
-from streamfrom.proxy.sql.compile.given_ids import GivenIds
+from streamfrom.proxy.sql.compile.statement_compiler import GivenIds
 from tests.proxy.fake_client import MODERN
 
 
