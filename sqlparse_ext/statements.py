@@ -204,19 +204,16 @@ class SetScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SetItem:
-    """One assignment of a SET.
-
-    name: the variable in lower case, without `@`s and scope; "isolation level" or "access mode" for
-        SET TRANSACTION.
-    value: a Slot, a bare word as written (OFF, utf8mb4, DEFAULT), None for NULL, OPAQUE for any
-        other expression; words such as "READ COMMITTED" for SET TRANSACTION.
-    collation: the collation of SET NAMES … COLLATE; None without one.
-    """
+    """One assignment of a SET."""
 
     kind: SetKind
     scope: SetScope
+    # The variable in lower case, without `@`s and scope; "isolation level" or "access mode" for SET TRANSACTION.
     name: str
+    # A Slot, a bare word as written (OFF, utf8mb4, DEFAULT), None for NULL, OPAQUE for any other expression; words such as
+    # "READ COMMITTED" for SET TRANSACTION.
     value: Slot | str | Opaque | None
+    # The collation of SET NAMES … COLLATE; None without one.
     collation: Slot | str | None = None
 
 
@@ -261,63 +258,54 @@ class Shape:
 
     Filled field by field while its template is read, never changed then. Compared by identity, so it is a cheap key for
     whatever a caller derives from it.
-
-    template: the text from which the facts were read, see `lexer`.
-    verb: the first keyword in upper case; "" for EMPTY.
-    words: up to six bare words after the verb, in upper case.
-    options: the options of BEGIN, COMMIT, ROLLBACK ("READ ONLY", "CHAIN", …) and DDL ("IF EXISTS", …).
-    tables: the target first, then all other tables, also of subqueries, but no CTEs and no DUAL. With
-        Uses.UNPARSED they are what could be found.
-    conditions: the top-level `col = literal` and `col IN (literals)` of the WHERE of a single-table
-        SELECT, UPDATE or DELETE, by lower-case column without qualifier. Of two conditions on one
-        column the first counts, since each alone already bounds the rows.
-    condition_only: the WHERE consists of *conditions* and *guards* alone.
-    guards: the lower-case columns of top-level `col IS NULL`.
-    assignments: the assignments of UPDATE … SET or ON DUPLICATE KEY UPDATE, by lower-case column.
-    variables: the user variables in the text, without `@` and quotes, ASCII in lower case.
-    target: the name in USE, SAVEPOINT, PREPARE, CALL, CREATE DATABASE, SHOW … FROM <database>.
-    directives: the pairs of `/*vt+ K=V K2 */`; keys in lower case, "true" for a missing value.
     """
 
     kind: Kind
     uses: Uses
-    template: bytes
-    verb: str = ""
-    words: tuple[str, ...] = ()
+    template: bytes  # the text from which the facts were read, see `lexer`
+    verb: str = ""  # the first keyword in upper case; "" for EMPTY
+    words: tuple[str, ...] = ()  # up to six bare words after the verb, in upper case
+    # The options of BEGIN, COMMIT, ROLLBACK ("READ ONLY", "CHAIN", …) and DDL ("IF EXISTS", …).
     options: frozenset[str] = frozenset()
+    # The target first, then all other tables, also of subqueries, but no CTEs and no DUAL. With Uses.UNPARSED they are what
+    # could be found.
     tables: tuple[TableRef, ...] = ()
+    # The top-level `col = literal` and `col IN (literals)` of the WHERE of a single-table SELECT, UPDATE or DELETE, by
+    # lower-case column without qualifier. Of two conditions on one column the first counts, since each alone already bounds the
+    # rows.
     conditions: Mapping[str, tuple[Operand, ...]] = field(default_factory=dict)
-    condition_only: bool = False
-    guards: frozenset[str] = frozenset()
+    condition_only: bool = False  # the WHERE consists of *conditions* and *guards* alone
+    guards: frozenset[str] = frozenset()  # the lower-case columns of top-level `col IS NULL`
+    # The assignments of UPDATE … SET or ON DUPLICATE KEY UPDATE, by lower-case column.
     assignments: dict[str, Operand] = field(default_factory=dict)
     insert: InsertShape | None = None
     set: tuple[SetItem, ...] = ()
+    # The user variables in the text, without `@` and quotes, ASCII in lower case.
     variables: frozenset[str] = frozenset()
+    # The name in USE, SAVEPOINT, PREPARE, CALL, CREATE DATABASE, SHOW … FROM <database>.
     target: str | None = None
     kill: KillTarget | None = None
+    # The pairs of `/*vt+ K=V K2 */`; keys in lower case, "true" for a missing value.
     directives: Mapping[str, str] = field(default_factory=dict)
     stream: StreamShape | None = None
 
 
 @dataclass(slots=True)
 class Statement:
-    """One concrete text: its shape and its own literals. Shared and never changed.
-
-    literals: the raw literals outside of VALUES rows, in order; those of IN lists one after another.
-    runs: (slot, place of the first literal, number of literals) of each IN list.
-    arguments: the values bound to the `?`s, by place; None where nothing is bound.
-    spell: returns the SQL text of an argument by its place, for a prepared statement that is sent as
-        text after all.
-    row: the values of its only VALUES row as written, where they were known without reading it.
-    """
+    """One concrete text: its shape and its own literals. Shared and never changed."""
 
     sql: bytes
     mode: SqlMode
     shape: Shape
+    # The raw literals outside of VALUES rows, in order; those of IN lists one after another.
     literals: Sequence[bytes] = ()
+    # (slot, place of the first literal, number of literals) of each IN list.
     runs: tuple[tuple[int, int, int], ...] = ()
+    # The values bound to the `?`s, by place; None where nothing is bound.
     arguments: tuple[Value | Opaque, ...] | None = None
+    # Returns the SQL text of an argument by its place, for a prepared statement that is sent as text after all.
     spell: Callable[[int], bytes] | None = None
+    # The values of its only VALUES row as written, where they were known without reading it.
     row: tuple[bytes, ...] | None = None
 
     def bind(

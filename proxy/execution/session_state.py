@@ -207,28 +207,22 @@ def _is_followed(kind: SetKind, scope: SetScope, name: str) -> bool:
 
 @dataclass(slots=True)
 class Transaction:
-    """A transaction the client opened, which may span several shards.
+    """A transaction the client opened, which may span several shards."""
 
-    Attributes:
-        begin: the statement that opened it, sent to each shard when it is first touched.
-        savepoints: the savepoint statements so far, to be repeated on a shard that joins late.
-        broken: why nothing but ROLLBACK is possible any more, empty while all is well.
-        is_implicit: no BEGIN of the client opened it, but a statement without autocommit.
-        has_begun: False while all there is are savepoints without autocommit, which begin none.
-        is_xa: the client began it with XA START.
-        whole: the global id of the transaction, once it is over several shards and commits in two phases.
-        xids: the XA ids of its branches, where it commits in two phases; the first branch has none.
-    """
-
-    begin: bytes
+    begin: bytes  # the statement that opened it, sent to each shard when it is first touched
+    # The savepoint statements so far, to be repeated on a shard that joins late.
     savepoints: list[bytes] = field(default_factory=list)
-    broken: str = ""
+    broken: str = ""  # why nothing but ROLLBACK is possible any more, empty while all is well
     reads_only: bool = False
     is_snapshot: bool = False
+    # No BEGIN of the client opened it, but a statement without autocommit.
     is_implicit: bool = False
+    # False while all there is are savepoints without autocommit, which begin none.
     has_begun: bool = True
-    is_xa: bool = False
+    is_xa: bool = False  # the client began it with XA START
+    # The global id of the transaction, once it is over several shards and commits in two phases.
     whole: GlobalId | None = None
+    # The XA ids of its branches, where it commits in two phases; the first branch has none.
     xids: dict[Backend, Xid] = field(default_factory=dict)
 
     @classmethod
@@ -250,15 +244,11 @@ class Transaction:
 
 
 class AskedLocks(NamedTuple):
-    """The advisory locks that a session has asked for on the connection it keeps to *shard*.
-
-    names: the locks whose names were literals, as SQL text.
-    has_others: the session asked for a lock by an expression, too.
-    """
+    """The advisory locks that a session has asked for on the connection it keeps to *shard*."""
 
     shard: ShardRuntime
-    names: frozenset[bytes]
-    has_others: bool
+    names: frozenset[bytes]  # the locks whose names were literals, as SQL text
+    has_others: bool  # the session asked for a lock by an expression, too
 
 
 _VARIANTS: Final = int(

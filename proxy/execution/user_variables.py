@@ -56,36 +56,28 @@ _HEX: Final = re.compile(rb"(?:[0-9A-F]{2})*")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UserVariables:
-    """A session's user variables, a new object for each change; compared by identity.
-
-    backend: the connection to *shard* that has all the variables; it stays with the session.
-    names: the variables that the client's texts have named.
-    has_unnamed: a stored program or an EXECUTE may have set other variables.
-    values: the values on *backend*, once the server was asked for them.
-    """
+    """A session's user variables, a new object for each change; compared by identity."""
 
     shard: ShardRuntime
+    # The connection to *shard* that has all the variables; it stays with the session.
     backend: Backend
-    names: frozenset[str]
-    has_unnamed: bool
+    names: frozenset[str]  # the variables that the client's texts have named
+    has_unnamed: bool  # a stored program or an EXECUTE may have set other variables
+    # The values on *backend*, once the server was asked for them.
     values: dict[str, VariableValue] = field(default_factory=dict)
 
 
 class VariableValue(NamedTuple):
-    """The value of a user variable on a server.
+    """The value of a user variable on a server."""
 
-    kind: the column type, VAR_STRING for all strings; a geometry is a string after its SRID.
-    number: the text of a number, None for a string and for NULL.
-    hex: the bytes of a string, in *charset*.
-    is_null: the value is NULL; a variable that was never set is a binary string that is NULL.
-    """
-
+    # The column type, VAR_STRING for all strings; a geometry is a string after its SRID.
     kind: int = FieldType.VAR_STRING
     is_unsigned: bool = False
-    number: bytes | None = None
+    number: bytes | None = None  # the text of a number, None for a string and for NULL
     charset: bytes = b"binary"
     collation: bytes = b"binary"
-    hex: bytes = b""
+    hex: bytes = b""  # the bytes of a string, in *charset*
+    # The value is NULL; a variable that was never set is a binary string that is NULL.
     is_null: bool = True
 
 

@@ -102,19 +102,14 @@ _TABLET_COLUMNS: Final = (
 
 
 class Tablet(NamedTuple):
-    """A server of a shard: what Vitess has a tablet in front of.
-
-    Attributes:
-        server: where it listens, `host:port` or the path of its socket.
-        is_serving: statements are sent to it.
-    """
+    """A server of a shard: what Vitess has a tablet in front of."""
 
     keyspace: str
     shard: str
     is_primary: bool
-    server: str
+    server: str  # where it listens, `host:port` or the path of its socket
     host: str
-    is_serving: bool
+    is_serving: bool  # statements are sent to it
 
 
 def is_show_vitess(shape: Shape) -> bool:

@@ -37,22 +37,16 @@ _FORMS: Final = frozenset({("PROCESSLIST",), ("FULL", "PROCESSLIST")})
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One connected client.
-
-    target: the current target of the session.
-    command: the command under way, as servers name it: Query, Execute, Sleep, …
-    time_s: the seconds since the command began.
-    info: the text of the statement under way, None without one.
-    """
+    """One connected client."""
 
     connection_id: int
     user: str
     host: str
-    target: str | None
-    command: str
-    time_s: int
+    target: str | None  # the current target of the session
+    command: str  # the command under way, as servers name it: Query, Execute, Sleep, …
+    time_s: int  # the seconds since the command began
     state: str
-    info: bytes | None
+    info: bytes | None  # the text of the statement under way, None without one
 
 
 def is_processlist(shape: Shape) -> bool:

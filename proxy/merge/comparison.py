@@ -151,15 +151,10 @@ _NULL_LAST: Final = (2,)
 
 @dataclass(frozen=True, slots=True)
 class ColumnKey:
-    """How the values of one expression compare.
+    """How the values of one expression compare."""
 
-    Attributes:
-        comparison: the rule, by the column's type and collation.
-        space: the weight that pads strings, in hex; empty for no padding.
-    """
-
-    comparison: Comparison
-    space: bytes = b""
+    comparison: Comparison  # the rule, by the column's type and collation
+    space: bytes = b""  # the weight that pads strings, in hex; empty for no padding
 
     def sql(self, expression: bytes) -> bytes:
         """Return the expression whose values `decoder` reads, for the server to compute."""

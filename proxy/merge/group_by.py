@@ -44,20 +44,17 @@ class Group(NamedTuple):
 
 
 class Output(NamedTuple):
-    """One value of a group: an aggregate, a group's own value, or something made of these.
-
-    operands: the places of outputs in an expression of aggregates, and which outputs.
-    tail: the rest of a condition, after its left side.
-    """
+    """One value of a group: an aggregate, a group's own value, or something made of these."""
 
     text: bytes
     words: Words
     call: AggregateCall | None = None
     group: int | None = None
     is_constant: bool = False
+    # The places of outputs in an expression of aggregates, and which outputs.
     operands: tuple[tuple[Span, int], ...] = ()
     span: Span = (0, 0)
-    tail: bytes = b""
+    tail: bytes = b""  # the rest of a condition, after its left side
     is_condition: bool = False
 
 

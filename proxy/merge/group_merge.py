@@ -113,14 +113,10 @@ class Test:
 
 
 class GroupSort(NamedTuple):
-    """One component of the final order, reversed where that is descending.
+    """One component of the final order, reversed where that is descending."""
 
-    of: returns it for a group's key and values.
-    is_late: the value is computed after the merge.
-    """
-
-    of: Callable[[SortKey, Row], Component]
-    is_late: bool = False
+    of: Callable[[SortKey, Row], Component]  # returns it for a group's key and values
+    is_late: bool = False  # the value is computed after the merge
 
 
 class KeptGroup(NamedTuple):

@@ -85,15 +85,12 @@ class CryptHash:
 
 @dataclass(slots=True)
 class Verifier:
-    """The hashes of a password that recognise it.
+    """The hashes of a password that recognise it."""
 
-    native: SHA1(SHA1(password)), for mysql_native_password.
-    sha2: SHA256(SHA256(password)), for caching_sha2_password without its slow path.
-    crypt: the hash a server stores for caching_sha2_password; needs one slow login.
-    """
-
-    native: bytes | None = None
+    native: bytes | None = None  # SHA1(SHA1(password)), for mysql_native_password
+    # SHA256(SHA256(password)), for caching_sha2_password without its slow path.
     sha2: bytes | None = None
+    # The hash a server stores for caching_sha2_password; needs one slow login.
     crypt: CryptHash | None = None
     is_empty: bool = False
     # What a full authentication learns where only the crypt hash is known, to be used as `sha2`.

@@ -44,17 +44,14 @@ _NOT_ROW_BY_ROW: Final = (
 
 
 class _Sharded(NamedTuple):
-    """A source whose rows a vindex deals out, and what its vindex column equals.
-
-    equality: the vindex type by which equal values are on one shard; None where they need not be.
-    columns: the columns of tables, its own first, that have the value; literals: those that are the value.
-    """
+    """A source whose rows a vindex deals out, and what its vindex column equals."""
 
     number: int
     rows: RowRouting
+    # The vindex type by which equal values are on one shard; None where they need not be.
     equality: str | None
-    columns: tuple[Reference, ...]
-    literals: tuple[tuple[Operand, ...], ...]
+    columns: tuple[Reference, ...]  # the columns of tables, its own first, that have the value
+    literals: tuple[tuple[Operand, ...], ...]  # those that are the value
 
 
 class JoinPlanner:

@@ -35,33 +35,28 @@ class Concatenate:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A SELECT whose answer must be put together from the rows of all *shards*.
-
-    in_groups: a group may have rows on several shards; otherwise each row, or group, is whole.
-    union: set for a UNION; *select* is then the SELECT of `union.wrapped`.
-    counted: set where the answer is only a number of rows; all other attributes then describe
-        the statement that `counted.inner` gives.
-    otherwise: gives the route for a statement whose rows turn out not to be merged; None where there is none.
-    """
+    """A SELECT whose answer must be put together from the rows of all *shards*."""
 
     shards: tuple[Shard, ...]
     select: Select
+    # A group may have rows on several shards; otherwise each row, or group, is whole.
     in_groups: bool
+    # Set for a UNION; *select* is then the SELECT of `union.wrapped`.
     union: Union | None = None
+    # Set where the answer is only a number of rows; all other attributes then describe the statement that `counted.inner`
+    # gives.
     counted: Counted | None = None
+    # Gives the route for a statement whose rows turn out not to be merged; None where there is none.
     otherwise: Callable[[Statement], Combine] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Combine:
-    """A SELECT whose parts are answered first, each as its route says; then a shard answers the rest.
+    """A SELECT whose parts are answered first, each as its route says; then a shard answers the rest."""
 
-    shards: all shards that take part; the first one answers the rest.
-    answered: the parts that are answered first, by their numbers; that shard answers the others.
-    """
-
-    shards: tuple[Shard, ...]
+    shards: tuple[Shard, ...]  # all shards that take part; the first one answers the rest
     parts: InnerSelects | TableRows
+    # The parts that are answered first, by their numbers; that shard answers the others.
     answered: tuple[tuple[int, Statement, Route], ...]
 
 
@@ -70,15 +65,13 @@ class WriteParts:
     """A write to several shards that succeeds or fails as one.
 
     Each part has its own text; None is the statement as the client wrote it.
-
-    rows_max: the rows that all parts together may delete, as the LIMIT at the end of each text says; None
-        for no limit.
-    places: of an INSERT … VALUES with RETURNING, for each part the numbers that its rows have among all
-        rows of the statement; empty for every other write.
     """
 
     parts: tuple[tuple[Shard, bytes | None], ...]
+    # The rows that all parts together may delete, as the LIMIT at the end of each text says; None for no limit.
     rows_max: int | None = None
+    # Of an INSERT … VALUES with RETURNING, for each part the numbers that its rows have among all rows of the statement; empty
+    # for every other write.
     places: tuple[Sequence[int], ...] = ()
 
 
@@ -94,14 +87,10 @@ Route: TypeAlias = "OneShard | Concatenate | Merge | Combine | WriteParts | Ever
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to find the shards of every statement of one shape.
+    """How to find the shards of every statement of one shape."""
 
-    Attributes:
-        always: the route of a shape whose values do not matter, else None.
-        find: returns the route of a statement, where *always* is None.
-    """
-
-    always: Route | None = None
+    always: Route | None = None  # the route of a shape whose values do not matter, else None
+    # Returns the route of a statement, where *always* is None.
     find: Callable[[Statement], Route] | None = None
 
     def route(self, statement: Statement) -> Route:

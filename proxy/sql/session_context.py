@@ -46,31 +46,22 @@ class OtherSessions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """One logged-in session.
+    """One logged-in session."""
 
-    Attributes:
-        connection_id: the id that the client has, and that KILL names.
-        memory: counts the bytes that the session keeps.
-        host: the host of the user's client.
-        registry: the message tables.
-        config: limits and time-outs as they were at the login.
-        status: the rows of the tables of the schema `streamfrom`.
-    """
-
-    connection_id: int
+    connection_id: int  # the id that the client has, and that KILL names
     state: SessionState
     link: Link
     wire: ServerConnection
-    memory: Memory
+    memory: Memory  # counts the bytes that the session keeps
     connections: SessionConnections
     executor: Executor
     user: User
-    host: str
+    host: str  # the host of the user's client
     catalog: Catalog
-    registry: Registry
+    registry: Registry  # the message tables
     rights: SessionRights
     compiler: StatementCompiler
     large_texts: LargeTexts
-    config: Server
+    config: Server  # limits and time-outs as they were at the login
     others: OtherSessions
-    status: StatusSource
+    status: StatusSource  # the rows of the tables of the schema `streamfrom`

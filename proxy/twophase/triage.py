@@ -20,28 +20,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one shard showed.
+    """What one shard showed."""
 
-    prepared: the prepared branches on the shard's server, which may hold other shards as well.
-    decided: the transactions in its decision table, each with the tables of the other branches.
-    """
-
+    # The prepared branches on the shard's server, which may hold other shards as well.
     prepared: frozenset[Xid]
+    # The transactions in its decision table, each with the tables of the other branches.
     decided: Mapping[GlobalId, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What is to do.
+    """What is to do."""
 
-    resolve: branches to finish, each with the table of a shard that has it.
-    forget: transactions whose decision is not needed any more.
-    strangers: branches whose decision is on a shard that this proxy does not serve; each branch is
-        listed once.
-    """
-
+    # Branches to finish, each with the table of a shard that has it.
     resolve: tuple[tuple[str, Xid], ...]
-    forget: tuple[GlobalId, ...]
+    forget: tuple[GlobalId, ...]  # transactions whose decision is not needed any more
+    # Branches whose decision is on a shard that this proxy does not serve; each branch is listed once.
     strangers: tuple[Xid, ...]
 
 

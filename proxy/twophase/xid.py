@@ -24,14 +24,10 @@ _BRANCH: Final = re.compile(r"[0-9a-f]{16}")
 
 @dataclass(frozen=True, slots=True)
 class GlobalId:
-    """One transaction over several shards.
+    """One transaction over several shards."""
 
-    table: the id of the decision table that will hold its outcome: its first shard's.
-    number: 32 hexadecimal digits, drawn for this transaction alone.
-    """
-
-    table: str
-    number: str
+    table: str  # the id of the decision table that will hold its outcome: its first shard's
+    number: str  # 32 hexadecimal digits, drawn for this transaction alone
 
     def __str__(self) -> str:
         return f"streamfrom:{self.table}:{self.number}"

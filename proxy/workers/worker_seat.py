@@ -23,22 +23,14 @@ HURRY: Final = b"!"
 
 @dataclass(frozen=True, slots=True)
 class WorkerSeat:
-    """The place of one worker.
+    """The place of one worker."""
 
-    number: which one of its parent's it is, from 1; each log line of it says so.
-    workers: how many its parent has.
-    parent_fd: the worker's end of the socket between both.
-    port: the TCP port that all workers share.
-    unix_fd: the Unix socket that all share; None without one.
-    log_level: the least that its parent logs.
-    """
-
-    number: int
-    workers: int
-    parent_fd: int
-    port: int
-    unix_fd: int | None
-    log_level: int
+    number: int  # which one of its parent's it is, from 1; each log line of it says so
+    workers: int  # how many its parent has
+    parent_fd: int  # the worker's end of the socket between both
+    port: int  # the TCP port that all workers share
+    unix_fd: int | None  # the Unix socket that all share; None without one
+    log_level: int  # the least that its parent logs
 
     def __str__(self) -> str:
         """Return what `parse` takes."""

@@ -61,17 +61,14 @@ class TablePlace(NamedTuple):
 
 @dataclass(slots=True)
 class Names:
-    """The databases that a statement names: filled while it is read, never changed then.
+    """The databases that a statement names: filled while it is read, never changed then."""
 
-    places: in the order of the text.
-    read: the tables in the FROM clauses of queries.
-    columns: the places of `schema.table.column`.
-    has_unqualified_tables: a table is named without its database; common table expressions are no tables.
-    """
-
-    places: list[DatabaseName] = field(default_factory=list)
+    places: list[DatabaseName] = field(default_factory=list)  # in the order of the text
+    # The tables in the FROM clauses of queries.
     read: list[TablePlace] = field(default_factory=list)
+    # The places of `schema.table.column`.
     columns: list[DatabaseName] = field(default_factory=list)
+    # A table is named without its database; common table expressions are no tables.
     has_unqualified_tables: bool = False
 
 

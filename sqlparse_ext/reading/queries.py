@@ -58,17 +58,13 @@ class Assignment(NamedTuple):
 
 
 class UpdateParts(NamedTuple):
-    """Where the clauses of a single-table UPDATE are, in indexes of tokens.
-
-    table_end: the place behind the table, its alias and its index hints.
-    where: the condition of WHERE, without that word; None without the clause.
-    set_end: the place behind the last assignment.
-    """
+    """Where the clauses of a single-table UPDATE are, in indexes of tokens."""
 
     table: TableRef
-    table_end: int
+    table_end: int  # the place behind the table, its alias and its index hints
     assignments: tuple[Assignment, ...]
-    set_end: int
+    set_end: int  # the place behind the last assignment
+    # The condition of WHERE, without that word; None without the clause.
     where: tuple[int, int] | None
 
 

@@ -48,52 +48,36 @@ _NO_COLUMN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class QueuePart:
-    """One part of the list of CREATE QUEUE, as written.
+    """One part of the list of CREATE QUEUE, as written."""
 
-    column: its name; None for an index and the like.
-    is_unique_without_id: it is, or has, a unique index that does not contain the id.
-    """
-
-    column: str | None
+    column: str | None  # its name; None for an index and the like
     text: bytes
     has_primary_key: bool
-    is_unique_without_id: bool
+    is_unique_without_id: bool  # it is, or has, a unique index that does not contain the id
 
 
 class Requeue(NamedTuple):
-    """Which messages are ready again.
+    """Which messages are ready again."""
 
-    source: PARKED or DEAD.
-    limit: how many at most; None for all.
-    rate: how many a second; None for no limit.
-    """
-
-    source: str
-    limit: int | None
-    rate: float | None
+    source: str  # PARKED or DEAD
+    limit: int | None  # how many at most; None for all
+    rate: float | None  # how many a second; None for no limit
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStatement:
-    """A CREATE, ALTER or DROP QUEUE.
+    """A CREATE, ALTER or DROP QUEUE."""
 
-    verb: CREATE, ALTER, DROP, PAUSE, RESUME or REQUEUE.
-    if_exists: it has IF EXISTS, or IF NOT EXISTS.
-    parts: the list of CREATE.
-    shard_by: the vindex, None where none is named, and the column.
-    partition_by: HOUR or DAY.
-    settings: the keys in lower case and their values; None for DEFAULT.
-    requeue: what REQUEUE takes.
-    """
-
-    verb: str
+    verb: str  # CREATE, ALTER, DROP, PAUSE, RESUME or REQUEUE
     table: TableRef
-    if_exists: bool = False
-    parts: tuple[QueuePart, ...] = ()
+    if_exists: bool = False  # it has IF EXISTS, or IF NOT EXISTS
+    parts: tuple[QueuePart, ...] = ()  # the list of CREATE
+    # The vindex, None where none is named, and the column.
     shard_by: tuple[str | None, str] | None = None
-    partition_by: str | None = None
+    partition_by: str | None = None  # HOUR or DAY
+    # The keys in lower case and their values; None for DEFAULT.
     settings: tuple[tuple[str, str | None], ...] = ()
-    requeue: Requeue | None = None
+    requeue: Requeue | None = None  # what REQUEUE takes
 
 
 def name_queue(shape: Shape, cursor: Cursor) -> None:

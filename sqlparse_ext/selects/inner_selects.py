@@ -71,19 +71,14 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class InnerSelects:
-    """The SELECTs within one template.
-
-    operators: the UNIONs and the like between the SELECTs; empty for derived tables and WITH.
-    names: the names that WITH gives to its bodies, in lower case.
-    outside: the shape of the statement with `SELECT 1` in the place of each SELECT.
-    union_end: the place behind the last SELECT of a UNION.
-    """
+    """The SELECTs within one template."""
 
     excerpts: tuple[Excerpt, ...]
+    # The UNIONs and the like between the SELECTs; empty for derived tables and WITH.
     operators: tuple[str, ...]
-    names: frozenset[str]
-    outside: Shape
-    union_end: int
+    names: frozenset[str]  # the names that WITH gives to its bodies, in lower case
+    outside: Shape  # the shape of the statement with `SELECT 1` in the place of each SELECT
+    union_end: int  # the place behind the last SELECT of a UNION
 
     def body(self, statement: Statement, texts: Mapping[int, bytes]) -> bytes:
         """Return the SELECTs of a UNION as `with_parts` does, without what sorts and limits them."""
@@ -240,19 +235,14 @@ class TableRows:
 
     `SELECT STD(a) FROM t WHERE b > 1` is `SELECT STD(a) FROM (SELECT a FROM t WHERE b > 1) AS t`. So what cannot be made of the answers of
     several shards can be made of their rows, by one of them.
-
-    source: FROM and WHERE.
-    table: its name.
-    name: what the rest calls the table.
-    wanted: the names in the statement, in lower case, of which its columns are some; None for all columns.
-    operators: none, as of other parts that are no UNION.
     """
 
-    source: Excerpt
-    table: str
-    name: str
+    source: Excerpt  # FROM and WHERE
+    table: str  # its name
+    name: str  # what the rest calls the table
+    # The names in the statement, in lower case, of which its columns are some; None for all columns.
     wanted: frozenset[str] | None
-    operators: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()  # none, as of other parts that are no UNION
 
     def ask_columns(self) -> bytes:
         """Return the query whose rows begin with the names of the table's columns, invisible ones too."""
@@ -318,14 +308,10 @@ _CLOSING: Final = b") AS `streamfrom`"
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """`SELECT COUNT(*) FROM (inner) alias` and nothing else.
+    """`SELECT COUNT(*) FROM (inner) alias` and nothing else."""
 
-    inner: the derived table whose rows are counted, without its parentheses.
-    select: the parts of the whole statement.
-    """
-
-    inner: Excerpt
-    select: Select
+    inner: Excerpt  # the derived table whose rows are counted, without its parentheses
+    select: Select  # the parts of the whole statement
 
 
 def read_derived(template: bytes) -> Select | None:
@@ -382,16 +368,12 @@ def _select(tokens: list[Token], template: bytes, start: int, end: int) -> Selec
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """Where a UNION ends and what follows it begins.
+    """Where a UNION ends and what follows it begins."""
 
-    body_end: the place in the template behind the last SELECT.
-    is_distinct: the answer has each row once, whatever the operators between the SELECTs do.
-    select: the parts of the wrapped template.
-    """
-
-    body_end: int
+    body_end: int  # the place in the template behind the last SELECT
+    # The answer has each row once, whatever the operators between the SELECTs do.
     is_distinct: bool
-    select: Select
+    select: Select  # the parts of the wrapped template
 
     def body(self, statement: Statement) -> bytes:
         """Return the text of all SELECTs, without what sorts and limits them together."""

@@ -18,25 +18,23 @@ WINDOWED: Final = ("over",)  # the same of one with a window function
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One expression: where it stands and what it is.
-
-    words: the tokens in a form that can be compared; a literal is its slot.
-    column: the column, in lower case, of an expression that is one column and nothing else.
-    names: the columns (or aliases) in the expression, in lower case.
-    calls: the functions that the expression calls, in upper case.
-    call: the aggregate call of an expression that is one and nothing else.
-    is_qualified: a name in the expression has its table before it, so that it is no alias.
-    leaves: the aggregate calls in a composed expression, and the names outside of these calls; a
-        keyword (the CHAR of CAST) counts as a name.
-    """
+    """One expression: where it stands and what it is."""
 
     span: Span
+    # The tokens in a form that can be compared; a literal is its slot.
     words: tuple[str | Slot | ListSlot, ...]
+    # The column, in lower case, of an expression that is one column and nothing else.
     column: str | None = None
+    # The columns (or aliases) in the expression, in lower case.
     names: frozenset[str] = frozenset()
+    # The functions that the expression calls, in upper case.
     calls: frozenset[str] = frozenset()
+    # The aggregate call of an expression that is one and nothing else.
     call: AggregateCall | None = None
+    # A name in the expression has its table before it, so that it is no alias.
     is_qualified: bool = False
+    # The aggregate calls in a composed expression, and the names outside of these calls; a keyword (the CHAR of CAST) counts as
+    # a name.
     leaves: tuple[Expression, ...] = ()
 
     @property
@@ -55,30 +53,22 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """`function([DISTINCT] arguments)`; no arguments stand for `*`.
-
-    order: the ORDER BY of GROUP_CONCAT.
-    separator: the SEPARATOR of GROUP_CONCAT; None is the comma.
-    """
+    """`function([DISTINCT] arguments)`; no arguments stand for `*`."""
 
     function: str
     distinct: bool
     arguments: tuple[Expression, ...]
-    order: tuple[OrderItem, ...] = ()
-    separator: Slot | None = None
+    order: tuple[OrderItem, ...] = ()  # the ORDER BY of GROUP_CONCAT
+    separator: Slot | None = None  # the SEPARATOR of GROUP_CONCAT; None is the comma
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of the select list. `*` and `t.*` have no expression.
+    """One item of the select list. `*` and `t.*` have no expression."""
 
-    span: the item with its alias.
-    alias: the alias in lower case; None without one.
-    """
-
-    span: Span
+    span: Span  # the item with its alias
     expression: Expression | None
-    alias: str | None = None
+    alias: str | None = None  # the alias in lower case; None without one
     is_bare_star: bool = False
 
 
@@ -93,13 +83,11 @@ class OrderItem:
 
 @dataclass(frozen=True, slots=True)
 class HavingCondition:
-    """One operand of HAVING's AND.
-
-    operator: the operator of `left operator literal`, or "IS NULL", or "IS NOT NULL"; "" for any
-        other form, of which *left* is the whole.
-    """
+    """One operand of HAVING's AND."""
 
     left: Expression
+    # The operator of `left operator literal`, or "IS NULL", or "IS NOT NULL"; "" for any other form, of which *left* is the
+    # whole.
     operator: str
     literal: Slot | None = None
 
@@ -115,33 +103,23 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """The parts of one SELECT.
+    """The parts of one SELECT."""
 
-    select_end: the place behind the word SELECT.
-    distinct: the span of the word DISTINCT; None without it.
-    table_span: the span of the table's name with its schema, without its alias.
-    joined: all tables of a join, in order; empty for a single table.
-    source: the span of FROM with the table and its hints, or with the whole join.
-    where: the span of the WHERE clause; an empty one behind *source* without the clause.
-    rows_end: the place where LIMIT begins, or would begin.
-    is_derived: *table* is a derived table.
-    windows: the PARTITION BY expressions of each window function of the items.
-    """
-
-    select_end: int
-    distinct: Span | None
+    select_end: int  # the place behind the word SELECT
+    distinct: Span | None  # the span of the word DISTINCT; None without it
     items: tuple[Item, ...]
     table: TableRef
-    table_span: Span
-    joined: tuple[TableRef, ...]
-    source: Span
-    where: Span
+    table_span: Span  # the span of the table's name with its schema, without its alias
+    joined: tuple[TableRef, ...]  # all tables of a join, in order; empty for a single table
+    source: Span  # the span of FROM with the table and its hints, or with the whole join
+    where: Span  # the span of the WHERE clause; an empty one behind *source* without the clause
     group: tuple[Expression, ...]
     having: tuple[HavingCondition, ...]
     order: tuple[OrderItem, ...]
     limit: Limit | None
-    rows_end: int
-    is_derived: bool = False
+    rows_end: int  # the place where LIMIT begins, or would begin
+    is_derived: bool = False  # *table* is a derived table
+    # The PARTITION BY expressions of each window function of the items.
     windows: tuple[tuple[Expression, ...], ...] = ()
 
     @property

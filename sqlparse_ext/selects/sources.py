@@ -30,60 +30,47 @@ Equality = Reference | tuple["Operand", ...]
 
 @dataclass(slots=True)
 class Source:
-    """One table, at one place of the query.
-
-    block: the number of the outermost SELECT around the table, at any depth; None in a CTE that
-        several outermost SELECTs share.
-    is_main: the table stands in the FROM of that SELECT itself.
-    is_certain: every row of that SELECT has a row of the table, never NULLs instead of one. Such a
-        table stands in its FROM, or in the derived table that is all of its FROM.
-    equalities: what each column (in lower case) equals: another column, or one of some literals.
-    """
+    """One table, at one place of the query."""
 
     table: TableRef
+    # The number of the outermost SELECT around the table, at any depth; None in a CTE that several outermost SELECTs share.
     block: int | None
-    is_main: bool = False
+    is_main: bool = False  # the table stands in the FROM of that SELECT itself
+    # Every row of that SELECT has a row of the table, never NULLs instead of one. Such a table stands in its FROM, or in the
+    # derived table that is all of its FROM.
     is_certain: bool = False
+    # What each column (in lower case) equals: another column, or one of some literals.
     equalities: dict[str, list[Equality]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class QueryBlock:
-    """An outermost SELECT: the only one, or one of those that UNION and the like put together.
+    """An outermost SELECT: the only one, or one of those that UNION and the like put together."""
 
-    items: each item of the select list, as a column, a literal, or None for any other expression;
-        empty with a `*`.
-    is_distinct: the SELECT has DISTINCT.
-    is_grouped: the SELECT has GROUP BY.
-    """
-
+    # Each item of the select list, as a column, a literal, or None for any other expression; empty with a `*`.
     items: tuple[Equality | None, ...]
-    is_distinct: bool
-    is_grouped: bool
+    is_distinct: bool  # the SELECT has DISTINCT
+    is_grouped: bool  # the SELECT has GROUP BY
 
 
 @dataclass(slots=True)
 class JoinEqualities:
-    """The tables of a query, and what their columns equal: filled while it is read, never changed then.
-
-    blocks: the outermost SELECTs.
-    operators: the operators between the blocks, such as "UNION ALL", the one that is applied last first.
-    limits_inside: a LIMIT stands in a derived table, in a CTE, in one of several blocks, or in a
-        SELECT of a UNION that is a subquery.
-    groupings: the GROUP BY or DISTINCT columns of each derived table that is all of a FROM: rows that
-        are equal in these columns become one row.
-    limited: the sources of each subquery that stands in an expression and has a LIMIT.
-    factors: the tables of the outermost FROM, and the derived tables joined there by their aliases.
-    apart: the sources and the GROUP BY or DISTINCT columns of each such joined derived table.
-    """
+    """The tables of a query, and what their columns equal: filled while it is read, never changed then."""
 
     sources: list[Source] = field(default_factory=list)
-    blocks: list[QueryBlock] = field(default_factory=list)
+    blocks: list[QueryBlock] = field(default_factory=list)  # the outermost SELECTs
+    # The operators between the blocks, such as "UNION ALL", the one that is applied last first.
     operators: list[str] = field(default_factory=list)
+    # A LIMIT stands in a derived table, in a CTE, in one of several blocks, or in a SELECT of a UNION that is a subquery.
     limits_inside: bool = False
+    # The GROUP BY or DISTINCT columns of each derived table that is all of a FROM: rows that are equal in these columns become
+    # one row.
     groupings: list[frozenset[Reference]] = field(default_factory=list)
+    # The sources of each subquery that stands in an expression and has a LIMIT.
     limited: list[frozenset[int]] = field(default_factory=list)
+    # The tables of the outermost FROM, and the derived tables joined there by their aliases.
     factors: list[TableRef] = field(default_factory=list)
+    # The sources and the GROUP BY or DISTINCT columns of each such joined derived table.
     apart: list[tuple[frozenset[int], frozenset[Reference]]] = field(default_factory=list)
 
 

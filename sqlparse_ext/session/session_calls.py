@@ -25,17 +25,14 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Dynamic:
-    """A PREPARE, EXECUTE, EXECUTE IMMEDIATE or DEALLOCATE PREPARE.
-
-    name: the name of the prepared statement, in lower case; "" for EXECUTE IMMEDIATE.
-    text: the SQL to prepare, as a literal or as a user variable; None without one.
-    using: the user variables of USING, as written.
-    """
+    """A PREPARE, EXECUTE, EXECUTE IMMEDIATE or DEALLOCATE PREPARE."""
 
     step: Step
+    # The name of the prepared statement, in lower case; "" for EXECUTE IMMEDIATE.
     name: str = ""
+    # The SQL to prepare, as a literal or as a user variable; None without one.
     text: Slot | str | None = None
-    using: tuple[str, ...] = ()
+    using: tuple[str, ...] = ()  # the user variables of USING, as written
 
 
 def takes_text(shape: Shape) -> bool:
@@ -102,16 +99,11 @@ _PLAIN: Final = re.compile(rb"'[^'\\\x80-\xff]*'|[0-9]+")
 
 
 class LockCalls(NamedTuple):
-    """The calls of GET_LOCK and RELEASE_ALL_LOCKS in a statement.
+    """The calls of GET_LOCK and RELEASE_ALL_LOCKS in a statement."""
 
-    names: the lock names that are plain literals, as written.
-    has_others: a GET_LOCK takes a name that is no plain literal.
-    releases_all: the statement releases all locks and takes none.
-    """
-
-    names: frozenset[bytes]
-    has_others: bool
-    releases_all: bool
+    names: frozenset[bytes]  # the lock names that are plain literals, as written
+    has_others: bool  # a GET_LOCK takes a name that is no plain literal
+    releases_all: bool  # the statement releases all locks and takes none
 
 
 def lock_calls(statement: Statement) -> LockCalls:

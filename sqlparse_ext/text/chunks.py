@@ -70,16 +70,14 @@ _TO_THE_QUOTE = re.compile(rb"[^']*+")
 
 
 class Chunk(NamedTuple):
-    """Where a chunk stands in the text, and how its pieces are read once more.
-
-    stop: the end of what the regular expression may see; the first *kept* of its pieces count.
-    whole: which of the four parts of a piece the chunk is, where no regular expression read it; else 0.
-    """
+    """Where a chunk stands in the text, and how its pieces are read once more."""
 
     start: int
     end: int
+    # The end of what the regular expression may see; the first *kept* of its pieces count.
     stop: int
     kept: int
+    # Which of the four parts of a piece the chunk is, where no regular expression read it; else 0.
     whole: int = 0
 
     def pieces(self, sql: bytes, lex: Lexis) -> list[Piece]:
@@ -303,14 +301,12 @@ def assemble(pieces: list[Piece], parts: list[bytes], literals: list[bytes]) -> 
 
 
 class Passage(NamedTuple):
-    """A chunk, and how much of the template and of the literals stands before it.
-
-    pieces: those of the chunk if the whole text is small; None if they are to be read again.
-    """
+    """A chunk, and how much of the template and of the literals stands before it."""
 
     chunk: Chunk
     at_template: int
     at_literal: int
+    # Those of the chunk if the whole text is small; None if they are to be read again.
     pieces: list[Piece] | None = None
 
 

@@ -228,14 +228,12 @@ _INSERT_FIRST: Final = frozenset(bytes((byte,)) for byte in b"iIrR/#- \t\n\r\f\v
 
 
 class Fingerprint(NamedTuple):
-    """A text, taken apart.
-
-    literals: the raw literals that are slots, in order; those of IN lists one after another.
-    runs: (slot, place of the first literal, number of literals) of each LIST marker.
-    """
+    """A text, taken apart."""
 
     template: bytes
+    # The raw literals that are slots, in order; those of IN lists one after another.
     literals: Sequence[bytes]
+    # (slot, place of the first literal, number of literals) of each LIST marker.
     runs: tuple[tuple[int, int, int], ...]
 
 

@@ -16,13 +16,11 @@ from streamfrom.sqlparse_ext.statements import ListSlot, Param, Slot, TableRef
 
 
 class Token(NamedTuple):
-    """One token of a template.
+    """One token of a template."""
 
-    key: a bare word in upper case; any other token as written, so that a quoted name (with its
-        quotes) never equals a keyword. A word behind a dot counts as quoted. The name of a native
-        function before its parenthesis and of a system variable have no quotes.
-    """
-
+    # A bare word in upper case; any other token as written, so that a quoted name (with its quotes) never equals a keyword. A
+    # word behind a dot counts as quoted. The name of a native function before its parenthesis and of a system variable have no
+    # quotes.
     key: str
     start: int
     end: int
@@ -79,13 +77,10 @@ _NATIVE: Final = frozenset(
 
 
 class Tokens(NamedTuple):
-    """The tokens of one template.
-
-    hints: the comments `/*+ … */` and `/*vt+ … */`, as written.
-    """
+    """The tokens of one template."""
 
     tokens: list[Token]
-    hints: list[bytes]
+    hints: list[bytes]  # the comments `/*+ … */` and `/*vt+ … */`, as written
 
 
 def tokenise(template: bytes) -> Tokens:

@@ -76,41 +76,32 @@ NO_STRUCTURE: Final = Uses.UNPARSED | Uses.MULTIPLE
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What this module must know of a message table.
-
-    default_time_next_ns: the default of time_next; None for NULL.
-    columns: all columns, in lower case.
-    first_layout: the table has time_scheduled and time_created.
-    by_primary: the id is a number and the primary key begins with it. A text may be compared with a
-        number or another character set, for which an index is of no use.
-    in_order: the columns, in lower case, to which an INSERT without a column list gives values.
-    has_state: the table has a queue's column `state`, which follows from others.
-    is_lazy: a message that is acknowledged may have been sent without its row showing it.
-    acks_early: an ack may be answered before it is written.
-    refuses_delays: no message may be scheduled for later.
-    id_form: the stored forms of its ids, by which messages are known.
-    groups: the columns, in lower case, that say after which messages another one comes.
-    decisive: the columns whose new values change when a message is sent.
-    times: the time columns.
-    """
+    """What this module must know of a message table."""
 
     name: str
     id_column: str
     default_priority: int
-    default_time_next_ns: int | None
-    columns: frozenset[str]
-    first_layout: bool
+    default_time_next_ns: int | None  # the default of time_next; None for NULL
+    columns: frozenset[str]  # all columns, in lower case
+    first_layout: bool  # the table has time_scheduled and time_created
     id_auto_increment: bool
+    # The id is a number and the primary key begins with it. A text may be compared with a number or another character set, for
+    # which an index is of no use.
     by_primary: bool = False
+    # The columns, in lower case, to which an INSERT without a column list gives values.
     in_order: tuple[str, ...] = ()
-    has_state: bool = False
+    has_state: bool = False  # the table has a queue's column `state`, which follows from others
+    # A message that is acknowledged may have been sent without its row showing it.
     is_lazy: bool = False
-    acks_early: bool = False
-    refuses_delays: bool = False
+    acks_early: bool = False  # an ack may be answered before it is written
+    refuses_delays: bool = False  # no message may be scheduled for later
+    # The columns, in lower case, that say after which messages another one comes.
     groups: frozenset[str] = frozenset()
+    # The stored forms of its ids, by which messages are known.
     id_form: StoredForm = field(default_factory=lambda: stored_form(None), compare=False)
+    # The columns whose new values change when a message is sent.
     decisive: frozenset[str] = field(init=False, repr=False, compare=False)
-    times: TimeColumns = field(init=False, repr=False, compare=False)
+    times: TimeColumns = field(init=False, repr=False, compare=False)  # the time columns
 
     def __post_init__(self) -> None:
         names = _FIRST_LAYOUT_TIME_COLUMNS if self.first_layout else _TIME_COLUMNS
@@ -120,12 +111,10 @@ class TableFacts:
 
 
 class Completion(NamedTuple):
-    """The text to send instead of a statement.
-
-    words: all that was put in, as edits of the template, where no literal is among it; else nothing.
-    """
+    """The text to send instead of a statement."""
 
     text: bytes
+    # All that was put in, as edits of the template, where no literal is among it; else nothing.
     words: tuple[Edit, ...] = ()
 
 
@@ -219,12 +208,10 @@ def check_bound(statement: Statement, facts: TableFacts | None, times: TimeColum
 
 
 class _UpdatePlan(NamedTuple):
-    """The edits of one shape's template that make an UPDATE the whole idiom.
-
-    hinted: these, and the edit that names the primary key unless the client names an index.
-    """
+    """The edits of one shape's template that make an UPDATE the whole idiom."""
 
     fixed: tuple[Edit, ...] = ()
+    # Those of *fixed*, and the edit that names the primary key unless the client names an index.
     hinted: tuple[Edit, ...] = ()
     is_ack: bool = False
 

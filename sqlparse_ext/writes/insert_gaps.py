@@ -29,15 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Where a statement takes generated values: texts around each, in order.
+    """Where a statement takes generated values: texts around each, in order."""
 
-    places: (start, end) of each gap in the statement's text, and the text to put before its value.
-    names: the column name to add, by its place in the column list; None where the list has it.
-    last: the integer that the last row gives the column, where no row lacks one; None for another value.
-    """
-
+    # (start, end) of each gap in the statement's text, and the text to put before its value.
     places: tuple[tuple[int, int, bytes], ...]
+    # The column name to add, by its place in the column list; None where the list has it.
     names: Edit | None = None
+    # The integer that the last row gives the column, where no row lacks one; None for another value.
     last: int | None = None
 
     def __len__(self) -> int:
@@ -219,12 +217,10 @@ def with_columns(statement: Statement, names: Sequence[str]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class NextValues:
-    """`SELECT NEXT VALUE FROM table` or `SELECT NEXT n VALUES FROM table`.
-
-    count: the number of values; None in the first form, which in other tables selects a column `next`.
-    """
+    """`SELECT NEXT VALUE FROM table` or `SELECT NEXT n VALUES FROM table`."""
 
     table: TableRef
+    # The number of values; None in the first form, which in other tables selects a column `next`.
     count: Operand
 
     @property

@@ -71,20 +71,16 @@ class Key(NamedTuple):
 
 @record
 class Effect:
-    """The messages that a statement touches once it is committed.
-
-    ids: exactly those of ACK, REMOVE and NEW, at least those of RESCHEDULE, HEARTBEAT and TOUCH; None when
-        the text does not show them, and the table has to be read. A REPLACE reschedules.
-    keys: the keys of new messages whose ids are known.
-    generated: the key of the one new message whose id the server generates; its id is None.
-    rows: how many rows it acked or removed, once the server has said so.
-    """
+    """The messages that a statement touches once it is committed."""
 
     kind: EffectKind
+    # Exactly those of ACK, REMOVE and NEW, at least those of RESCHEDULE, HEARTBEAT and TOUCH; None when the text does not show
+    # them, and the table has to be read. A REPLACE reschedules.
     ids: tuple[Value, ...] | None
-    keys: tuple[Key, ...] = ()
+    keys: tuple[Key, ...] = ()  # the keys of new messages whose ids are known
+    # The key of the one new message whose id the server generates; its id is None.
     generated: Key | None = None
-    rows: int | None = None
+    rows: int | None = None  # how many rows it acked or removed, once the server has said so
 
     @property
     def needs_leases(self) -> bool:

@@ -83,19 +83,16 @@ class _Place(NamedTuple):
 
 
 class _Value(NamedTuple):
-    """One of the values of a term.
+    """One of the values of a term."""
 
-    places: the time columns and time functions in the value.
-    is_column: the value is a time column, plus or minus the durations in *moments*.
-    moments: what becomes nanoseconds next to a time column: the value itself, or these durations.
-    operand: the literal or parameter that must be nanoseconds next to a time column.
-    terms: the literals, multiplied and added, whose sum must be nanoseconds next to a time column.
-    """
-
-    places: tuple[_Place, ...] = ()
+    places: tuple[_Place, ...] = ()  # the time columns and time functions in the value
+    # The value is a time column, plus or minus the durations in *moments*.
     is_column: bool = False
+    # What becomes nanoseconds next to a time column: the value itself, or these durations.
     moments: tuple[PlacedMoment, ...] = ()
+    # The literal or parameter that must be nanoseconds next to a time column.
     operand: Slot | Param | ListSlot | None = None
+    # The literals, multiplied and added, whose sum must be nanoseconds next to a time column.
     terms: tuple[tuple[int, tuple[Slot, ...]], ...] = ()
 
 

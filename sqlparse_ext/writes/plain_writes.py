@@ -44,15 +44,10 @@ _LITERAL: Final = re.compile(b"[" + NUMBER + STRING + b"]")
 
 @dataclass(frozen=True, slots=True)
 class PlainAck:
-    """What acks of one shape do.
+    """What acks of one shape do."""
 
-    Attributes:
-        facts: the facts of their table.
-        shape: the shape of their completed texts.
-    """
-
-    facts: TableFacts
-    shape: Shape
+    facts: TableFacts  # the facts of their table
+    shape: Shape  # the shape of their completed texts
     _moment: Slot | None  # None: that of the completion
     # The texts of the shape and of the completed one as formats of their literals, and the place at which the moment of the
     # completion is among the latter.
@@ -132,13 +127,9 @@ _TIME: Final = "time_next"
 
 @dataclass(frozen=True, slots=True)
 class PlainInsert:
-    """What INSERTs of one shape do.
+    """What INSERTs of one shape do."""
 
-    Attributes:
-        facts: the facts of their table.
-    """
-
-    facts: TableFacts
+    facts: TableFacts  # the facts of their table
     _id: int | None  # its place in the row
     _priority: int | None
     _time: int | None

@@ -236,13 +236,11 @@ class PlacedMoment(NamedTuple):
 
 
 class LiteralSum(NamedTuple):
-    """Literals that are multiplied and added, next to a time column: (sign, factors) of each.
-
-    is_given: the sum is all that the column is given; it is not compared with the column, nor one of several values.
-    """
+    """Literals that are multiplied and added, next to a time column: (sign, factors) of each."""
 
     column: str
     terms: tuple[tuple[int, tuple[Slot, ...]], ...]
+    # The sum is all that the column is given; it is not compared with the column, nor one of several values.
     is_given: bool = False
 
 
@@ -269,13 +267,11 @@ class Beside(NamedTuple):
 
 
 class MomentPlan(NamedTuple):
-    """What is to be done about the moments of one shape.
-
-    named: the ranges of select items that contain a moment and have no alias. Such an item is given
-        its text as an alias, since the server names its column after the text.
-    """
+    """What is to be done about the moments of one shape."""
 
     moments: tuple[PlacedMoment, ...] = ()
+    # The ranges of select items that contain a moment and have no alias. Such an item is given its text as an alias, since the
+    # server names its column after the text.
     named: tuple[tuple[int, int], ...] = ()
     literals: tuple[Beside, ...] = ()
     sums: tuple[LiteralSum, ...] = ()
@@ -286,16 +282,12 @@ NO_MOMENTS: Final = MomentPlan()
 
 
 class TimeColumns(NamedTuple):
-    """The time columns that a statement can name.
+    """The time columns that a statement can name."""
 
-    names: the time columns of the statement's message tables, in lower case.
-    foreign: the names and aliases of its other tables, whose columns are no time columns.
-    target: the columns to which an INSERT into a message table without a column list gives values; ()
-        for every other statement.
-    """
-
-    names: frozenset[str]
+    names: frozenset[str]  # the time columns of the statement's message tables, in lower case
+    # The names and aliases of its other tables, whose columns are no time columns.
     foreign: frozenset[str] = frozenset()
+    # The columns to which an INSERT into a message table without a column list gives values; () for every other statement.
     target: tuple[str, ...] = ()
 
 

@@ -49,14 +49,11 @@ _OTHER_READS: Final = frozenset({"DO", "HANDLER", "CHECKSUM", "HELP", "GET", "SI
 
 
 class StatementTarget(NamedTuple):
-    """Where a statement runs.
-
-    database: the default database of the backend connection, None for no default.
-    statement: the client's statement, without qualifiers that a backend would not understand.
-    """
+    """Where a statement runs."""
 
     view: View
-    database: str | None
+    database: str | None  # the default database of the backend connection, None for no default
+    # The client's statement, without qualifiers that a backend would not understand.
     statement: Statement
 
 

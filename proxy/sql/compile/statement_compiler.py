@@ -59,19 +59,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GivenIds:
-    """The ids of one INSERT.
-
-    ids: in the order of the rows, rising.
-    count: the number of the statement's rows.
-    may_update: a row that is there may be updated.
-    names_updated: the statement was given `LAST_INSERT_ID(id)`, so the server's insert id is that of an updated row.
-    """
+    """The ids of one INSERT."""
 
     table: str
     column: str
-    ids: Sequence[int]
-    count: int
-    may_update: bool
+    ids: Sequence[int]  # in the order of the rows, rising
+    count: int  # the number of the statement's rows
+    may_update: bool  # a row that is there may be updated
+    # The statement was given `LAST_INSERT_ID(id)`, so the server's insert id is that of an updated row.
     names_updated: bool
 
     async def told(
@@ -132,27 +127,21 @@ def _not_counting(facts: TableFacts) -> TableFacts:
 
 @dataclass(slots=True)
 class CompiledStatement:
-    """A statement that is ready to run.
-
-    Attributes:
-        table: the message table that the statement writes; else "".
-        effect: what the statement will do to `table`; else None.
-        acked_ns: when a plain ack acknowledges (`FastRoute.ack`), whose statement is as its client wrote it; else None.
-        insert_id: the first value that a sequence gave the statement; 0 for none.
-        own_id: the last id that the client gave its rows, which the OK has as with AUTO_INCREMENT; 0 for none.
-        given: the values that a sequence gave it where they may not become rows; else None.
-        acks_early: the rows of the table may not show yet which messages were acknowledged.
-        has_selected: the rows that it inserts are those of its SELECT, which have been read.
-    """
+    """A statement that is ready to run."""
 
     statement: Statement
-    table: str = ""
-    effect: Effect | None = None
+    table: str = ""  # the message table that the statement writes; else ""
+    effect: Effect | None = None  # what the statement will do to `table`; else None
+    # When a plain ack acknowledges (`FastRoute.ack`), whose statement is as its client wrote it; else None.
     acked_ns: int | None = None
-    insert_id: int = 0
+    insert_id: int = 0  # the first value that a sequence gave the statement; 0 for none
+    # The last id that the client gave its rows, which the OK has as with AUTO_INCREMENT; 0 for none.
     own_id: int = 0
+    # The values that a sequence gave it where they may not become rows; else None.
     given: GivenIds | None = None
+    # The rows of the table may not show yet which messages were acknowledged.
     acks_early: bool = False
+    # The rows that it inserts are those of its SELECT, which have been read.
     has_selected: bool = False
 
 

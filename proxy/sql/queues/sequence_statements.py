@@ -30,16 +30,13 @@ COLUMNS: Final = (ColumnDefinition("nextval", type=FieldType.LONGLONG, length=21
 
 
 class Filled(NamedTuple):
-    """A statement whose rows have all their ids.
-
-    insert_id: the first one that the proxy gave, where all rows are inserted; 0 for none.
-    given: those that it gave, where rows may not be inserted.
-    own_id: the last one, where the client gave all; 0 if it is not known, or a row may not be inserted.
-    """
+    """A statement whose rows have all their ids."""
 
     statement: Statement
+    # The first one that the proxy gave, where all rows are inserted; 0 for none.
     insert_id: int = 0
-    given: GivenIds | None = None
+    given: GivenIds | None = None  # those that it gave, where rows may not be inserted
+    # The last one, where the client gave all; 0 if it is not known, or a row may not be inserted.
     own_id: int = 0
 
 

@@ -163,12 +163,10 @@ COLUMNS_KNOWN_S: Final = 1.0
 
 
 class _Columns(NamedTuple):
-    """The column definitions of a stream of these columns, and until when they hold for it, by the loop's clock.
+    """The column definitions of a stream of these columns, and until when they hold for it, by the loop's clock."""
 
-    of: its view, its table and its session's settings. A table whose definition was read again, as an ALTER through any proxy
-        causes, is another object.
-    """
-
+    # The stream's view, table and settings. A table whose definition was read again, as an ALTER through any proxy
+    # causes, is another object.
     of: tuple[View, MessageTable, Settings]
     names: tuple[str, ...]
     until_s: float

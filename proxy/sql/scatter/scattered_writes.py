@@ -53,14 +53,11 @@ _WARNINGS: Final = re.compile(rb"Warnings: \d+")
 
 @dataclass(frozen=True, slots=True)
 class MergedOk:
-    """The OKs of several shards as the one OK of a server.
-
-    is_insert: the statement is an INSERT or REPLACE.
-    returned: the answer of each shard to a write with RETURNING; empty for every other statement.
-    """
+    """The OKs of several shards as the one OK of a server."""
 
     answers: tuple[Ok, ...]
-    is_insert: bool = False
+    is_insert: bool = False  # the statement is an INSERT or REPLACE
+    # The answer of each shard to a write with RETURNING; empty for every other statement.
     returned: tuple[BufferedAnswer, ...] = ()
 
     @property

@@ -1,6 +1,6 @@
 """Every view of the status page, light and dark, wide and narrow: what axe-core finds, what does not fit, and pictures.
 
-`SCREENSHOTS=docs/images ./dev test tests/proxy/admin/test_page_files_views.py` makes those of the manual again; the figures are made up.
+`SCREENSHOTS=docs/images ./dev test tests/proxy/admin/test_admin_server_page_files_views.py` makes those of the manual again; the figures are made up.
 """
 
 import asyncio
