@@ -11,9 +11,11 @@ session to its connection instead (see `proxy.execution.session_state`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import codecs
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 
 
@@ -103,6 +105,10 @@ _CODECS: Final = {
     "tis620": "tis_620",
     "ujis": "euc_jp",
 }
+# What cp1252 leaves out of MySQL's latin1 is a control character of Unicode.
+_LATIN1: Final = codecs.charmap_build(
+    "".join(bytes((byte,)).decode("cp1252", "ignore") or chr(byte) for byte in range(256))
+)
 # "" before anything was set.
 _UTF8: Final = frozenset({"", "utf8mb4", "utf8mb3", "utf8", "binary"})
 _NULLABLE = frozenset({"character_set_results"})
@@ -235,6 +241,24 @@ class Settings:
             return name.decode(self.codec)
         except UnicodeDecodeError:
             return name.decode("utf-8", "surrogateescape")
+
+    def results_encoder(self) -> Callable[[str], bytes] | None:
+        """Return what makes of a text that which the client reads, as a server would; None for UTF-8 and for what is stored.
+
+        Raises:
+            Unsupported: the character set is not known here.
+        """
+        charset = self.values.get("character_set_results", "")
+        if charset in _UTF8:
+            return None
+        if charset == "latin1":
+            return lambda text: codecs.charmap_encode(text, "replace", _LATIN1)[0]
+        codec = _CODECS.get(charset)
+        if codec is None:
+            raise Unsupported(
+                f"STREAM while character_set_results is {charset}; SET NAMES utf8mb4"
+            )
+        return lambda text: text.encode(codec, "replace")
 
     def fits(self, known: Settings) -> bool:
         """True when a connection with *known* has no variable that these settings lack."""

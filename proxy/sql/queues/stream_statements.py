@@ -29,7 +29,9 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.rights.questions import take
 from streamfrom.proxy.wire.binary_rows import TEXT_OR_BYTES, BinaryRows, row_types
 from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, STRING_TYPES, FieldType
 from streamfrom.proxy.wire.framing import frames
+from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row, text_row
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.statements import OPAQUE, Operand, Shape, Statement, Value
 from streamfrom.sqlparse_ext.text.identifiers import literal
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
@@ -208,6 +211,7 @@ class StreamStatements:
         wait_s = None if shape.wait is OPAQUE else _wait_s(statement, shape.wait)
         rights = await self._rights.check(view.runtimes, take(table, columns))
         definitions = await self._definitions(view, table, columns, statement.shape)
+        encode = self._encoder(table, columns, definitions, binary=reply.binary)
         reply.head(definitions, within_s=0 if rows_max is None else JOINED_WITHIN_S)
         stream = MessageStream(
             self._link,
@@ -219,7 +223,7 @@ class StreamStatements:
             window_first=self._window_first,
             rows_max=rows_max,
             connection_id=self._connection_id,
-            encode=self._encoder(table, columns, definitions) if reply.binary else None,
+            encode=encode,
         )
         self.current = stream
         timer = None
@@ -244,13 +248,26 @@ class StreamStatements:
         return True
 
     def _encoder(
-        self, table: MessageTable, columns: tuple[str, ...], definitions: Sequence[bytes]
-    ) -> Callable[[Sequence[RowOfStream]], list[bytes]]:
-        """Return what makes payloads of rows for a client that knows *definitions*.
+        self,
+        table: MessageTable,
+        columns: tuple[str, ...],
+        definitions: Sequence[bytes],
+        *,
+        binary: bool,
+    ) -> Callable[[Sequence[RowOfStream]], list[bytes]] | None:
+        """Return what makes payloads of rows for a client that knows *definitions*, None where they are as they come.
 
-        It raises ColumnTypeChanged for a row that its server describes otherwise: its bytes may mean something else.
+        It raises ColumnTypeChanged for a binary row that its server describes otherwise: its bytes may mean something else.
         """
-        encode = BinaryRows(definitions).from_text
+        read = _reader(definitions, self._state.settings)
+        if not binary:
+            return read and (lambda rows: [text_row(read(row.payload)) for row in rows])
+        binary_rows = BinaryRows(definitions)
+        encode = (
+            binary_rows.from_text
+            if read is None
+            else lambda payload: binary_rows.encode(read(payload))
+        )
         known = row_types(definitions)
         takes_bytes = self._state.settings.values.get("character_set_results") == "binary"
         same = {b"", known}
@@ -345,6 +362,33 @@ class StreamStatements:
         finally:
             self._connections.release(shard, backend)
         return answer.columns
+
+
+def _reader(
+    definitions: Sequence[bytes], settings: Settings
+) -> Callable[[bytes], list[bytes | None]] | None:
+    """Return what reads a row of UTF-8, its texts in the client's character set; None if it reads UTF-8 as well."""
+    are_texts = list(map(_is_text, map(parse_column_definition, definitions)))
+    encode = settings.results_encoder() if any(are_texts) else None
+    if encode is None:
+        return None
+
+    def read(payload: bytes) -> list[bytes | None]:
+        return [
+            encode(value.decode("utf-8", "replace")) if is_text and value is not None else value
+            for value, is_text in zip(
+                parse_text_row(payload, len(are_texts)), are_texts, strict=True
+            )
+        ]
+
+    return read
+
+
+def _is_text(column: ColumnDefinition) -> bool:
+    # MySQL sends JSON in the client's character set, and says that it is bytes.
+    return column.type == FieldType.JSON or (
+        column.type in STRING_TYPES and column.charset != BINARY_CHARSET
+    )
 
 
 def _prefetch(shape: Shape) -> int | None:

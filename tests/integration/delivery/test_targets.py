@@ -1,5 +1,8 @@
 """Which stream gets what: keyspaces, shards, forms of the statement, several receivers, and tables that come, change and go."""
 
+from functools import partial
+from typing import Any
+
 import pytest
 
 from tests.fixtures.streams import (
@@ -8,6 +11,7 @@ from tests.fixtures.streams import (
     eventually,
     message_table,
     refused,
+    rows,
     run,
     value,
 )
@@ -151,6 +155,28 @@ def test_receivers_with_different_columns_share_the_messages(queue: Queue) -> No
     assert [len(s.rows[0]) for s in streams if s.rows] == [
         n for n, s in zip((3, 1, 2), streams, strict=True) if s.rows
     ]
+
+
+@pytest.mark.parametrize("charset", ["latin1", "gbk", "cp1251"])
+def test_texts_come_in_the_character_set_that_the_client_reads(
+    plain: Queue, charset: str
+) -> None:
+    columns = "word VARCHAR(20), choice ENUM('é'), document JSON, raw VARBINARY(20)"
+    producer = plain.create(ident="id VARCHAR(20) NOT NULL", columns=columns)
+    insert(producer, "1§", word="é€я", choice="é", document='"é"', raw=b"\xc3")
+    consumer = plain.connect(charset=charset)
+    prepared = plain.proxy.connector("plain", charset=charset).cursor(prepared=True)
+
+    def ask_prepared(sql: str) -> tuple[Any, ...]:
+        prepared.execute(sql)
+        return tuple(prepared.fetchall())
+
+    selected = "id, word, choice, document, raw FROM my_message"
+    for ask in (partial(rows, consumer), ask_prepared):
+        expected = ask(f"SELECT {selected}")
+        assert ask(f"STREAM {selected} LIMIT 1") == expected
+        by_id = f"WHERE id = '{expected[0][0]}'"
+        assert run(consumer, f"UPDATE my_message SET time_next = 0 {by_id}") == 1
 
 
 @pytest.mark.parametrize(

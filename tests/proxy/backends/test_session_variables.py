@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.backends.session_variables import TRACKED, Settings, names, tracking
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.cases import cases
 
 
@@ -124,3 +125,20 @@ def test_a_character_set_says_how_statements_may_be_read(charset, unread, is_utf
     settings = names(charset, f"{charset}_bin")
     assert (settings.unread, settings.is_utf8) == (unread, is_utf8)
     assert (Settings().unread, Settings().is_utf8) == (None, True)
+
+
+def test_texts_are_written_as_a_server_writes_them_in_the_character_set_of_results():
+    def encode(charset: str, text: str) -> bytes:
+        encoder = names(charset, f"{charset}_x").results_encoder()
+        assert encoder is not None
+        return encoder(text)
+
+    assert (
+        Settings().results_encoder()
+        is names("utf8mb3", "utf8mb3_bin").results_encoder()
+        is None
+    )
+    assert encode("latin1", "é€\x8dя") == b"\xe9\x80\x8d?"
+    assert encode("gbk", "é€") == b"\xa8\xa6?"
+    with pytest.raises(Unsupported, match="character_set_results is dec8; SET NAMES utf8mb4"):
+        encode("dec8", "é")
