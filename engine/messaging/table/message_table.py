@@ -40,7 +40,7 @@ _INTEGER = re.compile(r"'?(-?\d+)'?", re.ASCII)
 # What the engine counts in, or takes nanoseconds since 1970 from: none of these holds them.
 _TEMPORAL: Final = frozenset({"date", "datetime", "timestamp", "time", "year"})
 # A FLOAT is not equal to what the server shows of it, and a BIT is sent as bytes that no number equals.
-_INEXACT: Final = frozenset({"float", "double", "bit"})
+_INEXACT: Final = frozenset({"float", "float4", "float8", "double", "real", "bit"})
 _SHORT: Final = frozenset({"tinyint", "smallint", "mediumint", "int"})
 _DECIMAL = re.compile(r"decimal\((\d+)(?:,(\d+))?\)")
 _TIME_DIGITS: Final = 19
@@ -345,11 +345,8 @@ def _wrong_columns(
             and (name == "time_acked" or _is_read_whole(columns[name]))
         )
     ]
-    if "id" in columns and columns["id"].data_type.lower() in _INEXACT:
-        wrong.append(
-            f"id must be of a type whose values are found again, not {_type_of(columns['id'])}: {raw.name};"
-            " use an integer, DECIMAL, CHAR, VARCHAR, BINARY or VARBINARY"
-        )
+    if "id" in columns and (fault := id_fault(raw.name, _type_of(columns["id"]))):
+        wrong.append(fault)
     wrong += [
         f"{name} must be an integer, not {_type_of(columns[name])}: {raw.name}"
         for name in ("priority", "epoch")
@@ -386,6 +383,16 @@ def _is_read_whole(column: RawColumn) -> bool:
     if kind == "decimal" and (size := _DECIMAL.match(column.column_type.lower())):
         return int(size[2] or 0) == 0
     return kind not in _TEMPORAL and kind not in ("float", "double")
+
+
+def id_fault(table: str, kind: str) -> str | None:
+    """Return why an id of the type *kind* cannot be acknowledged, None if it can."""
+    if kind.partition("(")[0].partition(" ")[0].lower() not in _INEXACT:
+        return None
+    return (
+        f"id must be of a type whose values are found again, not {kind.upper()}: {table};"
+        " use an integer, DECIMAL, CHAR, VARCHAR, BINARY or VARBINARY"
+    )
 
 
 def naming_fault(table: str, properties: Properties, columns: Collection[str]) -> str | None:

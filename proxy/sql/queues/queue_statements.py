@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.errors import EngineError
 from streamfrom.engine.messaging.table import key_column
 from streamfrom.engine.messaging.table.groups import placement_fault
-from streamfrom.engine.messaging.table.message_table import MessageTable, load, naming_fault
+from streamfrom.engine.messaging.table.message_table import (
+    MessageTable,
+    id_fault,
+    load,
+    naming_fault,
+)
 from streamfrom.engine.messaging.table.table_settings import in_flight_fault, parse_comment
 from streamfrom.engine.messaging.upkeep import dead_letter_table
 from streamfrom.engine.sharding.queue_vschema import vindex_of, with_queues
@@ -476,6 +481,7 @@ def _check_settings(name: str, comment: str, view: View, columns: Mapping[str, s
     reason = in_flight_fault(properties, len(view.keyspace.shards))
     reason = reason or key_column.fault(properties, columns)
     reason = reason or naming_fault(name, properties, columns)
+    reason = reason or id_fault(name, columns.get("id", ""))
     if reason is not None:
         raise BadQueue(reason)
 
