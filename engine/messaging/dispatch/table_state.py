@@ -33,7 +33,7 @@ claimed from, claims under way are released, and streams go on holding what they
 **Paused.** Polls and all else go on, so that what is due is known at once when sending may go on.
 
 **Limited.** Where the table says how many messages may be in flight, or be sent a second, each shard has its share
-(`engine.messaging.gates.shard_gates`, `engine.messaging.gates.shard_gates`): no claim takes more than there is room for. The first one waits for
+(`engine.messaging.gates.shard_gates`): no claim takes more than there is room for. The first one waits for
 what a former dispatcher has in flight to be read.
 
 **Failing.** A claim or poll that failed is tried again after 50 ms, doubling to 2 s. A shard
