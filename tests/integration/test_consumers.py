@@ -1,13 +1,14 @@
-"""The consumers of examples/consumers, which people copy: nothing is lost, repeated or left behind, whatever happens.
+"""The consumers and producers of examples, which people copy: nothing is lost, repeated or left behind, whatever happens.
 
-Each one runs as it is printed but for its work, which waits for a file so that a test decides when it ends, and for
-its seconds, which are fewer. The driver and the proxy decide what a consumer meets, so one family will do.
+Each one runs as it is printed, but for a consumer's work, which waits for a file so that a test decides when it ends, and
+for its seconds, which are fewer. The driver and the proxy decide what one meets, so one family will do.
 """
 
 import os
 import re
 import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.fixtures.programs import StartProgram
+from tests.fixtures.relay import Relay
 from tests.fixtures.streams import eventually, message_table, rows, run, value
 from tests.integration import toolchains
 
@@ -80,10 +82,12 @@ WORKS = {
     }""",
     ),
 }
+
 # A heartbeat every second, and a connection that is given up after seven seconds of silence: the wait for a message is five.
 SHORTER = dict.fromkeys(
     WORKS, (("HEARTBEAT_S = 10", "HEARTBEAT_S = 1"), ("SILENCE_S = 30", "SILENCE_S = 7"))
 )
+
 SHORTER["consumer.go"] = (
     ("= 10 * time.Second", "= 1 * time.Second"), ("= 30 * time.Second", "= 7 * time.Second"),
 )  # fmt: skip
@@ -200,3 +204,72 @@ def test_a_consumer_does_everything_right(name, lone, start_program, tmp_path):
     lost = Running(start_program, command, lone.port, tmp_path / "lost")
     assert lost.process.wait(END_S) > 0
     assert "my_message" in lost.log.read_text()
+
+
+PRODUCERS = ROOT / "examples" / "producers"
+
+
+@pytest.mark.parametrize(
+    "name", ["producer_pymysql.py", "producer.js", "producer.go", "Producer.java"]
+)
+def test_a_producer_sends_each_message_once_whatever_breaks(name, lone, tmp_path):
+    source = shutil.copytree(PRODUCERS, tmp_path / "source")
+    command = toolchains.example(tmp_path, source, name)
+    run(lone.connect(), message_table())
+    way = Relay(lone.port)
+    said, errors = tmp_path / "said", tmp_path / "errors"
+    with said.open("wb") as out, errors.open("wb") as told:
+        producer = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=told,
+            env=toolchains.place(way.port),
+        )
+    assert producer.stdin is not None
+
+    def send(text: str) -> None:
+        assert producer.stdin is not None
+        producer.stdin.write(f'{{"number": "{text}"}}\n'.encode())
+        producer.stdin.flush()
+
+    def wait_for(count: int) -> None:
+        def is_there() -> bool:
+            return len(said.read_text().splitlines()) == count
+
+        eventually(is_there, errors.read_text(), END_S)
+
+    try:
+        send("first")
+        wait_for(1)
+
+        # An INSERT that took effect, and whose answer is lost, is sent again and counts once.
+        way.arm(b"second", after=True)
+        send("second")
+        way.wait()
+        way.release()
+        wait_for(2)
+        assert "again in" in errors.read_text()
+
+        # What is sent while the proxy is away is sent when it is back.
+        lone.proxy.kill()
+        tried = errors.read_text().count("again in")
+        send("third")
+        eventually(lambda: errors.read_text().count("again in") > tried, "a try", END_S)
+        lone.start()
+        wait_for(3)
+
+        # What no second try mends ends it with its error.
+        producer.stdin.write(b"no JSON\n")
+        producer.stdin.flush()
+        assert producer.wait(END_S) > 0
+    finally:
+        producer.kill()
+        producer.wait()
+        producer.stdin.close()
+        way.close()
+    found = rows(lone.connect(), "SELECT id, message FROM my_message")
+    assert sorted(text for _, text in found) == [
+        f'{{"number": "{text}"}}' for text in ("first", "second", "third")
+    ]
+    assert {f"sent {ident}" for ident, _ in found} == set(said.read_text().splitlines())

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from streamfrom.proxy.embedded.servers import Family
 from tests.cases import cases, in_turn
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import keyspace_toml, write_vschema
 from tests.fixtures.streams import refused, refuses, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
 
@@ -234,3 +237,53 @@ def test_what_is_there_already_or_not_there_is_one_note(cluster, keyspace):
         # Like any definition it has committed what was before it.
         run(client, "ROLLBACK")
     assert value(client, "SELECT COUNT(*) FROM my_message") == 2
+
+
+# Globals that change what statements mean and how much they answer.
+MODES = "ANSI,PAD_CHAR_TO_FULL_LENGTH,NO_BACKSLASH_ESCAPES,TRADITIONAL"
+MODES_OF = {Family.MARIADB: f"{MODES},ORACLE,NO_TABLE_OPTIONS", Family.MYSQL: MODES}
+HOSTILE = {
+    "sql_select_limit": "1",
+    "max_join_size": "1",
+    "sql_quote_show_create": "0",
+    "group_concat_max_len": "4",
+    "completion_type": "'CHAIN'",
+}
+
+
+@pytest.fixture
+def hostile(breakable_servers, breakable_database, family):
+    variables = {**HOSTILE, "sql_mode": f"'{MODES_OF[family]}'"}
+    for server in breakable_servers:
+        for name, setting in variables.items():
+            execute(server, f"SET GLOBAL {name} = {setting}")
+    yield breakable_servers, breakable_database
+    for server in breakable_servers:
+        for name in variables:
+            execute(server, f"SET GLOBAL {name} = DEFAULT")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_queue_works_before_servers_with_hostile_globals(
+    hostile, start_proxy, tmp_path, count
+):
+    servers, database = hostile
+    vschema = write_vschema(tmp_path, {"sharded": True}) if count == 2 else None
+    proxy = start_proxy(keyspace_toml(database, servers[:count], vschema=vschema))
+    client = proxy.connect(database=database, autocommit=True)
+    for sql in (
+        f"CREATE QUEUE job (p CHAR(8){', k INT UNIQUE' if count == 1 else ''})",
+        "CREATE QUEUE other (p INT)",
+        "ALTER QUEUE job SET (ack_wait = 40)",
+        "ALTER QUEUE job PAUSE",
+        "ALTER QUEUE job RESUME",
+        "INSERT INTO job (p) VALUES ('x'), ('y'), ('z')",
+    ):
+        run(client, sql)
+    assert "ack_wait = 40" in rows(client, "SHOW CREATE QUEUE job")[0][1]
+    assert rows(client, "SHOW QUEUES") == (("job",), ("other",))
+    sent = rows(client, "STREAM id, p FROM job LIMIT 3 WAIT 60")
+    assert sorted(p for _, p in sent) == ["x", "y", "z"]
+    for ident, _ in sent:
+        assert run(client, f"UPDATE job SET time_acked = NOW() WHERE id = {ident}") == 1
+    run(client, "DROP QUEUE job")
