@@ -26,6 +26,7 @@ from streamfrom.proxy.wire.resultset import (
 )
 from tests.fixtures.database_servers import DatabaseServer, execute, names, root
 from tests.fixtures.running_proxy import RunningProxy, by_hash, write_vschema
+from tests.fixtures.streams import run
 
 
 RANGES = {
@@ -117,8 +118,7 @@ class ComparedCluster:
 
     def run(self, sql: str) -> None:
         for connection in (self.direct, *self.spread.values()):
-            with connection.cursor() as cursor:
-                cursor.execute(sql)
+            run(connection, sql)
 
     def create(self, columns: str, table: str = "t") -> None:
         self.run(f"DROP TABLE IF EXISTS {table}")

@@ -35,7 +35,7 @@ from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.embedded.servers import Family
 from streamfrom.proxy.errors import BackendLost
 from tests.fixtures.database_servers import execute
-from tests.fixtures.streams import eventually
+from tests.fixtures.streams import eventually, run
 
 
 pytestmark = pytest.mark.db
@@ -202,8 +202,7 @@ async def test_a_client_that_holds_the_plain_name_stops_nobody(
 ):
     client = connect(server, user=poor_user)
     name = dispatcher_lock(database).decode()
-    with client.cursor() as cursor:
-        cursor.execute("SELECT GET_LOCK(%s, 0)", (name,))
+    run(client, f"SELECT GET_LOCK('{name}', 0)")
     first, second = await opened(A), await opened(B)
     assert await acquired(first, database) is LockHold.SECRET
     assert await acquired(second, database) is None
@@ -226,8 +225,7 @@ async def test_a_proxy_that_took_the_plain_name_when_it_was_free_is_found(
     opened, database, poor_user, connect, server
 ):
     client = connect(server, user=poor_user)
-    with client.cursor() as cursor:
-        cursor.execute("SELECT GET_LOCK(%s, 0)", (dispatcher_lock(database).decode(),))
+    run(client, f"SELECT GET_LOCK('{dispatcher_lock(database).decode()}', 0)")
     first, second = await opened(A), await opened(B)
     await acquired(first, database)
     waiting = asyncio.ensure_future(second.converse(acquire(database, None, 60)))

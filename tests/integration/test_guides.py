@@ -23,7 +23,7 @@ from tests.fixtures.running_proxy import (
     keyspace_toml,
     write_vschema,
 )
-from tests.fixtures.streams import eventually, run
+from tests.fixtures.streams import eventually, rows, run, value
 from tests.integration import toolchains
 from tests.integration.conftest import SharedCluster
 
@@ -72,9 +72,7 @@ def test_every_block_of_a_guide_is_run() -> None:
 def test_every_statement_does_what_the_guide_says(page: str, cluster: SharedCluster) -> None:
     client = cluster.proxy.connect(database="plain", autocommit=True)
     for sql, gives in statements(page):
-        with client.cursor() as cursor:
-            cursor.execute(sql)
-            values = [str(row[0]) for row in cursor.fetchall()]
+        values = [str(row[0]) for row in rows(client, sql)]
         if sql.lstrip().startswith("STREAM"):
             values.sort()  # which of several keys is first is not promised
         assert gives in (None, ", ".join(values)), sql
@@ -86,13 +84,10 @@ def test_the_servers_own_scheduler_sends_the_job_of_every_day(cluster: SharedClu
     cluster.direct("SET GLOBAL event_scheduler = ON")
     client = cluster.proxy.connect(database="plain", autocommit=True)
     try:
-        with client.cursor() as cursor:
-            for sql in (create_queue, create_event):  # whose first turn is at once
-                cursor.execute(sql)
-            cursor.execute("STREAM day FROM report LIMIT 2 WAIT 60")
-            ((day,),) = cursor.fetchall()
-            assert day >= today
-            cursor.execute(drop_event)
+        for sql in (create_queue, create_event):  # whose first turn is at once
+            run(client, sql)
+        assert value(client, "STREAM day FROM report LIMIT 2 WAIT 60") >= today
+        run(client, drop_event)
     finally:
         cluster.direct(f"SET GLOBAL event_scheduler = {before}")
 

@@ -63,11 +63,10 @@ def test_generated_ids(plain: Queue) -> None:
     producer = plain.connect()
     run(producer, message_table(ident="id BIGINT NOT NULL AUTO_INCREMENT"))
     stream = plain.stream()
-    with producer.cursor() as cursor:
-        cursor.execute("INSERT INTO my_message (tenant_id) VALUES (5)")
-        assert cursor.lastrowid == 1
-        cursor.execute("INSERT INTO my_message (id, tenant_id) VALUES (NULL, 6), (0, 7)")
-        assert cursor.lastrowid == 2
+    run(producer, "INSERT INTO my_message (tenant_id) VALUES (5)")
+    assert producer.insert_id() == 1
+    run(producer, "INSERT INTO my_message (id, tenant_id) VALUES (NULL, 6), (0, 7)")
+    assert producer.insert_id() == 2
     assert [row[:2] for row in stream.take(3)] == [(1, 5), (2, 6), (3, 7)]
 
 

@@ -73,9 +73,8 @@ def test_an_ack_that_waits_for_somebody_holds_back_its_key_alone(plain, producer
     assert stream.ids(1) == [2]
     # An ack of what is acked already changes nothing, and says so.
     acked = "UPDATE my_message SET time_acked = NOW() WHERE id IN ({})"
-    with producer.cursor() as cursor:
-        assert cursor.execute(acked.format("1, 2")) == 1
-        assert cursor.execute(acked.format("2")) == 0
+    assert run(producer, acked.format("1, 2")) == 1
+    assert run(producer, acked.format("2")) == 0
     assert rows(producer, "SELECT id FROM my_message WHERE time_acked IS NULL") == ((4,),)
 
 

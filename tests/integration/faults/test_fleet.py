@@ -109,9 +109,7 @@ def test_a_member_of_another_fleet_sends_nothing_says_why_and_takes_over_when_th
     assert at_stock.poll(0.5) is None
     run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
     # Neither lists nor ends the other's clients.
-    with stock.connect().cursor() as cursor:
-        cursor.execute("SHOW PROCESSLIST")
-        assert at_shop.id not in {row[0] for row in cursor.fetchall()}
+    assert at_shop.id not in {row[0] for row in rows(stock.connect(), "SHOW PROCESSLIST")}
     assert shop.stop() == 0
     stock.wait_for_log(DISPATCHED)
     change(stock, database, "INSERT INTO my_message (id) VALUES (2)")

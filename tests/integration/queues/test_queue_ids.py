@@ -45,9 +45,8 @@ def test_the_proposals_own_insert(queue: Queue, client: Any) -> None:
 
 @cases(sql=str, count=ast.literal_eval)
 def test_every_form_of_insert_gets_ids_that_are_told(client: Any, sql: str, count: int) -> None:
-    with client.cursor() as cursor:
-        cursor.execute(sql)
-        told = cursor.lastrowid
+    run(client, sql)
+    told = client.insert_id()
     found = stored(client)
     assert found == list(range(told, told + count))
     assert value(client, "SELECT LAST_INSERT_ID()") == told
@@ -110,9 +109,9 @@ def test_an_ordinary_table_gets_ids_when_it_asks_for_them(cluster, keyspace):
     run(client, message_table())
     assert refused(client, "INSERT INTO my_message (message) VALUES ('1')")[0] == 1364
     run(client, "ALTER QUEUE my_message SET (auto_id = on)")
-    with client.cursor() as cursor:
-        cursor.execute("INSERT INTO my_message (message) VALUES ('1')")
-        assert value(client, "SELECT id FROM my_message") == cursor.lastrowid
+    run(client, "INSERT INTO my_message (message) VALUES ('1')")
+    told = client.insert_id()
+    assert value(client, "SELECT id FROM my_message") == told
 
 
 def test_an_id_of_ones_own_is_not_made(cluster: SharedCluster, keyspace: str) -> None:
@@ -167,14 +166,9 @@ def told(connection, sql, *, table="job", is_known):
         run(connection, f"INSERT INTO {table} (k, n) VALUES ('{key}', 1)")
     if not is_known:
         run(connection, "SELECT LAST_INSERT_ID(77)")
-    with connection.cursor() as cursor:
-        cursor.execute(sql)
-        counts = cursor.rowcount, cursor.lastrowid
-        cursor.execute("SELECT LAST_INSERT_ID()")
-        ((last,),) = cursor.fetchall()
-        cursor.execute(f"SELECT id, k FROM {table}")
-        keys = dict(cursor.fetchall())
-    affected, told = counts
+    affected, told = run(connection, sql), connection.insert_id()
+    last = value(connection, "SELECT LAST_INSERT_ID()")
+    keys: dict[Any, Any] = dict(rows(connection, f"SELECT id, k FROM {table}"))
     return affected, keys.get(told, told), keys.get(last, last)
 
 
@@ -205,10 +199,8 @@ def test_a_row_of_an_open_transaction_is_one(cluster, keyspace):
     connection = cluster.proxy.connect(database=keyspace)
     run(connection, QUEUE)
     run(connection, "INSERT INTO job (k, n) VALUES ('a', 1)")
-    with connection.cursor() as cursor:
-        cursor.execute("INSERT IGNORE INTO job (k, n) VALUES ('a', 2), ('c', 2)")
-        cursor.execute("SELECT id FROM job WHERE id = LAST_INSERT_ID() AND k = 'c'")
-        assert cursor.fetchall()
+    run(connection, "INSERT IGNORE INTO job (k, n) VALUES ('a', 2), ('c', 2)")
+    assert rows(connection, "SELECT id FROM job WHERE id = LAST_INSERT_ID() AND k = 'c'")
     connection.rollback()
 
 
@@ -217,10 +209,7 @@ def test_a_prepared_insert_that_is_ignored_tells_no_id(cluster, keyspace):
     run(connection, QUEUE)
     run(connection, "PREPARE p FROM 'INSERT IGNORE INTO job (k, n) VALUES (?, 1)'")
     run(connection, "SET @k = 'a'")
-    with connection.cursor() as cursor:
-        cursor.execute("EXECUTE p USING @k")
-        first = cursor.lastrowid
-        cursor.execute("EXECUTE p USING @k")
-        assert (cursor.rowcount, cursor.lastrowid) == (0, 0)
-        cursor.execute("SELECT LAST_INSERT_ID(), id FROM job")
-        assert cursor.fetchall() == ((first, first),)
+    run(connection, "EXECUTE p USING @k")
+    first = connection.insert_id()
+    assert (run(connection, "EXECUTE p USING @k"), connection.insert_id()) == (0, 0)
+    assert rows(connection, "SELECT LAST_INSERT_ID(), id FROM job") == ((first, first),)
