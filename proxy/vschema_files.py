@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from streamfrom.engine.messaging.table.message_table import MessageTable
-from streamfrom.engine.sharding.queue_vschema import with_queues
+from streamfrom.engine.sharding.vschema import with_queues
 from streamfrom.proxy.config.keyspaces import KeyspaceConfig, make_keyspace, reread_vschema
 from streamfrom.proxy.config.toml_values import ConfigError
 

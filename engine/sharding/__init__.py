@@ -2,6 +2,6 @@
 
 * ``keyspace``: shards, their key ranges, and targets such as ``ks:-80``;
 * ``vschema``: how the tables of a keyspace are sharded;
-* ``vindex``, ``multicolumn_vindex``, ``unicode_weights``: from values to keyspace ids;
+* ``vindex``: from values to keyspace ids;
 * ``sequence_tables``: ids that are unique over all shards.
 """

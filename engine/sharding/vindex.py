@@ -1,28 +1,145 @@
 """From a column's value to the keyspace id that owns it, byte for byte as Vitess computes it.
 
 A vindex is pure and unique here: one value, one keyspace id, or None where the value belongs
-to no shard.
+to no shard. Of those of several columns the first ones give a range of ids.
+
+The weights of characters for the ``unicode_loose`` vindexes are those of the Unicode collation algorithm with CLDR 23's root order (Unicode 6.2),
+which golang.org/x/text/collate has; MySQL's and ICU's are others. Here are those of Latin, Greek
+and Cyrillic letters, the signs of Latin-1 and general punctuation. For any other character, and
+for one whose weight depends on its neighbours, there is no key: better refused than misrouted.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
 from cryptography.hazmat.primitives.ciphers import Cipher, modes
 from xxhash import xxh64_intdigest
 
 from streamfrom.engine.errors import VindexError
-from streamfrom.engine.sharding.unicode_weights import loose_key
 from streamfrom.sqlparse_ext.literal_values import Number
 
 
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Value
+
+
+# A combining mark has no primary weight, but it makes another letter of some Cyrillic ones
+# when it follows.
+_FIRST_MARK, _LAST_MARK = 0x300, 0x344
+_FIRST_CYRILLIC, _LAST_CYRILLIC = 0x400, 0x45F
+
+# The first code point of a line, then the weights of it and those that follow it: "-" is none,
+# "+" joins several. What is not listed has those of the characters it is composed of.
+_TABLE: Final = """
+0000 - - - - - - - - - 0100 0101 0102 0103 0104 - -
+0010 - - - - - - - - - - - - - - - -
+0020 0109 015d 01f0 0275 13ef 0276 0273 01e9 01fa 01fb 026c 049c 0120 010d 0172 0271
+0030 14e6 14e7 14e8 14e9 14ea 14eb 14ec 14ed 14ee 14ef 0136 0131 04a0 04a1 04a2 0162
+0040 026b 15ef 1605 161d 1631 164c 1684 1691 16b4 16cd 16e6 16ff 1711 1741 174f 1771
+0050 1796 17ab 17bd 17f3 1816 1836 185f 1871 187b 1880 1895 01fc 0272 01fd 0312 010b
+0060 030f 15ef 1605 161d 1631 164c 1684 1691 16b4 16cd 16e6 16ff 1711 1741 174f 1771
+0070 1796 17ab 17bd 17f3 1816 1836 185f 1871 187b 1880 1895 01fe 04a4 01ff 04a6 -
+0080 - - - - - 0105 - - - - - - - - - -
+0090 - - - - - - - - - - - - - - - -
+00a0 0109 015e 13ee 13f0 13ed 13f1 04a5 0267 0316 040c 15ef 01f8 04a3 - 040d 0313
+00b0 0382 049d 14e8 14e9 0310 193b 0269
+00b8 0319 14e7 1771 01f9 14e7+04ac+14ea 14e7+04ac+14e8 14e9+04ac+14ea 0163
+00c6 15ef+164c
+00d0 1631
+00d7 049f 1771
+00de 18c4 17f3+17f3
+00e6 15ef+164c
+00f0 1631
+00f7 049e 1771
+00fe 18c4
+0110 1631 1631
+0126 16b4 16b4
+0131 16d1 16cd+16e6 16cd+16e6
+0138 17b9
+013f 1711 1711 1711 1711
+0149 18ef+174f 176d 176d
+0152 1771+164c 1771+164c
+0166 181b 181b
+017f 17f3
+0370 1933 1933 1953 1953 0320 0321 1930 1930
+037a 1936 1949 1948 194a
+0384 0310
+0391 1929 192a 192b 192d 192e 1932 1934 1935 1936 1938 1939 193b 193c 193d 193e 193f
+03a1 1944
+03a3 1947 194b 194c 194d 194e 194f 1951
+03b1 1929 192a 192b 192d 192e 1932 1934 1935 1936 1938 1939 193b 193c 193d 193e 193f
+03c1 1944 1947 1947 194b 194c 194d 194e 194f 1951
+03cf 1938+1929+1936 192a 1935 194c
+03d5 194d 193f 1938+1929+1936 1943 1943 1931 1931 192f 192f 1942 1942 1952 1952 1974 1974 1979
+03e5 1979 197a 197a 197d 197d 1984 1984 1987 1987 198b 198b 1938 1944 1947 1937 1935
+03f5 192e 0497 1954 1954 1947 1941 1941 1946 1949 1948 194a
+0402 19cb 19d1 19e1 19fe 1a16 1a1b 1a23 1a4d 1a72 1ab1 1ab5
+040e 1abd 1b2a 1991 19a9 19ad 19b1 19c5 19d9 19e5 19f2 1a0a 1a1f 1a28 1a42 1a54 1a5d
+041e 1a77 1a87 1a94 1a9d 1aa6 1ab9 1ad6 1ada 1b01 1b0c 1b2e 1b33 1b3a 1b3f 1b47 1b54
+042e 1b5c 1b62 1991 19a9 19ad 19b1 19c5 19d9 19e5 19f2 1a0a 1a1f 1a28 1a42 1a54 1a5d
+043e 1a77 1a87 1a94 1a9d 1aa6 1ab9 1ad6 1ada 1b01 1b0c 1b2e 1b33 1b3a 1b3f 1b47 1b54
+044e 1b5c 1b62
+0452 19cb 19d1 19e1 19fe 1a16 1a1b 1a23 1a4d 1a72 1ab1 1ab5
+045e 1abd 1b2a
+1e9a 15ef+18f1
+1e9c 1802 1803 17f3+17f3 164b
+1efa 1711+1711 1711+1711 186c 186c 1890 1890
+2010 0113 0113 0114 0115 0116 0117 0262 010c 01ea 01eb 01ec 01ed 01f1 01f2 01f3 01f4
+2020 027c 027d 0281 0282 0172 0172+0172 0172+0172+0172 0283
+20ac 1407
+"""
+# Where a letter may be taken apart: beyond, marks make other letters that are not listed.
+_BLOCKS: Final = (range(0x180), range(0x370, 0x460), range(0x1E00, 0x1F00))
+
+
+def _read_table() -> dict[str, bytes]:
+    keys = {}
+    for line in _TABLE.split("\n"):
+        first, *weights = line.split() or [""]
+        for offset, joined in enumerate(weights):
+            letter = chr(int(first, 16) + offset)
+            keys[letter] = bytes.fromhex(joined.replace("+", "").replace("-", ""))
+    return keys
+
+
+_KEYS: Final = _read_table()
+
+
+def loose_key(text: str) -> bytes | None:
+    """Return the primary collation key of *text* without blanks at its end.
+
+    None when the key of any of its characters is not known here.
+    """
+    text = text.rstrip(" ")
+    letters = [letter for letter in text if not _is_mark(letter)]
+    if len(letters) < len(text) and any(_is_cyrillic(letter) for letter in letters):
+        return None
+    keys = [_key_of(letter) for letter in letters]
+    found = [key for key in keys if key is not None]
+    return b"".join(found) if len(found) == len(keys) else None
+
+
+def _key_of(letter: str) -> bytes | None:
+    key = _KEYS.get(letter)
+    if key is not None or not any(ord(letter) in block for block in _BLOCKS):
+        return key
+    base = "".join(part for part in unicodedata.normalize("NFD", letter) if not _is_mark(part))
+    return _KEYS.get(base)
+
+
+def _is_mark(letter: str) -> bool:
+    return _FIRST_MARK <= ord(letter) <= _LAST_MARK
+
+
+def _is_cyrillic(letter: str) -> bool:
+    return _FIRST_CYRILLIC <= ord(letter) <= _LAST_CYRILLIC
 
 
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
@@ -117,7 +234,7 @@ def _xxhash(data: bytes) -> bytes:
 
 
 def _of_loose_key(digest: Callable[[bytes], bytes]) -> Callable[[Value], bytes | None]:
-    """Return what digests a text's primary collation key, if that is known (`engine.sharding.unicode_weights`)."""
+    """Return what digests a text's primary collation key, if that is known."""
 
     def digested(value: Value) -> bytes | None:
         try:
@@ -158,3 +275,120 @@ def _unsigned(value: Value) -> int | None:
     number = _integer(value)
     # Vitess refuses a negative number here, where `hash` takes it.
     return number if number is not None and 0 <= number < _BEYOND else None
+
+
+_BYTES: Final = 8  # of a keyspace id of multicol
+_COLUMNS_MAX: Final = 8
+_DEFAULT_VINDEX: Final = "hash"
+
+
+class MultiColumnVindex(Protocol):
+    """Computes keyspace ids from *count* columns."""
+
+    count: int
+
+    def prefix(self, values: Sequence[Value]) -> bytes | None:
+        """Return the first bytes of the ids of rows with these values in the first columns.
+
+        Values for all columns give the whole id. None for values that no shard owns.
+        """
+
+
+def make_any_vindex(vindex_type: str, params: Mapping[str, str]) -> Vindex | MultiColumnVindex:
+    """Return the vindex of this type, of one column or several; VindexError for an unknown type."""
+    make = _TYPES.get(vindex_type)
+    return make_vindex(vindex_type) if make is None else make(params)
+
+
+def end_of_range(prefix: bytes) -> bytes:
+    """Return the end of the range of ids that begin with *prefix*; empty for no end."""
+    number = int.from_bytes(prefix, "big") + 1
+    return b"" if number >> 8 * len(prefix) else number.to_bytes(len(prefix), "big")
+
+
+class MultiCol:
+    """``multicol``: some first bytes of each column's own vindex, one after another.
+
+    params: ``column_count`` (1 to 8), ``column_bytes`` and ``column_vindex`` (both may leave
+    columns out, as in ``2,,1``). The columns without a size share the rest of the 8 bytes, the first
+    of them getting more.
+    """
+
+    def __init__(self, params: Mapping[str, str]) -> None:
+        self.count = _number(params, "column_count", 1, _COLUMNS_MAX)
+        names = _listed(params, "column_vindex", self.count)
+        self._vindexes = [make_vindex(name or _DEFAULT_VINDEX) for name in names]
+        self._sizes = _sizes(_listed(params, "column_bytes", self.count))
+
+    def prefix(self, values: Sequence[Value]) -> bytes | None:
+        """Return 8 bytes, or fewer for fewer columns."""
+        keyspace_id, filled = b"", 0
+        for value, vindex, size in zip(values, self._vindexes, self._sizes, strict=False):
+            found = vindex.map(value)
+            if found is None:
+                return None
+            # A part that is shorter than its size is filled up with zeros before the next column.
+            keyspace_id = keyspace_id.ljust(filled, b"\0") + found[:size]
+            filled += size
+        return keyspace_id if len(values) == self.count else keyspace_id.ljust(filled, b"\0")
+
+
+class RegionExperimental:
+    """``region_experimental``: the region's number in one byte or two, then ``hash`` of the id."""
+
+    count = 2
+
+    def __init__(self, params: Mapping[str, str]) -> None:
+        self._size = _number(params, "region_bytes", 1, 2)
+        self._hash = make_vindex("hash")
+
+    def prefix(self, values: Sequence[Value]) -> bytes | None:
+        """Return the region's bytes, with an id the 8 of its hash behind them."""
+        region, *rest = values
+        if isinstance(region, bytes) and region.isdigit():
+            region = int(region)
+        if not isinstance(region, int) or region < 0:
+            return None
+        first = (region % (1 << 16)).to_bytes(2, "big")[-self._size :]
+        if not rest:
+            return first
+        found = self._hash.map(rest[0])
+        return None if found is None else first + found
+
+
+_TYPES: Final[dict[str, Callable[[Mapping[str, str]], MultiColumnVindex]]] = {
+    "multicol": MultiCol,
+    "region_experimental": RegionExperimental,
+}
+
+
+def _number(params: Mapping[str, str], name: str, least: int, most: int) -> int:
+    text = params.get(name, "")
+    if not text.isdigit() or not least <= int(text) <= most:
+        raise VindexError(f"{name} must be a number from {least} to {most}, not '{text}'")
+    return int(text)
+
+
+def _listed(params: Mapping[str, str], name: str, count: int) -> list[str]:
+    found = [each.strip() for each in params.get(name, "").split(",")]
+    if len(found) > count:
+        raise VindexError(f"{name} names {len(found)} columns, and there are {count}")
+    return found + [""] * (count - len(found))
+
+
+def _sizes(texts: Sequence[str]) -> list[int]:
+    sizes = []
+    for text in texts:
+        if text and not (text.isdigit() and int(text)):
+            raise VindexError(f"column_bytes must be numbers greater than 0, not '{text}'")
+        sizes.append(int(text or 0))
+    left, open_columns = _BYTES - sum(sizes), sizes.count(0)
+    if left < open_columns:
+        raise VindexError(f"column_bytes must leave each column a byte of {_BYTES}")
+    for index, size in enumerate(sizes):
+        if not size:
+            # Rounded up, so the first columns get more: 8 bytes for 3 columns are 3, 3 and 2.
+            sizes[index] = -(-left // open_columns)
+            left -= sizes[index]
+            open_columns -= 1
+    return sizes

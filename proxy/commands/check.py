@@ -29,9 +29,9 @@ from streamfrom.engine.messaging.table.table_settings import (
 )
 from streamfrom.engine.messaging.upkeep import dead_letter_table
 from streamfrom.engine.messaging.upkeep.partitions import late, split
-from streamfrom.engine.sharding.queue_vschema import with_queues
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.engine.sharding.vindex import Vindex, is_loose
+from streamfrom.engine.sharding.vschema import with_queues
 from streamfrom.proxy.accounts.user_logins import shared_note, user_logins
 from streamfrom.proxy.backends.shard import ReplicaHealth, ShardRuntime, replicas_of
 from streamfrom.proxy.backends.shard_store import ShardStore, by_control

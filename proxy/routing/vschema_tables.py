@@ -9,8 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.sharding.keyspace import KeyRange, Keyspace, Shard
-from streamfrom.engine.sharding.multicolumn_vindex import end_of_range
-from streamfrom.engine.sharding.vindex import Vindex
+from streamfrom.engine.sharding.vindex import Vindex, end_of_range
 from streamfrom.proxy.errors import BadVindexValue
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import OPAQUE, Opaque, Operand, Shape, Statement, Value

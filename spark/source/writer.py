@@ -3,10 +3,15 @@
 A row whose id is in the table stays as it is there (`spark.jobs.writing`), so a task, a batch or a whole job that runs again
 adds nothing twice, as long as its ids are the same: they are to be made of the data, never drawn.
 Rows that were written stay when a job fails.
+
+A Spark type is taken for a MySQL type only if the server cuts and rounds none of its values silently. What a value alone can show (too
+large, too long, no such enum member) the server refuses by itself, since it is asked to be strict.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import (
@@ -16,19 +21,94 @@ from pyspark.sql.datasource import (
 )
 
 from streamfrom.spark.endpoint import Endpoint, shards_of
-from streamfrom.spark.errors import RequestError
+from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.enqueue.fitting import matched
 from streamfrom.spark.jobs.writing import insert_batches, targets_of
 from streamfrom.spark.source.batch import told_apart, told_plainly
-from streamfrom.spark.source.type_conversion import converter
-from streamfrom.spark.table_schema import fields_of
+from streamfrom.spark.table_schema import base_of, fields_of
 
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
     from streamfrom.spark.source.options import Options
+
+
+_WHOLE: Final = frozenset({"tinyint", "smallint", "int", "bigint", "boolean"})
+_INTEGERS: Final = frozenset(
+    {"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"}
+)
+_NO_TEXT: Final = frozenset({"decimal", "double", "float", "date", "datetime", "timestamp"})
+_IN_DOUBLE: Final = frozenset({"float", "double", "tinyint", "smallint", "int"})
+_BYTES: Final = re.compile("binary|blob|geometry|vector")
+_MICROS_DIGITS: Final = 6
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def converter(name: str, given: "DataType", mysql_type: str) -> "Callable[[Any], Any]":
+    """Return what makes of a value of the Spark type *given* the one to send; NULL is not asked about.
+
+    Raises:
+        RequestError: *mysql_type* does not hold all its values as they are.
+    """
+    kind = given.simpleString()
+    base = base_of(mysql_type)
+    sizes = [int(size) for size in re.findall(r"\d+", mysql_type)]
+    scale = int(kind[:-1].split(",")[1]) if kind.startswith("decimal") else 0
+    is_whole = kind in _WHOLE or (kind.startswith("decimal") and scale == 0)
+    if base in {"datetime", "timestamp"} and kind in {"timestamp", "timestamp_ntz"}:
+        if (base == "timestamp") == (kind == "timestamp"):
+            return _moment_writer(name, mysql_type, sizes[0] if sizes else 0)
+    elif (
+        (base in _INTEGERS and is_whole)
+        or (base == "decimal" and (is_whole or scale) and scale <= sizes[1])
+        or (base == "double" and kind in _IN_DOUBLE)
+        or (base == "float" and kind == "float")
+        or (base == "date" and kind == "date")
+    ):
+        return int if kind == "boolean" else _same
+    elif kind == "binary" and base == "binary":
+        return _whole_bytes_writer(name, sizes[0])
+    elif kind == "binary" and _BYTES.search(base):
+        return bytes
+    elif kind == "string" and base not in _INTEGERS | _NO_TEXT and not _BYTES.search(base):
+        return _same
+    raise RequestError(
+        f"column {name!r} is {kind} and the table's {mysql_type} would not hold that exactly: cast it"
+    )
+
+
+def _whole_bytes_writer(name: str, size: int) -> "Callable[[Any], bytes]":
+    def written(value: Any) -> bytes:
+        if len(value) < size:
+            raise JobError(
+                f"column {name!r}: binary({size}) would add zeros to {bytes(value)!r}: bring all {size} bytes"
+            )
+        return bytes(value)
+
+    return written
+
+
+def _moment_writer(name: str, mysql_type: str, digits: int) -> "Callable[[Any], str]":
+    unit = 10 ** (_MICROS_DIGITS - digits)
+
+    def written(moment: datetime) -> str:
+        utc = moment.astimezone(UTC) if moment.tzinfo else moment
+        if utc.microsecond % unit:
+            raise JobError(
+                f"column {name!r}: {mysql_type} cannot hold {utc.isoformat()}: cut it to"
+                f" {digits} digits of a second first"
+            )
+        return utc.strftime("%Y-%m-%d %H:%M:%S") + (
+            f".{utc.microsecond // unit:0{digits}d}" if digits else ""
+        )
+
+    return written
+
 
 # Nothing is cut to what a column holds, and times mean what they mean to Spark.
 STRICT: Final = "SET sql_mode = concat(@@sql_mode, ',STRICT_ALL_TABLES'), time_zone = '+00:00'"

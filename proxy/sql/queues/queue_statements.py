@@ -23,7 +23,7 @@ from streamfrom.engine.messaging.table.message_table import (
 )
 from streamfrom.engine.messaging.table.table_settings import in_flight_fault, parse_comment
 from streamfrom.engine.messaging.upkeep import dead_letter_table
-from streamfrom.engine.sharding.queue_vschema import vindex_of, with_queues
+from streamfrom.engine.sharding.vschema import vindex_of, with_queues
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.errors import (
     BackendError,

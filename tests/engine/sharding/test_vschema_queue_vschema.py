@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from streamfrom.engine.sharding.queue_vschema import vindex_of, with_queues
-from streamfrom.engine.sharding.vschema import parse_vschema
+from streamfrom.engine.sharding.vschema import parse_vschema, vindex_of, with_queues
 from streamfrom.sqlparse_ext.stored_forms import ColumnType
 
 

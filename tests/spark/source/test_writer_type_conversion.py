@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import types as t
 
 from streamfrom.spark.errors import JobError, RequestError
-from streamfrom.spark.source.type_conversion import converter
+from streamfrom.spark.source.writer import converter
 
 
 def test_types_that_fit_are_taken():

@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.engine.errors import VindexError
-from streamfrom.engine.sharding.multicolumn_vindex import (
+from streamfrom.engine.sharding.vindex import (
+    Vindex,
     end_of_range,
     make_any_vindex,
+    make_vindex,
 )
-from streamfrom.engine.sharding.vindex import Vindex, make_vindex
 from tests.cases import cases
 
 

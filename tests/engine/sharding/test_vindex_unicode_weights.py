@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamfrom.engine.sharding.unicode_weights import loose_key
+from streamfrom.engine.sharding.vindex import loose_key
 from tests.cases import cases
 
 
