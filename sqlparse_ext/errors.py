@@ -15,6 +15,7 @@ _INSTEAD: Final = {
     " over several shards": "; give a value of the vindex column, or ask each shard after USE `keyspace:shard`",
     " in a sharded keyspace": "; USE `keyspace:shard` for one shard",
     " in a batch": "; execute it row by row",
+    " ties to one shard": "; give one value for all vindex columns, compare them (in a SELECT), or send one statement after another",
 }
 NAMED_MAX: Final = 120  # characters of an expression in an error
 

@@ -5,12 +5,17 @@ the same database and read under the same variables, is the same statement. The 
 how many there are over all connections (`max_prepared_stmt_count`, 16382 by default), so a
 connection keeps those used last, of large texts fewer. A statement that is dropped is closed with the next COM_STMT_PREPARE.
 All are closed where the server reports that there are too many.
+
+MySQL makes a parameter a number or a time once one was bound to it, and converts later texts to that. So a statement is
+prepared again for values of other kinds: a session must not get what the values of another one made of its statement.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from streamfrom.proxy.wire.binary_parameters import kinds_together
 
 
 # 64 connections to one server stay below the default of max_prepared_stmt_count.
@@ -29,12 +34,18 @@ class StatementKey(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
+class _Prepared:
+    id: int
+    kinds: bytes = b""  # what MySQL takes its parameters for; empty before the first execution
+
+
+@dataclass(slots=True, eq=False)
 class StatementIds:
     """The prepared statements of one connection."""
 
     kept_max: int = KEPT_MAX
     # Least recently used first.
-    _ids: dict[StatementKey, int] = field(default_factory=dict)
+    _ids: dict[StatementKey, _Prepared] = field(default_factory=dict)
     # The ids to close, oldest first.
     _stale: list[int] = field(default_factory=list)
     _text_bytes: int = 0
@@ -42,17 +53,27 @@ class StatementIds:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def get(self, key: StatementKey) -> int | None:
-        """Return the server's id of a statement, None when it is not prepared here."""
-        found = self._ids.pop(key, None)
-        if found is not None:
-            self._ids[key] = found
-        return found
+    def get(self, key: StatementKey, kinds: bytes = b"") -> int | None:
+        """Return the server's id of a statement, None when it is not prepared here.
+
+        kinds: those of the parameters that it is to be executed with, on a server that remembers them.
+        """
+        kept = self._ids.pop(key, None)
+        if kept is None:
+            return None
+        self._ids[key] = kept
+        if kinds != kept.kinds and kinds:
+            together = kinds_together(kept.kinds or kinds, kinds)
+            if together is None:
+                self.drop(key)
+                return None
+            kept.kinds = together
+        return kept.id
 
     def put(self, key: StatementKey, statement_id: int) -> None:
         """Keep an id; the one before it of the same statement is stale."""
         self.drop(key)
-        self._ids[key] = statement_id
+        self._ids[key] = _Prepared(statement_id)
         self._text_bytes += len(key.text)
         while len(self._ids) > self.kept_max or (
             self._text_bytes > KEPT_BYTES_MAX and len(self._ids) > 1
@@ -63,7 +84,7 @@ class StatementIds:
         """Forget a statement that must not be executed again."""
         found = self._ids.pop(key, None)
         if found is not None:
-            self._stale.append(found)
+            self._stale.append(found.id)
             self._text_bytes -= len(key.text)
 
     def clear(self) -> None:
@@ -74,7 +95,7 @@ class StatementIds:
 
     def release(self) -> bool:
         """Have all statements closed, and prepared again when they run; False if there are none."""
-        self._stale += self._ids.values()
+        self._stale += (kept.id for kept in self._ids.values())
         self._ids.clear()
         self._text_bytes = 0
         return bool(self._stale)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.proxy.errors import NoOpenCursor
 from streamfrom.proxy.wire.attribute_encoding import COUNT_FOLLOWS, into_execute
+from streamfrom.proxy.wire.binary_parameters import kinds_of
 from streamfrom.proxy.wire.commands import (
     stmt_bulk_execute,
     stmt_close,
@@ -81,7 +82,8 @@ class Execution:
         return _long(statement_id, self._long_data) + packet if self._long_data else packet
 
     def _statement_id(self, backend: Backend) -> int | None:
-        statement_id = backend.statements.get(self.key)
+        kinds = b"" if backend.takes_bulk else kinds_of(self._body, self._count)
+        statement_id = backend.statements.get(self.key, kinds)
         if statement_id is not None and not self._is_kept:
             backend.statements.drop(self.key)
         return statement_id

@@ -11,6 +11,7 @@ out before and are put in behind (`proxy.wire.attribute_encoding`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from struct import Struct
 from typing import Final, NamedTuple
@@ -40,8 +41,23 @@ _FIXED_BYTES: Final = INTEGER_BYTES | {kind: each.size for kind, each in FLOATS.
 DATES: Final = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIMESTAMP})
 _TEMPORAL: Final = DATES | {FieldType.TIME}
 _DECIMALS: Final = frozenset({FieldType.DECIMAL, FieldType.NEWDECIMAL})
+# What a client sends as a decimal is any text. A server reads up to 65 digits exactly.
+_DECIMAL_LITERAL: Final = re.compile(rb"-?[0-9]{1,35}\.[0-9]{1,30}")
 _BINARY: Final = BLOB_TYPES | {FieldType.BIT, FieldType.GEOMETRY}
 _KEPT: Final = _BINARY | _TEMPORAL | _FIXED_BYTES.keys()
+# MySQL takes a parameter for what was bound to it once, a number or a time, and converts to that whatever is bound later.
+# The first two leave it what it is.
+_ANY, _TEXT, _INTEGER, _FLOAT, _DECIMAL, _DATE, _DATETIME, _TIME = range(8)
+_KIND_OF_TYPE: Final[dict[int, int]] = {
+    FieldType.NULL: _ANY,
+    **dict.fromkeys(INTEGER_BYTES, _INTEGER),
+    **dict.fromkeys(FLOATS, _FLOAT),
+    **dict.fromkeys(_DECIMALS, _DECIMAL),
+    **dict.fromkeys(DATES, _DATETIME),
+    FieldType.DATE: _DATE,
+    FieldType.TIME: _TIME,
+}
+_KINDS: Final = bytes(_KIND_OF_TYPE.get(kind, _TEXT) for kind in range(256))
 # Above this a double no longer distinguishes whole numbers.
 _WHOLE_MAX: Final = 1 << 53
 # The sizes that the content of a temporal value may have.
@@ -88,6 +104,26 @@ def with_types(body: bytes, count: int, types: bytes) -> bytes:
     if not count or body[bitmap_bytes] == 1:
         return body
     return b"".join((body[:bitmap_bytes], b"\x01", types, body[bitmap_bytes + 1 :]))
+
+
+def kinds_of(body: bytes, count: int) -> bytes:
+    """Return the kind of each parameter of a *body* that has its types: see `kinds_together`."""
+    at = (count + 7) // 8
+    kinds = body[at + 1 : at + 1 + 2 * count : 2].translate(_KINDS)
+    if not any(body[:at]):
+        return kinds
+    return bytes(
+        _ANY if body[place // 8] & 1 << place % 8 else kind for place, kind in enumerate(kinds)
+    )
+
+
+def kinds_together(bound: bytes, kinds: bytes) -> bytes | None:
+    """Return what MySQL takes the parameters for from now on; None if it would convert them to what was *bound* before."""
+    if any(
+        old > _TEXT and new not in (_ANY, old) for old, new in zip(bound, kinds, strict=True)
+    ):
+        return None
+    return bytes(map(max, bound, kinds))
 
 
 def read_parameters(
@@ -189,7 +225,8 @@ def literal_of(parameter: Parameter, *, backslash_escapes: bool) -> bytes:
     if isinstance(value, int):
         return b"%d" % value
     if isinstance(value, Number):
-        return _quoted(value.text.encode()) if kind in _DECIMALS else value.text.encode()
+        text = value.text.encode()
+        return text if kind in FLOATS or _DECIMAL_LITERAL.fullmatch(text) else _quoted(text)
     assert isinstance(value, bytes)
     if kind in _BINARY:
         # Without the name of a character set it would be a number to MySQL, next to a number.

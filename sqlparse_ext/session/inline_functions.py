@@ -88,7 +88,7 @@ def _typed(name: Token, value: bytes) -> bytes:
     if key in _UNSIGNED:
         value = b"CAST(%b AS UNSIGNED)" % value
     elif value[:1] == b"'":
-        value = b"_utf8mb3" + value
+        value = b"_utf8mb4" + value  # the servers make it utf8mb3, as the call is
     call = key.lower() if key[0] == "@" else f"{key}()"
     return b"IF(TRUE, %b, %b)" % (value, call.encode())
 

@@ -90,6 +90,25 @@ MODIFIED = [
 ]
 
 
+def test_what_others_bind_to_the_same_statement_changes_nothing(cluster, tables):
+    one, other = (cluster.proxy.connector(tables) for _ in range(2))
+    for number, name in enumerate(("abc", "xyz", "7", "2026-01-01"), 1):
+        change(one, "INSERT INTO item (id, name) VALUES (?, ?)", number, name)
+    sql = "SELECT name FROM item WHERE name = ? AND id < 9 AND ? = ?"
+    for value in (7, 7.5, decimal.Decimal(7), datetime.date(2026, 1, 1), None, "7"):
+        fetch(other, sql, value, 1, 1)
+        assert fetch(one, sql, "abc", "a", "a") == [("abc",)], value
+
+
+def test_a_decimal_remains_a_number_also_where_the_proxy_merges(cluster, tables):
+    client = cluster.proxy.connector(tables)
+    for number, name in enumerate(("abc", "5", "10"), 1):
+        change(client, "INSERT INTO item (id, name, price) VALUES (?, ?, 0.1)", number, name)
+    sql = "SELECT COUNT(*), SUM(price) * ? FROM item WHERE name > ?"
+    half, more = decimal.Decimal("1.10"), decimal.Decimal("5.5")
+    assert fetch(client, sql, half, more) == [(1, decimal.Decimal("0.11"))]
+
+
 @in_turn
 @pytest.mark.parametrize(("old", "new", "value"), MODIFIED)
 def test_a_column_of_another_type_ends_a_prepared_stream_with_a_sentence(

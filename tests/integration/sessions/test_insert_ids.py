@@ -141,6 +141,13 @@ def test_columns_are_those_of_the_server(cluster: SharedCluster, target: str) ->
     direct.close()
 
 
+def test_who_somebody_is_gives_no_warning(cluster: SharedCluster) -> None:
+    client = cluster.proxy.connect(database="plain")
+    for call in ("USER()", "CURRENT_USER", "CONNECTION_ID()", "@@socket"):
+        rows(client, f"SELECT {call}")
+        assert rows(client, "SHOW WARNINGS") == (), call
+
+
 def test_quoted_names_of_functions_are_the_functions(cluster: SharedCluster) -> None:
     client, other = (cluster.proxy.connect(database="plain", autocommit=True) for _ in range(2))
     assert value(client, "SELECT `connection_id`()") == client.thread_id()

@@ -1,4 +1,8 @@
+import pytest
+
 from streamfrom.proxy.backends.statement_ids import KEPT_BYTES_MAX, StatementIds, StatementKey
+from streamfrom.proxy.wire.binary_parameters import kinds_of
+from streamfrom.proxy.wire.constants import FieldType
 
 
 def key(text: str, database: str | None = "db", mode: str | None = None) -> StatementKey:
@@ -63,3 +67,58 @@ def test_what_makes_room_is_replaced_or_dropped_is_to_be_closed_and_a_reset_clos
     ids.drop(key("a"))
     ids.clear()
     assert (len(ids), ids.take_stale()) == (0, [])
+
+
+BOUND = {
+    "NULL": (b"\1", FieldType.NULL),
+    "typed NULL": (b"\1", FieldType.VAR_STRING),
+    "int": (b"\0", FieldType.TINY),
+    "bigint": (b"\0", FieldType.LONGLONG),
+    "text": (b"\0", FieldType.VAR_STRING),
+    "bytes": (b"\0", FieldType.BLOB),
+    "double": (b"\0", FieldType.DOUBLE),
+    "decimal": (b"\0", FieldType.NEWDECIMAL),
+    "date": (b"\0", FieldType.DATE),
+    "datetime": (b"\0", FieldType.DATETIME),
+    "timestamp": (b"\0", FieldType.TIMESTAMP),
+    "time": (b"\0", FieldType.TIME),
+}
+
+
+def bound(name: str) -> bytes:
+    bitmap, kind = BOUND[name]
+    return kinds_of(bitmap + b"\1" + bytes((kind, 0)), 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "then", "fits"),
+    [
+        ("text", "int", True),
+        ("NULL", "date", True),
+        ("int", "bigint", True),
+        ("int", "NULL", True),
+        ("int", "typed NULL", True),
+        ("text bytes", "text", True),
+        ("datetime", "timestamp", True),
+        ("int", "text", False),
+        ("text int NULL", "text", False),
+        ("int", "double", False),
+        ("decimal", "bytes", False),
+        ("date", "datetime", False),
+        ("time", "text", False),
+    ],
+)
+def test_a_statement_is_prepared_again_for_what_mysql_would_convert(before, then, fits):
+    ids = StatementIds()
+    ids.put(key("a"), 1)
+    for name in before.split():
+        assert ids.get(key("a"), bound(name)) == 1
+    assert ids.get(key("a"), bound(then)) == (1 if fits else None)
+    assert ids.take_stale() == ([] if fits else [1])
+
+
+def test_each_parameter_has_a_kind_of_its_own():
+    sent = bytes((FieldType.LONG, 0, FieldType.STRING, 0, FieldType.LONG, 0))
+    number, text, null = kinds_of(b"\4\1" + sent, 3)
+    assert number > text > null
+    assert kinds_of(b"", 0) == b""

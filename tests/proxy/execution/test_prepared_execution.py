@@ -23,7 +23,7 @@ class Connection(Backend):
         self.client = RecordingLink()
         self.link = self.client.link
         self.last_id = 0
-        self.takes_attributes = False
+        self.takes_attributes = self.takes_bulk = False
         self.owner = None
 
     async def prepare(self, key):

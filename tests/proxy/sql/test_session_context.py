@@ -12,5 +12,5 @@ async def test_a_session_keeps_the_limits_of_its_login(server):
         for client, socket in ((before, "''"), (after, "'/tmp/other.sock'")):
             await client.query("SELECT @@socket")
             assert server.heard[-1] == (
-                f"SELECT IF(TRUE, _utf8mb3{socket}, @@socket) AS `@@socket`"
+                f"SELECT IF(TRUE, _utf8mb4{socket}, @@socket) AS `@@socket`"
             )
