@@ -22,8 +22,7 @@ from streamfrom.engine.messaging.shell.watch import Watch
 from streamfrom.proxy import listening, process
 from streamfrom.proxy.app.config_reload import ConfigReload, credentials_of, has_admin
 from streamfrom.proxy.app.disconnection import Disconnection
-from streamfrom.proxy.app.member_numbers import MemberNumber, take_number
-from streamfrom.proxy.app.membership import Membership
+from streamfrom.proxy.app.membership import MemberNumber, Membership, take_number
 from streamfrom.proxy.backends.charsets import Charsets
 from streamfrom.proxy.backends.shard import READ_ONLY, ShardServers
 from streamfrom.proxy.backends.shard_store import ShardStore

@@ -1,28 +1,53 @@
-"""This process as a member of its fleet: who it says it is, and the parts by which it takes part."""
+"""This process as a member of its fleet: its number, who it says it is, and the parts by which it takes part.
+
+The number is the least that no other member has. It is a part of connection ids and of the ids that a proxy gives to messages, so
+no two members may have the same one: a unique key of the directory on each primary sees to that. A dispatcher frees the numbers of
+members that have gone. Where each member of a fleet ends before it could, a start that finds no number waits until it can do so
+itself.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import random
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
+import structlog
+
+from streamfrom import __version__
+from streamfrom.engine.fleet.directory import FORGET_NS, Member
 from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
-from streamfrom.proxy.app.member_numbers import MemberNumber, member_of_config
+from streamfrom.engine.fleet.lock_connection import (
+    Numbers,
+    NumberTaken,
+    forget,
+    numbers,
+    publish,
+    settings,
+)
+from streamfrom.engine.messaging.store.conversation import ServerRefused
+from streamfrom.engine.messaging.table.message_ids import MEMBERS_MAX
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
+from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.lock_session import LockSession
 from streamfrom.proxy.backends.session_variables import own_statement
+from streamfrom.proxy.config.keyspaces import ShardConfig, hash_of
 from streamfrom.proxy.config.toml_values import ConfigError
-from streamfrom.proxy.errors import NoSuchThread
+from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable, NoSuchThread
 from streamfrom.proxy.fleet.member_certificate import make_certificate
 from streamfrom.proxy.grpc_port import GrpcPort, fleet_port
 from streamfrom.proxy.status.fleet_figures import MembersFigures
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import (
         FromDispatcher,
         LinkHearer,
@@ -39,6 +64,201 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sessions.process_list import LocalSessions
     from streamfrom.proxy.sessions.services import Asker
     from streamfrom.proxy.status.status_source import StatusSource, Viewer
+
+
+# A start waits no longer for a server that does not answer.
+TIMEOUT_S: Final = 2.0
+# How often to look for members that come back, and how long between two looks.
+LOOKS: Final = FORGET_NS // 10**9
+LOOK_S: Final = 1.0
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class MemberNumber:
+    """What a process is called in its fleet. name: 16 hexadecimal digits, drawn for it; number: from 1 to MEMBERS_MAX."""
+
+    name: str
+    number: int
+
+    @classmethod
+    def drawn(cls, locked: Collection[int] = ()) -> MemberNumber:
+        """Return one of a process that no directory knows, if possible other than those *locked*."""
+        return cls(os.urandom(8).hex(), random.SystemRandom().choice(_free((), locked)))
+
+
+def member_of_config(
+    config: Config, number: MemberNumber, address: str = "", certificate: str = ""
+) -> Member:
+    """Return what the directories have of this process."""
+    return Member(
+        id=number.name,
+        fleet=config.fleet.name,
+        address=address,
+        certificate=certificate,
+        id_prefix=number.number,
+        version=__version__,
+        configuration=hash_of(config.keyspaces),
+    )
+
+
+async def take_number(config: Config, stop: asyncio.Event) -> MemberNumber:
+    """Take the least number that is free on all shards of *config*, by a row in each directory.
+
+    A shard that is away, or has no directory for this account, is passed over. Where all are, the number is drawn.
+    Where no number is free, and some are those of members that are not connected, these have FORGET_NS to come back, or until *stop*.
+    Raises ConfigError if every number is that of a member that is there.
+    """
+    places = {
+        (shard.primary.server, shard.primary.database): (keyspace.name, shard)
+        for keyspace in config.keyspaces
+        for shard in keyspace.shards
+    }
+    opening = [
+        asyncio.ensure_future(_NumberPlace.open(*places[place])) for place in sorted(places)
+    ]
+    done, late = await asyncio.wait(opening, timeout=TIMEOUT_S)
+    for each in late:
+        each.cancel()
+    await asyncio.gather(*late, return_exceptions=True)
+    # In one order for all members: of two processes that want one number, one meets the other at the first directory.
+    found = [each.result() for each in opening if each in done]
+    directories = [each for each in found if each is not None]
+    try:
+        while True:
+            with suppress(_NoneFree):
+                async with asyncio.timeout(TIMEOUT_S):
+                    return await _take(config, directories)
+            await _free_those_of_the_gone(directories, stop)
+            if stop.is_set():
+                return MemberNumber.drawn()
+    except TimeoutError:
+        return MemberNumber.drawn()
+    finally:
+        for directory in directories:
+            directory.session.close()
+
+
+async def _free_those_of_the_gone(directories: list[_NumberPlace], stop: asyncio.Event) -> None:
+    """Delete the rows of members that no shard sees for FORGET_NS, unless *stop* is set. Raises ConfigError if there are none."""
+    gone = _gone(directories)
+    if gone:
+        log.warning(
+            "all numbers of members are taken, waiting for those of members that have gone",
+            seconds=LOOKS * LOOK_S,
+        )
+    for _ in range(LOOKS):
+        if not gone or stop.is_set():
+            break
+        await asyncio.sleep(LOOK_S)
+        await _look(directories)
+        gone &= _gone(directories)
+    if directories and not gone:
+        raise ConfigError(
+            "",
+            f"all {MEMBERS_MAX} numbers of members are taken in the directory, the database streamfrom, of these shards;"
+            " stop a member",
+        )
+    if not stop.is_set():
+        for directory in directories:
+            await directory.forget(*gone)
+        await _look(directories)
+
+
+async def _look(directories: list[_NumberPlace]) -> None:
+    """Read the numbers again, and pass over directories that cannot be read any more."""
+    async with asyncio.timeout(TIMEOUT_S):
+        directories[:] = [each for each in directories if await each.look()]
+
+
+def _gone(directories: list[_NumberPlace]) -> set[str]:
+    """Return the ids of members with a number that none of their connections holds."""
+    locked = {number for directory in directories for number in directory.numbers.locked}
+    return {
+        member
+        for directory in directories
+        for number, member in directory.numbers.taken.items()
+        if number not in locked
+    }
+
+
+async def _take(config: Config, directories: list[_NumberPlace]) -> MemberNumber:
+    own = member_of_config(config, MemberNumber.drawn())
+    taken = {number for directory in directories for number in directory.numbers.taken}
+    locked = {number for directory in directories for number in directory.numbers.locked}
+    while directories:
+        own = replace(own, id_prefix=_free(taken, locked)[0])
+        with suppress(NumberTaken):
+            for directory in list(directories):
+                if not await directory.publish(own):
+                    directories.remove(directory)
+            if directories:
+                return MemberNumber(own.id, own.id_prefix)
+            break
+        taken.add(own.id_prefix)
+        for directory in directories:
+            await directory.forget(own.id)
+    return MemberNumber.drawn(locked)
+
+
+def _free(taken: Collection[int], locked: Collection[int]) -> list[int]:
+    """Return the numbers that no member has, in order. Those *locked* count only where no other is left. Raises _NoneFree."""
+    free = [number for number in range(1, MEMBERS_MAX + 1) if number not in taken]
+    if not free:
+        raise _NoneFree
+    return [number for number in free if number not in locked] or free
+
+
+class _NoneFree(Exception):
+    """Every number is in a row."""
+
+
+@dataclass(eq=False, slots=True)
+class _NumberPlace:
+    """The directory of one database, while a number is taken. numbers: those of its members."""
+
+    database: str
+    session: LockSession
+    numbers: Numbers = field(init=False)
+
+    @classmethod
+    async def open(cls, keyspace: str, shard: ShardConfig) -> _NumberPlace | None:
+        """Return the directory of a shard; None where it is away."""
+        database = shard.primary.database
+        try:
+            backend = await open_backend(
+                keyspace,
+                shard.name,
+                shard.primary,
+                database=None,
+                program="streamfrom-election",
+            )
+            session = LockSession(backend, lambda: None)
+            await session.converse(settings())
+        except (BackendUnavailable, BackendError, BackendLost, ServerRefused):
+            return None
+        place = cls(database, session)
+        return place if await place.look() else None
+
+    async def look(self) -> bool:
+        """Read the numbers; False where they cannot be had."""
+        with suppress(BackendLost, ServerRefused):
+            self.numbers, _ = await self.session.converse(numbers(self.database))
+            return True
+        return False
+
+    async def publish(self, own: Member) -> bool:
+        """Write the row of a member; False where it cannot be. Raises NumberTaken."""
+        with suppress(BackendLost, ServerRefused):
+            denied, _ = await self.session.converse(publish(self.database, own))
+            return denied is None
+        return False
+
+    async def forget(self, *names: str) -> None:
+        """Delete the rows of members."""
+        with suppress(BackendLost, ServerRefused):
+            await self.session.converse(forget(self.database, names))
 
 
 # What the server shows of the connection for a lock, in performance_schema.session_connect_attrs.

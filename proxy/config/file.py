@@ -19,11 +19,11 @@ from typing import Final, TypeVar
 
 from streamfrom.proxy.config.dsn import socket_path
 from streamfrom.proxy.config.fleet_members import FleetConfig, fleet_from, read_address
-from streamfrom.proxy.config.former_keys import refuse_walls
 from streamfrom.proxy.config.keyspaces import (
     KeyspaceConfig as KeyspaceConfig,
     ShardConfig as ShardConfig,
     keyspaces_from,
+    refuse_walls,
 )
 from streamfrom.proxy.config.toml_values import (
     DROPPED,

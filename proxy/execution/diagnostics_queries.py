@@ -24,7 +24,7 @@ from streamfrom.proxy.wire.resultset import (
     text_row,
 )
 from streamfrom.sqlparse_ext.errors import StreamfromError, Unsupported
-from streamfrom.sqlparse_ext.session.inline_functions import inline
+from streamfrom.sqlparse_ext.session.session_calls import inline
 from streamfrom.sqlparse_ext.statements import Kind, Statement, Uses
 
 

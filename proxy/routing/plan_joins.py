@@ -17,14 +17,14 @@ from streamfrom.proxy.routing.plan_scatter import refuse, scattered_select, scat
 from streamfrom.proxy.routing.routes import OneShard, Plan, Route, WriteParts
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.queries import assigned_columns
-from streamfrom.sqlparse_ext.selects.sources import ALL, Reference, Source
+from streamfrom.sqlparse_ext.selects.select_ast import ALL, Reference, Source
 from streamfrom.sqlparse_ext.statements import Kind, Operand, Shape, Statement, Uses
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.routing.vschema_tables import RowRouting, VschemaTables
-    from streamfrom.sqlparse_ext.selects.sources import Equality, JoinEqualities
+    from streamfrom.sqlparse_ext.selects.select_ast import Equality, JoinEqualities
 
 _SEVERAL_TABLES: Final = (
     (Uses.SETOP, "UNION, INTERSECT or EXCEPT over several shards"),

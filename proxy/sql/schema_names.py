@@ -13,7 +13,7 @@ from streamfrom.sqlparse_ext.session.information_schema import (
     shows_only_others,
     with_names,
 )
-from streamfrom.sqlparse_ext.session.inline_functions import inline
+from streamfrom.sqlparse_ext.session.session_calls import inline
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 

@@ -43,8 +43,7 @@ from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.split import split_statements
 from streamfrom.sqlparse_ext.reading.utility_statements import killed_expression
 from streamfrom.sqlparse_ext.session.information_schema import asks_database
-from streamfrom.sqlparse_ext.session.inline_functions import inline
-from streamfrom.sqlparse_ext.session.session_calls import lock_calls
+from streamfrom.sqlparse_ext.session.session_calls import inline, lock_calls
 from streamfrom.sqlparse_ext.statements import KillBy, Kind, Shape, Slot, Statement, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
 from streamfrom.sqlparse_ext.text.identifiers import literal

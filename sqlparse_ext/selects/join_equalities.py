@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from streamfrom.sqlparse_ext.reading.queries import QUERY_STARTS, as_select, insert_parts
 from streamfrom.sqlparse_ext.reading.structure import is_table, marked_place, parse_query
-from streamfrom.sqlparse_ext.selects.sources import (
+from streamfrom.sqlparse_ext.selects.select_ast import (
     ALL,
     JoinEqualities,
     QueryBlock,
@@ -32,7 +32,7 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.selects.sources import Equality
+    from streamfrom.sqlparse_ext.selects.select_ast import Equality
     from streamfrom.sqlparse_ext.statements import Operand
 
 _JOIN_KINDS: Final = frozenset({"", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN"})

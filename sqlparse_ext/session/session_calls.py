@@ -1,17 +1,32 @@
 """What a statement leaves with its session by SQL: statements that it prepares, and advisory locks.
 
+Also puts values in the place of functions that a server would answer for another connection (`inline`): a backend connection
+serves many clients, and what `CONNECTION_ID()` or `FOUND_ROWS()` say there may concern another one. A column that would be called
+by the text of the call keeps that name. In a SELECT without tables it keeps its type, too: `IF(TRUE, value, call)` is of the type
+of both. With tables the value is a literal, which can place a statement on a shard.
+
 See https://dev.mysql.com/doc/refman/8.4/en/locking-functions.html.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streamfrom.sqlparse_ext.reading.statement_features import SELECT_OPTIONS, alias_at
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement, Uses
-from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.lexer import Edit, locate, splice
+from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, statement_tokens
+
+
+if TYPE_CHECKING:
+    from streamfrom.sqlparse_ext.text.tokens import Token
 
 
 class Step(Enum):
@@ -127,3 +142,147 @@ def lock_calls(statement: Statement) -> LockCalls:
                 has_others = True
     asks = bool(names) or has_others
     return LockCalls(frozenset(names), has_others, releases_all and not asks)
+
+
+_LIST_ENDS: Final = frozenset(
+    {"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT"}
+    | {"INTO", "FOR", "LOCK", "WINDOW", "PROCEDURE"}
+)
+# Behind a dot stands a column or a function of a schema, behind the others the table of an INSERT.
+_NO_CALL_BEHIND: Final = frozenset(
+    {".", "INTO", "INSERT", "REPLACE", "IGNORE", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED"}
+)
+_LOCK_HOLDER: Final = "IS_USED_LOCK"
+_GLOBAL: Final = frozenset({"SOCKET"})
+_UNSIGNED: Final = frozenset({"CONNECTION_ID", "@@WARNING_COUNT", "@@ERROR_COUNT"})
+# Variables of Vitess.
+_UNKNOWN_TO_SERVERS: Final = frozenset({"@@WORKLOAD", "@@TRANSACTION_MODE"})
+# The one function among them that may be called without parentheses.
+_BARE: Final = "CURRENT_USER"
+
+
+def inline(
+    statement: Statement,
+    values: Mapping[str, bytes],
+    holders: Mapping[int, int] = MappingProxyType({}),
+) -> bytes:
+    """Return the text with SQL in the place of calls without arguments and of variables.
+
+    values: the SQL text of each call or variable, by its name in upper case: `FOUND_ROWS`,
+        `@@WARNING_COUNT`.
+    holders: the connection id that `IS_USED_LOCK(…)` is to return, by the one that the server returns.
+    """
+    template = statement.shape.template
+    tokens = statement_tokens(template)
+    found = _places(tokens, values)
+    if statement.shape.kind is Kind.SELECT and not statement.shape.tables:
+        found = [(at, end, _typed(tokens[at], text)) for at, end, text in found]
+    if holders:
+        found = sorted([*found, *_lock_calls(statement, tokens, holders)])
+    if not found:
+        return statement.sql
+    edits = {
+        tokens[end - 1].end: Edit(tokens[at].start, tokens[end - 1].end, text)
+        for at, end, text in (_apart(tokens, *place) for place in found)
+    }
+    starts = [at for at, _, _ in found]
+    unnamed = [
+        (tokens[start].start, tokens[end - 1].end)
+        for start, end in _items(tokens)
+        if bisect_left(starts, start) < bisect_left(starts, end)
+        and alias_at(tokens, start, end) is None
+    ]
+    texts = _texts(statement, unnamed)
+    for (_, last), text in zip(unnamed, texts, strict=True):
+        name = quote_identifier(text.decode("utf-8", "surrogateescape"))
+        # The value may end where its name begins: one edit for both.
+        own = edits.get(last, Edit(last, last, b""))
+        named = own.text + b" AS " + name.encode("utf-8", "surrogateescape")
+        edits[last] = own._replace(text=named)
+    return splice(statement.sql, statement.mode, sorted(edits.values()))
+
+
+def _typed(name: Token, value: bytes) -> bytes:
+    key = _name(name)
+    if key in _UNKNOWN_TO_SERVERS:
+        return value
+    if key in _UNSIGNED:
+        value = b"CAST(%b AS UNSIGNED)" % value
+    elif value[:1] == b"'":
+        value = b"_utf8mb4" + value  # the servers make it utf8mb3, as the call is
+    call = key.lower() if key[0] == "@" else f"{key}()"
+    return b"IF(TRUE, %b, %b)" % (value, call.encode())
+
+
+def _apart(tokens: list[Token], at: int, end: int, text: bytes) -> tuple[int, int, bytes]:
+    """Put *text* into parentheses before a string, an alias, which would go on with it."""
+    is_before_string = end < len(tokens) and tokens[end].slot is not None and text[:1] == b"'"
+    return at, end, b"(%b)" % text if is_before_string else text
+
+
+def _texts(statement: Statement, ranges: list[tuple[int, int]]) -> list[bytes]:
+    """Return the texts of the statement that stand in *ranges* of its template."""
+    template_places = sorted({place for pair in ranges for place in pair})
+    places = locate(statement.sql, statement.mode, template_places)
+    found = dict(zip(template_places, places, strict=True))
+    return [statement.sql[found[begin] : found[stop]] for begin, stop in ranges]
+
+
+def _places(tokens: list[Token], values: Mapping[str, bytes]) -> list[tuple[int, int, bytes]]:
+    found = []
+    for at, token in enumerate(tokens):
+        key = _name(token)
+        if key not in values or (at and tokens[at - 1].key in _NO_CALL_BEHIND):
+            continue
+        after = [following.key for following in tokens[at + 1 : at + 3]]
+        if after == ["(", ")"]:
+            found.append((at, at + 3, values[key]))
+        elif key[0] == "@" or (key == _BARE and after[:1] != ["("]):
+            found.append((at, at + 1, values[key]))
+    return found
+
+
+def _lock_calls(
+    statement: Statement, tokens: list[Token], holders: Mapping[int, int]
+) -> list[tuple[int, int, bytes]]:
+    calls: list[tuple[int, int]] = []
+    cursor = Cursor(tokens, statement.shape.template)
+    while cursor.key:
+        at = cursor.at
+        # A call inside of another one's parentheses is a part of that one's text.
+        if cursor.take().key == _LOCK_HOLDER and cursor.key == "(":
+            cursor.skip_parens()
+            calls.append((at, cursor.at))
+    texts = _texts(statement, [(tokens[at].start, tokens[end - 1].end) for at, end in calls])
+    cases = b"".join(b" WHEN %d THEN %d" % pair for pair in holders.items())
+    return [
+        (at, end, b"CAST(CASE %s%s ELSE %s END AS UNSIGNED)" % (text, cases, text))
+        for (at, end), text in zip(calls, texts, strict=True)
+    ]
+
+
+def _name(token: Token) -> str:
+    key = token.key.upper()
+    if key.startswith("@@"):
+        scope, _, name = key.lstrip("@").rpartition(".")
+        # Under the wrong scope it is the server's error 1238.
+        if not scope or (scope == "GLOBAL") == (name in _GLOBAL):
+            return "@@" + name
+    return key
+
+
+def _items(tokens: list[Token]) -> list[tuple[int, int]]:
+    """Return where the columns of all SELECTs are, in tokens; a column with a subquery is before those of the subquery."""
+    return [
+        pair
+        for at, token in enumerate(tokens)
+        if token.key == "SELECT"
+        for pair in _items_of(tokens, at)
+        if pair[0] < pair[1]
+    ]
+
+
+def _items_of(tokens: list[Token], select: int) -> list[tuple[int, int]]:
+    cursor = Cursor(tokens, b"", select + 1)
+    cursor.skip_all(SELECT_OPTIONS - {"SELECT"})
+    return split_commas(tokens, cursor.at, cursor.find(_LIST_ENDS))

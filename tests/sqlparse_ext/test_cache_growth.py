@@ -12,7 +12,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.reading.database_names import renamed
 from streamfrom.sqlparse_ext.reading.split import split_statements
 from streamfrom.sqlparse_ext.session.information_schema import schemas_asked
-from streamfrom.sqlparse_ext.session.inline_functions import inline
+from streamfrom.sqlparse_ext.session.session_calls import inline
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows, parameter_places
 from tests.growth import is_linear
 

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from streamfrom.proxy.errors import BackendError, WireError
-from streamfrom.proxy.passwords import ed25519
+from streamfrom.proxy.passwords import scramble as ed25519
 from streamfrom.proxy.passwords.scramble import masked_password, native_proof, sha2_proof
 from streamfrom.proxy.wire.constants import (
     AUTH_MORE_DATA,

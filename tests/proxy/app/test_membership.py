@@ -5,8 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from streamfrom.proxy.app.member_numbers import MemberNumber, member_of_config
-from streamfrom.proxy.app.membership import Membership, databases_of
+from streamfrom.proxy.app.membership import (
+    MemberNumber,
+    Membership,
+    databases_of,
+    member_of_config,
+)
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.config.file import load
 from streamfrom.proxy.config.toml_values import ConfigError

@@ -8,7 +8,7 @@ from streamfrom.sqlparse_ext.selects.join_equalities import (
     looks_at_other_rows,
     read_join_equalities,
 )
-from streamfrom.sqlparse_ext.selects.sources import Reference
+from streamfrom.sqlparse_ext.selects.select_ast import Reference
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.statements import Slot
 from streamfrom.sqlparse_ext.text.lexer import fingerprint

@@ -7,8 +7,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import BackendError, WireError
-from streamfrom.proxy.passwords.ed25519 import sign
-from streamfrom.proxy.passwords.scramble import native_proof, sha2_proof, unmasked_password
+from streamfrom.proxy.passwords.scramble import (
+    native_proof,
+    sha2_proof,
+    sign,
+    unmasked_password,
+)
 from streamfrom.proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD
 from streamfrom.proxy.wire.login.client_auth import ClientAuth
 from streamfrom.proxy.wire.login.handshake import encode_auth_switch

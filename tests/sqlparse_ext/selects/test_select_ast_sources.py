@@ -1,6 +1,6 @@
 from sqlglot import exp
 
-from streamfrom.sqlparse_ext.selects.sources import Reference, Scope
+from streamfrom.sqlparse_ext.selects.select_ast import Reference, Scope
 
 
 def column(name, table=""):

@@ -1,7 +1,7 @@
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, strategies as st
 
-from streamfrom.proxy.passwords.ed25519 import sign
+from streamfrom.proxy.passwords.scramble import sign
 
 
 @given(st.binary(min_size=32, max_size=32), st.binary(max_size=80))

@@ -1,5 +1,5 @@
 from streamfrom.sqlparse_ext.cache import StatementCache
-from streamfrom.sqlparse_ext.session.inline_functions import inline
+from streamfrom.sqlparse_ext.session.session_calls import inline
 from tests.cases import cases
 
 

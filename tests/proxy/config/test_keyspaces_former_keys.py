@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from streamfrom.proxy.config.former_keys import refuse_walls
+from streamfrom.proxy.config.keyspaces import refuse_walls
 from streamfrom.proxy.config.toml_values import ConfigError, Surroundings, TomlTable
 from tests.cases import cases
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.engine.messaging.table.message_ids import MEMBERS_MAX
-from streamfrom.proxy.app import member_numbers
-from streamfrom.proxy.app.member_numbers import take_number
+from streamfrom.proxy.app import membership as member_numbers
+from streamfrom.proxy.app.membership import take_number
 from streamfrom.proxy.config.toml_values import ConfigError
 from tests.proxy.fake_answers import Error, Rows, Silence, rows_of
 from tests.proxy.fake_server import FakeServer
