@@ -39,11 +39,6 @@ class GrpcPort:
     lost_ms: a client that has not confirmed bytes for so long is gone; None for the system's own limit. gRPC itself sets that
         for the sockets that it accepts.
 
-    Attributes:
-        port: the number, which the system chooses for 0.
-        address: host:port.
-        opens: starts the gRPC server, awaited before the first connection is passed on; None where that is not needed.
-
     Raises OSError if another process listens there, or *host* is no address of this machine.
     """
 
@@ -60,8 +55,9 @@ class GrpcPort:
         if lost_ms is not None and hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux has it
             for each in bound:  # what they accept has it, too
                 each.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, lost_ms)
-        self.port: int = bound[0].getsockname()[1]
+        self.port: int = bound[0].getsockname()[1]  # the number, which the system chooses for 0
         self.address = f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+        # Starts the gRPC server, awaited before the first connection is passed on; None where that is not needed.
         self.opens: Callable[[], Coroutine[Any, Any, None]] | None = None
         self._opening: asyncio.Task[None] | None = None
         self._folder = _socket_folder()

@@ -31,24 +31,16 @@ if TYPE_CHECKING:
 
 
 class ServerTls:
-    """What the files of `[server.tls]` hold, read once. Raises ConfigError, with the key and the path, if a file cannot be used.
-
-    Attributes:
-        context: speaks TLS to clients. With `client_ca` a client's certificate that this authority did not
-            sign, or that is not valid now, ends the handshake; whether there is one must be asked.
-        wants_certificate: a client must have one.
-        requires_tls: a client must speak TLS.
-        fingerprint: another one if any of the files holds something else.
-        contents: what the files hold, by their keys.
-        certificate_sha256: of the certificate in DER, which MariaDB's clients since 11.4 ask for.
-        certificate_ends: when the certificate is no longer valid.
-    """
+    """What the files of `[server.tls]` hold, read once. Raises ConfigError, with the key and the path, if a file cannot be used."""
 
     def __init__(self, tls: TlsSettings) -> None:
         self._settings = tls
-        self.requires_tls = tls.require
-        self.wants_certificate = tls.client_ca is not None
+        self.requires_tls = tls.require  # a client must speak TLS
+        self.wants_certificate = tls.client_ca is not None  # a client must have one
+        # Speaks TLS to clients. With `client_ca` a client's certificate that this authority did not sign, or that is not valid
+        # now, ends the handshake; whether there is one must be asked.
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        # What the files hold, by their keys.
         # Each file is read once here, as what is checked and what the fingerprint is of.
         self.contents = {
             key: read_bytes(Path(path), f"server.tls.{key}")
@@ -59,6 +51,7 @@ class ServerTls:
             )
             if path is not None
         }
+        # Another one if any of the files holds something else.
         self.fingerprint = hashlib.sha256(b"\0".join(self.contents.values())).digest()
         certificate = read_certificate(self.contents["cert"])
         if isinstance(certificate, str):
@@ -66,7 +59,9 @@ class ServerTls:
         fault = fault_of_key(self.contents["key"], certificate)
         if fault is not None:
             raise ConfigError("server.tls.key", f"{tls.key} {fault}")
+        # Of the certificate in DER, which MariaDB's clients since 11.4 ask for.
         self.certificate_sha256 = certificate.fingerprint(SHA256())
+        # When the certificate is no longer valid.
         self.certificate_ends = certificate.not_valid_after_utc
         try:
             self.context.load_cert_chain(tls.cert, tls.key)

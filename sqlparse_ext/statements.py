@@ -147,29 +147,25 @@ class InsertSource(StrEnum):
 
 @dataclass(slots=True)
 class InsertShape:
-    """The form of an INSERT or REPLACE.
-
-    columns: the column list in lower case; None where the statement has none.
-    columns_at: where in the template the list takes more names, or would begin.
-    source_at: the tokens of the rows of VALUES, the assignments of SET, or the SELECT.
-    duplicate_at: the tokens of the assignments of ON DUPLICATE KEY UPDATE, which are in `Shape.assignments`.
-    is_whole: every token of the statement belongs to one of these parts.
-    set, set_at: the assignments of the SET form, and where in the template their values are.
-    read_beside: the tables of subqueries elsewhere than in the SELECT that gives the rows: among the values,
-        in ON DUPLICATE KEY UPDATE or RETURNING.
-    """
+    """The form of an INSERT or REPLACE."""
 
     table: TableRef
     ignore: bool
+    # The column list in lower case; None where the statement has none.
     columns: tuple[str, ...] | None
-    columns_at: int
+    columns_at: int  # where in the template the list takes more names, or would begin
     source: InsertSource
+    # The tokens of the rows of VALUES, the assignments of SET, or the SELECT.
     source_at: tuple[int, int]
     row_alias: str | None
+    # The tokens of the assignments of ON DUPLICATE KEY UPDATE, which are in `Shape.assignments`.
     duplicate_at: tuple[int, int] | None
-    is_whole: bool
+    is_whole: bool  # every token of the statement belongs to one of these parts
+    # The assignments of the SET form, and where in the template their values are.
     set: dict[str, Operand] = field(default_factory=dict)
     set_at: dict[str, tuple[int, int]] = field(default_factory=dict)
+    # The tables of subqueries elsewhere than in the SELECT that gives the rows: among the values, in ON DUPLICATE KEY UPDATE or
+    # RETURNING.
     read_beside: tuple[TableRef, ...] = ()
 
     @property
@@ -236,20 +232,15 @@ class KillTarget:
 
 @dataclass(frozen=True, slots=True)
 class StreamShape:
-    """The parts of a STREAM.
+    """The parts of a STREAM."""
 
-    columns: the columns it names; None for `*`.
-    limit, wait: the operands of LIMIT and WAIT; OPAQUE where they are not there.
-    key: the column that WHERE names; None without WHERE.
-    key_values: what WHERE asks of it.
-    """
-
-    columns: tuple[str, ...] | None
+    columns: tuple[str, ...] | None  # the columns it names; None for `*`
     table: TableRef
+    # The operands of LIMIT and WAIT; OPAQUE where they are not there.
     limit: Operand = OPAQUE
     wait: Operand = OPAQUE
-    key: str | None = None
-    key_values: tuple[Operand, ...] = ()
+    key: str | None = None  # the column that WHERE names; None without WHERE
+    key_values: tuple[Operand, ...] = ()  # what WHERE asks of it
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)

@@ -71,9 +71,6 @@ class AdminServer:
     """One HTTP listener, which speaks TLS where clients of the wire may.
 
     enter: opens the sessions in which users act.
-
-    Attributes:
-        history: the last hour of each queue.
     """
 
     def __init__(self, services: Services, enter: Enter) -> None:
@@ -81,7 +78,7 @@ class AdminServer:
         self._enter = enter
         self._status = services.status
         self._gate = AdminGate(services)
-        self.history = History()
+        self.history = History()  # the last hour of each queue
         self._sampling: asyncio.Task[None] | None = None
         # An action may wait for a lock of a row for minutes; figures and actions do not wait for each other.
         self._under_way = {"figures": 0, "actions": 0}

@@ -39,13 +39,9 @@ Series: TypeAlias = dict[str, list[float | None]]
 
 
 class Sample(NamedTuple):
-    """One queue at a moment; counters since the start of the process, NaN for what is not known.
+    """One queue at a moment; counters since the start of the process, NaN for what is not known."""
 
-    at_s: seconds since the epoch.
-    delivery_latency_p99_s, ack_latency_p99_s: of the time since the sample before.
-    """
-
-    at_s: float
+    at_s: float  # seconds since the epoch
     depth: float
     parked: float
     in_flight: float
@@ -53,6 +49,7 @@ class Sample(NamedTuple):
     acked: float
     deleted: float
     redelivered: float
+    # Of the time since the sample before.
     delivery_latency_p99_s: float = nan
     ack_latency_p99_s: float = nan
 

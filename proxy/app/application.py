@@ -85,10 +85,6 @@ class Application:
     seat: the place of this process among the workers that share the port; None for a process that serves the port alone.
     number: what this process is called in its fleet.
     manager: the service manager, which is notified when files are read again.
-
-    Attributes:
-        shards: the live sides of the shards' primaries, by the names of keyspace and shard.
-        services: what all sessions share, and who is connected.
     """
 
     def __init__(
@@ -119,6 +115,7 @@ class Application:
         self._admin: AdminServer | None = None
         self._message_service: MessageService | None = None
         self._servers = ShardServers(config, self._shard_changed)
+        # The live sides of the shards' primaries, by the names of keyspace and shard.
         self.shards = self._servers.primaries
         keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
         clock = SystemClock()
@@ -171,6 +168,7 @@ class Application:
         self._vschema_files = VschemaFiles(
             config.keyspaces, self._vschemas_asked, vschema_changed
         )
+        # What all sessions share, and who is connected.
         self.services = Services(
             config=server,
             users=users,

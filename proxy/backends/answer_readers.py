@@ -54,36 +54,26 @@ class DiscardedAnswer:
 
 
 class BufferedAnswer:
-    """A whole answer to one of the proxy's own statements.
-
-    Attributes:
-        columns: column definitions, as payloads.
-        rows: the rows in the protocol of the command, as payloads.
-        bytes: the bytes of the rows on the wire; with more than was allowed, `rows` is empty.
-        ok: the final OK, None after an error.
-        error: the server's error, None after success.
-    """
+    """A whole answer to one of the proxy's own statements."""
 
     __slots__ = ("bytes", "columns", "error", "ok", "rows")
 
     def __init__(self, collector: RowCollector, rows: list[bytes], size: int = 0) -> None:
-        self.columns = collector.columns
-        self.rows = rows
+        self.columns = collector.columns  # column definitions, as payloads
+        self.rows = rows  # the rows in the protocol of the command, as payloads
+        # The bytes of the rows on the wire; with more than was allowed, `rows` is empty.
         self.bytes = size
-        self.ok = collector.ok
-        self.error = collector.error
+        self.ok = collector.ok  # the final OK, None after an error
+        self.error = collector.error  # the server's error, None after success
 
 
 class AwaitedReader(AnswerReader, Generic[T]):
-    """A reader whose sender waits.
-
-    Attributes:
-        finished: the result; raises BackendLost if the rest of the answer will not come.
-    """
+    """A reader whose sender waits."""
 
     __slots__ = ("finished",)
 
     def __init__(self, finished: asyncio.Future[T]) -> None:
+        # The result; raises BackendLost if the rest of the answer will not come.
         self.finished = finished
 
     def succeed(self, result: T) -> None:
@@ -193,14 +183,11 @@ class PrepareAnswerReader(AwaitedReader[PrepareReader]):
 
 
 class LoginReader(AwaitedReader[None]):
-    """Reads a login, whose packets are no answers to commands.
-
-    Attributes:
-        conversation: takes what the server says; it calls `succeed` or `fail`.
-    """
+    """Reads a login, whose packets are no answers to commands."""
 
     __slots__ = ("conversation",)
 
+    # Takes what the server says; it calls `succeed` or `fail`.
     conversation: Callable[[bytes], None]
 
     def data_received(self, data: bytes) -> bytes | None:

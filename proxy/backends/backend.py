@@ -44,11 +44,9 @@ class CarriedFoundRows(int):
 
     The server would give another number. The session has run writes here since, and a write
     leaves FOUND_ROWS() as it is.
-
-    Attributes:
-        of: the diagnostics that will hold the count; None where the number itself is the count.
     """
 
+    # The diagnostics that will hold the count; None where the number itself is the count.
     of: LastDiagnostics | None = None
 
     @property

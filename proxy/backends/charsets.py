@@ -37,14 +37,11 @@ _NO_STATEMENTS = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 
 
 class Charsets:
-    """The collations of the backends, and their own `sql_mode` where it changes how a text is read.
-
-    Attributes:
-        greeted: the collation id of the greeting, which some clients (PHP's) then log in with. It is
-            that of the server's own collation where clients may use it and the proxy can read it.
-    """
+    """The collations of the backends, and their own `sql_mode` where it changes how a text is read."""
 
     def __init__(self) -> None:
+        # The collation id of the greeting, which some clients (PHP's) then log in with. It is that of the server's own
+        # collation where clients may use it and the proxy can read it.
         self.greeted = UTF8MB4_CHARSET
         self._collations: frozenset[str] = frozenset()
         self._by_id: dict[int, tuple[str, str]] = {}

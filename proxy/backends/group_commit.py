@@ -49,19 +49,12 @@ _COMMIT: Final = query(b"COMMIT")
 
 
 class Ack(Protocol):
-    """One client's ack, from when it is gathered until it is answered, sent alone, or fails.
+    """One client's ack, from when it is gathered until it is answered, sent alone, or fails."""
 
-    Attributes:
-        values: the messages as the statement names them.
-        ids: the messages as literals, each once.
-        acked_ns: when it came, by the client or by the proxy's clock.
-        is_left: its client is gone, or got the answer that it was stopped.
-    """
-
-    values: Sequence[Value]
-    ids: tuple[bytes, ...]
-    acked_ns: int
-    is_left: bool
+    values: Sequence[Value]  # the messages as the statement names them
+    ids: tuple[bytes, ...]  # the messages as literals, each once
+    acked_ns: int  # when it came, by the client or by the proxy's clock
+    is_left: bool  # its client is gone, or got the answer that it was stopped
 
     def acknowledged(self) -> None:
         """Answer the client that all its messages are acknowledged."""

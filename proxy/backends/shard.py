@@ -189,26 +189,7 @@ _TURNED_AWAY: dict[type[Exception], str] = {
 
 
 class ShardRuntime:
-    """One server of a shard, its primary or a replica, as one account on it sees it.
-
-    Attributes:
-        keyspace: the keyspace of the shard.
-        name: the name of the shard.
-        database: the real database's name on its server.
-        is_alone: it is the only shard of its keyspace.
-        pool: connections for clients' statements.
-        shared_connections: the connections that quick reads of many sessions share.
-        control: connections for the proxy's own.
-        kills: ends what runs there.
-        group_commits: the acks of several clients that are written together, by message table and account.
-        sequences: the values of sequences that are reserved on this shard and not given yet.
-        version: the server's version, empty until it was first reached.
-        system_columns: the columns of tables of system schemas, by the server's version, as far as they were asked for.
-        way_s: the shortest round trip to the server that was measured, in seconds; 0 while none was.
-        trouble: why the shard is not available, None while it is.
-        is_vouched_for: returns whether another process checks that the server is writable, and has `suspect` called once
-            it is not. Meanwhile this process asks only for a sign of life.
-    """
+    """One server of a shard, its primary or a replica, as one account on it sees it."""
 
     def __init__(
         self,
@@ -222,19 +203,27 @@ class ShardRuntime:
         self.keyspace = keyspace
         self.name = config.name
         self.dsn = config.primary
-        self.database = config.primary.database
-        self.is_alone = config.name in _ONLY_SHARD
-        self.version = ""
+        self.database = config.primary.database  # the real database's name on its server
+        self.is_alone = config.name in _ONLY_SHARD  # it is the only shard of its keyspace
+        self.version = ""  # the server's version, empty until it was first reached
+        # The columns of tables of system schemas, by the server's version, as far as they were asked for.
         self.system_columns: dict[str, dict[tuple[str, str], tuple[str, ...]]] = {}
+        # The shortest round trip to the server that was measured, in seconds; 0 while none was.
         self.way_s = 0.0
+        # Why the shard is not available, None while it is.
         self.trouble: str | None = _NOT_REACHED
+        # Returns whether another process checks that the server is writable, and has `suspect` called once it is not. Meanwhile
+        # this process asks only for a sign of life.
         self.is_vouched_for: Callable[[], bool] = _nobody_vouches
         self._log = log.bind(keyspace=keyspace, shard=config.name)
         if isinstance(health, ReplicaHealth):
             self._log = self._log.bind(replica=str(self.dsn))
         self._turned_away = SparingLog(self._log)
+        # Connections for the proxy's own.
         self.control = Control(keyspace, config.name, config.primary)
+        # The values of sequences that are reserved on this shard and not given yet.
         self.sequences = Sequences(self.control)
+        # Connections for clients' statements.
         self.pool = Pool(
             keyspace,
             config.name,
@@ -244,10 +233,12 @@ class ShardRuntime:
             on_lost=self.suspect,
             on_timeout=self._note,
         )
-        self.kills = Kills(self.control, self.open_backend, self._log)
+        self.kills = Kills(self.control, self.open_backend, self._log)  # ends what runs there
+        # The connections that quick reads of many sessions share.
         self.shared_connections = SharedConnections(
             self.pool, lambda: self.way_s, is_allowed=config.share_reads
         )
+        # The acks of several clients that are written together, by message table and account.
         self.group_commits: dict[tuple[str, Account], GroupCommit] = {}
         self._on_change = on_change
         self._health = health
@@ -420,12 +411,10 @@ class ShardServers:
     """The `ShardRuntime` objects of all servers.
 
     on_change: called with a primary whose trouble has begun or ended.
-
-    Attributes:
-        primaries, replicas: by keyspace and shard.
     """
 
     def __init__(self, config: Config, on_change: Callable[[ShardRuntime], None]) -> None:
+        # By keyspace and shard.
         self.primaries: dict[tuple[str, str], ShardRuntime] = {}
         self.replicas: dict[tuple[str, str], tuple[ShardRuntime, ...]] = {}
         self._replica_health = health = ReplicaHealth(config.server.replica_max_lag_s)

@@ -31,12 +31,9 @@ DROPPED: Final = object()  # stands in an array of tables for one that is not to
 
 
 class ConfigError(Exception):
-    """A configuration cannot be used: `key` is the full path, `problem` what was expected.
+    """A configuration cannot be used: `key` is the full path, `problem` what was expected."""
 
-    others: the other faults of the same file.
-    """
-
-    others: "tuple[ConfigError, ...]" = ()
+    others: "tuple[ConfigError, ...]" = ()  # the other faults of the same file
 
     def __init__(self, key: str, problem: str) -> None:
         super().__init__(f"{key}: {problem}" if key else problem)

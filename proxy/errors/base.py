@@ -8,12 +8,9 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 class ProxyError(StreamfromError):
-    """A refusal or failure of the proxy.
+    """A refusal or failure of the proxy."""
 
-    Attributes:
-        sentence: the words of a class whose words never vary; it is raised without arguments.
-    """
-
+    # The words of a class whose words never vary; it is raised without arguments.
     sentence: ClassVar[str] = ""
 
     def __init__(self, sentence: str = "") -> None:

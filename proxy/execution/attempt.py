@@ -33,20 +33,16 @@ if TYPE_CHECKING:
 
 
 class SucceedingStep(Protocol):
-    """The consequences of a statement that has succeeded.
-
-    Attributes:
-        effect: what it has done to the message table `table`; None, and "", for other tables.
-        insert_id, own_id: the insert id for the client's OK, where the server knows of none; that of own_id, which the client
-            gave, is not LAST_INSERT_ID(); 0 for none.
-        has_selected: the rows that it inserts are those of its SELECT, which have been read.
-    """
+    """The consequences of a statement that has succeeded."""
 
     table: str
+    # What it has done to the message table `table`; None, and "", for other tables.
     effect: Effect | None
+    # The insert id for the client's OK, where the server knows of none; that of own_id, which the client gave, is not
+    # LAST_INSERT_ID(); 0 for none.
     insert_id: int
     own_id: int
-    has_selected: bool
+    has_selected: bool  # the rows that it inserts are those of its SELECT, which have been read
 
 
 @dataclass(slots=True, eq=False)

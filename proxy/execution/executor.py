@@ -80,20 +80,16 @@ class EndedAnswer(Protocol):
 
 
 class Executor:
-    """The statements of one session, on its *connections*.
-
-    Attributes:
-        branches: the connections that must stay with the session, and its transaction.
-        current: the answer that is on its way to the client, if any.
-        on_file: called with a packet number when a server asks for the client's file.
-    """
+    """The statements of one session, on its *connections*."""
 
     def __init__(self, state: SessionState, connections: SessionConnections) -> None:
         self.connections = connections
+        # The connections that must stay with the session, and its transaction.
         self.branches = connections.branches
         self._state = state
         self._homes, self._active = connections.homes, connections.active
-        self.current: Flow | None = None
+        self.current: Flow | None = None  # the answer that is on its way to the client, if any
+        # Called with a packet number when a server asks for the client's file.
         self.on_file: Callable[[int], None] | None = None
         # Asked about an ack that matched no row.
         self.fault_of: Callable[[ShardRuntime, str, Effect], StreamfromError | None] = _none

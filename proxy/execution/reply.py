@@ -40,24 +40,17 @@ INTERRUPTED: Final = 1317  # what a server answers to a statement that KILL QUER
 
 
 class Reply:
-    """The answer to one command.
-
-    Attributes:
-        link: the client's link.
-        sequence: the number of the next packet.
-        more: True while another statement's answer follows this one.
-        binary: the answer is one to COM_STMT_EXECUTE, whose rows are binary.
-        stopped: the error with which the proxy has stopped the statement; None if it has not.
-    """
+    """The answer to one command."""
 
     __slots__ = ("_binary_rows", "_state", "binary", "link", "more", "sequence", "stopped")
 
     def __init__(self, link: Link, state: SessionState, sequence: int) -> None:
-        self.link = link
+        self.link = link  # the client's link
         self._state = state
-        self.sequence = sequence
-        self.more = False
-        self.binary = False
+        self.sequence = sequence  # the number of the next packet
+        self.more = False  # True while another statement's answer follows this one
+        self.binary = False  # the answer is one to COM_STMT_EXECUTE, whose rows are binary
+        # The error with which the proxy has stopped the statement; None if it has not.
         self.stopped: StreamfromError | None = None
         self._binary_rows: BinaryRows | None = None
 

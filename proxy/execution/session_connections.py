@@ -47,15 +47,10 @@ _TOUCH_NO_ROW: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.SET, Kind.LOCK})
 
 
 class Gathered(Protocol):
-    """An ack that is written together with those of other sessions.
+    """An ack that is written together with those of other sessions."""
 
-    Attributes:
-        is_left: no client waits for the answer any more.
-        is_stopped: the ack must not be sent by itself.
-    """
-
-    is_left: bool
-    is_stopped: bool
+    is_left: bool  # no client waits for the answer any more
+    is_stopped: bool  # the ack must not be sent by itself
 
     def interrupted(self) -> None:
         """Answer the client that the ack was stopped."""
@@ -66,15 +61,6 @@ class SessionConnections:
 
     In all methods *database* is None if unqualified names mean nothing. Otherwise it is the database of a view, whose name
     may differ from shard to shard.
-
-    Attributes:
-        branches: the connections that must stay with the session.
-        homes: the connection of each shard that the session used last: idle in the pool, and still its own until another
-            session needs it.
-        active: the connections that run statements, with their shards, for KILL and for the end of the session.
-        spawn: runs what must not be waited for in a task.
-        gathered: an ack under way that is written together with those of other sessions.
-        sent: the list that the packets of statements are added to, with their shards; None while none is kept.
     """
 
     def __init__(
@@ -85,13 +71,18 @@ class SessionConnections:
         failover_buffer_s: float,
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
-        self.branches = branches
+        self.branches = branches  # the connections that must stay with the session
+        # An ack under way that is written together with those of other sessions.
         self.gathered: Gathered | None = None
+        # The list that the packets of statements are added to, with their shards; None while none is kept.
         self.sent: list[tuple[ShardRuntime, bytes]] | None = None
         self._state = state
         self._failover_buffer_s = failover_buffer_s
-        self.spawn = spawn
+        self.spawn = spawn  # runs what must not be waited for in a task
+        # The connection of each shard that the session used last: idle in the pool, and still its own until another session
+        # needs it.
         self.homes: dict[ShardRuntime, Backend] = {}
+        # The connections that run statements, with their shards, for KILL and for the end of the session.
         self.active: dict[Backend, ShardRuntime] = {}
         # The place in a pool's queue of the statement that waits there.
         self._turn: tuple[ShardRuntime, PoolWaiter] | None = None

@@ -70,34 +70,16 @@ _MAY_HOLD_OTHERS: Final = frozenset({Kind.OTHER, Kind.SET})
 
 
 class Footprint:
-    """What the text of a statement says about the connection that runs it.
-
-    Attributes:
-        is_sticky: the statement leaves state that only this connection has.
-        is_traceless: the statement leaves nothing that another session could notice, unless its
-            answer says otherwise.
-        finds_its_rows: FOUND_ROWS() is afterwards the number of rows of the answer.
-        keeps_found_rows: the statement leaves FOUND_ROWS() as it was.
-        counts_rows: ROW_COUNT() is afterwards the number of the statement's OK.
-        needs_insert_id: the statement reads or sets LAST_INSERT_ID(), perhaps only for rows it finds.
-        outlives_reset: COM_RESET_CONNECTION does not undo what the statement leaves.
-        passing: the names of variables that are set for this statement alone.
-        sets_insert_id: LAST_INSERT_ID() may have changed afterwards, whatever the OK says.
-        set_names: the names that a SET assigns to.
-        sets_untracked, sets_collation: the results of these functions.
-        variables: the user variables that the text names.
-        assigns: the statement may set the user variables that it names.
-        may_hide: the statement may write to tables that it does not name, if the database has something by which it would.
-        runs_unseen: the statement runs others that are not in its text, such as a procedure's.
-        may_begin: the statement runs others that are not in its text and may leave a transaction open, or another role.
-    """
+    """What the text of a statement says about the connection that runs it."""
 
     def __init__(self, shape: Shape) -> None:
-        # What goes through all that is set does it once for each shape: a SET of 100 KB has 20,000.
+        # The names that a SET assigns to. What goes through all that is set does it once for each shape: a SET of 100 KB has 20,000.
         self.set_names = frozenset(item.name for item in shape.set)
         self.sets_untracked = sets_untracked(shape)
         self.sets_collation = sets_collation(shape)
+        # The names of variables that are set for this statement alone.
         self.passing = passing_variables(shape)
+        # The statement leaves state that only this connection has.
         self.is_sticky = (
             bool(shape.uses & _STICKY)
             or shape.kind in _STICKY_KINDS
@@ -105,31 +87,42 @@ class Footprint:
             or shape.verb == "BINLOG"
             or self.sets_untracked
         )
+        # The statement leaves nothing that another session could notice, unless its answer says otherwise.
         self.is_traceless = shape.kind in _TRACELESS_KINDS and not shape.uses & Uses.UNPARSED
+        # FOUND_ROWS() is afterwards the number of rows of the answer.
         self.finds_its_rows = shape.kind is Kind.SELECT and not shape.uses & _COUNTS_OTHERWISE
         is_write = shape.kind in _WRITES and not shape.uses & _READS_TOO
         is_select = shape.insert is not None and shape.insert.source is InsertSource.SELECT
+        # The statement leaves FOUND_ROWS() as it was.
         self.keeps_found_rows = (
             shape.kind in _CONTROL_KINDS
             or (is_write and not is_select)
             or (shape.kind in _SELECTS_NOTHING and b"SELECT" not in shape.template.upper())
         )
+        # ROW_COUNT() is afterwards the number of the statement's OK.
         self.counts_rows = is_write or shape.kind in {Kind.DDL, Kind.LOAD}
-        self.variables = shape.variables
+        self.variables = shape.variables  # the user variables that the text names
+        # The statement may set the user variables that it names.
         self.assigns = may_assign(shape)
+        # The statement may write to tables that it does not name, if the database has something by which it would.
         self.may_hide = shape.kind in WRITES or b"(" in shape.template or runs_unseen(shape)
+        # The statement runs others that are not in its text, such as a procedure's.
         self.runs_unseen = shape.kind is Kind.CALL or shape.verb == "EXECUTE"
+        # The statement runs others that are not in its text and may leave a transaction open, or another role.
         self.may_begin = self.runs_unseen or (
             shape.kind in _MAY_HOLD_OTHERS and bool(shape.uses & Uses.UNPARSED)
         )
+        # COM_RESET_CONNECTION does not undo what the statement leaves.
         # MariaDB shows the texts of what is profiled, and goes on as an applier of its binary log.
         self.outlives_reset = shape.verb == "BINLOG" or not self.set_names.isdisjoint(
             {"profiling", "role"}
         )
         names_insert_id = not self.set_names.isdisjoint({"last_insert_id", "identity"})
+        # The statement reads or sets LAST_INSERT_ID(), perhaps only for rows it finds.
         self.needs_insert_id = names_insert_id or bool(
             shape.uses & (Uses.LAST_INSERT_ID | Uses.SETS_LAST_INSERT_ID)
         )
+        # LAST_INSERT_ID() may have changed afterwards, whatever the OK says.
         self.sets_insert_id = (
             names_insert_id
             or bool(shape.uses & _SETS_INSERT_ID)

@@ -36,17 +36,13 @@ _OPEN: Final = int(Status.IN_TRANS | Status.CURSOR_EXISTS)
 
 
 class SharedRead:
-    """The reader of an attempt's answer on a shared connection.
-
-    Attributes:
-        attempt: the statement.
-        shared: the shared connection that runs it, None once the connection is the session's own.
-    """
+    """The reader of an attempt's answer on a shared connection."""
 
     __slots__ = ("_reads", "attempt", "shared")
 
     def __init__(self, attempt: Attempt, shared: SharedConnection, reads: SharedReads) -> None:
-        self.attempt = attempt
+        self.attempt = attempt  # the statement
+        # The shared connection that runs it, None once the connection is the session's own.
         self.shared: SharedConnection | None = shared
         self._reads = reads
 

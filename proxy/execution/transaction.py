@@ -111,12 +111,7 @@ class PendingEffects:
 
 
 class Branches:
-    """The connections that must stay with a session, and the transaction on them.
-
-    Attributes:
-        held: the connection of each shard, in the order in which the shards were reached.
-        effects: what the transaction has done to message tables.
-    """
+    """The connections that must stay with a session, and the transaction on them."""
 
     def __init__(
         self,
@@ -126,9 +121,10 @@ class Branches:
         may_span_shards: bool,
         coordinator: Coordinator | None = None,
     ) -> None:
+        # The connection of each shard, in the order in which the shards were reached.
         self.held: dict[ShardRuntime, Backend] = {}
         self._state = state
-        self.effects = effects
+        self.effects = effects  # what the transaction has done to message tables
         self._may_span_shards = may_span_shards
         # The coordinator of commits in two phases, where the configuration asks for them.
         self._coordinator = coordinator

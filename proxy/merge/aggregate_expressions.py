@@ -57,9 +57,6 @@ class Computation:
 
     definitions: the column definitions of the answer.
     exact: the texts must keep all digits.
-
-    Attributes:
-        averages: the outputs whose values stand once more after a group's, with all their digits.
     """
 
     def __init__(
@@ -87,6 +84,7 @@ class Computation:
                 if isinstance(piece, int)
             )
         )
+        # The outputs whose values stand once more after a group's, with all their digits.
         self.averages = [place for place in self._operands if self._calls(place) == "AVG"]
         averages = set(self.averages)
         # Computed a second time, with all digits of the averages.

@@ -216,11 +216,7 @@ class Average:
 
 
 class Extreme:
-    """MIN(x) or MAX(x): the shards' own, compared by the key in the column *key_column*.
-
-    Attributes:
-        key: that of the value which `finish` returned last, None for NULL.
-    """
+    """MIN(x) or MAX(x): the shards' own, compared by the key in the column *key_column*."""
 
     def __init__(
         self,
@@ -235,6 +231,7 @@ class Extreme:
         self._decode = decode
         self._largest = largest
         self._best: tuple[Component, bytes, bytes | None] | None = None
+        # The key of the value that `finish` returned last, None for NULL.
         self.key: bytes | None = None
 
     def add(self, row: Row, *, is_new: bool) -> None:
@@ -263,11 +260,6 @@ class Listed:
     rows that have it. Nothing is said where servers do not agree: of rows that are equal in the order and have other bytes,
     and of a NULL in the order.
 
-    Attributes:
-        order: the expressions of its ORDER BY. directions: whether each is descending.
-        bytes: an expression that differs for texts that compare as equal.
-        parts: expressions for a text, its length, and the number of its rows.
-
     Raises Unsupported without ORDER BY, and for one that the merge cannot follow.
     """
 
@@ -285,11 +277,13 @@ class Listed:
         order = [texts.words(each.expression) for each in call.order]
         if call.distinct and arguments != order:
             raise Unsupported("GROUP_CONCAT(DISTINCT …) in another order over several shards")
-        self.directions = [each.descending for each in call.order]
+        self.directions = [each.descending for each in call.order]  # of its ORDER BY
         self._words = arguments, order, self.directions
-        self.order = [texts.of(each.expression) for each in call.order]
+        self.order = [texts.of(each.expression) for each in call.order]  # the expressions
         value = b"CONCAT(%b)" % b", ".join(map(texts.of, call.arguments))
+        # An expression that differs for texts that compare as equal.
         self.bytes = b"CAST(%b AS BINARY)" % value
+        # Expressions for a text, its length, and the number of its rows.
         self.parts = [b"MIN(%b)" % value, b"MIN(LENGTH(%b))" % value, b"COUNT(*)"]
 
     @property

@@ -59,20 +59,7 @@ class Output(NamedTuple):
 
 
 class Grouping:
-    """The groups and outputs of one statement.
-
-    Attributes:
-        groups: the expressions of GROUP BY.
-        outputs: the values of a group; the first *width* are the select list.
-        distinct: all DISTINCT arguments of aggregates, each once.
-        lists: the arguments of each such aggregate, as places in *distinct*; no list twice.
-        list_of: the list of each output.
-        concatenated: what every GROUP_CONCAT of the SELECT lists, or None without one.
-        tests: HAVING's conditions on aggregates: an output, an operator, and a number or None.
-        pushed: HAVING's conditions on groups alone, as text.
-        order: the groups in the order the shards give them, and whether descending, as in the answer's.
-        final_order: outputs and whether descending, where the answer has another order.
-    """
+    """The groups and outputs of one statement."""
 
     def __init__(
         self,
@@ -85,15 +72,21 @@ class Grouping:
         self._definitions = definitions
         self._table_columns = table_columns
         self._is_distinct = self._select.distinct is not None and not self._select.has_aggregate
-        self.groups: list[Group] = []
+        self.groups: list[Group] = []  # the expressions of GROUP BY
+        # The values of a group; the first *width* are the select list.
         self.outputs: list[Output] = []
-        self.distinct: list[Expression] = []
+        self.distinct: list[Expression] = []  # all DISTINCT arguments of aggregates, each once
+        # The arguments of each such aggregate, as places in *distinct*; no list twice.
         self.lists: list[tuple[int, ...]] = []
-        self.list_of: dict[int, int] = {}
+        self.list_of: dict[int, int] = {}  # the list of each output
+        # What every GROUP_CONCAT of the SELECT lists, or None without one.
         self.concatenated: Listed | None = None
+        # HAVING's conditions on aggregates: an output, an operator, and a number or None.
         self.tests: list[tuple[int, str, int | str | None]] = []
-        self.pushed: list[bytes] = []
+        self.pushed: list[bytes] = []  # HAVING's conditions on groups alone, as text
+        # The groups in the order the shards give them, and whether descending, as in the answer's.
         self.order: list[tuple[int, bool]] = []
+        # Outputs and whether descending, where the answer has another order.
         self.final_order: list[tuple[int, bool]] = []
         self._read_groups()
         self._group_columns = {group.column for group in self.groups}

@@ -280,10 +280,6 @@ class GroupsMerge:
     distinct: the groups' width, and the lists of DISTINCT arguments.
     kept: takes the groups that cannot leave as they come, None where all can.
     sorts: their final order.
-
-    Attributes:
-        computed: computes the rest of what is kept after the merge, and answers; else None.
-        waiting_bytes: the size of each shard's rows that wait.
     """
 
     def __init__(
@@ -308,12 +304,13 @@ class GroupsMerge:
         self._tests = tests
         self._sorts = sorts
         self._kept = kept
+        # Computes the rest of what is kept after the merge, and answers; else None.
         self.computed = computed
         self._key: SortKey | None = None
         # The kept groups on their way out, once all shards' rows are merged.
         self._leaving: Iterator[list[KeptGroup]] | None = None
         self._ended = False
-        self.waiting_bytes = parts.waiting_bytes
+        self.waiting_bytes = parts.waiting_bytes  # the size of each shard's rows that wait
         self.feed = parts.add_rows
         self.end = parts.end_source
 

@@ -68,13 +68,6 @@ class GroupsQuery:
 
     exact: the texts must keep all digits.
     is_counted: only the number of groups is wanted.
-
-    Attributes:
-        computation: the expressions of aggregates, None without any; set by `describe`.
-        expressions: the compared expressions, and whether an aggregate is in each; set by `describe`.
-        asks_concat_length: a shard must be asked for group_concat_max_len (`concat_bytes_max`).
-        asks_columns: a shard must be asked for the table's columns, because an alias in GROUP BY
-            means a column where there is one of that name.
     """
 
     def __init__(
@@ -84,11 +77,16 @@ class GroupsQuery:
         self._exact = exact
         self._memory_bytes = memory_bytes
         self._is_counted = is_counted
+        # The expressions of aggregates, None without any; set by `describe`.
         self.computation: Computation | None = None
+        # A shard must be asked for group_concat_max_len (`concat_bytes_max`).
         self.asks_concat_length = False
         self.concat_bytes_max = 0
         aliases = {item.alias for item in texts.select.items if item.alias is not None}
+        # A shard must be asked for the table's columns, because an alias in GROUP BY means a column where there is one of that
+        # name.
         self.asks_columns = bool(aliases) and bool(texts.select.group)
+        # The compared expressions, and whether an aggregate is in each; set by `describe`.
         self.expressions: list[tuple[bytes, bool]] = []
         self._definitions: Sequence[ColumnDefinition] = ()
         self._grouping: Grouping

@@ -59,10 +59,6 @@ class OrderedMerge:
 
     Measured on CPython 3.11 with 8 shards, the whole proxy: 1.9 µs a row with an integer key,
     5.8 µs with a string of 40 characters.
-
-    Attributes:
-        waiting_bytes: the size of each source's rows that wait.
-        has_more: another `next_rows` gives rows without further rows from the sources.
     """
 
     def __init__(
@@ -75,7 +71,8 @@ class OrderedMerge:
         self._last: list[SortKey | None] = [None] * count
         self._open = set(range(count))
         self._share = max(TAKEN_ROWS_MAX // count, 1)
-        self.waiting_bytes = [0] * count
+        self.waiting_bytes = [0] * count  # the size of each source's rows that wait
+        # Another `next_rows` gives rows without further rows from the sources.
         self.has_more = False
 
     @property
@@ -160,15 +157,12 @@ class OrderedMerge:
 
 
 class LimitWindow:
-    """LIMIT and OFFSET.
-
-    Attributes:
-        reach: OFFSET plus LIMIT, the rows that can matter; None without a LIMIT.
-    """
+    """LIMIT and OFFSET."""
 
     def __init__(self, offset: int = 0, count: int | None = None) -> None:
         self._skip = offset
         self._left = count
+        # OFFSET plus LIMIT, the rows that can matter; None without a LIMIT.
         self.reach = None if count is None else offset + count
 
     @property

@@ -185,9 +185,6 @@ class RowsMerge:
     """The rows of the shards as one answer.
 
     floats: the columns whose exact values stand before the row, in their order.
-
-    Attributes:
-        waiting_bytes: the size of each shard's rows that wait.
     """
 
     computed = None  # after the merge, as `GroupsMerge.computed`
@@ -198,7 +195,7 @@ class RowsMerge:
         self._rows = rows
         self._window = window
         self._floats = floats
-        self.waiting_bytes = rows.waiting_bytes
+        self.waiting_bytes = rows.waiting_bytes  # the size of each shard's rows that wait
         self.feed = rows.add_rows
         self.end = rows.end_source
 

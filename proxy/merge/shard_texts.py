@@ -34,24 +34,18 @@ LIMIT_MAX: Final = (1 << 64) - 1
 
 
 class Texts:
-    """The texts of one statement's pieces.
-
-    Attributes:
-        select: the pieces of the SELECT.
-        offset: the OFFSET, 0 without one.
-        count: the LIMIT, None without one.
-    """
+    """The texts of one statement's pieces."""
 
     def __init__(self, statement: Statement, select: Select) -> None:
-        self.select = select
+        self.select = select  # the pieces of the SELECT
         self._statement = statement
         # The spans of all parts begin and end with a token.
         template = fingerprint(statement.sql, statement.mode).template
         borders = [place for token in statement_tokens(template) for place in token[1:3]]
         found = locate(statement.sql, statement.mode, borders)
         self._places = dict(zip(borders, found, strict=True))
-        self.offset = 0
-        self.count: int | None = None
+        self.offset = 0  # the OFFSET, 0 without one
+        self.count: int | None = None  # the LIMIT, None without one
         if select.limit is not None:
             self.count = self._operand(select.limit.count)
             if select.limit.offset is not None:

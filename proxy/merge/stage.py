@@ -281,19 +281,14 @@ class AnsweredPart:
     """One part of a statement (of a UNION, a derived table, a body of WITH) and its rows, which become a `Stage` in its place.
 
     is_merged: its rows are merged groups of several shards.
-
-    Attributes:
-        empty: the query whose definitions are the part's.
-        columns: these.
-        text: the SELECT in the part's place.
     """
 
     def __init__(self, part: Statement, *, is_merged: bool) -> None:
         self._is_merged = is_merged
-        self.empty = _NAMED % without_rows(part)
-        self.columns: Sequence[ColumnDefinition] = ()
+        self.empty = _NAMED % without_rows(part)  # the query whose definitions are the part's
+        self.columns: Sequence[ColumnDefinition] = ()  # these definitions
         self._stage: Stage
-        self.text = b""
+        self.text = b""  # the SELECT in the part's place
 
     def described(
         self,

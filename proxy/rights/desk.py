@@ -54,13 +54,10 @@ class Answers(Generic[K, T]):
 
     An answer is fresh for KEPT_S from when it was asked, unless `forget` came between. A permission that is no longer fresh stands
     for the grace as long as the server cannot be asked; a refusal does not, since it is asked again.
-
-    Attributes:
-        generation: how often `forget` has been called.
     """
 
     def __init__(self) -> None:
-        self.generation = 0
+        self.generation = 0  # how often `forget` has been called
         self._answers: dict[K, Answer[T]] = {}
 
     def fresh(self, key: K, now_s: float) -> Answer[T] | None:

@@ -175,15 +175,11 @@ def not_in_vschema(keyspace: Keyspace, name: str, placed_by: ColumnVindex | None
 
 
 class VschemaTables:
-    """The tables of one keyspace, as statements reach them.
-
-    Attributes:
-        keyspace: the keyspace of the tables.
-        shards: the shards in reach: all of them, or those that a target such as `ks:-80` names.
-    """
+    """The tables of one keyspace, as statements reach them."""
 
     def __init__(self, keyspace: Keyspace, shards: tuple[Shard, ...]) -> None:
-        self.keyspace = keyspace
+        self.keyspace = keyspace  # the keyspace of the tables
+        # The shards in reach: all of them, or those that a target such as `ks:-80` names.
         self.shards = shards
 
     def get(self, name: str) -> TableRouting:

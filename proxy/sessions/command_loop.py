@@ -87,12 +87,7 @@ _UNANSWERED: Final = frozenset({Command.STMT_CLOSE, Command.STMT_SEND_LONG_DATA}
 
 
 class CommandLoop:
-    """The commands of one user on one connection.
-
-    Attributes:
-        context: the session that they belong to.
-        is_busy: one is being carried out.
-    """
+    """The commands of one user on one connection."""
 
     def __init__(
         self,
@@ -101,8 +96,8 @@ class CommandLoop:
         logger: FilteringBoundLogger,
         services: Services,
     ) -> None:
-        self.context = context
-        self.is_busy = False
+        self.context = context  # the session that they belong to
+        self.is_busy = False  # one is being carried out
         self._dispatch = dispatch
         self._link = context.link
         self._wire = wire = context.wire

@@ -78,17 +78,14 @@ async def field_list(context: SessionContext, payload: bytes, reply: Reply) -> N
 
 
 class Dispatch:
-    """The commands of one logged-in session.
-
-    Attributes:
-        table: the statements that the client has prepared.
-        statements, fast_path: what carries commands out, each named after its module.
-    """
+    """The commands of one logged-in session."""
 
     def __init__(self, context: SessionContext, process_list: ProcessList) -> None:
         self._context = context
         self._process_list = process_list
+        # The statements that the client has prepared.
         self.table = PreparedStatements(context.memory)
+        # What carries commands out, each named after its module.
         self.statements = StatementRunner(context)
         self.fast_path = FastPath(context, self.table)
         self._prepared = PreparedCommands(context, self.statements, self.table)

@@ -31,14 +31,10 @@ _Key = tuple[str, str | None]
 
 
 class LoginBackoff:
-    """The failures of the last minute.
-
-    Attributes:
-        longest_s: the longest wait of an answer; with 0 no answer waits.
-    """
+    """The failures of the last minute."""
 
     def __init__(self, longest_s: float) -> None:
-        self.longest_s = longest_s
+        self.longest_s = longest_s  # the longest wait of an answer; with 0 no answer waits
         # The number of failures and the time of the last one; the oldest entry first.
         self._failures: OrderedDict[_Key, tuple[int, float]] = OrderedDict()
 

@@ -63,12 +63,9 @@ class Work(Protocol):
 
 
 class Peer(Protocol):
-    """A session as KILL, SHOW PROCESSLIST, the time limits and the shutdown see it.
+    """A session as KILL, SHOW PROCESSLIST, the time limits and the shutdown see it."""
 
-    user: who is logged in, None before.
-    """
-
-    user: User | None
+    user: User | None  # who is logged in, None before
     closed: asyncio.Event
 
     @property
@@ -118,16 +115,13 @@ class Asker:
 
 
 class Tally:
-    """Counters since the start of the proxy.
-
-    Attributes:
-        questions: commands of clients, without those that MySQL's `Questions` leaves out:
-            COM_PING, COM_STATISTICS, COM_STMT_PREPARE, COM_STMT_RESET and COM_STMT_CLOSE.
-    """
+    """Counters since the start of the proxy."""
 
     __slots__ = ("questions",)
 
     def __init__(self) -> None:
+        # Commands of clients, without those that MySQL's `Questions` leaves out: COM_PING, COM_STATISTICS, COM_STMT_PREPARE,
+        # COM_STMT_RESET and COM_STMT_CLOSE.
         self.questions = 0
 
 

@@ -70,21 +70,14 @@ log = structlog.get_logger()
 
 
 class Session:
-    """One client connection.
+    """One client connection."""
 
-    Attributes:
-        connection_id: the id in the client's greeting, which KILL takes.
-        user: the user that is logged in, None before the login.
-        work: what that user does here.
-        closed: set once the client's link is gone.
-    """
-
-    work: CommandLoop
+    work: CommandLoop  # what that user does here
 
     def __init__(self, services: Services, link: Link, connection_id: int) -> None:
-        self.connection_id = connection_id
-        self.user: User | None = None
-        self.closed = asyncio.Event()
+        self.connection_id = connection_id  # the id in the client's greeting, which KILL takes
+        self.user: User | None = None  # the user that is logged in, None before the login
+        self.closed = asyncio.Event()  # set once the client's link is gone
         self._services = services
         # As it is offered to this client, whatever is read again meanwhile.
         self._tls = services.tls

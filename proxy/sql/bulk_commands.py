@@ -49,16 +49,12 @@ _EFFECTS_MAX: Final = 10_000
 
 @dataclass(slots=True)
 class ShardBatch:
-    """One shard's rows of a batch.
+    """One shard's rows of a batch."""
 
-    Attributes:
-        rows: the rows as the client sent them.
-        places: the number of each row in the batch, from 0.
-        table, effects: a message table and what the rows do to it; "" and empty for another table.
-    """
-
-    rows: bytearray = field(default_factory=bytearray)
+    rows: bytearray = field(default_factory=bytearray)  # the rows as the client sent them
+    # The number of each row in the batch, from 0.
     places: list[int] = field(default_factory=list)
+    # A message table and what the rows do to it; "" and empty for another table.
     table: str = ""
     effects: list[Effect] = field(default_factory=list)
 

@@ -274,17 +274,13 @@ class _Nowhere:
 
 
 class _DiscardedReply(Reply):
-    """An answer that is not read.
-
-    Attributes:
-        last: the reader of the last answer of a shard.
-    """
+    """An answer that is not read."""
 
     __slots__ = ("last",)
 
     def __init__(self, state: SessionState) -> None:
         super().__init__(cast("Link", _Nowhere()), state, 1)
-        self.last: PassThrough | Resequencer
+        self.last: PassThrough | Resequencer  # the reader of the last answer of a shard
 
     def scanner(self, **options: Any) -> PassThrough | Resequencer:
         """Return a reader as any reply does, and remember it."""

@@ -58,35 +58,27 @@ _PARAMETER_BYTES: Final = 200
 
 @dataclass(slots=True, eq=False)
 class PreparedStatement:
-    """One prepared statement.
+    """One prepared statement."""
 
-    Attributes:
-        original: the statement, with the names of real databases.
-        place: where the statement runs; None for a statement that the proxy answers itself.
-        count: the number of parameters.
-        types: the parameter types of the last execution that sent types.
-        long_data: the pieces sent for the next execution's parameters, by place.
-        fault: the error of a piece of long data, which the next execution reports.
-        cursor, cursor_shard: the execution whose rows are being fetched, and its shard; None without an open cursor.
-        statement: the statement that is prepared on a shard, completed on a message table; None when its text changes with
-            each execution (it holds the time, values of a sequence, or names of schemas) and is sent as text.
-        is_countable: the proxy knows which parameter is which.
-        memory: the budget that counts the long data.
-    """
-
-    original: Statement
+    original: Statement  # the statement, with the names of real databases
+    # Where the statement runs; None for a statement that the proxy answers itself.
     place: StatementTarget | None
     id: int = 0
-    count: int = field(init=False)
-    types: bytes = b""
-    memory: Memory = field(default_factory=Memory)
+    count: int = field(init=False)  # the number of parameters
+    types: bytes = b""  # the parameter types of the last execution that sent types
+    memory: Memory = field(default_factory=Memory)  # the budget that counts the long data
+    # The pieces sent for the next execution's parameters, by place.
     long_data: dict[int, bytearray] = field(default_factory=dict)
+    # The error of a piece of long data, which the next execution reports.
     fault: StreamfromError | None = None
+    # The execution whose rows are being fetched, and its shard; None without an open cursor.
     cursor: CursorExecution | None = None
     cursor_shard: ShardRuntime | None = None
+    # The statement that is prepared on a shard, completed on a message table; None when its text changes with each execution
+    # (it holds the time, values of a sequence, or names of schemas) and is sent as text.
     statement: Statement | None = field(init=False)
     touches_messages: bool = False
-    is_countable: bool = True
+    is_countable: bool = True  # the proxy knows which parameter is which
     _long_bytes: int = 0
     _ack_at: Param | None = None
     _generation: int = -1

@@ -56,12 +56,7 @@ class Branch:
 
 
 class Coordinator:
-    """Commits in two phases, for all sessions of a proxy.
-
-    Attributes:
-        live: the transactions that are being committed, which recovery leaves alone.
-        patience_s: how long a commit waits for a shard that went away.
-    """
+    """Commits in two phases, for all sessions of a proxy."""
 
     def __init__(
         self,
@@ -71,10 +66,11 @@ class Coordinator:
         patience_s: float,
         new_number: Callable[[], str],
     ) -> None:
+        # The transactions that are being committed, which recovery leaves alone.
         self.live: set[GlobalId] = set()
         self._decisions = decisions
         self._clock = clock
-        self.patience_s = patience_s
+        self.patience_s = patience_s  # how long a commit waits for a shard that went away
         self._new_number = new_number
 
     async def name(self, first: ShardRuntime) -> GlobalId:

@@ -58,13 +58,10 @@ class InnerLink(Link):
 
 
 class InnerClient:
-    """A session of this proxy, one statement after the other.
-
-    Attributes:
-        columns: the definitions of the columns of the statement's rows, once there is one.
-    """
+    """A session of this proxy, one statement after the other."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # The definitions of the columns of the statement's rows, once there is one.
         self.columns: list[bytes] = []
         self._ok: Ok | None = None
         self._reader = reader

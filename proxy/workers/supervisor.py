@@ -75,9 +75,6 @@ class Workers:
     count: how many.
     environ: the environment of this process, which is theirs too.
 
-    Attributes:
-        port: the TCP port that clients reach them by.
-
     Raises WorkerFailed if one ended before it served a client, OSError if the address cannot be had.
     """
 
@@ -94,7 +91,7 @@ class Workers:
         self._stopping = asyncio.Event()
         self._running: dict[int, _WorkerProcess] = {}
         self._keepers: list[asyncio.Task[None]] = []
-        self.port = 0
+        self.port = 0  # the TCP port that clients reach them by
 
     async def __aenter__(self) -> Self:
         """Start them all."""

@@ -282,14 +282,12 @@ class StreamSyntaxError(Exception):
     """A STREAM that is none; *position* is where in the template it goes wrong.
 
     The template has no literals, so the caller, which has the text, makes the error for the client.
-
-    Attributes:
-        instead: what the client can do in place of it; "" where the grammar says it all.
     """
 
     def __init__(self, position: int, instead: str = "") -> None:
         super().__init__(f"not a STREAM at {position}")
         self.position = position
+        # What the client can do in place of it; "" where the grammar says it all.
         self.instead = instead
 
 

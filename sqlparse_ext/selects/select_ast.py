@@ -203,22 +203,17 @@ class JoinEqualities:
 
 
 class Scope:
-    """The FROM of one SELECT: which name means which source.
-
-    Attributes:
-        outer: the scope of the SELECT around this one; None for an outermost SELECT.
-        names: what each alias means: the number of a table, the columns of a derived table that
-            equal columns of its tables, or None for a CTE and a derived table of unknown columns.
-        numbers: the numbers of the tables in this FROM.
-        inner: the numbers of the tables in its derived tables.
-        shared: the columns of USING, each with the tables that have it.
-    """
+    """The FROM of one SELECT: which name means which source."""
 
     def __init__(self, outer: Scope | None) -> None:
+        # The scope of the SELECT around this one; None for an outermost SELECT.
         self.outer = outer
+        # What each alias means: the number of a table, the columns of a derived table that equal columns of its tables, or None
+        # for a CTE and a derived table of unknown columns.
         self.names: dict[str, int | Mapping[str, Reference] | None] = {}
-        self.numbers: set[int] = set()
-        self.inner: set[int] = set()
+        self.numbers: set[int] = set()  # the numbers of the tables in this FROM
+        self.inner: set[int] = set()  # the numbers of the tables in its derived tables
+        # The columns of USING, each with the tables that have it.
         # The first of these tables has no NULLs from an outer join.
         self.shared: dict[str, list[int]] = defaultdict(list)
 

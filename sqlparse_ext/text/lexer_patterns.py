@@ -58,11 +58,9 @@ _HARMLESS_CALL = (
 
 
 class Lexis:
-    """The regular expressions for one way of quoting.
+    """The regular expressions for one way of quoting."""
 
-    comma: the comma between two rows, with the blanks around it.
-    """
-
+    # The comma between two rows, with the blanks around it.
     comma: Final = re.compile(_BLANKS + rb"," + _BLANKS)
 
     def __init__(self, *, ansi_quotes: bool, backslash_escapes: bool) -> None:

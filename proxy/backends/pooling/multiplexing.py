@@ -43,15 +43,12 @@ class LatencyClass:
 
     The shape gets FIRST_TRIAL answers on connections of a session's own. It is quick if the fastest of these took at most QUICK_S longer
     than this server's fastest answer ever: on a busy machine all others measure the queue. One that was slow gets a longer trial.
-
-    Attributes:
-        is_quick: reads of the shape may share a connection.
     """
 
     __slots__ = ("_answers", "_fastest_s", "_trial", "is_quick")
 
     def __init__(self) -> None:
-        self.is_quick = False
+        self.is_quick = False  # reads of the shape may share a connection
         self._trial = FIRST_TRIAL
         self._answers = 0
         self._fastest_s = math.inf

@@ -71,10 +71,6 @@ class Pool:
     Every connection is in one of three places: idle here, lent to a session, or being opened.
     *on_lost* is called whenever a connection goes away by itself, since the server may be down,
     and *on_timeout* whenever a session has waited in vain.
-
-    Attributes:
-        size: how many connections there may be.
-        timeout_s: how long a statement that comes from now on waits for one.
     """
 
     def __init__(
@@ -90,8 +86,8 @@ class Pool:
     ) -> None:
         self._keyspace = keyspace
         self._shard = shard
-        self.size = size
-        self.timeout_s = timeout_s
+        self.size = size  # how many connections there may be
+        self.timeout_s = timeout_s  # how long a statement that comes from now on waits for one
         self._open_backend = open_backend
         self._on_lost = on_lost
         self._on_timeout = on_timeout

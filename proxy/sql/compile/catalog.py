@@ -35,22 +35,17 @@ _NO_REPLICAS: Final[Mapping[tuple[str, str], Sequence[ShardRuntime]]] = MappingP
 
 @dataclass(slots=True)
 class FastRoute:
-    """The route of a shape on the hot path.
+    """The route of a shape on the hot path."""
 
-    Attributes:
-        plan: finds the shard of a statement by its values.
-        touches_messages: the shape names a message table, so its effect must be worked out.
-        ack, insert: what acks or INSERTs of the shape do, where that is known without completing them; else None.
-        shard: the shard of all statements of the shape, None where the values decide.
-        latency: the latency class of a plain read, None where the shape may not share a connection.
-    """
-
-    plan: Plan
+    plan: Plan  # finds the shard of a statement by its values
     _: KW_ONLY
-    touches_messages: bool
+    touches_messages: bool  # the shape names a message table, so its effect must be worked out
+    # What acks or INSERTs of the shape do, where that is known without completing them; else None.
     ack: PlainAck | None = None
     insert: PlainInsert | None = None
+    # The shard of all statements of the shape, None where the values decide.
     shard: ShardRuntime | None = None
+    # The latency class of a plain read, None where the shape may not share a connection.
     latency: LatencyClass | None = None
 
 
@@ -61,15 +56,6 @@ class View:
     unsharded keyspace. Such a view has no message tables and no vschema.
 
     Attributes:
-        name: the target as the client writes it, `commerce:-80`.
-        shards: the shards in reach, in key-range order, over which `planner` routes.
-        is_narrowed: the target names shards.
-        is_replica: statements go to a replica of each shard.
-        schema: the name of a database that is no keyspace; None for the shards' own databases.
-        database: the real database's name on the first shard.
-        columns_of: returns the columns that an INSERT without a column list fills, in lower case; None if they are
-            unknown.
-        direct: the hot path's route of each shape, None for a shape that takes the long way.
         generation: the engine's generation for which `direct` is valid.
     """
 
@@ -84,13 +70,17 @@ class View:
         is_replica: bool = False,
         schema: str | None = None,
     ) -> None:
-        self.name = name
+        self.name = name  # the target as the client writes it, `commerce:-80`
+        # The name of a database that is no keyspace; None for the shards' own databases.
         self.schema = schema
-        self.is_replica = is_replica
+        self.is_replica = is_replica  # statements go to a replica of each shard
         self._registry = registry
+        # The shards in reach, in key-range order, over which `planner` routes.
         self.shards = shards
+        # The target names shards.
         self.is_narrowed = schema is not None or len(shards) < len(keyspace.shards)
         self._runtimes = {shard: runtimes[shard.name] for shard in shards}
+        # The real database's name on the first shard.
         self.database = schema or self._runtimes[shards[0]].database
 
         def columns_of(table: str) -> tuple[str, ...] | None:
@@ -99,7 +89,9 @@ class View:
                 return None
             return found.facts.in_order
 
+        # Returns the columns that an INSERT without a column list fills, in lower case; None if they are unknown.
         self.columns_of = columns_of
+        # The hot path's route of each shape, None for a shape that takes the long way.
         self.direct: dict[Shape, FastRoute | None] = {}
         self.replan(keyspace)
 

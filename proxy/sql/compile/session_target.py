@@ -58,18 +58,13 @@ class StatementTarget(NamedTuple):
 
 
 class SessionTarget:
-    """The target of one session, and what names in its statements mean there.
-
-    Attributes:
-        view: the session's current target, None before any `USE`.
-        name: the target as the client wrote it, "" before any `USE`.
-    """
+    """The target of one session, and what names in its statements mean there."""
 
     def __init__(
         self, state: SessionState, catalog: Catalog, registry: Registry, cache: StatementCache
     ) -> None:
-        self.view: View | None = None
-        self.name = ""
+        self.view: View | None = None  # the session's current target, None before any `USE`
+        self.name = ""  # the target as the client wrote it, "" before any `USE`
         # The view of the database that the session used and dropped.
         self._left: View | None = None
         # Views by target: a session stays with the replicas that it read from first.

@@ -146,14 +146,7 @@ class CompiledStatement:
 
 
 class StatementCompiler:
-    """Compiles the statements of one session.
-
-    Attributes:
-        target: where they run, and what names in them mean there.
-        clock: the time that statements are completed with.
-        uncounted: the keyspaces and names of message tables of which the session's account may not change `epoch`, so that
-            its acks count no send.
-    """
+    """Compiles the statements of one session."""
 
     def __init__(
         self,
@@ -163,11 +156,14 @@ class StatementCompiler:
         cache: StatementCache,
         clock: Clock,
     ) -> None:
+        # Where they run, and what names in them mean there.
         self.target = SessionTarget(state, catalog, registry, cache)
         self._state = state
         self._registry = registry
         self._cache = cache
-        self.clock = clock
+        self.clock = clock  # the time that statements are completed with
+        # The keyspaces and names of message tables of which the session's account may not change `epoch`, so that its acks
+        # count no send.
         self.uncounted: set[tuple[str, str]] = set()
 
     def check(self, statement: Statement) -> None:

@@ -63,10 +63,6 @@ class MessageStream:
     once. How much of a write the socket had taken is not known once the connection is lost; that concerns one write at most.
 
     encode: turns the text rows that the engine delivers into what this client reads.
-
-    Attributes:
-        sequence: the number of the next packet.
-        ended: done when the stream ends, with its error, or None once it has its rows.
     """
 
     def __init__(
@@ -91,8 +87,9 @@ class MessageStream:
         self.window_first = window_first
         self.rows_max = rows_max
         self.connection_id = connection_id
-        self.sequence = sequence
+        self.sequence = sequence  # the number of the next packet
         loop = asyncio.get_running_loop()
+        # Done when the stream ends, with its error, or None once it has its rows.
         self.ended: asyncio.Future[StreamfromError | None] = loop.create_future()
         self._link = link
         self._encode = encode
@@ -177,14 +174,10 @@ class _Columns(NamedTuple):
 
 
 class StreamStatements:
-    """The streams of one session, one at a time.
-
-    Attributes:
-        current: the open stream, None without one.
-    """
+    """The streams of one session, one at a time."""
 
     def __init__(self, context: SessionContext) -> None:
-        self.current: MessageStream | None = None
+        self.current: MessageStream | None = None  # the open stream, None without one
         self._link = context.link
         self._connection_id = context.connection_id
         # Their messages are held until the connection ends.

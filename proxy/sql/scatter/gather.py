@@ -57,11 +57,9 @@ _DRAIN_ROWS_MAX: Final = 1000
 
 
 class RowSink(Protocol):
-    """The consumer of a merged answer: the reply to a client, or a second stage.
+    """The consumer of a merged answer: the reply to a client, or a second stage."""
 
-    binary: the rows become rows of the binary protocol, so their texts must have all digits.
-    """
-
+    # The rows become rows of the binary protocol, so their texts must have all digits.
     binary: bool
 
     def head(self, columns: Sequence[bytes]) -> None:
@@ -153,14 +151,7 @@ async def gather(
 
 
 class _Part:
-    """The reader of one shard's answer, with the rows that wait.
-
-    Attributes:
-        is_over: the answer has ended.
-        failure: the error of a connection that broke, else None.
-        fresh: the rows that the merge has not taken yet, of `fresh_bytes`.
-        diagnostics: the warnings of the shard.
-    """
+    """The reader of one shard's answer, with the rows that wait."""
 
     def __init__(
         self, owner: _Gather, index: int, shard: ShardRuntime, backend: Backend
@@ -170,11 +161,13 @@ class _Part:
         self.shard = shard
         self.backend = backend
         self.scanner = RowCollector()
+        # The error of a connection that broke, else None.
         self.failure: BackendLost | None = None
-        self.is_over = False
+        self.is_over = False  # the answer has ended
         self.is_dropped = False
         self.is_paused = False
-        self.diagnostics = diagnostics_of_several()
+        self.diagnostics = diagnostics_of_several()  # the warnings of the shard
+        # The rows that the merge has not taken yet, of `fresh_bytes`.
         self.fresh: list[bytes] = []
         self.fresh_bytes = 0
 

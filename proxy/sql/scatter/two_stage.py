@@ -49,11 +49,6 @@ class TakenRows:
     """The rows of a query, in the place of a client.
 
     what: the name for the rows in the error where there are more than *rows_max*.
-
-    Attributes:
-        columns, rows: those of this query, as payloads of the text protocol.
-        size: the bytes of the rows of all queries so far.
-        warnings: the number of warnings of all queries so far.
     """
 
     binary = False
@@ -62,11 +57,12 @@ class TakenRows:
         self._what = what
         self._rows_max = rows_max
         self._bytes_max = bytes_max
-        self.size = 0
+        self.size = 0  # the bytes of the rows of all queries so far
         self._count = 0
+        # The columns and rows of this query, as payloads of the text protocol.
         self.columns: Sequence[bytes] = ()
         self.rows: list[bytes] = []
-        self.warnings = 0
+        self.warnings = 0  # the number of warnings of all queries so far
 
     def head(self, columns: Sequence[bytes]) -> None:
         """Take the column definitions."""
