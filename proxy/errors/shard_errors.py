@@ -68,7 +68,12 @@ class ServerFull(BackendError):
 def connect_refused(
     keyspace: str, shard: str, server: str, refusal: BackendError
 ) -> BackendError:
-    """Return the error for a login that *server* refused: its code and text, with the shard."""
+    """Return the error for a login that *server* refused: its code and text, with the shard.
+
+    keyspace: empty where the server is a proxy, which a command of the terminal asks.
+    """
+    if not keyspace:
+        return BackendError(refusal.code, refusal.state, f"{server}: {refusal}")
     if refusal.code in _SERVER_LIMITS:
         return ServerFull(keyspace, shard, server, refusal)
     if refusal.code in _OF_THE_DATABASE:

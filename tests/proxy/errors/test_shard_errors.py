@@ -2,6 +2,7 @@ from streamfrom.proxy.errors.shard_errors import (
     BackendError,
     BackendUnavailable,
     PoolTimeout,
+    connect_refused,
 )
 
 
@@ -16,3 +17,13 @@ def test_a_failure_names_its_shard_and_what_to_do_and_a_servers_own_error_keeps_
     own = BackendError(1062, "23000", "Duplicate entry '1' for key 'PRIMARY'")
     assert own.wire_code() == (1062, "23000")
     assert str(own) == "Duplicate entry '1' for key 'PRIMARY'"
+
+
+def test_a_refused_login_names_the_shard_or_the_proxy_that_a_command_asks():
+    refusal = BackendError(1045, "28000", "Access denied")
+    for keyspace, named in (
+        ("commerce", "shard '-80' of keyspace 'commerce' at db:7"),
+        ("", "db:7"),
+    ):
+        error = connect_refused(keyspace, "-80", "db:7", refusal)
+        assert (error.code, str(error)) == (1045, f"{named}: Access denied")
