@@ -372,6 +372,7 @@ class Application:
         host, port = self._config.grpc
         self._message_service = MessageService(
             self._accept,
+            self._registry.keyspace_of,
             self.services.tls,
             self._config.server.max_allowed_packet_bytes,
             shares_port=self._seat is not None,

@@ -6,7 +6,7 @@ Vitess's static authentication sends them, and ends with the call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import grpc
@@ -69,6 +69,7 @@ class MessageService:
     """One listener for gRPC, which speaks TLS where clients of the wire may.
 
     accept: makes a session of a link.
+    keyspace_of: the one keyspace that has a queue of a name, None if there is no such.
     tls: what `[server.tls]` holds; None speaks in the clear, to clients on this machine alone.
     message_bytes_max: a longer request is refused, as is one longer than REQUEST_BYTES_MAX.
     shares_port: other processes of this proxy listen there as well.
@@ -77,12 +78,14 @@ class MessageService:
     def __init__(
         self,
         accept: Accept,
+        keyspace_of: Callable[[str], str | None],
         tls: ServerTls | None,
         message_bytes_max: int,
         *,
         shares_port: bool,
     ) -> None:
         self._accept = accept
+        self._keyspace_of = keyspace_of
         self._tls = tls
         self._shares_port = shares_port
         self._port: GrpcPort | None = None
@@ -173,7 +176,9 @@ class MessageService:
         acked = 0
         try:
             request = await _read(pb.MessageAckRequest, data, context)
-            client = await self._log_in(context, request.keyspace)
+            # An UPDATE needs a database, which a STREAM finds by itself.
+            keyspace = request.keyspace or self._keyspace_of(request.name) or ""
+            client = await self._log_in(context, keyspace)
             try:
                 ids = await literal_list(request.ids)
                 if ids:

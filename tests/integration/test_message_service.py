@@ -140,6 +140,10 @@ def test_messages_are_streamed_and_acked(proxy: RunningProxy) -> None:
         assert calls.acked(1, 2, 3) == 2
         assert calls.acked(1, 2, 3) == 0
         assert calls.acked() == 0
+        alone = pb.MessageAckRequest(
+            name="my_message", ids=[pb.Value(type=pb.INT64, value=b"1")]
+        )
+        assert calls.ack(alone, metadata=APP, timeout=PATIENCE_S).result.rows_affected == 0
         run(client, "INSERT INTO my_message (id) VALUES (4)")
         assert next(came)["id"] == b"4"
 

@@ -265,6 +265,11 @@ class Registry:
         tables = self._keyspaces.get(keyspace)
         return tables.by_name.get(tables.name(name)) if tables else None
 
+    def keyspace_of(self, table: str) -> str | None:
+        """Return the keyspace that has a message table of this name; None if none or several have."""
+        found = [name for name in self._keyspaces if self.table(name, table) is not None]
+        return found[0] if len(found) == 1 else None
+
     def dispatcher(self, keyspace: str, shard: ShardName) -> Dispatcher:
         """Return who dispatches a shard."""
         return self.here if self.here.dispatches(keyspace, shard) else self.streams

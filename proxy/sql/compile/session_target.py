@@ -426,14 +426,10 @@ class SessionTarget:
         return view, usable_table(found)
 
     def _only_view(self, table: str) -> View:
-        found = [
-            keyspace.name
-            for keyspace in self._catalog.keyspaces
-            if self._registry.table(keyspace.name, table) is not None
-        ]
-        if len(found) != 1:
+        keyspace = self._registry.keyspace_of(table)
+        if keyspace is None:
             raise NoDatabaseSelected
-        return self._catalog.view(found[0])
+        return self._catalog.view(keyspace)
 
     def answerer(self, shape: Shape) -> Answerer | None:
         """Return what answers a statement of *shape*; None if shards do. A SEQUENCE may prove to be a column."""

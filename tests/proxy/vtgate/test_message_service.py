@@ -29,7 +29,11 @@ async def proxy(server):
 async def service_of(proxy, tls=None, bytes_max=4096):
     services, numbers = proxy.app.services, itertools.count(1 << 20)
     made = MessageService(
-        lambda link: Session(services, link, next(numbers)), tls, bytes_max, shares_port=False
+        lambda link: Session(services, link, next(numbers)),
+        services.registry.keyspace_of,
+        tls,
+        bytes_max,
+        shares_port=False,
     )
     await made.start("127.0.0.1", 0)
     return made
