@@ -119,7 +119,9 @@ def loose_key(text: str) -> bytes | None:
     """
     text = text.rstrip(" ")
     letters = [letter for letter in text if not _is_mark(letter)]
-    if len(letters) < len(text) and any(_is_cyrillic(letter) for letter in letters):
+    if len(letters) < len(text) and any(
+        _FIRST_CYRILLIC <= ord(letter) <= _LAST_CYRILLIC for letter in letters
+    ):
         return None
     keys = [_key_of(letter) for letter in letters]
     found = [key for key in keys if key is not None]
@@ -136,10 +138,6 @@ def _key_of(letter: str) -> bytes | None:
 
 def _is_mark(letter: str) -> bool:
     return _FIRST_MARK <= ord(letter) <= _LAST_MARK
-
-
-def _is_cyrillic(letter: str) -> bool:
-    return _FIRST_CYRILLIC <= ord(letter) <= _LAST_CYRILLIC
 
 
 _INTEGER = re.compile(rb"[+-]?[0-9]+")

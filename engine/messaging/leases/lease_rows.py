@@ -56,8 +56,23 @@ class FindLeases:
     shard: ShardName
 
     def talk(self, table: MessageTable, at: At) -> Conversation[dict[bytes, int]]:
-        """Return its conversation."""
-        return leases_left(table, at.now_ns)
+        """Read which messages were sent and are neither acked nor due again, as far as rows show it, and until when.
+
+        It walks over all that wait for later, once for each term of a dispatcher.
+        """
+        answer = yield StoreQuery(
+            b"SELECT %b, epoch, time_next FROM %b WHERE time_acked IS NULL AND epoch > 0"
+            b" AND time_next > %d AND time_next < %d"
+            % (quoted(table.id_column), quoted(table.name), at.now_ns, PARKED_NS),
+            3,
+        )
+        return {
+            table.id_literal(raw or b""): time_next_ns
+            for (raw, epoch, time), _ in answer.rows
+            if is_lease(
+                table.properties, int(epoch or 0), time_next_ns := int(time or 0), at.now_ns
+            )
+        }
 
 
 def look(table: MessageTable, ids: Sequence[bytes]) -> Conversation[dict[bytes, int]]:
@@ -65,24 +80,6 @@ def look(table: MessageTable, ids: Sequence[bytes]) -> Conversation[dict[bytes, 
     answer = yield read_unacked(table, ids, b"IFNULL(time_next, 0)")
     return {
         table.id_literal(raw or b""): int(time_next or 0) for (raw, time_next), _ in answer.rows
-    }
-
-
-def leases_left(table: MessageTable, now_ns: int) -> Conversation[dict[bytes, int]]:
-    """Read which messages were sent and are neither acked nor due again, as far as rows show it, and until when.
-
-    It walks over all that wait for later, once for each term of a dispatcher.
-    """
-    answer = yield StoreQuery(
-        b"SELECT %b, epoch, time_next FROM %b WHERE time_acked IS NULL AND epoch > 0"
-        b" AND time_next > %d AND time_next < %d"
-        % (quoted(table.id_column), quoted(table.name), now_ns, PARKED_NS),
-        3,
-    )
-    return {
-        table.id_literal(raw or b""): time_next_ns
-        for (raw, epoch, time), _ in answer.rows
-        if is_lease(table.properties, int(epoch or 0), time_next_ns := int(time or 0), now_ns)
     }
 
 
@@ -107,63 +104,62 @@ class WriteLeases:
     shard: ShardName
     leases: tuple[LeaseWrite, ...]
 
-    def talk(self, table: MessageTable, at: At) -> Conversation[LeaseWrites]:
-        """Return its conversation."""
-        return write_leases(table, self.leases, at.now_ns)
+    @carefully
+    def talk(
+        self, table: MessageTable, at: At, *, is_careful: bool = False
+    ) -> Conversation[LeaseWrites]:
+        """Let rows show leases: write ``time_next``, and ``epoch`` 1 for a first delivery; commit.
 
-
-@carefully
-def write_leases(
-    table: MessageTable, leases: Sequence[LeaseWrite], now_ns: int, *, is_careful: bool = False
-) -> Conversation[LeaseWrites]:
-    """Let rows show leases: write ``time_next``, and ``epoch`` 1 for a first delivery; commit.
-
-    Rows that another transaction has locked are passed over: most of them are being acked. A row of a first delivery that is
-    not due any more was rescheduled: the send is counted in ``epoch``, and its ``time_next`` stays. Any other row that says
-    something else than it should is left as it is.
-    """
-    ident = quoted(table.id_column)
-    ids = [lease.id for lease in leases]
-    answer = yield lock_unacked(table, ids, b"IFNULL(time_next, 0)", b"IFNULL(epoch, 0)")
-    found = {
-        table.id_literal(raw or b""): (int(time or 0), int(epoch or 0))
-        for (raw, time, epoch), _ in answer.rows
-    }
-    until_ns, counted, changed = {}, [], []
-    for lease in leases:
-        if lease.id not in found:
-            continue
-        time_ns, epoch = found[lease.id]
-        if time_ns in lease.shown_ns or (lease.is_first and epoch == 0 and time_ns <= now_ns):
-            until_ns[lease.id] = lease.until_ns
-        elif lease.is_first and epoch == 0:
-            counted.append(lease.id)
-        else:
-            changed.append(lease.id)
-    locked: list[bytes] = []
-    if missing := {lease.id: lease for lease in leases if lease.id not in found}:
-        for one, time_ns in (yield from look(table, [*missing])).items():
-            if (left := missing.get(one)) is None:
+        Rows that another transaction has locked are passed over: most of them are being acked. A row of a first delivery that is
+        not due any more was rescheduled: the send is counted in ``epoch``, and its ``time_next`` stays. Any other row that says
+        something else than it should is left as it is.
+        """
+        ident = quoted(table.id_column)
+        ids = [lease.id for lease in self.leases]
+        answer = yield lock_unacked(table, ids, b"IFNULL(time_next, 0)", b"IFNULL(epoch, 0)")
+        found = {
+            table.id_literal(raw or b""): (int(time or 0), int(epoch or 0))
+            for (raw, time, epoch), _ in answer.rows
+        }
+        until_ns, counted, changed = {}, [], []
+        for lease in self.leases:
+            if lease.id not in found:
                 continue
-            is_ours = time_ns in left.shown_ns or (left.is_first and time_ns <= now_ns)
-            (locked if is_ours else changed).append(one)
-    if not (until_ns or counted):
-        yield StoreQuery(b"COMMIT")
-        return LeaseWrites(tuple(changed), tuple(locked))
+            time_ns, epoch = found[lease.id]
+            if time_ns in lease.shown_ns or (
+                lease.is_first and epoch == 0 and time_ns <= at.now_ns
+            ):
+                until_ns[lease.id] = lease.until_ns
+            elif lease.is_first and epoch == 0:
+                counted.append(lease.id)
+            else:
+                changed.append(lease.id)
+        locked: list[bytes] = []
+        if missing := {lease.id: lease for lease in self.leases if lease.id not in found}:
+            for one, time_ns in (yield from look(table, [*missing])).items():
+                if (left := missing.get(one)) is None:
+                    continue
+                is_ours = time_ns in left.shown_ns or (left.is_first and time_ns <= at.now_ns)
+                (locked if is_ours else changed).append(one)
+        if not (until_ns or counted):
+            yield StoreQuery(b"COMMIT")
+            return LeaseWrites(tuple(changed), tuple(locked))
 
-    def written_to(ids: Sequence[bytes]) -> bytes:
-        moved = [one for one in ids if one in until_ns]
-        whens = b"".join(b" WHEN %b THEN %d" % (one, until_ns[one]) for one in moved)
-        time = b"time_next = CASE %b%b ELSE time_next END, " % (ident, whens) if moved else b""
-        return update(table, ids, time + b"epoch = GREATEST(IFNULL(epoch, 0), 1)")
+        def written_to(ids: Sequence[bytes]) -> bytes:
+            moved = [one for one in ids if one in until_ns]
+            whens = b"".join(b" WHEN %b THEN %d" % (one, until_ns[one]) for one in moved)
+            time = (
+                b"time_next = CASE %b%b ELSE time_next END, " % (ident, whens) if moved else b""
+            )
+            return update(table, ids, time + b"epoch = GREATEST(IFNULL(epoch, 0), 1)")
 
-    written = yield from commit([*until_ns, *counted], written_to, is_careful=is_careful)
-    changed += [one for one in counted if one in written.done]
-    return LeaseWrites(
-        tuple(changed),
-        (*locked, *written.left),
-        {one: Refused(Tried.LEASE, why) for one, why in written.refused},
-    )
+        written = yield from commit([*until_ns, *counted], written_to, is_careful=is_careful)
+        changed += [one for one in counted if one in written.done]
+        return LeaseWrites(
+            tuple(changed),
+            (*locked, *written.left),
+            {one: Refused(Tried.LEASE, why) for one, why in written.refused},
+        )
 
 
 @record
@@ -177,9 +173,15 @@ class Release:
     shard: ShardName
     rows: tuple[ClaimedRow, ...]
 
-    def talk(self, table: MessageTable, _at: At) -> Conversation[Refusals]:
-        """Return its conversation."""
-        return release(table, self.rows)
+    @carefully
+    def talk(
+        self, table: MessageTable, _at: At, *, is_careful: bool = False
+    ) -> Conversation[Refusals]:
+        """Put unsent rows back as they were, each only if nothing has happened to it since; return the refused ones."""
+        written = yield from commit(
+            self.rows, lambda part: _put_back(table, part), is_careful=is_careful
+        )
+        return {row.id: Refused(Tried.RETURN, why) for row, why in written.refused}
 
 
 @record
@@ -194,20 +196,32 @@ class Shorten:
     leases: tuple[Lease, ...]
     due_ns: int
 
-    def talk(self, table: MessageTable, _at: At) -> Conversation[Shortenings]:
-        """Return its conversation."""
-        return shorten(table, self.leases, self.due_ns)
+    @carefully
+    def talk(
+        self, table: MessageTable, _at: At, *, is_careful: bool = False
+    ) -> Conversation[Shortenings]:
+        """Make the rows due, each only if nothing has happened to it since its lease was known.
 
-
-@carefully
-def release(
-    table: MessageTable, rows: Sequence[ClaimedRow], *, is_careful: bool = False
-) -> Conversation[Refusals]:
-    """Put unsent rows back as they were, each only if nothing has happened to it since; return the refused ones."""
-    written = yield from commit(
-        rows, lambda part: _put_back(table, part), is_careful=is_careful
-    )
-    return {row.id: Refused(Tried.RETURN, why) for row, why in written.refused}
+        A locked row is left out: it is being acked, most likely.
+        """
+        answer = yield lock_unacked(table, [lease.id for lease in self.leases], b"time_next")
+        until_ns = {lease.id: lease.until_ns for lease in self.leases}
+        found = (
+            (table.id_literal(raw or b""), int(time or 0)) for (raw, time), _ in answer.rows
+        )
+        ids = tuple(one for one, time_next_ns in found if until_ns.get(one) == time_next_ns)
+        if not ids:
+            yield StoreQuery(b"COMMIT")
+            return Shortenings()
+        written = yield from commit(
+            ids,
+            lambda part: update(table, part, b"time_next = %d" % self.due_ns),
+            is_careful=is_careful,
+        )
+        return Shortenings(
+            tuple(written.done),
+            {one: Refused(Tried.RETURN, why) for one, why in written.refused},
+        )
 
 
 def _put_back(table: MessageTable, rows: Sequence[ClaimedRow]) -> bytes:
@@ -225,29 +239,4 @@ def _put_back(table: MessageTable, rows: Sequence[ClaimedRow]) -> bytes:
                 for row in rows
             ),
         )
-    )
-
-
-@carefully
-def shorten(
-    table: MessageTable, leases: Sequence[Lease], due_ns: int, *, is_careful: bool = False
-) -> Conversation[Shortenings]:
-    """Make rows due at *due_ns*, each only if nothing has happened to it since its lease was known.
-
-    A locked row is left out: it is being acked, most likely.
-    """
-    answer = yield lock_unacked(table, [lease.id for lease in leases], b"time_next")
-    until_ns = {lease.id: lease.until_ns for lease in leases}
-    found = ((table.id_literal(raw or b""), int(time or 0)) for (raw, time), _ in answer.rows)
-    ids = tuple(one for one, time_next_ns in found if until_ns.get(one) == time_next_ns)
-    if not ids:
-        yield StoreQuery(b"COMMIT")
-        return Shortenings()
-    written = yield from commit(
-        ids,
-        lambda part: update(table, part, b"time_next = %d" % due_ns),
-        is_careful=is_careful,
-    )
-    return Shortenings(
-        tuple(written.done), {one: Refused(Tried.RETURN, why) for one, why in written.refused}
     )

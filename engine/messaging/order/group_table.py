@@ -92,58 +92,55 @@ class Fire:
     shard: ShardName
     request: FireRequest
 
-    def talk(self, table: MessageTable, at: At) -> Conversation[FireResult]:
-        """Return its conversation."""
-        return fire(table, self.request, at.now_ns)
-
-
-@carefully
-def fire(
-    table: MessageTable, request: FireRequest, now_ns: int, *, is_careful: bool = False
-) -> Conversation[FireResult]:
-    """Make held rows due whose groups are done, each once, and commit; say for what the others wait."""
-    place: Place | None = None
-    if request.ids is not None:
-        where = b"h.%b IN (%b) AND h.time_acked IS NULL AND h.time_next = %d"
-        answer = yield _question(
-            table,
-            table.id_index,
-            where % (quoted(table.id_column), b", ".join(request.ids), HELD_NS),
+    @carefully
+    def talk(
+        self, table: MessageTable, at: At, *, is_careful: bool = False
+    ) -> Conversation[FireResult]:
+        """Make held rows due whose groups are done, each once, and commit; say for what the others wait."""
+        place: Place | None = None
+        if self.request.ids is not None:
+            where = b"h.%b IN (%b) AND h.time_acked IS NULL AND h.time_next = %d"
+            answer = yield _question(
+                table,
+                table.id_index,
+                where % (quoted(table.id_column), b", ".join(self.request.ids), HELD_NS),
+            )
+            found: Sequence[Row] = answer.rows
+        else:
+            found, place = yield from _page(table, self.request.place)
+        waiting: dict[bytes, bytes] = {}
+        groups: dict[bytes, bytes] = {}
+        ready: dict[bytes, int] = {}
+        for (raw, member, group, priority), _ in found:
+            ident = table.id_literal(raw or b"")
+            if member is None and ident not in self.request.left_out:
+                ready[ident] = int(priority or 0)
+            elif member is not None:
+                waiting[ident] = table.id_literal(member)
+                groups[ident] = group or b""
+        parked = yield from _parked(table, waiting.values())
+        dead = {ident: groups[ident] for ident, member in waiting.items() if member in parked}
+        result = FireResult((), waiting, dead, (), place)
+        if not ready:
+            yield StoreQuery(b"COMMIT")
+            return result
+        answer = yield lock_unacked(table, ready, where=b" AND time_next = %d" % HELD_NS)
+        ids = tuple(table.id_literal(raw or b"") for (raw,), _ in answer.rows)
+        locked = tuple(ident for ident in ready if ident not in set(ids))
+        if not ids:
+            yield StoreQuery(b"COMMIT")
+            return replace(result, locked=locked)
+        written = yield from commit(
+            ids,
+            lambda part: update(table, part, b"time_next = %d" % at.now_ns),
+            is_careful=is_careful,
         )
-        found: Sequence[Row] = answer.rows
-    else:
-        found, place = yield from _page(table, request.place)
-    waiting: dict[bytes, bytes] = {}
-    groups: dict[bytes, bytes] = {}
-    ready: dict[bytes, int] = {}
-    for (raw, member, group, priority), _ in found:
-        ident = table.id_literal(raw or b"")
-        if member is None and ident not in request.left_out:
-            ready[ident] = int(priority or 0)
-        elif member is not None:
-            waiting[ident] = table.id_literal(member)
-            groups[ident] = group or b""
-    parked = yield from _parked(table, waiting.values())
-    dead = {ident: groups[ident] for ident, member in waiting.items() if member in parked}
-    result = FireResult((), waiting, dead, (), place)
-    if not ready:
-        yield StoreQuery(b"COMMIT")
-        return result
-    answer = yield lock_unacked(table, ready, where=b" AND time_next = %d" % HELD_NS)
-    ids = tuple(table.id_literal(raw or b"") for (raw,), _ in answer.rows)
-    locked = tuple(ident for ident in ready if ident not in set(ids))
-    if not ids:
-        yield StoreQuery(b"COMMIT")
-        return replace(result, locked=locked)
-    written = yield from commit(
-        ids, lambda part: update(table, part, b"time_next = %d" % now_ns), is_careful=is_careful
-    )
-    return replace(
-        result,
-        fired=tuple(MessageKey(ident, ready[ident], now_ns) for ident in written.done),
-        locked=(*locked, *written.left),
-        refused={ident: Refused(Tried.FIRE, why) for ident, why in written.refused},
-    )
+        return replace(
+            result,
+            fired=tuple(MessageKey(ident, ready[ident], at.now_ns) for ident in written.done),
+            locked=(*locked, *written.left),
+            refused={ident: Refused(Tried.FIRE, why) for ident, why in written.refused},
+        )
 
 
 def _parked(table: MessageTable, found: Iterable[bytes]) -> Conversation[frozenset[bytes]]:

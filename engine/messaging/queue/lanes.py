@@ -148,7 +148,7 @@ class KeyTurns:
             return _taken(tiers, room, now_ns, newest=newest)
         due = {
             key: count
-            for key, tiers in sorted(lines.items(), key=self._last_turn)
+            for key, tiers in sorted(lines.items(), key=lambda line: self._last.get(line[0], 0))
             if (count := sum(len(tier.fresh) + tier.timed.due(now_ns) for tier in tiers))
         }
         counts = _equal_shares(room, due)
@@ -160,9 +160,6 @@ class KeyTurns:
             self._number += 1
             self._last[key] = self._number
         return [one for each in zip_longest(*taken) for one in each if one is not None]
-
-    def _last_turn(self, line: tuple[bytes, object]) -> int:
-        return self._last.get(line[0], 0)
 
 
 def _taken(tiers: Sequence[Tier], room: int, now_ns: int, *, newest: bool) -> list[MessageKey]:

@@ -248,24 +248,20 @@ def _load(keyspace: str, raw: RawTable, shards: int) -> MessageTable:
         properties = parse_comment(raw.comment)
     except CommentError as error:
         raise CommentError.of([str(error), *error.others, *wrong]) from None
-    misnamed = naming_fault(raw.name, properties, columns)
-    if misnamed is not None and misnamed not in wrong:
-        wrong = [*wrong, misnamed]
-    if (too_few := in_flight_fault(properties, shards)) is not None:
-        wrong = [*wrong, too_few]
     types = {name: column.data_type.lower() for name, column in columns.items()}
-    if fault := key_column.fault(properties, types, first_layout=first_layout):
-        wrong = [*wrong, fault]
+    faults = [
+        naming_fault(raw.name, properties, columns),
+        in_flight_fault(properties, shards),
+        key_column.fault(properties, types, first_layout=first_layout),
+    ]
     epoch = columns.get("epoch")
     if properties.in_order is not None and epoch is not None and epoch.nullable:
-        wrong = [*wrong, "epoch must be NOT NULL where messages wait for others of their key"]
+        faults.append("epoch must be NOT NULL where messages wait for others of their key")
     if not properties.delayed and _is_unknown_default(columns.get("time_next")):
-        wrong = [
-            *wrong,
-            "time_next must have a number or NULL as default where vt_delayed is off",
-        ]
-    kinds = {name: column.data_type.lower() in NUMBER_TYPES for name, column in columns.items()}
-    wrong = [*wrong, *column_faults(properties.groups, kinds)]
+        faults.append("time_next must have a number or NULL as default where vt_delayed is off")
+    are_numbers = {name: kind in NUMBER_TYPES for name, kind in types.items()}
+    faults += column_faults(properties.groups, are_numbers)
+    wrong += [fault for fault in faults if fault is not None and fault not in wrong]
     if wrong:
         raise CommentError.of(wrong)
     ident, time_next = columns["id"], columns["time_next"]

@@ -75,12 +75,10 @@ def depths(tables: Sequence[MessageTable]) -> Conversation[dict[str, Depth]]:
     for start in range(0, len(tables), TABLES_MAX):
         some = tables[start : start + TABLES_MAX]
         rows = [_Rows(quoted(table.name), _UNACKED) for table in some]
-        totals = yield from _estimates(rows)
-        few = [index for index, total in enumerate(totals) if total < COUNTED_MAX]
-        for index, (total, parked) in (yield from _counts(rows, few)).items():
-            totals[index] = total
-            if total < COUNTED_MAX:
-                found[some[index].name] = Depth(total - parked, parked)
+        totals, parked_of = yield from _totals(rows)
+        for index, parked in parked_of.items():
+            if totals[index] < COUNTED_MAX:
+                found[some[index].name] = Depth(totals[index] - parked, parked)
         many = {
             table.name: (table, total)
             for table, total in zip(some, totals, strict=True)
@@ -199,12 +197,14 @@ def _estimates(rows: Sequence[_Rows]) -> Conversation[list[int]]:
     return found
 
 
-def _counts(
-    rows: Sequence[_Rows], which: Sequence[int], parked: bytes = _PARKED
-) -> Conversation[dict[int, tuple[int, int]]]:
-    """Count rows up to COUNTED_MAX, and how many of these are parked, for the places *which* of *rows*."""
+def _totals(
+    rows: Sequence[_Rows], parked: bytes = _PARKED
+) -> Conversation[tuple[list[int], dict[int, int]]]:
+    """Return how many rows there are of each, and, by their places in *rows*, how many are parked of those that are counted: few."""
+    totals = yield from _estimates(rows)
+    which = [index for index, total in enumerate(totals) if total < COUNTED_MAX]
     if not which:
-        return {}
+        return totals, {}
     counts = b" UNION ALL ".join(
         b"(SELECT %d, COUNT(*), COALESCE(SUM(is_parked), 0) FROM"
         b" (SELECT %b AS is_parked FROM %b LIMIT %d) AS n)"
@@ -212,10 +212,11 @@ def _counts(
         for index in which
     )
     answer = yield StoreQuery(counts, 3)
-    return {
-        int(index or 0): (int(count or 0), int(parked or 0))
-        for (index, count, parked), _ in answer.rows
-    }
+    parked_of = {}
+    for (index, count, part), _ in answer.rows:
+        totals[int(index or 0)] = int(count or 0)
+        parked_of[int(index or 0)] = int(part or 0)
+    return totals, parked_of
 
 
 def _dead_lettered(tables: Collection[MessageTable]) -> Conversation[dict[str, int]]:
@@ -246,9 +247,6 @@ def _dead_lettered(tables: Collection[MessageTable]) -> Conversation[dict[str, i
     ]
     if not rows:
         return {}
-    counts = yield from _estimates(rows)
-    few = [index for index, count in enumerate(counts) if count < COUNTED_MAX]
-    for index, (count, _) in (yield from _counts(rows, few, b"0")).items():
-        counts[index] = count
+    counts, _ = yield from _totals(rows, b"0")
     of_table = {name: count for (name, _), count in zip(named, counts, strict=True)}
     return {queue: of_table[taker] for queue, taker in takers.items()}

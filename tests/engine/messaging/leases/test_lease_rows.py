@@ -1,8 +1,9 @@
 import pytest
 
-from streamfrom.engine.messaging.leases.lease_rows import write_leases
+from streamfrom.engine.messaging.leases.lease_rows import WriteLeases
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.message import LeaseWrite, LeaseWrites
+from streamfrom.engine.messaging.table.store_job import At
 from tests.engine.messaging.conversations import answered
 from tests.sim.memory_store import loaded, raw_table
 
@@ -14,7 +15,7 @@ BY_ID = b"`msg` FORCE INDEX (`PRIMARY`)"
 
 
 def run(leases, *answers):
-    return answered(write_leases(LAZY, leases, NOW_NS), *answers)
+    return answered(WriteLeases("-", leases).talk(LAZY, At("-", NOW_NS, True)), *answers)
 
 
 def row(ident, time_next_ns, epoch):

@@ -1,8 +1,9 @@
 import pytest
 
-from streamfrom.engine.messaging.leases.lease_rows import is_lease, leases_left, look
+from streamfrom.engine.messaging.leases.lease_rows import FindLeases, is_lease, look
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
+from streamfrom.engine.messaging.table.store_job import At
 from streamfrom.engine.messaging.table.table_settings import parse_comment
 from tests.engine.messaging.conversations import run
 from tests.sim.memory_store import loaded, raw_table
@@ -59,4 +60,5 @@ def test_what_a_former_dispatcher_has_in_flight_is_read_off_the_rows(sqlite):
         (5, 1, NOW_NS, None), (6, 9, PARKED_NS, None), (7, 1, None, 5), (8, 1, soon_ns, 5),
     ]  # fmt: skip
     sqlite.connection.executemany("INSERT INTO msg VALUES (?, ?, ?, ?)", rows)
-    assert sqlite.run(leases_left(TABLE, NOW_NS)) == {b"1": soon_ns, b"3": late_ns}
+    found = sqlite.run(FindLeases(1, "-").talk(TABLE, At("-", NOW_NS, True)))
+    assert found == {b"1": soon_ns, b"3": late_ns}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from streamfrom.engine.messaging.order.group_table import (
     PAGE_ROWS,
-    fire,
+    Fire,
     hold,
     members,
     not_after,
@@ -14,12 +14,14 @@ from streamfrom.engine.messaging.store.row_writes import WrittenRows
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireRequest, FireResult
 from streamfrom.engine.messaging.table.message import MessageKey
 from streamfrom.engine.messaging.table.message_table import RawIndex
+from streamfrom.engine.messaging.table.store_job import At
 from tests.engine.messaging.conversations import carry_out
 from tests.engine.messaging.table.test_message_table import FIRST
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
 NOW_NS = 1_800_000_000 * 10**9
+AT = At("0", NOW_NS, is_elected=True)
 COMMENT = f"{DEFAULT_COMMENT},vt_group=batch,vt_after=finishes"
 RAW = raw_table("msg", COMMENT, texts=("batch", "finishes"))
 INDEX = RawIndex("group_idx", unique=False, columns=("batch", "time_acked"))
@@ -69,7 +71,7 @@ def test_a_table_without_groups_is_asked_nothing():
 def test_what_is_ready_fires_and_for_the_others_a_member_is_told():
     found = [(b"3", b"1", b"b", b"50"), (b"4", None, b"c", b"7"), (b"5", None, b"c", b"7")]
     result, sent = carried_out(
-        fire(TABLE, FireRequest((b"3", b"4", b"5", b"6")), NOW_NS), found, [(b"4",)]
+        Fire("0", FireRequest((b"3", b"4", b"5", b"6"))).talk(TABLE, AT), found, [(b"4",)]
     )
     assert result == FireResult(
         fired=(MessageKey(b"4", 7, NOW_NS),), waiting={b"3": b"1"}, locked=(b"5",)
@@ -84,12 +86,12 @@ def test_what_is_ready_fires_and_for_the_others_a_member_is_told():
 
 def test_where_nothing_is_ready_nothing_is_written():
     result, sent = carried_out(
-        fire(TABLE, FireRequest((b"3",)), NOW_NS), [(b"3", b"1", b"b", b"50")]
+        Fire("0", FireRequest((b"3",))).talk(TABLE, AT), [(b"3", b"1", b"b", b"50")]
     )
     assert result == FireResult(waiting={b"3": b"1"})
     assert sent[1:] == [b"COMMIT"]
     result, sent = carried_out(
-        fire(TABLE, FireRequest((b"3",)), NOW_NS), [(b"3", None, b"b", b"5")], []
+        Fire("0", FireRequest((b"3",))).talk(TABLE, AT), [(b"3", None, b"b", b"5")], []
     )
     assert result == FireResult(locked=(b"3",))
     assert sent[2:] == [b"COMMIT"]
@@ -98,13 +100,15 @@ def test_where_nothing_is_ready_nothing_is_written():
 def test_a_parked_member_is_told_with_its_group():
     table = loaded(replace(RAW, comment=f"{COMMENT},vt_max_attempts=3"))
     found = [(b"3", b"1", b"b", b"50"), (b"4", b"2", b"c", b"50")]
-    result, _ = carried_out(fire(table, FireRequest((b"3", b"4")), NOW_NS), found, [(b"1",)])
+    result, _ = carried_out(
+        Fire("0", FireRequest((b"3", b"4"))).talk(table, AT), found, [(b"1",)]
+    )
     assert result == FireResult(waiting={b"3": b"1", b"4": b"2"}, dead={b"3": b"b"})
 
 
 def test_a_walk_goes_over_the_priorities_and_stops_at_the_end_of_a_page():
     full = [(b"%d" % ident, b"1", b"b", b"5") for ident in range(PAGE_ROWS)]
-    result, sent = carried_out(fire(TABLE, FireRequest(), NOW_NS), [(b"5",)], full)
+    result, sent = carried_out(Fire("0", FireRequest()).talk(TABLE, AT), [(b"5",)], full)
     assert result.place == (5, b"%d" % (PAGE_ROWS - 1))
     assert sent[0] == b"SELECT MIN(priority) FROM `msg` WHERE time_acked IS NULL"
     assert sent[1].endswith(
@@ -113,7 +117,7 @@ def test_a_walk_goes_over_the_priorities_and_stops_at_the_end_of_a_page():
     )
     # The rest of it is empty, as is the next priority; the one after it has a row, and is not the last.
     result, sent = carried_out(
-        fire(TABLE, FireRequest(place=(5, b"199")), NOW_NS),
+        Fire("0", FireRequest(place=(5, b"199"))).talk(TABLE, AT),
         [],
         [(b"7",)],
         [],
@@ -124,12 +128,14 @@ def test_a_walk_goes_over_the_priorities_and_stops_at_the_end_of_a_page():
     assert b" AND h.priority = 5 AND h.`id` > 199 ORDER" in sent[0]
     assert sent[1].endswith(b" AND priority > 5")
     assert (result.place, result.waiting) == ((11, None), {b"3": b"1"})
-    result, _ = carried_out(fire(TABLE, FireRequest(place=(11, None)), NOW_NS), [], [(None,)])
+    result, _ = carried_out(
+        Fire("0", FireRequest(place=(11, None))).talk(TABLE, AT), [], [(None,)]
+    )
     assert result == FireResult()
 
 
 def test_a_walk_over_an_empty_table_ends_at_once():
-    assert carried_out(fire(TABLE, FireRequest(), NOW_NS), [(None,)])[0] == FireResult()
+    assert carried_out(Fire("0", FireRequest()).talk(TABLE, AT), [(None,)])[0] == FireResult()
 
 
 def test_a_walk_begins_with_the_priority_null_where_there_can_be_one():
@@ -139,7 +145,7 @@ def test_a_walk_begins_with_the_priority_null_where_there_can_be_one():
     )
     table = loaded(replace(RAW, columns=columns))
     row = (b"3", b"1", b"b", b"0")
-    result, sent = carried_out(fire(table, FireRequest(), NOW_NS), [row], [(b"-3",)])
+    result, sent = carried_out(Fire("0", FireRequest()).talk(table, AT), [row], [(b"-3",)])
     assert b" AND h.priority IS NULL ORDER BY" in sent[0]
     assert (result.place, result.waiting) == ((-3, None), {b"3": b"1"})
 
@@ -148,19 +154,19 @@ def test_a_walk_of_the_first_layout_knows_no_priorities():
     texts = tuple(column for column in RAW.columns if column.name in ("batch", "finishes"))
     table = loaded(replace(FIRST, comment=COMMENT, columns=(*FIRST.columns, *texts)))
     full = [(b"%d" % ident, b"1", b"b", b"0") for ident in range(PAGE_ROWS)]
-    result, sent = carried_out(fire(table, FireRequest(), NOW_NS), full)
+    result, sent = carried_out(Fire("0", FireRequest()).talk(table, AT), full)
     assert (
         b" FROM `my_message` AS h FORCE INDEX (`next_idx`) WHERE h.time_acked IS NULL"
         in sent[0]
     )
     assert (result.place, b"priority" in sent[0]) == ((None, b"%d" % (PAGE_ROWS - 1)), False)
-    result, sent = carried_out(fire(table, FireRequest(place=result.place), NOW_NS), [])
+    result, sent = carried_out(Fire("0", FireRequest(place=result.place)).talk(table, AT), [])
     assert b" AND h.`id` > 199 ORDER BY" in sent[0]
     assert result == FireResult()
 
 
 def test_what_is_held_of_a_table_whose_groups_were_taken_away_fires():
     result, _ = carried_out(
-        fire(PLAIN, FireRequest((b"3",)), NOW_NS), [(b"3", None, None, b"50")], [(b"3",)]
+        Fire("0", FireRequest((b"3",))).talk(PLAIN, AT), [(b"3", None, None, b"50")], [(b"3",)]
     )
     assert result == FireResult(fired=(MessageKey(b"3", 50, NOW_NS),))

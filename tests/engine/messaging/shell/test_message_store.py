@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest, claim
-from streamfrom.engine.messaging.leases.lease_rows import look, release, shorten
+from streamfrom.engine.messaging.leases.lease_rows import Release, Shorten, look
 from streamfrom.engine.messaging.leases.leases import Lease
 from streamfrom.engine.messaging.queue.poll import KeySpan, PollPart, PollRequest, poll
 from streamfrom.engine.messaging.table.discovery import discover
 from streamfrom.engine.messaging.table.message import MessageKey
+from streamfrom.engine.messaging.table.store_job import At
 from streamfrom.engine.messaging.upkeep.purge import purge
 from tests.engine.messaging.conversations import from_memory
 from tests.sim.memory_store import StoredRow, loaded
@@ -22,6 +23,7 @@ from tests.sim.memory_store import StoredRow, loaded
 pytestmark = pytest.mark.db
 
 NOW_NS = 1_800_000_000 * 10**9
+AT = At("0", NOW_NS, is_elected=True)
 SECOND_NS = 10**9
 COMMENT = (
     "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,"
@@ -118,8 +120,8 @@ def test_shortening_passes_over_rows_that_somebody_holds_or_has_changed(
     client.execute(b"UPDATE msg SET time_next = 12345 WHERE id = 2")
     with other.cursor() as cursor:
         cursor.execute("UPDATE msg SET time_acked = 1 WHERE id = 3")
-    leases = [Lease(row.due_next_ns, row.id, 1) for row in won.rows]
-    assert claimer.run(shorten(table, leases, NOW_NS)).ids == (b"4",)
+    leases = tuple(Lease(row.due_next_ns, row.id, 1) for row in won.rows)
+    assert claimer.run(Shorten("0", 1, leases, NOW_NS).talk(table, AT)).ids == (b"4",)
     other.rollback()
     assert client.rows(b"SELECT id, time_next = %d FROM msg ORDER BY id" % NOW_NS) == [
         (b"1", None), (b"2", b"0"), (b"3", b"0"), (b"4", b"1"),
@@ -134,7 +136,7 @@ def test_a_release_touches_nothing_that_has_moved_on(client, claimer, database):
     client.execute(b"UPDATE msg SET time_next = 12345 WHERE id = 2")
     client.execute(b"UPDATE msg SET epoch = 9 WHERE id = 3")
     before = client.rows(b"SELECT * FROM msg")
-    claimer.run(release(table, won))
+    claimer.run(Release(1, "0", won).talk(table, AT))
     assert client.rows(b"SELECT * FROM msg") == before
 
 

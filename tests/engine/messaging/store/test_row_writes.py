@@ -9,13 +9,14 @@ from hypothesis import given, strategies as st
 
 from streamfrom.engine.messaging.acks.ack_writes import write_acks
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest, claim
-from streamfrom.engine.messaging.leases.lease_rows import release, shorten, write_leases
+from streamfrom.engine.messaging.leases.lease_rows import Release, Shorten, WriteLeases
 from streamfrom.engine.messaging.leases.leases import Lease
-from streamfrom.engine.messaging.order.group_table import fire
+from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.store.row_writes import REFUSED_MAX, Halves
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireRequest
 from streamfrom.engine.messaging.table.message import ClaimedRow, LeaseWrite, Tried
+from streamfrom.engine.messaging.table.store_job import At
 from streamfrom.engine.messaging.upkeep.purge import purge
 from tests.engine.messaging.conversations import carry_out
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
@@ -23,6 +24,7 @@ from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 NOW_NS = 1000 * 10**9
 TABLE = loaded(raw_table("msg"))
+AT = At("0", NOW_NS, is_elected=True)
 GROUPED = loaded(
     raw_table(
         "msg",
@@ -105,20 +107,24 @@ BATCHES = {
     ),
     "leases": (
         Tried.LEASE,
-        lambda ids: write_leases(TABLE, [LeaseWrite(i, 2 * NOW_NS) for i in ids], NOW_NS),
+        lambda ids: WriteLeases("0", tuple(LeaseWrite(i, 2 * NOW_NS) for i in ids)).talk(
+            TABLE, AT
+        ),
         None,
     ),
     "early acks": (Tried.ACK, lambda ids: write_acks(TABLE, [(i, 77) for i in ids]), None),
-    "release": (Tried.RETURN, lambda ids: release(TABLE, _rows(ids)), None),
+    "release": (Tried.RETURN, lambda ids: Release(1, "0", _rows(ids)).talk(TABLE, AT), None),
     "shorten": (
         Tried.RETURN,
-        lambda ids: shorten(TABLE, [Lease(HELD_NS, i, 1) for i in ids], 5),
+        lambda ids: Shorten("0", 1, tuple(Lease(HELD_NS, i, 1) for i in ids), 5).talk(
+            TABLE, AT
+        ),
         lambda result: result.ids,
     ),
     "purge": (Tried.PURGE, lambda _: purge(TABLE, 5), None),
     "fire": (
         Tried.FIRE,
-        lambda ids: fire(GROUPED, FireRequest(tuple(ids)), NOW_NS),
+        lambda ids: Fire("0", FireRequest(tuple(ids))).talk(GROUPED, AT),
         lambda result: [key.id for key in result.fired],
     ),
 }
