@@ -22,12 +22,11 @@ from aiohttp import web
 from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.net import is_loopback
 from streamfrom.proxy.sessions.addresses import group
-from streamfrom.proxy.wire.login.auth import PASSWORD_BYTES_MAX
+from streamfrom.proxy.wire.login.auth import PASSWORD_BYTES_MAX, Credentials
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.sessions.services import Services
-    from streamfrom.proxy.wire.login.auth import Credentials
 
 
 # An open page asks each second, so this long after it was closed.

@@ -32,13 +32,13 @@ from streamfrom.proxy.admin.history import (
     shard_records,
 )
 from streamfrom.proxy.admin.metrics import CONTENT_TYPE, MetricsPage
-from streamfrom.proxy.admin.queue_api import QueueApi
+from streamfrom.proxy.admin.queue_api import Enter, QueueApi
 from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.fairness import in_turns
 from streamfrom.proxy.rights.desk import Question
 from streamfrom.proxy.sessions.addresses import group
 from streamfrom.proxy.sessions.process_list import LocalSessions
-from streamfrom.proxy.sessions.services import Asker
+from streamfrom.proxy.sessions.services import Asker, Services
 from streamfrom.proxy.status.status_rows import TABLES
 from streamfrom.proxy.status.status_source import Viewer
 
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.figures.figures import QueueFigures
     from streamfrom.proxy.admin.history import Record
-    from streamfrom.proxy.admin.queue_api import Enter
-    from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.status.fleet_figures import MembersFigures
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

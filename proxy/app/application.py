@@ -24,7 +24,7 @@ from streamfrom.proxy.app.config_reload import ConfigReload, credentials_of, has
 from streamfrom.proxy.app.disconnection import Disconnection
 from streamfrom.proxy.app.membership import MemberNumber, Membership, take_number
 from streamfrom.proxy.backends.charsets import Charsets
-from streamfrom.proxy.backends.shard import READ_ONLY, ShardServers
+from streamfrom.proxy.backends.shard import READ_ONLY, ShardRuntime, ShardServers
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.config.file import Config, SessionAccount, TransactionMode
 from streamfrom.proxy.config.keyspaces import make_keyspace
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.admin.admin_server import AdminServer
-    from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.vtgate.message_service import MessageService
 
 

@@ -15,7 +15,7 @@ from streamfrom.proxy.config.file import Config, Role, Server, User
 from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.errors import AccountChanged
 from streamfrom.proxy.passwords.verifier import Verifier
-from streamfrom.proxy.tls import ServerTls
+from streamfrom.proxy.tls import ServerKey, ServerTls
 from streamfrom.proxy.wire.login.auth import Credentials
 
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.app.disconnection import Disconnection
     from streamfrom.proxy.backends.shard import ShardServers
     from streamfrom.proxy.sessions.services import Services
-    from streamfrom.proxy.tls import ServerKey
     from streamfrom.proxy.twophase.recovery import Recovery
 
 

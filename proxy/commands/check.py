@@ -31,7 +31,7 @@ from streamfrom.engine.messaging.upkeep import dead_letter_table
 from streamfrom.engine.messaging.upkeep.partitions import late, split
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.engine.sharding.vindex import Vindex, is_loose
-from streamfrom.engine.sharding.vschema import with_queues
+from streamfrom.engine.sharding.vschema import ColumnVindex, with_queues
 from streamfrom.proxy.accounts.user_logins import shared_note, user_logins
 from streamfrom.proxy.backends.shard import ReplicaHealth, ShardRuntime, replicas_of
 from streamfrom.proxy.backends.shard_store import ShardStore, by_control
@@ -56,7 +56,6 @@ from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace
-    from streamfrom.engine.sharding.vschema import ColumnVindex
 
 
 # What refuses the right password of an account as well: a fresh mariadb-install-db makes accounts without a name.

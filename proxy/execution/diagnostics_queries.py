@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.backend import CarriedFoundRows, LastDiagnostics
+from streamfrom.proxy.backends.backend import Backend, CarriedFoundRows, LastDiagnostics
 from streamfrom.proxy.backends.pooling.connection_handover import take_diagnostics
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
@@ -29,7 +29,6 @@ from streamfrom.sqlparse_ext.statements import Kind, Statement, Uses
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.execution.session_state import SessionState
 
 

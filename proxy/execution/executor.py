@@ -26,7 +26,7 @@ from streamfrom.proxy.execution.retry_rules import (
     is_repeatable,
     is_whole_ack,
 )
-from streamfrom.proxy.execution.session_connections import SessionConnections, named
+from streamfrom.proxy.execution.session_connections import Retries, SessionConnections, named
 from streamfrom.proxy.execution.session_state import SessionState, footprint_of
 from streamfrom.proxy.execution.session_tracking import (
     apply_error,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.backend import Backend, LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.prepared_execution import Packet
-    from streamfrom.proxy.execution.session_connections import Retries
     from streamfrom.proxy.wire.prepare_response import PrepareReader
     from streamfrom.proxy.wire.response_reader import ResponseReader
     from streamfrom.sqlparse_ext.errors import StreamfromError

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.backend import CarriedFoundRows
+from streamfrom.proxy.backends.backend import Backend, CarriedFoundRows
 from streamfrom.proxy.backends.pooling.connection_handover import take_diagnostics
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.session_state import footprint_of, leaves_residue, must_stay
@@ -24,7 +24,6 @@ from streamfrom.sqlparse_ext.writes.hidden_writes import runs_unseen
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.wire.resultset import Ok, Tracker

@@ -32,14 +32,13 @@ from streamfrom.proxy.twophase.coordinator import Branch, Coordinator, roll_back
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
-from streamfrom.sqlparse_ext.writes.hidden_writes import WRITES, runs_unseen
+from streamfrom.sqlparse_ext.writes.hidden_writes import WRITES, HiddenWrites, runs_unseen
 from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE, UNKNOWN, Effect
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites
 
 
 # InnoDB undoes the whole transaction then, not just the statement: a full lock table, a deadlock.

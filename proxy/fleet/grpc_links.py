@@ -26,7 +26,7 @@ from streamfrom.engine.messaging.dispatch.events import TableEvent
 from streamfrom.engine.messaging.table.message import MessageKey
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.fields_codec import FieldCodec, FieldsCodec, OneOfCodec
-from streamfrom.proxy.fleet.member_certificate import TrustedCertificates
+from streamfrom.proxy.fleet.member_certificate import MemberCertificate, TrustedCertificates
 from streamfrom.proxy.grpc_port import PING_TIMEOUT_MS, SERVER_OPTIONS, GrpcPort
 
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import LinkHearer
     from streamfrom.engine.sharding.keyspace import ShardName
-    from streamfrom.proxy.fleet.member_certificate import MemberCertificate
 
 
 PROTOCOL: Final = 1

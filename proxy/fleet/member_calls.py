@@ -28,7 +28,7 @@ from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.fairness import in_turns
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.fields_codec import FieldsCodec
-from streamfrom.proxy.fleet.grpc_links import SERVICE
+from streamfrom.proxy.fleet.grpc_links import SERVICE, GrpcLinks
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.connection_ids import first_of, prefix_of
 from streamfrom.proxy.sessions.process_list import LocalSessions, end
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from streamfrom.engine.fleet.directory import Member
-    from streamfrom.proxy.fleet.grpc_links import GrpcLinks
     from streamfrom.proxy.status.status_source import StatusSource, Viewer
 
 

@@ -18,7 +18,7 @@ from streamfrom.proxy.wire.resultset import ColumnDefinition, Table, table_of_te
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.reading.conditions import WHERE_ENDS
-from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement, TableRef, Value
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.text.lexer import locate
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
@@ -27,7 +27,6 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.engine.sharding.vschema import VindexSpec
-    from streamfrom.sqlparse_ext.statements import TableRef, Value
 
 
 _VERBS: Final = frozenset({("DATABASES",), ("SCHEMAS",)})

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from sortedcontainers import SortedList
 
 from streamfrom.proxy.errors import MergeTooLarge
-from streamfrom.proxy.merge.aggregates import Accumulator, Average, Row
+from streamfrom.proxy.merge.aggregates import Accumulator, Average, Distinct, Row
 from streamfrom.proxy.merge.comparison import (
     Comparison,
     Component,
@@ -26,15 +26,13 @@ from streamfrom.proxy.merge.comparison import (
     sort_of,
     unscaled,
 )
-from streamfrom.proxy.wire.resultset import parse_text_row, text_row
+from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.merge.aggregate_expressions import Computation, Computed
-    from streamfrom.proxy.merge.aggregates import Distinct
     from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge, SortKey
-    from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
 # What a kept group costs besides its row.

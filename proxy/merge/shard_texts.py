@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.statement_features import VOLATILE
-from streamfrom.sqlparse_ext.selects.inner_selects import without_rows
+from streamfrom.sqlparse_ext.selects.inner_selects import Union, without_rows
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, quoted
 from streamfrom.sqlparse_ext.text.lexer import Edit, fingerprint, locate, replace
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
@@ -19,7 +19,6 @@ from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 if TYPE_CHECKING:
     from streamfrom.proxy.wire.resultset import ColumnDefinition
-    from streamfrom.sqlparse_ext.selects.inner_selects import Union
     from streamfrom.sqlparse_ext.selects.select_ast import (
         Expression,
         HavingCondition,

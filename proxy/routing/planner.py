@@ -31,7 +31,7 @@ from streamfrom.proxy.routing.routes import (
     Route,
     WriteParts,
 )
-from streamfrom.proxy.routing.vschema_tables import VschemaTables
+from streamfrom.proxy.routing.vschema_tables import RowRouting, VschemaTables
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.utility_statements import STATEMENT_VERBS
 from streamfrom.sqlparse_ext.selects.inner_selects import (
@@ -58,7 +58,6 @@ from streamfrom.sqlparse_ext.writes.write_parts import limit_of, rows_max, share
 
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-    from streamfrom.proxy.routing.vschema_tables import RowRouting
 
 
 _TABLE_STATEMENTS: Final = frozenset(

@@ -27,7 +27,7 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_error
 from streamfrom.proxy.execution.reply import INTERRUPTED, Reply
 from streamfrom.proxy.local_statements.show_processlist import Process
-from streamfrom.proxy.sessions.dispatch import take_attributes
+from streamfrom.proxy.sessions.dispatch import Dispatch, take_attributes
 from streamfrom.proxy.wire.constants import Capability, Command
 from streamfrom.proxy.wire.server_connection import CommandReceived, ConnectionPhase, refusal
 from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import Server
     from streamfrom.proxy.execution.attempt import Attempt
-    from streamfrom.proxy.sessions.dispatch import Dispatch
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.sql.session_context import SessionContext
 

@@ -14,14 +14,13 @@ from streamfrom.proxy.errors import (
     NotOwner,
     QueryInterrupted,
 )
-from streamfrom.proxy.sessions.services import Asker
+from streamfrom.proxy.sessions.services import Asker, Peer, Services
 from streamfrom.proxy.status.status_source import Sight, Viewer
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.local_statements.show_processlist import Process
-    from streamfrom.proxy.sessions.services import Peer, Services
 
 
 @dataclass(frozen=True, slots=True)

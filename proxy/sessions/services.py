@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
-from streamfrom.proxy.config.file import Role, User
+from streamfrom.proxy.config.file import Role, Server, User
 from streamfrom.proxy.log import SparingLog
 
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.config.file import Server
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.memory import Memory
     from streamfrom.proxy.rights.desk import RightsDesk

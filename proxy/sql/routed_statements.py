@@ -14,7 +14,7 @@ from streamfrom.proxy.backends.session_variables import UNLIMITED
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
-from streamfrom.proxy.execution.prepared_execution import Execution
+from streamfrom.proxy.execution.prepared_execution import Execution, Packet
 from streamfrom.proxy.execution.session_tracking import generated
 from streamfrom.proxy.rights.questions import change
 from streamfrom.proxy.routing.routes import (
@@ -31,23 +31,20 @@ from streamfrom.proxy.sql.scatter.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 from streamfrom.sqlparse_ext.text.identifiers import literal
-from streamfrom.sqlparse_ext.writes.message_effects import STANDS_ALONE, EffectKind
+from streamfrom.sqlparse_ext.writes.message_effects import STANDS_ALONE, Effect, EffectKind
 from streamfrom.sqlparse_ext.writes.write_parts import with_limit
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.prepared_execution import Packet
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement, GivenIds
     from streamfrom.proxy.sql.scatter.scattered_writes import AfterOthers, Part
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.sqlparse_ext.statements import Shape
-    from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 
 _HAS_ROWS: Final = frozenset({Kind.SELECT, Kind.SHOW})

@@ -29,11 +29,11 @@ from streamfrom.proxy.errors import (
     WrongVariableValue,
 )
 from streamfrom.proxy.execution.prepared_execution import Execution
-from streamfrom.proxy.execution.session_state import footprint_of
+from streamfrom.proxy.execution.session_state import SessionState, footprint_of
 from streamfrom.proxy.execution.session_tracking import apply_ok
 from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.compile.answerers import HAS_EXPRESSIONS
-from streamfrom.proxy.sql.compile.session_target import StatementTarget
+from streamfrom.proxy.sql.compile.session_target import SessionTarget, StatementTarget
 from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
 from streamfrom.proxy.wire.commands import query
@@ -59,8 +59,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.proxy.sql.compile.session_target import SessionTarget
     from streamfrom.proxy.sql.queues.stream_statements import StreamStatements
     from streamfrom.proxy.sql.routed_statements import RoutedStatements
     from streamfrom.proxy.sql.session_context import SessionContext

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.sqlparse_ext.statements import OPAQUE, Operand, Param
+from streamfrom.sqlparse_ext.statements import OPAQUE, Operand, Param, Shape
 from streamfrom.sqlparse_ext.text.tokens import QUERY_WORDS, Cursor, split_commas, unquote
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Shape
     from streamfrom.sqlparse_ext.text.tokens import Token
 
 # Reserved words that end a WHERE clause on every server.

@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.reading.statement_features import AGGREGATES
-from streamfrom.sqlparse_ext.statements import ListSlot, Slot, TableRef
+from streamfrom.sqlparse_ext.statements import ListSlot, Operand, Slot, TableRef
 
 
 if TYPE_CHECKING:
     from sqlglot import exp
-
-    from streamfrom.sqlparse_ext.statements import Operand
 
 
 Span = tuple[int, int]  # positions in a template

@@ -16,17 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from streamfrom.sqlparse_ext.reading.statement_features import SELECT_OPTIONS, alias_at
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement, Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate, splice
-from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, statement_tokens
-
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.text.tokens import Token
+from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, split_commas, statement_tokens
 
 
 class Step(Enum):

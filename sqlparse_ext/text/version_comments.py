@@ -25,13 +25,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamfrom.sqlparse_ext.errors import TooManyTokens
 from streamfrom.sqlparse_ext.text.chunks import literal_end, pause
 from streamfrom.sqlparse_ext.text.lexer import Edit, replace
-from streamfrom.sqlparse_ext.text.lexer_patterns import lexis
+from streamfrom.sqlparse_ext.text.lexer_patterns import Lexis, lexis
 from streamfrom.sqlparse_ext.text.multibyte_text import readable
 
 
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.sql_mode import SqlMode
-    from streamfrom.sqlparse_ext.text.lexer_patterns import Lexis
 
 
 class ServerVersion(NamedTuple):

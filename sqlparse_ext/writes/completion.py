@@ -16,7 +16,7 @@ from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.reading.queries import parts_of_update
+from streamfrom.sqlparse_ext.reading.queries import Assignment, UpdateParts, parts_of_update
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.statements import (
     OPAQUE,
@@ -58,7 +58,6 @@ from streamfrom.sqlparse_ext.writes.times import (
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.reading.queries import Assignment, UpdateParts
     from streamfrom.sqlparse_ext.statements import InsertShape
 
 

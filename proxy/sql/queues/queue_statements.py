@@ -23,7 +23,7 @@ from streamfrom.engine.messaging.table.message_table import (
 )
 from streamfrom.engine.messaging.table.table_settings import in_flight_fault, parse_comment
 from streamfrom.engine.messaging.upkeep import dead_letter_table
-from streamfrom.engine.sharding.vschema import vindex_of, with_queues
+from streamfrom.engine.sharding.vschema import ColumnVindex, vindex_of, with_queues
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.errors import (
     BackendError,
@@ -75,7 +75,6 @@ from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message_table import RawTable
     from streamfrom.engine.sharding.keyspace import Keyspace
-    from streamfrom.engine.sharding.vschema import ColumnVindex
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.catalog import View

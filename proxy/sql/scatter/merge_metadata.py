@@ -13,7 +13,7 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.selects.inner_selects import without_rows
+from streamfrom.sqlparse_ext.selects.inner_selects import Counted, without_rows
 
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.merge.row_merge import RowsQuery
     from streamfrom.proxy.merge.shard_texts import Texts
     from streamfrom.proxy.wire.resultset import ColumnDefinition
-    from streamfrom.sqlparse_ext.selects.inner_selects import Counted
     from streamfrom.sqlparse_ext.statements import Statement
 
 
