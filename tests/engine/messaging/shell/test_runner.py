@@ -120,7 +120,6 @@ async def test_early_acks_that_cannot_be_written_are_written_in_the_end(caplog):
     await asyncio.sleep(0.2)
     assert rig.row(1).time_acked_ns == 77
     assert rig.runner.ack_early("0", (b"2",), 77) == 1
-    await rig.runner.stop(STOPPED)
     assert ("work on a queue failed", "writing of acks") in logged(caplog, "task")
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from streamfrom.engine.messaging.dispatch.events import Acked, Due
-from tests.engine.messaging.runner_rig import COMMENT, STOPPED, Receiver, RunnerRig
+from tests.engine.messaging.runner_rig import COMMENT, Receiver, RunnerRig
 from tests.sim.memory_store import StoredRow
 
 
@@ -49,7 +49,6 @@ async def test_messages_of_other_keys_go_past_a_flood(in_order, begun_s):
     rig.runner.post(Due("0", insert(StoredRow(b"5000", key=b"'b'"))))
     await asyncio.sleep(10 * CLAIM_S)
     assert receiver.ids.index(5000) - before < FEW
-    await rig.runner.stop(STOPPED)
 
 
 @pytest.mark.parametrize("fair", [False, True])
@@ -69,4 +68,3 @@ async def test_keys_take_turns_and_of_each_no_more_start_than_may(fair):
         assert max(counts.values()) - min(counts[key] for key in range(1, 4)) <= 3
     else:
         assert counts[3] == 0
-    await rig.runner.stop(STOPPED)

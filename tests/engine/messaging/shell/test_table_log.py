@@ -10,7 +10,6 @@ from streamfrom.engine.messaging.shell.table_log import COLLECTS, SET_ASIDE_LOGG
 from streamfrom.engine.messaging.table.message import AUTO, Tried
 from tests.engine.messaging.runner_rig import (
     COMMENT,
-    STOPPED,
     Receiver,
     RunnerRig,
     failing_between,
@@ -29,7 +28,6 @@ async def test_a_stream_survives_a_restart_of_the_backend(caplog):
     await asyncio.sleep(40)
     assert receiver.ids == [1]
     assert receiver.ended == []
-    await rig.runner.stop(STOPPED)
     assert logged(caplog, "task", "reason") == [
         ("work on a queue failed", "claim", "the backend of 0 is gone"),
         ("work on a queue continues", None, None),
@@ -47,7 +45,6 @@ async def test_that_a_table_is_gone_alarms_nobody(caplog):
     rig.runner.attach(Receiver())
     rig.commit(1)
     await asyncio.sleep(1)
-    await rig.runner.stop(STOPPED)
     told = ("work on a queue failed", "claim", "Table 'ks.msg' doesn't exist")
     assert told in logged(caplog, "task", "reason")
     assert {record.levelno for record in caplog.records} == {logging.INFO}
@@ -63,7 +60,6 @@ async def test_a_fault_of_our_own_is_logged_with_its_trace_and_holds_nobody_up(c
     rig.runner.attach(receiver)
     await asyncio.sleep(10)
     assert receiver.ids == [1]
-    await rig.runner.stop(STOPPED)
     assert caplog.records[0].exc_info
 
 
@@ -73,7 +69,6 @@ async def test_a_stream_that_stands_still_is_named_in_the_log(caplog):
     rig.runner.attach(idle)
     rig.commit(1, 2, 3)
     await asyncio.sleep(100)
-    await rig.runner.stop(STOPPED)
     assert logged(
         caplog, "queue", "shards", "connection", "unacked", "stalled_s", "advice"
     ) == [("stream stalled", "msg", "0", 77, 2, 15, None)]
@@ -86,7 +81,6 @@ async def test_a_consumer_that_collects_messages_before_its_first_ack_reads_in_t
     rig.runner.attach(Receiver(prefetch=AUTO, connection_id=77))
     rig.commit(1, 2, 3)
     await asyncio.sleep(20)
-    await rig.runner.stop(STOPPED)
     assert logged(caplog, "connection", "unacked", "stalled_s", "advice") == [
         ("stream stalled", 77, 2, 15, COLLECTS)
     ]
@@ -104,7 +98,6 @@ async def test_what_was_sent_often_enough_is_named_in_the_log_counted_and_asked_
     before = len(rig.store.calls)
     await asyncio.sleep(300)
     assert len(rig.store.calls) == before, "what is parked is left in peace"
-    await rig.runner.stop(STOPPED)
     told = logged(caplog, "queue", "shard", "attempts", "count", "ids")
     assert {each[:4] for each in told} == {("messages parked", "msg", "0", 2)}
     assert sum(each[4] for each in told) == 12
@@ -123,7 +116,6 @@ async def test_dead_letters_are_named_in_the_log_counted_and_gone(caplog):
     before = len(rig.store.calls)
     await asyncio.sleep(300)
     assert len(rig.store.calls) == before
-    await rig.runner.stop(STOPPED)
     told = logged(caplog, "dead_letter", "attempts", "count")
     assert {each[:3] for each in told} == {("messages dead-lettered", "grave", 1)}
     assert sum(each[3] for each in told) == 2
@@ -145,7 +137,6 @@ async def test_a_message_that_waits_for_a_parked_one_is_told_once(caplog):
     rig.runner.post(Acked("0", rig.store.ack("ks", "0", "msg", [b"1"])))
     await asyncio.sleep(1)
     assert receiver.ids == [1, 2]
-    await rig.runner.stop(STOPPED)
     told = logged(caplog, "id", "group", "parked_id")
     assert told[1:] == [("message waits for a parked one", "2", "b", "1")]
 

@@ -49,15 +49,8 @@ def test_every_message_of_a_state_is_on_one_page(client, database, limit):
     client.execute(
         b"INSERT INTO msg (id, time_next, time_acked) VALUES (20, NULL, 4), (21, NULL, 5)"
     )
-    assert ids(client, table, PeekState.READY, limit)[0] == [
-        b"4",
-        b"6",
-        b"5",
-        b"1",
-        b"2",
-        b"3",
-        b"7",
-    ]
+    ready = [b"4", b"6", b"5", b"1", b"2", b"3", b"7"]
+    assert ids(client, table, PeekState.READY, limit)[0] == ready
     assert ids(client, table, PeekState.SCHEDULED, limit)[0] == [b"9", b"8", b"10", b"11"]
     assert ids(client, table, PeekState.BLOCKED, limit)[0] == [b"12", b"13"]
     assert ids(client, table, PeekState.PARKED, limit)[0] == [b"14", b"15", b"16"]
