@@ -4,7 +4,7 @@ import pytest
 
 from streamfrom.engine.messaging.queue.poll import SPAN_KEYS, poll
 from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
-from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from tests.engine.messaging.conversations import from_memory
 from tests.sim.memory_store import StoredRow, answer, loaded, raw_table
 
 
@@ -22,16 +22,9 @@ class Rig:
         self.run(self.queue.poll_started(NOW_NS))
 
     def run(self, request):
-        conversation = poll(TABLE, request, NOW_NS)
-        query = next(conversation)
-        self.read = 0
-        try:
-            while True:
-                found = answer(query.about, list(self.rows.values()))
-                self.read += len(found)
-                query = conversation.send(StoreAnswer(found))
-        except StopIteration as end:
-            self.queue.poll_finished(end.value, NOW_NS)
+        result, queries = from_memory(poll(TABLE, request, NOW_NS), self.rows.values())
+        self.read = sum(len(answer(each.about, list(self.rows.values()))) for each in queries)
+        self.queue.poll_finished(result, NOW_NS)
 
     def check(self):
         """Poll as at the end of an interval."""
