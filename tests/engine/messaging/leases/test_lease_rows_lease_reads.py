@@ -6,13 +6,9 @@ from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.store_job import At
 from streamfrom.engine.messaging.table.table_settings import parse_comment
 from tests.engine.messaging.conversations import run
-from tests.sim.memory_store import loaded, raw_table
+from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
-COMMENT = (
-    "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,"
-    "vt_cache_size=10000,vt_poller_interval=30"
-)
 TABLE = loaded(raw_table("msg"))
 SECOND_NS = 10**9
 NOW_NS = 1_700_000_000 * SECOND_NS
@@ -44,12 +40,12 @@ def test_a_look_reads_the_unacked_rows_without_a_lock():
 def test_a_row_that_was_sent_and_waits_no_longer_than_a_lease_is_in_flight(
     epoch, wait_s, found
 ):
-    properties = parse_comment(COMMENT)
+    properties = parse_comment(DEFAULT_COMMENT)
     assert is_lease(properties, epoch, NOW_NS + wait_s * SECOND_NS, NOW_NS) is found
 
 
 def test_a_parked_row_is_not_in_flight():
-    assert not is_lease(parse_comment(COMMENT), 1000, PARKED_NS, NOW_NS)
+    assert not is_lease(parse_comment(DEFAULT_COMMENT), 1000, PARKED_NS, NOW_NS)
 
 
 def test_what_a_former_dispatcher_has_in_flight_is_read_off_the_rows(sqlite):

@@ -86,22 +86,14 @@ def test_tables_that_are_placed_are_read_as_well():
     assert b"table_name IN ('t', 'u')" in sent
 
 
-@pytest.mark.parametrize(
-    "gone",
-    [
-        ServerRefused(1146, "Table 'db.gone' doesn't exist"),
-        ServerRefused(1142, "SELECT command denied to user 'app'@'%' for table `db`.`gone`"),
-    ],
-    ids=["absent", "denied"],
-)
-@pytest.mark.parametrize(
-    "unseen",
-    [
-        ServerRefused(1205, "Lock wait timeout exceeded"),
-        ServerRefused(1969, "Query execution was interrupted (max_statement_time exceeded)"),
-    ],
-    ids=["locked", "late"],
-)
+ABSENT = ServerRefused(1146, "Table 'db.gone' doesn't exist")
+DENIED = ServerRefused(1142, "SELECT command denied to user 'app'@'%' for table `db`.`gone`")
+LOCKED = ServerRefused(1205, "Lock wait timeout exceeded")
+LATE = ServerRefused(1969, "Query execution was interrupted (max_statement_time exceeded)")
+
+
+@pytest.mark.parametrize("gone", [ABSENT, DENIED], ids=["absent", "denied"])
+@pytest.mark.parametrize("unseen", [LOCKED, LATE], ids=["locked", "late"])
 def test_a_running_table_that_one_look_misses_is_hidden_there_or_gone(gone, unseen):
     (hidden, there), queries = lenient(
         discover("db", running=("gone", "lock`ed", "t")),

@@ -47,15 +47,18 @@ ORDERED = "KEY `order_idx` (`tenant`, `time_acked`, `epoch`, `priority`, `time_n
 READ_APART = "KEY `key_idx` (`time_acked`, `tenant`, `priority`, `time_next`)"
 
 
-def test_the_indexes_have_the_key():
-    assert key_column.index_definitions(PLAIN) == ()
-    assert key_column.index_definitions(KEYED) == (ORDERED,)
-    assert key_column.index_definitions(NAMED) == (READ_APART,)
-    both = parse_comment(comment("vt_key=Tenant", "vt_max_per_key=2", "vt_fair=on"))
-    assert key_column.index_definitions(both) == (ORDERED, READ_APART)
-    assert key_column.index_definitions(STRICT) == (
-        "KEY `order_idx` (`time_acked`, `epoch`, `priority`, `time_next`)",
-    )
+@pytest.mark.parametrize(
+    ("more", "indexes"),
+    [
+        ((), ()),
+        (("vt_key=Tenant", "vt_max_per_key=2"), (ORDERED,)),
+        (("vt_key=Tenant",), (READ_APART,)),
+        (("vt_key=Tenant", "vt_max_per_key=2", "vt_fair=on"), (ORDERED, READ_APART)),
+        (("vt_order=strict",), (ORDERED.replace("`tenant`, ", ""),)),
+    ],
+)
+def test_the_indexes_have_the_key(more, indexes):
+    assert key_column.index_definitions(parse_comment(comment(*more))) == indexes
 
 
 def test_any_index_will_do_that_begins_so():
