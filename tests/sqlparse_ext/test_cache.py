@@ -9,19 +9,6 @@ from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.version_comments import ServerVersion
 
 
-def test_the_same_text_is_the_same_statement():
-    cache = StatementCache()
-    assert cache.get(b"SELECT 1") is cache.get(b"SELECT " + b"1")
-
-
-def test_modes_are_kept_apart():
-    cache = StatementCache()
-    sql = b'SELECT * FROM t WHERE id = "x"'
-    assert cache.get(sql).shape.conditions.keys() == {"id"}
-    assert not cache.get(sql, SqlMode.ANSI_QUOTES).shape.conditions
-    assert cache.get(sql).shape.conditions.keys() == {"id"}
-
-
 def test_what_is_in_use_stays_and_the_rest_goes():
     cache = StatementCache(bytes_max=20_000)
     kept = cache.get(b"SELECT kept")

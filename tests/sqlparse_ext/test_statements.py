@@ -7,12 +7,6 @@ from streamfrom.sqlparse_ext.statements import OPAQUE
 from tests.sqlparse_ext.facts import conditions, shape, statement
 
 
-def test_slots_behind_lists_find_their_literals():
-    found = statement("SELECT * FROM t WHERE a IN (1,2,3) AND b = 4 AND c IN (5) AND d = 'x'")
-    values = {key: found.values(each) for key, each in found.shape.conditions.items()}
-    assert values == {"a": [1, 2, 3], "b": [4], "c": [5], "d": [b"x"]}
-
-
 def test_a_list_and_an_expression_have_no_single_value():
     found = statement("UPDATE t SET a = f(1) WHERE b IN (1,2)")
     with pytest.raises(TypeError):

@@ -21,17 +21,6 @@ def test_what_came_before_a_delivery_with_progress_is_passed_by_whoever_sent_it(
     assert arrivals.progressed("c", 5) == {"a": 3, "b": 3}, "rows that never came"
 
 
-def test_who_dispatches_alone_is_passed_by_when_another_one_joins():
-    arrivals = joined("a")
-    arrivals.came("a", 5)
-    assert arrivals.progressed("a", 3) == {}
-    arrivals.joined("b")
-    arrivals.came("b", 2)
-    arrivals.came("a", 1)
-    assert arrivals.progressed("a", 5) == {"b": 2}
-    assert arrivals.progressed("b", 0) == {"a": 5}
-
-
 def test_a_stream_without_progress_is_remembered_up_to_a_bound():
     arrivals = joined("a", "b")
     for _ in range(ARRIVALS_MAX + 3):

@@ -81,11 +81,6 @@ def test_the_directory_is_made_when_it_is_missing(code):
     assert joined == Joined("new", None)
 
 
-def test_of_two_secrets_the_first_one_holds():
-    _, joined = said(join("ks", OWN, "new"), *JOINS, None, None, None, [b"first"])
-    assert joined == Joined("first", None)
-
-
 @pytest.mark.parametrize("code", [1044, 1142, 1143, 1227])
 def test_an_account_without_rights_joins_without_a_row(code):
     _, joined = said(join("ks", OWN, "new"), *JOINS, refused(code), refused(code))

@@ -369,30 +369,6 @@ async def test_a_link_that_was_lost_is_made_again_for_the_news_it_may_have_lost(
     assert looks(link) == [("msg", "0")]
 
 
-async def test_the_next_dispatcher_is_told_what_a_stream_holds_until_it_has_heard():
-    rig = Rig()
-    rig.held_here = {"0": (b"7",)}
-    rig.streams.dispatched_by("ks", "0", member("m1"))
-    rig.open()
-    (_, first) = rig.links[0]
-    assert first.sent[-1].held == {"0": (b"7",)}, "sent from here before"
-    number = first.sent[-1].stream
-    first.hearer.heard(RowsSent(number, 0, ()))
-    first.hearer.heard(StreamEnded(number, "it stops", {"0": (b"1", b"2")}))
-    rig.streams.dispatched_by("ks", "0", member("m2"))
-    (_, second) = rig.links[1]
-    for _ in range(2):
-        opened = second.sent[-1]
-        assert opened.held == {"0": (b"1", b"2")}
-        second.hearer.heard(StreamEnded(opened.stream, "not yet", {}))
-        await asyncio.sleep(3)
-    second.hearer.heard(RowsSent(second.sent[-1].stream, 0, ()))
-    rig.streams.dispatched_here("ks", "0")
-    assert not any(said[0] == "take_over" for said in rig.said), (
-        "m2 has heard, and said nothing"
-    )
-
-
 async def test_a_member_that_dispatches_itself_takes_over_what_its_streams_hold():
     rig = Rig("m1")
     rig.open()

@@ -2,7 +2,7 @@
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.dispatch.events import Claim, JobDone
-from streamfrom.engine.messaging.leases.lease_rows import FindLeases, Look, Release, Shorten
+from streamfrom.engine.messaging.leases.lease_rows import FindLeases, Look, Release
 from streamfrom.engine.messaging.queue.poll import Poll, PollRequest
 
 
@@ -44,10 +44,6 @@ def leases_found(number, shard, until_ns):
 
 def leases_not_found(number, shard, reason):
     return JobDone(FindLeases(number, shard), failure=reason)
-
-
-def shortened(shard, receiver, result):
-    return JobDone(Shorten(shard, receiver, (), 0), result)
 
 
 def acks_written(shard, result):

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.statements import ListSlot, Slot
-from streamfrom.sqlparse_ext.text.lexer import Edit, fingerprint, locate, splice
+from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
 from streamfrom.sqlparse_ext.text.tokens import tokenise
 from tests.cases import cases
 from tests.sqlparse_ext.strategies import MODES, texts
@@ -96,10 +96,3 @@ def test_every_token_of_a_template_is_found_in_the_text(sql, mode):
 def test_any_bytes_have_a_template_that_covers_them(sql, mode):
     found = fingerprint(sql, mode)
     assert locate(sql, mode, [0, len(found.template)]) == [0, len(sql)]
-
-
-def test_splicing_touches_nothing_else():
-    sql = b"update t /* 1 */ set a = 'x',\n b = 5 where id in (1,2,3) -- end"
-    start = template(sql).index(b"where")
-    edits = [Edit(start, start + 5, b"WHERE"), Edit(start, start, b"/* here */ ")]
-    assert splice(sql, DEFAULT_MODE, edits) == sql.replace(b"where", b"/* here */ WHERE")

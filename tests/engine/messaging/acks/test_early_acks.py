@@ -5,7 +5,6 @@ from streamfrom.engine.messaging.acks.early_acks import (
     FAILED_LAST_NS,
     GATHER_NS,
     UNWRITTEN_MAX,
-    WRITTEN_AT_ONCE,
     EarlyAcks,
 )
 from streamfrom.engine.messaging.table.message import FOREVER_NS
@@ -39,21 +38,6 @@ def test_acks_are_gathered_for_some_milliseconds():
     assert b"3" in acks
     assert acks.written((), 2 * GATHER_NS) == tuple(ids(1, 2, 3))
     assert (len(acks), b"3" in acks, acks.next_ns()) == (0, False, FOREVER_NS)
-
-
-def test_what_came_during_a_writing_follows_it():
-    acks = acked(1)
-    acks.next_write(GATHER_NS)
-    acks.add(ids(2), ACKED_NS, GATHER_NS + 1)
-    acks.written((), 3 * GATHER_NS)
-    assert acks.next_write(3 * GATHER_NS) == ((b"2", ACKED_NS),)
-
-
-def test_one_transaction_has_so_many_and_the_next_begins_at_once():
-    acks = acked(*range(WRITTEN_AT_ONCE + 1))
-    assert len(acks.next_write(GATHER_NS)) == WRITTEN_AT_ONCE
-    acks.written((), GATHER_NS + 1)
-    assert acks.next_write(GATHER_NS + 1) == ((b"%d" % WRITTEN_AT_ONCE, ACKED_NS),)
 
 
 def test_a_writing_that_failed_is_repeated_and_until_then_no_ack_is_taken():

@@ -6,19 +6,17 @@ from streamfrom.engine.messaging.dispatch.events import (
     Attached,
     Changed,
     Claim,
-    Detached,
-    Left,
     ReceiverReady,
     Reconfigured,
     ReportStanding,
 )
 from streamfrom.engine.messaging.dispatch.receivers import COMPARED_MAX
 from streamfrom.engine.messaging.gates.shard_gates import STANDING_NS
-from streamfrom.engine.messaging.leases.lease_rows import Look, Shorten
+from streamfrom.engine.messaging.leases.lease_rows import Look
 from streamfrom.engine.messaging.queue.poll import Poll
 from streamfrom.engine.messaging.streams.attached_receiver import GATHER_NS
-from streamfrom.engine.messaging.table.message import ClaimResult, Shortenings
-from tests.engine.messaging.job_ends import claim_done, look_failed, looked, polled, shortened
+from streamfrom.engine.messaging.table.message import ClaimResult
+from tests.engine.messaging.job_ends import claim_done, look_failed, looked, polled
 from tests.engine.messaging.table_rig import (
     EMPTY,
     SECOND_NS,
@@ -43,14 +41,6 @@ class Rig(TableRig):
 
     def acked(self, *ids):
         return self.run(self.post(Acked("0", tuple(b"%d" % one for one in ids))))
-
-
-def test_it_gets_its_prefetch_and_more_for_each_ack():
-    rig = Rig(batch=10).joined(1, prefetch=3)
-    assert rig.run(rig.due(*range(8))) == {1: [0, 1, 2]}
-    assert rig.acked(7, 99) == {}  # of nobody: one that waits, and one that is not there
-    assert rig.acked(0, 1) == {1: [3, 4]}
-    assert rig.acked(1) == {}  # once only
 
 
 def test_the_table_says_the_limit_for_who_has_none_and_may_change_it():
@@ -106,41 +96,10 @@ def test_a_reschedule_is_looked_at_and_gives_room_or_holds_on():
     assert rig.run(rig.post(looked("0", {b"4": later_ns}))) == {1: [5]}, "not before then"
 
 
-def test_acks_whose_ids_nobody_can_read_are_looked_at():
-    rig = Rig().joined(1, prefetch=2)
-    rig.run(rig.due(1, 2, 3))
-    (look,) = kinds(rig.post(AckedUnnamed("0")), Look)
-    assert look.ids == (b"1", b"2")
-    assert rig.run(rig.post(looked("0", {b"2": rig.now_ns + 30 * SECOND_NS}))) == {1: [3]}
-
-
 def test_a_lone_message_is_not_compared_with_every_idle_stream():
     rig = Rig().joined(*range(COMPARED_MAX), prefetch=3).joined(1000, prefetch=0)
     assert rig.run(rig.due(1)) == {0: [1]}
     assert rig.run(rig.due(2)) == {1000: [2]}, "it has moved up, and has most room"
-
-
-def test_what_is_left_is_made_due_soon_and_tried_again_where_it_was_locked():
-    rig = Rig().joined(1, prefetch=3).joined(2, prefetch=1)
-    rig.run(rig.due(1, 2, 3))
-    left_ns = rig.now_ns
-    held = sorted(
-        lease.id for shard in rig.state.shards for lease in shard.leases.left(1, 0)[0]
-    )
-    rig.post(Detached(1))
-    (shorten,) = kinds(rig.post(Left(1)), Shorten)
-    assert sorted(lease.id for lease in shorten.leases) == held
-    assert shorten.due_ns == left_ns + 5 * SECOND_NS
-    first, *others = held
-    rig.post(shortened("0", 1, Shortenings((first,))))
-    assert rig.wake_s() == 1
-    (again,) = kinds(rig.later(1), Shorten)
-    assert sorted(lease.id for lease in again.leases) == others
-    assert again.due_ns == shorten.due_ns
-    rig.post(Acked("0", tuple(others)))
-    rig.post(shortened("0", 1, Shortenings()))
-    assert not kinds(rig.later(2), Shorten)
-    rig.acked(1, 2, 3)
 
 
 def test_one_that_stands_still_is_told_once_until_it_acts():

@@ -9,7 +9,6 @@ from streamfrom.engine.messaging.dispatch.events import (
     Deliver,
     Detached,
     JobDone,
-    LeasesWanted,
     Left,
     ReceiverReady,
 )
@@ -42,17 +41,6 @@ def test_m7_a_receiver_that_leaves_while_its_claim_runs_leaves_its_rows_to_anoth
     claim = only(bench.due(1), Claim)
     bench.post(Detached(1))
     assert delivered(bench.won(claim)) == {2: [1]}
-
-
-def test_m7_without_another_the_rows_are_released_and_due_again_at_once():
-    bench = TableRig().attach(1)
-    claim = only(bench.due(1, 2), Claim)
-    bench.post(Detached(1))
-    release = only(bench.won(claim), Release)
-    assert [row.id for row in release.rows] == [b"1", b"2"]
-    bench.attach(3)
-    actions = bench.post(released(release.number, "0", release.rows))
-    assert claimed(actions) == [[1, 2]]
 
 
 def test_m7_another_projection_is_no_other_receiver():
@@ -102,13 +90,6 @@ def test_a_poll_that_lands_after_a_row_was_passed_over_does_not_hide_it():
     assert delivered(bench.won(only(bench.later(0.001), Claim))) == {1: [1]}
 
 
-def test_a_row_that_is_locked_and_then_acked_past_the_proxy_is_forgotten():
-    bench = TableRig().attach(1)
-    bench.passed_over(only(bench.due(1), Claim), **{"1": 0})
-    bench.passed_over(only(bench.later(0.001), Claim))
-    assert bench.state.waiting == 0
-
-
 def test_a_row_acked_while_its_claim_ran_is_not_sent():
     bench = TableRig().attach(1)
     claim = only(bench.due(1, 2), Claim)
@@ -136,23 +117,6 @@ def test_news_of_a_row_that_a_poll_saw_before_sends_it_once():
     bench.post(ReceiverReady(1))
     assert claimed(bench.due(1)) == [], "its row does not show that it was sent"
     assert claimed(bench.later(30)) == [[1]], "its lease is over"
-
-
-def test_a_claim_in_order_knows_what_was_sent_though_its_lease_is_written_meanwhile():
-    """It may have read the row before."""
-    bench = TableRig(more=",vt_key=message,vt_max_per_key=1,vt_lease=lazy").attach(1)
-    claim = only(bench.due(1), Claim)
-    assert not claim.unwritten
-    lazy = bench.row(1)._replace(is_written=False)
-    bench.post(claim_done(claim.number, "0", ClaimResult((lazy,))))
-    bench.post(ReceiverReady(1))
-    claim = only(bench.due(2), Claim)
-    write = only(bench.post(LeasesWanted("0", (b"1",))), WriteLeases)
-    bench.post(JobDone(write, LeaseWrites()))
-    assert claim.unwritten[b"1"].time_next_ns == lazy.due_next_ns
-    bench.won(claim)
-    bench.post(ReceiverReady(1))
-    assert not only(bench.due(3), Claim).unwritten
 
 
 def test_a_row_that_was_deleted_and_inserted_anew_while_its_claim_ran_is_sent():

@@ -4,7 +4,7 @@ Names that begin with m restate tests of the original's manager; tests/integrati
 
 from dataclasses import replace
 
-from streamfrom.engine.errors import StoreError, StreamLost, UnknownColumn
+from streamfrom.engine.errors import StreamLost, UnknownColumn
 from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     Attached,
@@ -17,14 +17,12 @@ from streamfrom.engine.messaging.dispatch.events import (
     Reconfigured,
     ShardDown,
     ShardUp,
-    TableEnded,
     Tick,
 )
 from streamfrom.engine.messaging.dispatch.sending import (
     CLAIM_BYTES_MAX,
     ROW_BYTES_ASSUMED,
 )
-from streamfrom.engine.messaging.leases.lease_rows import Release
 from streamfrom.engine.messaging.queue.poll import Poll
 from tests.engine.messaging.job_ends import claim_failed, poll_failed, polled
 from tests.engine.messaging.table_rig import (
@@ -32,7 +30,6 @@ from tests.engine.messaging.table_rig import (
     SECOND_NS,
     START_NS,
     TableRig,
-    claimed,
     kinds,
     only,
     table,
@@ -64,16 +61,6 @@ def test_shards_take_turns():
         bench.won(claim)
         actions = bench.post(ReceiverReady(1))
     assert served.count("80-") == 4
-
-
-def test_sockets_that_are_free_are_served_only_if_there_is_something_for_them():
-    bench = TableRig().attach(1)
-    bench.won(only(bench.due(1), Claim))
-    assert not bench.state.free([1], bench.now_ns)
-    bench.won(only(bench.due(2), Claim))
-    assert bench.due(3) == []
-    assert bench.state.free([1], bench.now_ns)
-    assert claimed(bench.post(ReceiverReady(1))) == [[3]]
 
 
 def test_who_comes_soon_after_the_last_one_needs_no_poll_for_what_is_known():
@@ -169,10 +156,3 @@ def test_a_stream_whose_column_was_dropped_ends():
     assert end.receiver == 1
     assert isinstance(end.error, UnknownColumn)
     assert bench.state.receivers == 1
-
-
-def test_rows_claimed_when_the_table_ends_are_released():
-    bench = TableRig().attach(1)
-    claim = only(bench.due(1), Claim)
-    bench.post(TableEnded(StoreError("shutdown")))
-    only(bench.won(claim), Release)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.acks.early_acks import GATHER_NS
 from streamfrom.engine.messaging.dispatch.events import (
@@ -10,10 +9,8 @@ from streamfrom.engine.messaging.dispatch.events import (
     Changed,
     Claim,
     Deposed,
-    LeasesWanted,
     ReceiverReady,
     Reconfigured,
-    TableEnded,
 )
 from streamfrom.engine.messaging.table.message import AckWrites
 from tests.engine.messaging.job_ends import acks_written
@@ -22,7 +19,6 @@ from tests.engine.messaging.table_rig import TableRig, kinds, table
 
 EARLY = ",vt_ack=early"
 ACKED_NS = 77
-STOPPED = StoreError("shutdown")
 
 
 class Rig(TableRig):
@@ -93,14 +89,6 @@ def test_what_is_not_known_for_sure_is_left_to_the_server(why):
         case _:
             assert why == "committed"
     assert rig.takes(1) is None
-
-
-@pytest.mark.parametrize("event", [LeasesWanted("0", (b"1",)), TableEnded(STOPPED)])
-def test_who_needs_the_row_and_who_stops_waits_for_no_gathering(event):
-    rig = Rig(1)
-    rig.ack(1)
-    assert list(rig.state.unshown("0", [b"1"])) == [b"1"]
-    assert kinds(rig.post(event), WriteAcks) == acks(1)
 
 
 def test_what_was_answered_is_written_by_who_dispatches_no_more_and_after_the_setting_is_off():

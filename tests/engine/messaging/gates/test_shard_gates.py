@@ -47,10 +47,3 @@ def test_it_opens_with_the_order_before_the_rate():
     assert strict.opens_ns(Load(0, 0), NOW_NS) == NOW_NS + 9
     assert gates(",vt_max_rate=1").opens_ns(Load(0, 0), NOW_NS) == NOW_NS + SECOND_NS
     assert gates(",vt_max_in_flight=1").opens_ns(Load(1, 0), NOW_NS) is None
-
-
-def test_what_is_not_known_to_be_in_flight_closes_nothing():
-    made = gates(",vt_max_in_flight=1")
-    made.begin(NOW_NS)
-    assert made.is_full(Load(1, 0))
-    assert not made.is_closed(Load(1, 0), NOW_NS)

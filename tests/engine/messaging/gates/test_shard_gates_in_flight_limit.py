@@ -11,11 +11,6 @@ def test_the_shares_are_the_limit(limit, shares):
     assert sum(shares) == limit
 
 
-def test_room_is_what_is_not_in_flight():
-    limit = InFlightLimit(5)
-    assert [limit.room(count) for count in (0, 4, 5, 6)] == [5, 1, 0, 0]
-
-
 def test_a_new_term_knows_nothing():
     limit = InFlightLimit(1, is_known=True, reading=5, look_ns=7)
     limit.begin()

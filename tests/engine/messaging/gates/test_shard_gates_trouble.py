@@ -29,10 +29,3 @@ def test_there_is_a_last_try_shortly_before_the_grace_ends():
         now_ns = trouble.retry_ns
         tries.append(now_ns)
     assert NOW_NS + GRACE_NS - LAST_CHANCE_NS in tries
-
-
-def test_success_forgets_everything():
-    trouble = Trouble()
-    trouble.failed("gone", NOW_NS, GRACE_NS)
-    trouble.over()
-    assert (trouble.since_ns, trouble.failures, trouble.retry_ns) == (None, 0, 0)

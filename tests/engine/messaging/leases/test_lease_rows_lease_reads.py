@@ -44,10 +44,6 @@ def test_a_row_that_was_sent_and_waits_no_longer_than_a_lease_is_in_flight(
     assert is_lease(properties, epoch, NOW_NS + wait_s * SECOND_NS, NOW_NS) is found
 
 
-def test_a_parked_row_is_not_in_flight():
-    assert not is_lease(parse_comment(DEFAULT_COMMENT), 1000, PARKED_NS, NOW_NS)
-
-
 def test_what_a_former_dispatcher_has_in_flight_is_read_off_the_rows(sqlite):
     sqlite.connection.execute("CREATE TABLE msg (id, epoch, time_next, time_acked)")
     soon_ns, late_ns = NOW_NS + 20 * SECOND_NS, NOW_NS + 50 * SECOND_NS

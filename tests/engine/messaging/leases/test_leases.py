@@ -60,26 +60,6 @@ def test_what_was_given_back_does_not_gather_until_its_time_has_come():
     assert leases.first_look_ns() is None
 
 
-def test_only_what_is_held_is_looked_at_and_one_question_at_a_time():
-    leases = held((1, 10), (2, 20))
-    leases.suspect([b"1", b"9"])
-    assert leases.next_look() == (b"1",)
-    leases.suspect(None)
-    assert leases.next_look() == ()
-    leases.looked({b"1": 10}, NOW_NS)
-    assert leases.next_look() == (b"1", b"2")
-    leases.look_failed(now_ns=5)
-    assert leases.next_look() == ()
-
-
-def test_a_question_is_bounded():
-    leases = held(*((ident, 10) for ident in range(LOOK_IDS_MAX + 1)))
-    leases.suspect(None)
-    assert len(leases.next_look()) == LOOK_IDS_MAX
-    leases.looked({}, NOW_NS)
-    assert len(leases.next_look()) == 1
-
-
 def test_a_look_gives_back_prolongs_or_changes_nothing():
     leases = held((1, 10), (2, 20), (3, 30), (4, 40))
     leases.suspect(None, by_heartbeat=True)
@@ -106,15 +86,6 @@ def test_what_anything_but_a_heartbeat_made_due_later_is_given_back():
     assert [lease.id for lease in prolonged] == [b"1", b"4"]
 
 
-def test_what_any_row_may_be_is_no_heartbeat_alone():
-    leases = held((1, 10))
-    leases.suspect(None, by_heartbeat=True)
-    leases.next_look()
-    leases.suspect(None)
-    given_back, _ = leases.looked({b"1": 60}, NOW_NS)
-    assert [lease.id for lease in given_back] == [b"1"]
-
-
 def test_what_has_left_is_made_to_end_sooner_once_it_is_known():
     leases = held(*((ident, 50) for ident in range(LOOK_IDS_MAX + 2)), (9999, 20))
     leases.suspect([b"0"])
@@ -136,15 +107,6 @@ def test_the_ends_of_a_great_many_are_taken_in_slices():
     assert len(leases.ended(99)) == ENDED_MAX
 
 
-def test_a_look_leaves_alone_what_was_sent_again_meanwhile():
-    leases = held((1, 10))
-    leases.suspect(None)
-    leases.next_look()
-    leases.give(2, [row(1, 50)])
-    assert leases.looked({}, NOW_NS) == ([], [])
-    assert len(leases) == 1
-
-
 def test_a_look_that_fails_lets_leases_end_by_their_time():
     leases = held((1, 10))
     leases.suspect([b"1"])
@@ -152,16 +114,6 @@ def test_a_look_that_fails_lets_leases_end_by_their_time():
     assert leases.ended(11) == []
     leases.look_failed(now_ns=5)
     assert leases.ended(12) == [Lease(10, b"1", 1)]
-
-
-def test_what_was_sent_again_while_it_was_looked_at_ends_by_its_own_time():
-    leases = held((1, 10))
-    leases.suspect([b"1"])
-    leases.next_look()
-    leases.give(2, [row(1, 20)])
-    assert leases.looked({b"1": 30}, NOW_NS) == ([], [])
-    assert leases.ended(19) == []
-    assert leases.ended(30) == [Lease(20, b"1", 2)]
 
 
 def test_all_are_looked_at_but_those_of_who_has_left():

@@ -71,12 +71,3 @@ def test_a_message_that_the_queue_knows_otherwise_is_polled_for(known):
         scene.queue.add(known, NOW_NS)
     scene.next_ids()
     assert scene.leaving.shortened(GONE, (b"1", b"2"), NOW_NS)
-
-
-def test_a_lease_that_no_row_shows_is_written_first():
-    scene = Scene()
-    scene.unwritten.sent([MessageKey(b"1", 0, END_NS)], NOW_NS + 10**9)
-    assert scene.next_ids() == [b"2"]
-    assert scene.unwritten.next_ns() <= NOW_NS
-    scene.leaving.shortened(GONE, (b"2",), NOW_NS)
-    assert GONE in scene.leaving

@@ -57,23 +57,6 @@ def test_rows_that_somebody_holds_and_all_of_a_failed_write_are_tried_again():
     assert leases.next_ns() == 500 + AGAIN_NS
 
 
-def test_leases_are_written_at_once_on_demand():
-    leases = sent(1, 2, 3, write_ns=1000)
-    leases.hurry([b"2", b"9"])
-    assert leases.next_write(1, MANY) == (b"2",)
-    leases.written(LeaseWrites(), 2)
-    leases.forget([b"2"])
-    leases.hurry(None)
-    assert leases.next_write(3, MANY) == (b"1", b"3")
-
-
-def test_the_oldest_are_written_early_where_there_are_too_many():
-    leases = sent(1, 2, write_ns=1000)
-    leases.sent([key(3)], 2000)
-    assert leases.next_write(1, 3) == ()
-    assert leases.next_write(1, 2) == (b"1", b"2")
-
-
 @pytest.mark.parametrize(
     ("result", "again_ns"),
     [

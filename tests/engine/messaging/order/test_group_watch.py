@@ -1,6 +1,6 @@
 import pytest
 
-from streamfrom.engine.messaging.order.group_watch import AGAIN_NS, ASKED_AT_ONCE, GroupWatch
+from streamfrom.engine.messaging.order.group_watch import AGAIN_NS, GroupWatch
 from streamfrom.engine.messaging.table.groups import FireRequest, FireResult
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
 
@@ -21,15 +21,6 @@ def watching(**waiting):
 
 def answered(watch, now_ns=0, **result):
     return watch.answered(FireResult(**result), now_ns, INTERVAL_NS)
-
-
-def test_a_table_without_groups_asks_nothing():
-    watch = GroupWatch()
-    watch.configure(is_on=False)
-    watch.held([b"1"])
-    watch.gone([b"1"])
-    watch.changed(None)
-    assert (watch.next(10**18), watch.next_ns(), len(watch)) == (None, FOREVER_NS, 0)
 
 
 def test_only_the_member_that_is_known_to_be_left_makes_it_ask():
@@ -91,15 +82,6 @@ def test_a_walk_forgets_what_is_held_no_more():
     assert len(watch) == 1
     watch.gone([b"4"])
     assert len(watch) == 0
-
-
-def test_many_are_asked_about_in_parts():
-    watch = watching()
-    idents = [b"%d" % ident for ident in range(ASKED_AT_ONCE + 1)]
-    watch.held(idents)
-    assert watch.next(0) == FireRequest(tuple(idents[:-1]))
-    answered(watch)
-    assert watch.next(0) == FireRequest((idents[-1],))
 
 
 @pytest.mark.parametrize("request_of", ["walk", "names"])

@@ -8,7 +8,6 @@ from streamfrom.engine.messaging.order.key_order import (
     LOCKED_PAUSE_NS,
     PASSED_OVER_MAX,
     KeyOrder,
-    in_turn,
     may_go,
 )
 from streamfrom.engine.messaging.queue.poll import PollResult, TierRead
@@ -49,17 +48,6 @@ def test_one_goes_at_a_time_and_what_has_started_holds_back_the_others():
     # Its retry is due: it goes, and nobody with it.
     assert going(KeyFound((key(9, NOW_NS),), heads)) == [9]
     assert going(KeyFound((key(9, NOW_NS),), heads), in_order=2) == [9, 1]
-
-
-def test_more_may_have_started_than_are_allowed_now():
-    started = (key(1, NOW_NS), key(2, NOW_NS - 5), key(3, LATER_NS), key(4, NOW_NS, 1))
-    assert going(KeyFound(started, (key(5),))) == []
-    assert going(KeyFound(started, (key(5),)), in_order=3) == [4, 2]
-
-
-def test_the_order_is_that_of_the_queue():
-    keys = [key(10, 0), key(9, 5), key(9, 0), key(100, 0, 1)]
-    assert sorted(keys, key=in_turn) == [key(100, 0, 1), key(9, 0), key(10, 0), key(9, 5)]
 
 
 class Rig:
@@ -181,18 +169,6 @@ def test_what_somebody_holds_is_tried_again_and_passed_by_nobody():
     assert rig.times() == {2: 0}
 
 
-def test_who_is_gone_before_it_was_claimed_lets_the_next_go():
-    rig = Rig()
-    rig.claimed([2], KeyFound((), (key(1), key(2))), missing=[1])
-    assert rig.times() == {2: 0}
-
-
-def test_room_that_is_left_is_used_at_once():
-    rig = Rig(in_order=3)
-    rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
-    assert rig.times() == {2: 0}
-
-
 def test_all_may_be_let_go_and_all_forgotten():
     rig = Rig()
     rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
@@ -210,14 +186,6 @@ def test_a_poll_passes_over_a_key_as_long_as_its_follower_is_known_and_messages_
     assert {rig.order.passed_over(NOW_NS) for _ in range(20)} == {(b"'k'",)}
     rig.order.freed([b"2"], NOW_NS)
     assert rig.order.passed_over(NOW_NS) == ()
-
-
-def test_a_poll_passes_over_a_key_while_a_claim_for_its_follower_is_under_way():
-    rig = Rig()
-    rig.claimed(list(range(1, 9)), KeyFound((), (key(1), key(2))), 1)
-    rig.order.freed([b"1"], NOW_NS)
-    assert [one.id for one in rig.queue.take(9, NOW_NS)] == [b"2"]
-    assert rig.order.passed_over(NOW_NS) == (b"'k'",)
 
 
 def test_a_follower_is_put_into_the_queue_when_its_time_comes_whatever_the_queue_knows():

@@ -20,15 +20,6 @@ def taken(turns, lines, room):
     return [(one.key.decode(), int(one.id) % 100) for one in found]
 
 
-def test_the_tiers_of_a_key_are_served_one_after_the_other():
-    urgent, other = tier(b"a", 7), tier(b"a", 0, 0)
-    lines = {b"a": (urgent, other), b"b": (tier(b"b", 0),)}
-    found = KeyTurns().take(lines, 9, NOW_NS, newest=False)
-    assert [(one.key, one.time_next_ns) for one in found] == [
-        (b"a", 7), (b"b", 0), (b"a", 0), (b"a", 0),
-    ]  # fmt: skip
-
-
 def test_a_new_key_goes_first_and_one_that_is_forgotten_is_new():
     turns = KeyTurns()
     lines = {key: (tier(key, 0, 0),) for key in (b"a", b"b")}

@@ -8,7 +8,6 @@ from streamfrom.engine.messaging.queue.poll import (
     PollSelect,
     poll,
 )
-from streamfrom.engine.messaging.table.message import FOREVER_NS
 from tests.engine.messaging.conversations import from_memory
 from tests.engine.messaging.table.test_message_table import FIRST
 from tests.sim.memory_store import StoredRow, loaded, raw_table
@@ -50,38 +49,12 @@ def test_a_flood_of_new_rows_leaves_room_for_retries():
     assert (tier.fresh_more, tier.timed_more, tier.horizon_ns) == (True, True, 14)
 
 
-def test_under_a_flood_what_is_not_due_is_not_known():
-    ((tier,), _) = run([*fresh(*range(1, 100)), *timed(7, NOW_NS + 1)])
-    assert ids(tier.timed) == [1007]
-    assert (tier.timed_more, tier.horizon_ns) == (False, NOW_NS)
-    assert len(tier.fresh) == 9
-
-
-def test_rows_with_null_get_their_share_of_the_fresh_ones():
-    nulls = [StoredRow(b"%d" % one, time_next_ns=None) for one in range(200, 220)]
-    ((tier,), _) = run([*fresh(*range(1, 100)), *nulls])
-    assert ids(tier.fresh) == [200, 201, 202, 203, 204, 1, 2, 3, 4, 5]
-
-
 def test_due_rows_get_the_rest_before_parked_rows_of_a_more_urgent_priority():
     parked = timed(*range(NOW_NS + 1, NOW_NS + 50), priority=1)
     tiers, _ = run(
         [*parked, *fresh(*range(1, 50), priority=9), *fresh(99, priority=5)], PollRequest(12)
     )
     assert [len(tier) for tier in tiers] == [4, 1, 7]
-
-
-def test_a_tier_that_was_overloaded_is_read_by_lanes_at_once():
-    request = PollRequest(10, overloaded=frozenset({(b"", 50)}))
-    _, asked = run(fresh(*range(1, 100)), request)
-    assert parts(asked) == [PollPart.ZERO, PollPart.NULL, PollPart.DUE]
-
-
-def test_when_the_flood_is_over_the_future_is_of_interest_again():
-    request = PollRequest(10, overloaded=frozenset({(b"", 50)}))
-    ((tier,), asked) = run([*fresh(1), *timed(NOW_NS + 9)], request)
-    assert parts(asked)[-1] is PollPart.SOONEST
-    assert (ids(tier.timed), tier.horizon_ns) == ([1000 + NOW_NS + 9], FOREVER_NS)
 
 
 def test_the_future_waits_while_much_is_left_of_a_flood():

@@ -50,35 +50,6 @@ def taken(made, rows_max=100, now_ns=NOW_NS):
     return [int(one.id) for one in made.take(rows_max, now_ns)]
 
 
-def test_k4_a_full_cache_keeps_the_sooner_keys():
-    made = queue(key(3, 30), key(2, 20), key(1, 10), limit=2)
-    assert len(made) == 2
-    assert taken(made) == [1, 2]
-
-
-def test_k5_a_cleared_cache_is_as_new():
-    made = queue(key(1))
-    made.clear()
-    assert taken(made) == []
-    made.add(key(2), NOW_NS)
-    assert taken(made) == [2]
-
-
-# Time
-
-
-# What is not here
-
-
-def test_within_a_priority_the_longer_lane_gives():
-    made = queue(key(1), key(2), key(3), key(4, 5), limit=4)
-    made.add(key(5, 6), NOW_NS)
-    assert taken(made) == [1, 2, 4, 5]
-
-
-# Who is behind takes turns
-
-
 # When to poll
 
 
@@ -95,21 +66,6 @@ def test_parked_rows_are_wanted_just_before_the_horizon():
     made = polled(queue(), tier(timed=[5, horizon_ns], timed_more=True))
     taken(made)
     assert made.next_poll_ns() == horizon_ns - POLL_LEAD_NS
-
-
-def test_a_poll_learns_what_is_left_out_of_the_room():
-    made = queue(key(1), limit=7, newest=True)
-    taken(made)
-    request = made.poll_started(NOW_NS)
-    assert (request.limit, request.extra, request.newest) == (7, 1, True)
-
-
-def test_a_poll_is_told_which_priorities_were_flooded():
-    made = polled(queue(), tier([1], fresh_more=True, priority=3), tier([2], priority=5))
-    assert made.poll_started(NOW_NS).overloaded == {(b"", 3)}
-
-
-# Races with a running poll
 
 
 # Flights

@@ -13,7 +13,7 @@ from streamfrom.engine.messaging.leases.lease_rows import Release, Shorten, Writ
 from streamfrom.engine.messaging.leases.leases import Lease
 from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
-from streamfrom.engine.messaging.store.row_writes import REFUSED_MAX, Halves
+from streamfrom.engine.messaging.store.row_writes import REFUSED_MAX
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireRequest
 from streamfrom.engine.messaging.table.message import ClaimedRow, LeaseWrite, Tried
 from streamfrom.engine.messaging.table.store_job import At
@@ -174,13 +174,3 @@ def test_a_bad_row_among_many_costs_few_statements():
     server = Server(ids, {b"321"})
     server.run(claim(TABLE, "0", ClaimRequest(tuple(ids), ("id",), lambda: 0), NOW_NS))
     assert server.statements <= 30
-
-
-def test_halves_come_in_the_order_of_the_batch():
-    halves, tried = Halves([1, 2, 3, 4, 5]), []
-    while part := halves.next():
-        tried.append(tuple(part))
-        if 3 in part:
-            halves.refuse(part, "no")
-    assert tried == [(1, 2, 3, 4, 5), (1, 2), (3, 4, 5), (3,), (4, 5)]
-    assert (halves.refused, halves.left) == ([(3, "no")], [])

@@ -14,12 +14,6 @@ def receiver(limit, held=0):
     return AttachedReceiver(1, None, ("id",), None, limit, held)
 
 
-def test_room_is_what_the_prefetch_leaves():
-    assert receiver(5, 2).room == 3
-    assert receiver(5, 9).room == 0  # the table was altered
-    assert receiver(0, 9).room == UNLIMITED
-
-
 @pytest.mark.parametrize(
     ("limit", "held", "rows", "is_at_once"),
     [
@@ -35,25 +29,6 @@ def test_room_is_what_the_prefetch_leaves():
 def test_room_gathers_only_while_there_is_enough_to_work_on(limit, held, rows, is_at_once):
     gathered_ns = receiver(limit, held).gathered_ns(rows, 7)
     assert gathered_ns == (0 if is_at_once else 7 + GATHER_NS)
-
-
-def test_room_gathers_from_the_first_time_on_and_anew_after_a_batch():
-    one = receiver(100, 99)
-    assert one.gathered_ns(10, 7) == one.gathered_ns(10, 9) == 7 + GATHER_NS
-    one.took(1, 10)
-    one.held -= 1
-    assert one.gathered_ns(10, 20) == 20 + GATHER_NS
-
-
-def test_it_is_full_since_its_last_message_and_no_more_once_its_client_acts():
-    one = receiver(3)
-    one.took(2, 5)
-    seen = [one.full_since_ns]
-    one.took(1, 6)
-    seen.append(one.full_since_ns)
-    one.acted(7)
-    seen.append(one.full_since_ns)
-    assert seen == [None, 6, None]
 
 
 def test_shares_leave_nothing_over_that_fits_and_level_the_rooms():

@@ -32,12 +32,6 @@ def test_it_goes_back_where_no_other_has_room_for_a_second():
     assert rig.run(rig.later(1)) == {loser: [7]}
 
 
-def test_it_waits_for_nobody_where_there_is_no_other_stream():
-    rig = streams(1)
-    assert rig.run(rig.due(7)) == {1: [7]}
-    assert rig.run(rig.later(WAIT_S)) == {1: [7]}
-
-
 def test_of_two_that_lose_each_gets_what_the_other_has_lost():
     rig = streams(1, 2)
     first = rig.run(rig.due(7, 8))

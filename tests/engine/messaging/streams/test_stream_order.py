@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamfrom.engine.messaging.leases.leases import AHEAD_NS, Lease, Leases
+from streamfrom.engine.messaging.leases.leases import Lease, Leases
 from streamfrom.engine.messaging.streams.stream_order import Streams
 from streamfrom.engine.messaging.table.message import ClaimedRow
 
@@ -65,16 +65,6 @@ def test_what_was_not_reached_is_leased_until_the_last_progress_and_its_wait():
     assert scene.ends() == {2: 52, 3: 53}
 
 
-def test_what_is_sent_later_counts_from_then_and_what_comes_to_an_idle_stream_is_progress():
-    scene = Scene()
-    scene.send(1)
-    scene.at(10).send(2)
-    assert scene.ends() == {1: 31, 2: 42}
-    scene.at(20).ack(1, 2)
-    scene.at(50).send(3)
-    assert scene.ends() == {3: 83}
-
-
 @pytest.mark.parametrize("in_batches", [False, True])
 def test_what_was_overtaken_keeps_the_lease_that_it_had(in_batches):
     scene = Scene()
@@ -133,23 +123,6 @@ def test_an_ack_of_what_a_stream_holds_no_more_is_its_progress():
     assert scene.ends() == {2: 92}, "then by who was sent it again"
     scene.at(70).ack(1)
     assert scene.ends() == {2: 92}
-
-
-def test_leases_are_brought_up_to_date_once_before_they_end():
-    scene = Scene()
-    scene.send(1, 2, 3)
-    leases = scene.shards["-80"]
-    for second in range(1, 26):
-        scene.at(second).heartbeat(1)
-        assert leases.ended(scene.now_ns) == []
-        assert not scene.streams.renewable
-    assert leases.first_look_ns() == START_NS + 31 * SECOND_NS - AHEAD_NS
-    assert leases.ended(START_NS + 30 * SECOND_NS) == []
-    (batch,) = scene.streams.renewable
-    assert [one.until_ns - one.before_ns for one in leases.renew(batch)] == [25 * SECOND_NS] * 3
-    assert leases.renew(batch) == []
-    assert scene.ends() == {1: 56, 2: 57, 3: 58}
-    assert leases.first_look_ns() == START_NS + 56 * SECOND_NS - AHEAD_NS
 
 
 def test_progress_just_before_the_end_brings_leases_up_to_date_at_once():
