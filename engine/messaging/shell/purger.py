@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.errors import TableGone
 from streamfrom.engine.messaging.dispatch.events import PurgeRefused
 from streamfrom.engine.messaging.shell.partition_upkeep import PartitionUpkeep
 from streamfrom.engine.messaging.table.counters import Counters
@@ -98,6 +99,8 @@ class Purger:
                 continue
             try:
                 await self._purge(shard, upkeep)
+            except TableGone:
+                continue  # it ends once the definitions are read again
             except StreamfromError as error:
                 self._counters_of(shard).purge_failures += 1
                 # Once for each trouble, and not once for each interval: a shard may be away for

@@ -1,6 +1,6 @@
 import asyncio
 
-from streamfrom.engine.errors import StoreError
+from streamfrom.engine.errors import StoreError, TableGone
 from streamfrom.engine.messaging.shell.purger import Purger
 from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.engine.messaging.upkeep.purge import PURGE_ROWS_MAX
@@ -68,6 +68,18 @@ async def test_a_failure_is_logged_once_and_tried_again_and_other_shards_go_on(c
     await purger.stop()
     told = logged(caplog, "keyspace", "queue", "shard", "reason")
     assert told == [("purge failed", "ks", "msg", "80-", "gone")]
+
+
+async def test_a_queue_that_was_dropped_through_another_proxy_is_no_trouble(caplog):
+    async def pause(_call, _shard):
+        raise TableGone("no such table")
+
+    store, counters = filled(1, acked_s=-1000, pause=pause), Counters()
+    purger = Purger(table(), ["0"], store, VirtualClock(), counters_of=lambda _: counters)
+    await asyncio.sleep(94)
+    await purger.stop()
+    assert not counters.purge_failures
+    assert not logged(caplog)
 
 
 async def test_rows_that_are_to_go_soon_go_sooner_from_the_change_on():
