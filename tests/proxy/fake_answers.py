@@ -68,13 +68,6 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
-    """Several results of one statement, as a procedure gives them."""
-
-    parts: tuple[Ok | Rows | Error, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Silence:
     """Nothing, until the statement is killed or *gate* opens; then *answer*."""
 
@@ -97,7 +90,7 @@ class Bytes:
     data: bytes
 
 
-Answer = Ok | Error | Rows | Several | Silence | HangUp | Bytes
+Answer = Ok | Error | Rows | Silence | HangUp | Bytes
 
 
 def rows_of(*values: object, column: str = "id") -> Rows:

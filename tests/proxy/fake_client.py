@@ -33,13 +33,7 @@ from streamfrom.proxy.wire.login.handshake import (
     decode_greeting,
     encode_login,
 )
-from streamfrom.proxy.wire.resultset import (
-    Err,
-    Ok,
-    parse_err,
-    parse_ok,
-    parse_text_row,
-)
+from streamfrom.proxy.wire.resultset import Err, Ok, parse_err, parse_ok, parse_text_row
 from tests.proxy.fake_answers import HANG_S
 from tests.proxy.wire.peers import bulk_body, encode_change_user, write_parameters
 
@@ -251,13 +245,10 @@ class Client:
         return await self.binary_answer()
 
     async def bulk(
-        self, statement_id: int, *rows: Sequence[int | bytes | str | None], flags: int = 0x80
+        self, statement_id: int, *rows: Sequence[int | bytes | str | None]
     ) -> Result:
         """Execute a statement for many rows, as MariaDB's drivers do."""
-        body = bulk_body(rows)
-        if not flags & TYPES_FOLLOW:
-            body = body[2 * len(rows[0]) :]
-        self.write(stmt_bulk_execute(statement_id, flags, body))
+        self.write(stmt_bulk_execute(statement_id, TYPES_FOLLOW, bulk_body(rows)))
         return await self.binary_answer()
 
     async def binary_answer(self) -> Result:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from streamfrom.proxy.wire.binary_parameters import read_parameters, value_of
 from streamfrom.proxy.wire.binary_rows import BinaryRows
-from streamfrom.proxy.wire.bulk_rows import bulk_rows, bulk_types
 from streamfrom.proxy.wire.constants import PROXY_OFFER, Command, Status
 from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.login.auth import Authenticated, nonce_from
@@ -30,7 +29,6 @@ from tests.proxy.fake_answers import (
     HangUp,
     Ok,
     Rows,
-    Several,
     Silence,
     payloads_of,
     rows_of,
@@ -174,8 +172,6 @@ class Connection(ServerSession, asyncio.Protocol):
                 await self._prepare(rest)
             case Command.STMT_EXECUTE:
                 await self._execute(payload)
-            case Command.STMT_BULK_EXECUTE:
-                await self._bulk_execute(payload)
             case Command.STMT_SEND_LONG_DATA:
                 number = int.from_bytes(payload[5:7], "little")
                 self._note(f"LONG_DATA {number} {len(payload) - 7}")
@@ -200,17 +196,6 @@ class Connection(ServerSession, asyncio.Protocol):
             case other:
                 self._note(f"COMMAND {other}")
                 await self._answer(Error(1047, "Unknown command", "08S01"), "")
-
-    async def _bulk_execute(self, payload: bytes) -> None:
-        sql, _ = self.prepared[int.from_bytes(payload[1:5], "little")]
-        body, flags = payload[7:], int.from_bytes(payload[5:7], "little")
-        types, at = bulk_types(flags, body, sql.count("?"), b"")
-        rows = [
-            ["DEFAULT" if each is None else value_of(each) for each in row.parameters]
-            for row in bulk_rows(body, at, types)
-        ]
-        self._note(f"BULK {sql} {rows}")
-        await self._answer(self._server.answer_to(sql) or Ok(affected_rows=len(rows)), sql)
 
     async def _prepare(self, sql: str) -> None:
         answer = self._server.answer_to(f"PREPARE {sql}")
@@ -310,22 +295,13 @@ class Connection(ServerSession, asyncio.Protocol):
             opened.cancel()
         return Error(1317, "Query execution was interrupted", "70100") if was_killed else answer
 
-    def _encoded(self, answer: Ok | Error | Rows | Several) -> bytes:
-        parts = answer.parts if isinstance(answer, Several) else (answer,)
-        pieces: list[bytes] = []
-        sequence = 1
-        for index, part in enumerate(parts):
-            status = self.status
-            if index < len(parts) - 1:
-                status |= Status.MORE_RESULTS_EXISTS
-            if isinstance(part, Ok) and not part.names_its_id:
-                self.last_insert_id = part.last_insert_id or self.last_insert_id
-            payloads = payloads_of(
-                part,
-                status=int(status),
-                flags=self._wire.capabilities,
-                is_binary=self.is_binary,
-            )
-            framed, sequence = frames(payloads, sequence)
-            pieces.append(framed)
-        return b"".join(pieces)
+    def _encoded(self, answer: Ok | Error | Rows) -> bytes:
+        if isinstance(answer, Ok) and not answer.names_its_id:
+            self.last_insert_id = answer.last_insert_id or self.last_insert_id
+        payloads = payloads_of(
+            answer,
+            status=int(self.status),
+            flags=self._wire.capabilities,
+            is_binary=self.is_binary,
+        )
+        return frames(payloads, 1)[0]

@@ -134,36 +134,23 @@ class SessionRig:
         published: (shard, table, effects) as the engine was told them.
     """
 
-    def __init__(
-        self,
-        *shards: ShardRuntime,
-        may_span_shards: bool = True,
-        failover_buffer_s: float = 20.0,
-        capabilities: int = MODERN,
-        coordinator: Coordinator | None = None,
-    ) -> None:
+    def __init__(self, *shards: ShardRuntime, coordinator: Coordinator | None = None) -> None:
         self.shards = shards
         self.link = RecordingLink()
-        self.state = SessionState(int(capabilities), names("utf8mb4", "utf8mb4_general_ci"))
+        self.state = SessionState(int(MODERN), names("utf8mb4", "utf8mb4_general_ci"))
         self.published: list[tuple[str, str, list[Effect]]] = []
         self.effects = PendingEffects(
             lambda shard, table, effects: self.published.append((shard.name, table, effects)),
             lambda _shard: NOTHING_HIDDEN,
         )
         self.branches = Branches(
-            self.state,
-            self.effects,
-            may_span_shards=may_span_shards,
-            coordinator=coordinator,
+            self.state, self.effects, may_span_shards=True, coordinator=coordinator
         )
         self.spawned: list[asyncio.Task[None]] = []
         self.executor = Executor(
             self.state,
             SessionConnections(
-                self.state,
-                self.branches,
-                failover_buffer_s=failover_buffer_s,
-                spawn=self._spawn,
+                self.state, self.branches, failover_buffer_s=20.0, spawn=self._spawn
             ),
         )
 
@@ -226,17 +213,12 @@ def shard_config(
 
 @asynccontextmanager
 async def running_shard(
-    server: FakeServer,
-    name: str = "-",
-    *,
-    keyspace: str = "plain",
-    pool_size: int = 4,
-    pool_timeout_s: float = 20.0,
+    server: FakeServer, name: str = "-", *, keyspace: str = "plain", pool_size: int = 4
 ) -> AsyncIterator[ShardRuntime]:
     runtime = ShardRuntime(
         keyspace,
         shard_config(server, name, pool_size=pool_size),
-        pool_timeout_s=pool_timeout_s,
+        pool_timeout_s=20.0,
         on_change=lambda _: None,
     )
     await runtime.start()
@@ -247,10 +229,7 @@ async def running_shard(
 
 
 def config_of(
-    *servers: FakeServer,
-    users: tuple[Any, ...] = (),
-    pool_size: int = 4,
-    **settings: Any,
+    *servers: FakeServer, users: tuple[Any, ...] = (), pool_size: int = 4, **settings: Any
 ) -> Config:
     """Return a configuration: `plain` on the first server and, with two, `commerce` on both."""
     keyspaces = [
@@ -266,15 +245,10 @@ def config_of(
 
 
 class ProxyRig:
-    """A running proxy and the clients of a test.
+    """A running proxy and the clients of a test."""
 
-    Attributes:
-        hurry: has a stop of the proxy wait for nobody.
-    """
-
-    def __init__(self, app: Application, hurry: asyncio.Event | None = None) -> None:
+    def __init__(self, app: Application) -> None:
         self.app = app
-        self.hurry = hurry or asyncio.Event()
         self._clients: list[Client] = []
 
     @property
@@ -304,9 +278,8 @@ async def running_proxy(
 ) -> AsyncIterator[ProxyRig]:
     """Run a proxy before *servers*, as `config_of` says."""
     config = config_of(*servers, users=users, pool_size=pool_size, **settings)
-    hurry = asyncio.Event()
-    async with Application(config, hurry=hurry) as app:
-        proxy = ProxyRig(app, hurry)
+    async with Application(config) as app:
+        proxy = ProxyRig(app)
         try:
             yield proxy
         finally:

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from structlog.testing import capture_logs
 
-from streamfrom.proxy import grpc_port
 from streamfrom.proxy.grpc_port import GrpcPort
 from tests.proxy.fake_answers import until
 
@@ -49,23 +47,6 @@ async def served(port, host):
             return reader, writer
     writer.close()
     return None
-
-
-async def test_an_address_that_opens_all_it_may_locks_no_other_out(monkeypatch):
-    monkeypatch.setattr(grpc_port, "PER_ADDRESS_MAX", 3)
-    with capture_logs() as logs:
-        async with serving() as (port, _):
-            opened = [await served(port, "127.0.0.1") for _ in range(5)]
-            assert [each is not None for each in opened] == [True, True, True, False, False]
-            other = await served(port, "127.0.0.2")
-            assert other is not None
-            opened[0][1].close()
-            while (again := await served(port, "127.0.0.1")) is None:
-                pass  # its place is free once the end is known
-            for _, writer in (*opened[1:3], other, again):
-                writer.close()
-    told = [each for each in logs if each["event"] == "connections turned away"]
-    assert [(each["port"], each["address"]) for each in told] == [("test", "127.0.0.1")]
 
 
 async def test_a_call_comes_from_its_clients_host_and_large_messages_pass_both_ways():

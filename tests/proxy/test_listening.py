@@ -161,10 +161,7 @@ async def test_without_a_descriptor_the_log_says_so_and_clients_wait(monkeypatch
     (bound,) = listening.bind_tcp("127.0.0.1", 0)
     with capture_logs() as logs:
         listener = listening.Listener(
-            "test",
-            [Full(fileno=bound.detach())],
-            lambda: Link(Owner),
-            backlog=16,
+            "test", [Full(fileno=bound.detach())], lambda: Link(Owner), backlog=16
         )
         coming = asyncio.ensure_future(greeting(listener.sockets[0].getsockname()[1]))
         await until(lambda: bool(logs))

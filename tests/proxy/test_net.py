@@ -181,9 +181,6 @@ def test_only_this_machines_addresses_are_loopback(peername, peer, is_near):
     assert (link.peer, link.is_loopback) == (peer, is_near)
 
 
-# --- TLS -------------------------------------------------------------------------------
-
-
 async def test_tls_begins_in_the_middle_and_what_was_written_waits_for_it(contexts):
     async with pair() as (server, client):
         client.link.write(b"plain.")

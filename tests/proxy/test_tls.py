@@ -21,21 +21,6 @@ from streamfrom.proxy.tls import ServerTls
 from tests.proxy.certificates import issued, write_certificate
 
 
-def test_the_fingerprint_tells_whether_any_file_has_changed(tmp_path):
-    pair = write_certificate(tmp_path)
-    ca, _ = issued("ca").write(tmp_path, "ca")
-    first = ServerTls(TlsSettings(*pair, require=False, client_ca=ca))
-    assert (
-        ServerTls(TlsSettings(*pair, require=True, client_ca=ca)).fingerprint
-        == first.fingerprint
-    )
-    issued("ca2").write(tmp_path, "ca")
-    assert (
-        ServerTls(TlsSettings(*pair, require=False, client_ca=ca)).fingerprint
-        != first.fingerprint
-    )
-
-
 def encrypted():
     return issued("localhost").key.private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"sesame")

@@ -6,12 +6,7 @@ from streamfrom.engine.errors import TableLoadError
 from streamfrom.engine.messaging.figures.figures import QueueFigures
 from streamfrom.engine.messaging.table.setting_keys import KEYS
 from streamfrom.engine.messaging.table.table_settings import CONSENT
-from streamfrom.proxy.admin.history import (
-    Rates,
-    newer,
-    queue_records,
-    setting_records,
-)
+from streamfrom.proxy.admin.history import Rates, newer, queue_records, setting_records
 from tests.proxy.admin.conftest import figures
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 

@@ -7,10 +7,7 @@ from dataclasses import replace
 import pytest
 import structlog
 
-from streamfrom.proxy.app.application import (
-    Application,
-    run,
-)
+from streamfrom.proxy.app.application import Application, run
 from streamfrom.proxy.errors import BackendUnavailable
 from streamfrom.proxy.process import ServiceManager
 from streamfrom.proxy.wire.constants import Capability
@@ -18,9 +15,6 @@ from tests.proxy.fake_answers import until
 from tests.proxy.fake_client import Client
 from tests.proxy.fake_server import FakeServer
 from tests.proxy.rigs import config_of, running_proxy
-
-
-# --- life ------------------------------------------------------------------------------
 
 
 class Manager(ServiceManager):
@@ -130,9 +124,6 @@ async def test_background_work_that_fails_is_logged_and_a_fault_of_ours_with_its
     assert [line["event"] for line in logs] == ["background work failed"] * 2
     assert logs[0]["exc_info"] is None
     assert isinstance(logs[1]["exc_info"], KeyError)
-
-
-# --- what a login brings ---------------------------------------------------------------
 
 
 async def test_a_shard_that_comes_back_is_asked_for_its_collations_again(server):

@@ -37,19 +37,6 @@ class Tenant:
         return self.asks
 
 
-class Sink:
-    """A reader that nobody listens to."""
-
-    def data_received(self, data):
-        return None
-
-    def answer_completed(self):
-        pass
-
-    def connection_lost(self, error):
-        pass
-
-
 async def opened(server, database="db", **dsn):
     return await open_backend("ks", "-", server.dsn(**dsn), database=database, variant=0)
 

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError, BackendLost
 from streamfrom.proxy.wire.commands import query
@@ -35,9 +34,6 @@ class Reader:
 
     def connection_lost(self, error):
         self.told.append(type(error))
-
-
-# --- statements ------------------------------------------------------------------------
 
 
 async def test_a_pipeline_answers_in_order_and_raises_the_first_refusal_at_its_end(
@@ -94,17 +90,6 @@ async def test_closing_says_goodbye_and_aborting_does_not(server):
     await until(lambda: not server.connections)
     assert server.heard.count("QUIT") == 1
 
-
-async def test_trackers_are_followed(server, backend):
-    for sql in (b"USE shop", b"SET sql_mode = 'ANSI'"):
-        answer = await backend.query(sql)
-        assert answer.ok is not None
-        backend.note(answer.ok.trackers)
-    assert backend.database == "shop"
-    assert backend.settings is Settings([("sql_mode", "ANSI")])
-
-
-# --- too many statements ---------------------------------------------------------------
 
 TOO_MANY = Error(1461, "Can't create more than max_prepared_stmt_count statements", "42000")
 

@@ -149,15 +149,9 @@ async def together(server, *acks, committed=lambda acks: None):
     await until_quiet()
 
 
-# --- what goes together -------------------------------------------------------------------
-
-
 def test_a_transaction_has_so_many_acks_and_the_others_keep_their_order():
     acks = [FakeAck(each) for each in range(ACKS_MAX + 2)]
     assert gathered(acks) == (acks[:ACKS_MAX], acks[ACKS_MAX:])
-
-
-# --- who waits ----------------------------------------------------------------------------
 
 
 async def test_an_ack_that_comes_alone_and_the_second_of_two_wait_for_nobody():
@@ -205,9 +199,6 @@ async def test_what_comes_while_acks_are_written_goes_next_on_the_same_connectio
     assert second[2].told == ["alone"], "another one has acknowledged 3"
     assert (server.taken, server.released) == (1, 1)
     assert not joins(group, FakeAck(5)), "who comes now is alone again"
-
-
-# --- what each is told --------------------------------------------------------------------
 
 
 async def test_whoever_does_not_have_all_its_messages_free_goes_by_itself():

@@ -50,12 +50,7 @@ async def test_a_transaction_begins_with_its_first_statement_and_is_undone_when_
     before = len(server.heard)
     with pytest.raises(ServerRefused):
         await session.transact(lambda: asks("SELECT 1", "UPDATE t"))
-    assert server.heard[before:] == [
-        "START TRANSACTION",
-        "SELECT 1",
-        "UPDATE t",
-        "ROLLBACK",
-    ]
+    assert server.heard[before:] == ["START TRANSACTION", "SELECT 1", "UPDATE t", "ROLLBACK"]
 
 
 async def test_conversations_take_turns(server, session):

@@ -5,7 +5,7 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.proxy.backends.session_variables import TRACKED, Settings, names, tracking
+from streamfrom.proxy.backends.session_variables import TRACKED, Settings, names
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.cases import cases
 
@@ -103,21 +103,6 @@ def test_no_value_leaves_its_quotes(known, wanted):
         text = re.sub(rb"'(?:[^'\\]|''|\\\\)*'", b"?", statement)
         part = rb"(NAMES \? COLLATE \?|@@session\.\w+ = (\?|\d+|NULL))"
         assert re.fullmatch(rb"SET %s(, %s)*" % (part, part), text)
-
-
-def test_each_family_is_asked_for_the_variables_it_knows():
-    mysql, mariadb = tracking("8.4.3"), tracking("10.11.6-MariaDB-1:10.11.6")
-    assert b"transaction_isolation" in mysql
-    assert b"tx_isolation" not in mysql
-    assert b"tx_isolation" in mariadb
-    assert b"transaction_isolation" not in mariadb
-    for statement in (mysql, mariadb):
-        found = re.search(rb"session_track_system_variables = '([\w,]+)'", statement)
-        assert found is not None
-        assert set(found[1].decode().split(",")) <= TRACKED
-        assert b"session_track_schema = 1" in statement
-        assert b"session_track_state_change = 1" in statement
-        assert b"autocommit = 1" in statement
 
 
 @cases(charset=str, unread=ast.literal_eval, is_utf8=ast.literal_eval)

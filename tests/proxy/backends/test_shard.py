@@ -35,10 +35,7 @@ class Watcher:
 
 async def started(server, watcher=None, **dsn):
     runtime = ShardRuntime(
-        "plain",
-        shard_config(server, **dsn),
-        pool_timeout_s=1,
-        on_change=watcher or Watcher(),
+        "plain", shard_config(server, **dsn), pool_timeout_s=1, on_change=watcher or Watcher()
     )
     await runtime.start()
     return runtime

@@ -1,10 +1,6 @@
 import pytest
 
-from streamfrom.proxy.backends.shard import (
-    ReplicaHealth,
-    lag_trouble,
-    primary_health,
-)
+from streamfrom.proxy.backends.shard import ReplicaHealth, lag_trouble, primary_health
 
 
 class Control:

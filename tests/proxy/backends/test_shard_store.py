@@ -8,10 +8,7 @@ from streamfrom.engine.messaging.claims.ordered_claim import ClaimJob
 from streamfrom.engine.messaging.leases.lease_rows import Look, Release, Shorten
 from streamfrom.engine.messaging.leases.leases import Lease
 from streamfrom.engine.messaging.queue.poll import Poll, PollRequest
-from streamfrom.engine.messaging.table.message import (
-    ClaimedRow,
-    Purged,
-)
+from streamfrom.engine.messaging.table.message import ClaimedRow, Purged
 from streamfrom.engine.messaging.table.message_table import MessageTable, load
 from streamfrom.engine.messaging.upkeep.partitions import Outcome, Partition, RowsLeft
 from streamfrom.proxy.backends import shard_store as module

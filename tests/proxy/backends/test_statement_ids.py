@@ -18,18 +18,6 @@ def test_a_statement_is_its_text_its_database_and_how_it_was_read():
     assert ids.get(key("a", mode="ANSI_QUOTES")) is None
 
 
-def test_the_one_used_longest_ago_makes_room_and_is_to_be_closed():
-    ids = StatementIds(kept_max=2)
-    ids.put(key("a"), 1)
-    ids.put(key("b"), 2)
-    ids.get(key("a"))
-    ids.put(key("c"), 3)
-    assert ids.get(key("b")) is None
-    assert len(ids) == 2
-    assert ids.take_stale() == [2]
-    assert ids.take_stale() == []
-
-
 def test_large_texts_make_room_for_the_newest_alone():
     ids = StatementIds()
     half = KEPT_BYTES_MAX // 2

@@ -12,12 +12,7 @@ from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.fake_server import MARIADB
-from tests.proxy.rigs import (
-    add_decisions,
-    add_message_table,
-    config_of,
-    shard_config,
-)
+from tests.proxy.rigs import add_decisions, add_message_table, config_of, shard_config
 from tests.sim.memory_store import DEFAULT_COMMENT
 
 
@@ -181,9 +176,6 @@ async def test_a_table_sharded_by_something_else_than_its_id_is_a_warning(
     )
 
 
-# --- transaction_mode = "twopc" ------------------------------------------------------------
-
-
 async def test_commits_in_two_phases_are_looked_at_where_they_are_asked_for(server, report):
     add_decisions(server, "a" * 16)
     code, lines = await report(config_of(server, transaction_mode=TWOPC))
@@ -239,9 +231,6 @@ async def test_a_replica_that_cannot_be_read_from_is_a_warning(server, other_ser
     assert lines[-1].startswith("warning  plain/-: replica mysql://root@127.0.0.1:")
 
 
-# --- message tables -------------------------------------------------------------------------
-
-
 async def test_every_reason_why_a_table_does_not_load_is_told_with_the_keys_that_are_unknown(
     server, report
 ):
@@ -268,9 +257,6 @@ async def test_shards_of_different_servers_are_a_warning(server, other_server, r
     assert line.startswith(
         f"warning  commerce: its shards are of different servers (-80 8.4.3, 80- {MARIADB})"
     )
-
-
-# --- the certificate ------------------------------------------------------------------------
 
 
 def with_tls(config, cert, key):

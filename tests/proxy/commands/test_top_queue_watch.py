@@ -2,13 +2,7 @@ import io
 
 import pytest
 
-from streamfrom.proxy.commands.top import (
-    CannotTell,
-    asks,
-    parse_address,
-    show,
-    watch,
-)
+from streamfrom.proxy.commands.top import CannotTell, asks, parse_address, show, watch
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.status.status_rows import QUEUES
 

@@ -1,37 +1,26 @@
 import pytest
 
-from streamfrom.proxy.config.file import load
-from streamfrom.proxy.config.fleet_members import (
-    AUTO,
-    FleetConfig,
-    read_address,
-    worker_count,
-)
+from streamfrom.proxy.config.fleet_members import AUTO, FleetConfig, read_address, worker_count
 from streamfrom.proxy.config.toml_values import ConfigError
 from tests.cases import cases
+from tests.proxy.config.files import UNSHARDED
 
 
-def fleet(folder, text):
-    path = folder / "proxy.toml"
-    path.write_text(
-        "[keyspaces.ks]\n[[keyspaces.ks.shards]]\nname = '-'\n"
-        f"primary = 'mysql://root:secret@127.0.0.1:3306/db'\n{text}"
-    )
-    return load(path, {}).fleet
+@pytest.fixture
+def fleet(read):
+    return lambda text: read(f"{UNSHARDED}\n{text}").fleet
 
 
-def test_a_fleet_needs_nothing_from_the_configuration(tmp_path):
-    assert fleet(tmp_path, "") == fleet(tmp_path, "[fleet]") == FleetConfig("", None, None)
+def test_a_fleet_needs_nothing_from_the_configuration(fleet):
+    assert fleet("") == fleet("[fleet]") == FleetConfig("", None, None)
     text = "[fleet]\nname = 'shop'\nlisten = '[::]:0'\nadvertise = 'nat.example:7'"
-    assert fleet(tmp_path, text) == FleetConfig("shop", "[::]:0", "nat.example:7")
-    assert fleet(tmp_path, "[fleet]\nlisten = ''") == FleetConfig("", "", None)
+    assert fleet(text) == FleetConfig("shop", "[::]:0", "nat.example:7")
+    assert fleet("[fleet]\nlisten = ''") == FleetConfig("", "", None)
 
 
 @cases(text=str, error=str)
-def test_what_cannot_be_is_refused(tmp_path, text, error):
-    with pytest.raises(ConfigError) as caught:
-        fleet(tmp_path, f"[fleet]\n{text}")
-    assert error in str(caught.value)
+def test_what_cannot_be_is_refused(refused, text, error):
+    assert error in refused(f"{UNSHARDED}\n[fleet]\n{text}")[0]
 
 
 def test_an_address_is_a_host_and_a_port():
@@ -41,14 +30,14 @@ def test_an_address_is_a_host_and_a_port():
         assert read_address(text) is None
 
 
-def test_workers_are_one_unless_told_otherwise(tmp_path):
-    assert worker_count(fleet(tmp_path, "[fleet]"), 3, 8) == 3
-    assert worker_count(fleet(tmp_path, "[fleet]"), None, 8) == 1
-    assert worker_count(fleet(tmp_path, "[fleet]\nworkers = 4"), None, 8) == 4
-    assert worker_count(fleet(tmp_path, "[fleet]\nworkers = 4"), 2, 8) == 2
-    assert worker_count(fleet(tmp_path, "[fleet]\nworkers = 'auto'"), None, 8) == 8
-    assert worker_count(fleet(tmp_path, "[fleet]\nworkers = 4"), AUTO, 8) == 8
-    assert worker_count(fleet(tmp_path, "[fleet]\nworkers = 'auto'"), None, 96) == 64
+def test_workers_are_one_unless_told_otherwise(fleet):
+    assert worker_count(fleet("[fleet]"), 3, 8) == 3
+    assert worker_count(fleet("[fleet]"), None, 8) == 1
+    assert worker_count(fleet("[fleet]\nworkers = 4"), None, 8) == 4
+    assert worker_count(fleet("[fleet]\nworkers = 4"), 2, 8) == 2
+    assert worker_count(fleet("[fleet]\nworkers = 'auto'"), None, 8) == 8
+    assert worker_count(fleet("[fleet]\nworkers = 4"), AUTO, 8) == 8
+    assert worker_count(fleet("[fleet]\nworkers = 'auto'"), None, 96) == 64
     assert worker_count(FleetConfig(listen="10.0.0.5:0"), 4, 8) == 4
 
 

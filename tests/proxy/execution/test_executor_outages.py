@@ -6,10 +6,7 @@ import asyncio
 
 import pytest
 
-from streamfrom.proxy.errors import (
-    BackendLost,
-    SessionLost,
-)
+from streamfrom.proxy.errors import BackendLost, SessionLost
 from streamfrom.proxy.wire.commands import query
 from tests.cases import cases
 from tests.proxy.fake_answers import HangUp, Silence, until
@@ -40,9 +37,6 @@ async def test_a_session_whose_own_state_was_lost_while_idle_is_over_too(
     await until(lambda: session.branches.held[shard].is_closed)
     with pytest.raises(SessionLost):
         await session.run("SELECT 1")
-
-
-# --- what is asked and not relayed: text behind a prepared SELECT, a second stage ------------
 
 
 async def ask(session, sql):

@@ -6,10 +6,7 @@ from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.wire.framing import Framer, frame, frames
 from streamfrom.proxy.wire.prepare_response import PARAMETER
-from streamfrom.proxy.wire.resultset import (
-    ColumnDefinition,
-    column_definition,
-)
+from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.rigs import RecordingLink
 

@@ -1,10 +1,6 @@
 import pytest
 
-from streamfrom.proxy.errors import (
-    BackendError,
-    BackendLost,
-    TransactionBroken,
-)
+from streamfrom.proxy.errors import BackendError, BackendLost, TransactionBroken
 from streamfrom.proxy.execution.transaction import PendingEffects
 from streamfrom.sqlparse_ext.writes.hidden_writes import NOTHING_HIDDEN
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
@@ -29,9 +25,6 @@ def transactions(*servers):
     """What each server was told about transactions."""
     words = ("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
     return [[text for text in server.heard if text.startswith(words)] for server in servers]
-
-
-# --- effects ---------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -64,9 +57,6 @@ def test_behind_a_savepoint_only_the_tables_are_known(told, effects):
     assert told == [("low", "a", [Effect(EffectKind.UNKNOWN, None)])]
 
 
-# --- COMMIT and ROLLBACK ---------------------------------------------------------------
-
-
 async def test_a_first_commit_that_fails_rolls_everything_back(
     server, other_server, session, low
 ):
@@ -82,9 +72,6 @@ async def test_a_first_commit_that_fails_rolls_everything_back(
     ]
     assert session.published == []
     assert not session.branches.in_transaction
-
-
-# --- a branch is lost ------------------------------------------------------------------
 
 
 async def test_a_lost_branch_takes_the_others_with_it_and_only_rollback_leads_out(

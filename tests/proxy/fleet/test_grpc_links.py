@@ -10,12 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from streamfrom.engine.fleet.directory import Member
-from streamfrom.engine.fleet.peer_link import (
-    RowsSent,
-    RowsTaken,
-    StopWaiting,
-    StreamEnded,
-)
+from streamfrom.engine.fleet.peer_link import RowsSent, RowsTaken, StopWaiting, StreamEnded
 from streamfrom.proxy.fleet import grpc_links
 from streamfrom.proxy.fleet.grpc_links import (
     BATCH_MAX,
@@ -96,9 +91,7 @@ async def test_messages_go_both_ways_in_order_and_what_waits_for_the_way_as_one(
     assert max(len(each.args[0]) for each in encode.call_args_list) == BATCH_MAX
 
 
-async def test_what_a_newer_member_says_beyond_this_version_is_skipped_and_told_once(
-    pair,
-):
+async def test_what_a_newer_member_says_beyond_this_version_is_skipped_and_told_once(pair):
     one, two = pair
     newer = [b"\xfa\x01\x00"] * 3 + [
         ToDispatcher(stop_waiting={"stream": 3}).SerializeToString()

@@ -8,7 +8,6 @@ from streamfrom.engine.messaging.table.table_settings import parse_comment
 from streamfrom.engine.messaging.upkeep.dead_letter_table import consents
 from streamfrom.proxy.errors import BadQueue
 from streamfrom.proxy.local_statements.queue_definitions import (
-    DEFAULTS,
     alter_table,
     ask_columns,
     changed_comment,
@@ -56,30 +55,6 @@ def test_a_queue_is_an_ordinary_message_table():
     assert alter_table(queue.table, "x'y") == b"ALTER TABLE `ks`.`q` COMMENT='x''y'"
     assert drop_table(queue) == b"DROP TABLE IF EXISTS `ks`.`q`"
     assert show_create_table(queue.table) == b"SHOW CREATE TABLE `ks`.`q`"
-
-
-def test_the_comment_has_a_default_for_each_key_that_a_message_table_needs():
-    comment = new_comment(read("CREATE QUEUE q ()"))
-    assert parse_comment(comment).ack_wait_ns == 30 * 10**9
-    assert all(f"{key}={value}" in comment for key, value in DEFAULTS.items())
-    changed = new_comment(read("CREATE QUEUE q () WITH (batch_size = 7, order = newest)"))
-    assert parse_comment(changed).batch_size == 7
-    assert parse_comment(changed).newest
-    assert changed.count("vt_batch_size") == 1
-
-
-def test_what_an_alter_does_not_name_stays():
-    before = (
-        "my jobs, vitess_message, vt_ack_wait=1,vt_ack_wait=2,vt_purge_after=3,vt_batch_size=4"
-    )
-    before += ",vt_cache_size=5,vt_poller_interval=6,vt_max_backoff=7"
-    after = altered("ack_wait = 9, prefetch = 3, purge_after = DEFAULT", before)
-    assert after == (
-        "my jobs,vitess_message,vt_ack_wait=9,vt_purge_after=86400,vt_batch_size=4"
-        ",vt_cache_size=5,vt_poller_interval=6,vt_max_backoff=7,vt_prefetch=3"
-    )
-    assert altered("prefetch = DEFAULT", after) == after.replace(",vt_prefetch=3", "")
-    assert altered("prefetch = auto", after) == after.replace("prefetch=3", "prefetch=auto")
 
 
 @cases(settings=str, words=str)

@@ -73,10 +73,7 @@ VINDEX_COLUMNS = ["Columns", "Name", "Type", "Params", "Owner"]
 @cases(sql=str)
 def test_vindexes_of_a_table_tell_their_columns(sql):
     selected = PLAIN if "commerce" in sql else SHARDED
-    assert vschema(sql, selected) == (
-        VINDEX_COLUMNS,
-        [("a, b", "numeric", "numeric", "", "")],
-    )
+    assert vschema(sql, selected) == (VINDEX_COLUMNS, [("a, b", "numeric", "numeric", "", "")])
 
 
 @pytest.mark.parametrize(

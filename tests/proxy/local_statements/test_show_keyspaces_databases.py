@@ -1,9 +1,6 @@
 import ast
 
-from streamfrom.proxy.local_statements.show_keyspaces import (
-    chosen_databases,
-    show_databases,
-)
+from streamfrom.proxy.local_statements.show_keyspaces import chosen_databases, show_databases
 from tests.cases import cases
 from tests.proxy.keyspaces import PLAIN, SHARDED
 from tests.sqlparse_ext.facts import statement

@@ -1,8 +1,4 @@
-from streamfrom.proxy.local_statements.show_processlist import (
-    Process,
-    columns,
-    rows,
-)
+from streamfrom.proxy.local_statements.show_processlist import Process, columns, rows
 from tests.sqlparse_ext.facts import shape
 
 

@@ -1,9 +1,6 @@
 import pytest
 
-from streamfrom.proxy.local_statements.show_processlist import (
-    own_status,
-    with_own_status,
-)
+from streamfrom.proxy.local_statements.show_processlist import own_status, with_own_status
 from streamfrom.proxy.wire.constants import Capability
 from streamfrom.proxy.wire.resultset import text_row
 

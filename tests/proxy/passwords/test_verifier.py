@@ -34,15 +34,3 @@ def test_anything_else_is_no_hash(text):
 def test_clear_text_is_checked_against_whatever_is_known(kind):
     assert in_one_go(verifier(kind).is_password(PASSWORD.encode()))
     assert not in_one_go(verifier(kind).is_password(b"other"))
-
-
-@pytest.mark.parametrize("kind", ["clear", "native", "crypt"])
-def test_a_decoy_is_of_the_same_kind_and_of_no_known_password(kind):
-    real, decoy = verifier(kind), verifier(kind).decoy(b"a secret")
-    assert decoy == verifier(kind).decoy(b"a secret") != verifier(kind).decoy(b"another")
-    assert [decoy.native is None, decoy.sha2 is None, decoy.crypt is None] == [
-        real.native is None,
-        real.sha2 is None,
-        real.crypt is None,
-    ]
-    assert not in_one_go(decoy.is_password(PASSWORD.encode()))

@@ -5,7 +5,6 @@ import ast
 import pytest
 
 from streamfrom.proxy.rights.questions import (
-    REFUSALS,
     acknowledge,
     browse,
     change,
@@ -47,10 +46,6 @@ def test_each_act_asks_for_its_columns_alone_and_matches_no_row(right, read, wri
 
 def test_names_that_are_no_text_are_asked_for_as_they_are():
     assert draw("\udcff").statements()[1].startswith(b"UPDATE `\xff` SET")
-
-
-def test_a_server_that_is_read_only_full_or_locked_refuses_nobody():
-    assert frozenset({1044, 1045, 1049, 1142, 1143}) == REFUSALS
 
 
 @cases(sql=str, expected=ast.literal_eval)

@@ -33,9 +33,6 @@ def route(sql, **options):
     return planner(**options).plan(found.shape).route(found)
 
 
-# --- one shard -------------------------------------------------------------------------
-
-
 @cases(sql=str)
 def test_everything_goes_to_the_only_shard(sql):
     assert route(sql, keyspace=PLAIN) == OneShard(PLAIN.shards[0])
@@ -98,9 +95,6 @@ def test_a_pinned_table_is_out_of_reach_of_another_shards_target():
         route("SELECT * FROM pin_high", keyspace=QUARTERS, shards=first_half)
 
 
-# --- several shards --------------------------------------------------------------------
-
-
 @cases(sql=str)
 def test_what_names_no_shard_concatenates_the_rows_of_all(sql):
     assert route(sql) == Concatenate(BOTH)
@@ -124,9 +118,6 @@ def test_rows_of_several_shards_are_merged_in_groups_only_where_a_group_may_span
     assert isinstance(found, Merge)
     assert found.shards == BOTH
     assert found.in_groups is in_groups
-
-
-# --- refusals --------------------------------------------------------------------------
 
 
 @cases(sql=str, sentence=str)
@@ -155,9 +146,6 @@ def test_what_cannot_be_merged_is_made_of_the_rows(sql, rows):
     ((number, part, way),) = found.answered
     assert (number, part.sql.decode(), way) == (0, rows, Concatenate(SHARDED.shards))
     assert found.shards == SHARDED.shards
-
-
-# --- plans -----------------------------------------------------------------------------
 
 
 def test_plans_are_dropped_before_they_fill_the_memory(monkeypatch):

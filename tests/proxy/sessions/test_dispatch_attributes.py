@@ -5,11 +5,7 @@ from streamfrom.proxy.errors import MalformedPacket
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.sessions.dispatch import take_attributes
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
-from streamfrom.proxy.wire.attribute_encoding import (
-    COUNT_FOLLOWS,
-    Attribute,
-    into_execute,
-)
+from streamfrom.proxy.wire.attribute_encoding import COUNT_FOLLOWS, Attribute, into_execute
 from streamfrom.proxy.wire.binary_parameters import Parameter
 from streamfrom.proxy.wire.commands import stmt_execute
 from streamfrom.proxy.wire.constants import FieldType

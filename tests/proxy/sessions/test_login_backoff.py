@@ -28,14 +28,6 @@ def test_a_good_login_waits_only_if_this_user_has_failed_from_here():
     assert backoff.failed(HERE, "mallory", 0) == 2.0
 
 
-def test_a_minute_of_peace_forgets_everything():
-    backoff = LoginBackoff(2.0)
-    failures(backoff, 20)
-    assert backoff.failed(HERE, "eve", 59.9) == 2.0
-    assert backoff.failed(HERE, "eve", 119.8) == 2.0
-    assert backoff.failed(HERE, "eve", 179.8) == 0
-
-
 def test_of_too_many_the_oldest_are_forgotten():
     backoff = LoginBackoff(2.0)
     failures(backoff, 5)

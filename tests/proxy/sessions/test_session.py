@@ -31,9 +31,6 @@ async def refused(attempt):
     return caught.value.error
 
 
-# --- getting in ------------------------------------------------------------------------
-
-
 @cases(user=str, password=str, database=ast.literal_eval, code=ast.literal_eval)
 async def test_who_may_not_come_in_is_told_why_and_never_read_again(
     server, other_server, user, password, database, code
@@ -49,12 +46,6 @@ async def test_who_may_not_come_in_is_told_why_and_never_read_again(
         assert "sesame" not in str(logs)
 
 
-# --- commands --------------------------------------------------------------------------
-
-
-# --- a fresh session -------------------------------------------------------------------
-
-
 async def test_a_change_of_user_may_not_overtake_what_is_running(server, proxy):
     gate = asyncio.Event()
     server.once("SLEEP", Silence(gate, rows_of(0)))
@@ -64,9 +55,6 @@ async def test_a_change_of_user_may_not_overtake_what_is_running(server, proxy):
     with pytest.raises(EOFError):
         await client.change_user("root")
     await until(lambda: not proxy.app.services.sessions)
-
-
-# --- STREAM ----------------------------------------------------------------------------
 
 
 @pytest.fixture

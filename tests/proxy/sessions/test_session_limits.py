@@ -71,9 +71,6 @@ async def test_a_server_that_cannot_be_stopped_loses_its_connection(server, prox
     assert "whether it took effect is unknown" in result.message
 
 
-# --- what a client makes the proxy hold -----------------------------------------------------
-
-
 def long_data(statement, data):
     return frame(b"\x18" + statement.to_bytes(4, "little") + b"\0\0" + data, 0)
 

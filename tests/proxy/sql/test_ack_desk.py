@@ -49,9 +49,7 @@ class Scene:
         self.over: list[Any] = []
         self.written: list[Any] = []
         self.connections: Any = SimpleNamespace(
-            gathered=None,
-            commits_at_once=lambda _: may_write,
-            active={},
+            gathered=None, commits_at_once=lambda _: may_write, active={}
         )
         self.executor: Any = SimpleNamespace(connections=self.connections, send_now=self._send)
         self.state: Any = SimpleNamespace(

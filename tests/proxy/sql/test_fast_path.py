@@ -160,9 +160,6 @@ async def test_shapes_are_forgotten_before_they_fill_the_memory(scene, monkeypat
     assert len(scene.compiler.target.view.direct) <= 3
 
 
-# --- trouble ---------------------------------------------------------------------------
-
-
 async def test_what_was_not_sent_is_left_to_the_long_way_or_is_the_answer(scene):
     for error in (BackendLost("plain", "-"), BackendUnavailable("plain", "-", "down")):
         assert scene.path.send(b"SELECT 1", scene.reply(), lambda _: None)
@@ -183,8 +180,6 @@ async def test_inside_a_transaction_nothing_is_left_to_a_second_attempt(server, 
     with pytest.raises(BackendLost):
         await scene.send("SELECT id FROM t")
 
-
-# --- quick reads -------------------------------------------------------------------------
 
 QUICK = "SELECT id FROM t WHERE id = 5"
 

@@ -86,8 +86,7 @@ async def test_what_the_statement_before_left_is_told_in_binary_rows(server, cap
 
 
 @pytest.mark.parametrize(
-    ("sql", "code"),
-    [("", 1065), ("SELECT 1; SELECT 2", 1064), ("STREAM nothing", 1064)],
+    ("sql", "code"), [("", 1065), ("SELECT 1; SELECT 2", 1064), ("STREAM nothing", 1064)]
 )
 async def test_what_cannot_be_prepared_is_told_at_once(sql, code, client):
     with pytest.raises(Refused) as refused:

@@ -8,10 +8,7 @@ from streamfrom.proxy.errors import (
     UnknownStatement,
 )
 from streamfrom.proxy.memory import Memory
-from streamfrom.proxy.sql.prepared_statements import (
-    PreparedStatement,
-    PreparedStatements,
-)
+from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
 from streamfrom.sqlparse_ext.cache import StatementCache
 
 

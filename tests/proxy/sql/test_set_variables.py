@@ -57,3 +57,15 @@ async def test_prepared_it_may_write_and_not_read_from_shards(proxy):
     assert (await client.execute(statement, 5)).ok
     statement, _, _ = await client.prepare(f"{SET}SELECT 1")
     assert (await client.execute(statement)).code == 1295
+
+
+async def test_what_is_not_well_written_is_the_servers_to_refuse(server, proxy):
+    client = await proxy.client()
+    assert (await client.query("SET STATEMENT a = 1")).ok
+    assert said(server)[-1] == "SET STATEMENT a = 1"
+
+
+@pytest.mark.parametrize("sql", ["USE commerce", "KILL 5", "SHOW DATABASES"])
+async def test_what_the_proxy_answers_may_not_be_sent_behind_it(proxy, sql):
+    client = await proxy.client()
+    assert (await client.query(SET + sql)).code == 1235

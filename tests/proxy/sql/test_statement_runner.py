@@ -13,9 +13,6 @@ async def test_an_empty_statement_is_an_error_as_on_a_server(client):
         assert (await client.query(sql)).code == 1065
 
 
-# --- DDL -------------------------------------------------------------------------------
-
-
 async def test_temporary_tables_need_one_shard(server, client):
     sql = "CREATE TEMPORARY TABLE x (id INT)"
     assert "temporary tables in a sharded keyspace" in (await client.query(sql)).message
@@ -27,16 +24,10 @@ async def test_temporary_tables_need_one_shard(server, client):
     assert server.heard.count(sql) == 1
 
 
-# --- locks -----------------------------------------------------------------------------
-
-
 async def test_unlock_tables_reaches_what_was_locked_in_one_shard(server, client):
     for sql in ("USE `commerce:-80`", "LOCK TABLES t READ", "USE commerce", "UNLOCK TABLES"):
         assert (await client.query(sql)).error is None
     assert said(server) == ["LOCK TABLES t READ", "UNLOCK TABLES"]
-
-
-# --- messages --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ids", ["5", f"5, {HIGH}"], ids=["one shard", "two shards"])

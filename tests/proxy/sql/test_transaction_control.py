@@ -1,6 +1,7 @@
 import pytest
 
 from streamfrom.proxy.wire.constants import Status
+from tests.proxy.fake_answers import HangUp
 from tests.proxy.rigs import said
 
 
@@ -59,3 +60,17 @@ async def test_a_savepoint_that_is_not_set_is_an_error_before_a_shard_has_begun(
         assert answer.error is None
     assert (await client.query("INSERT INTO t (id) VALUES (1)")).error is None
     assert asked not in said(server) or known
+
+
+@pytest.mark.parametrize("sql", ["COMMIT", "BEGIN"])
+async def test_a_broken_transaction_that_is_to_be_committed_says_that_it_was_not(
+    server, proxy, sql
+):
+    client = await proxy.client()
+    await client.query("BEGIN")
+    server.once("INSERT", HangUp())
+    await client.query("INSERT INTO u VALUES (1)")
+    result = await client.query(sql)
+    assert "nothing was committed" in result.message
+    assert (await client.query("BEGIN")).error is None
+    assert (await client.query("INSERT INTO u VALUES (2)")).error is None

@@ -7,16 +7,8 @@ from hypothesis import given, strategies as st
 
 from streamfrom.engine.messaging.figures.figures import QueueFigures, ShardFigures
 from streamfrom.engine.messaging.table.counters import Counters, Histogram
-from streamfrom.proxy.status.fleet_figures import (
-    QueueAtMember,
-    merged_queue,
-    merged_streams,
-)
-from streamfrom.proxy.status.status_rows import (
-    StreamClient,
-    StreamStatus,
-    Unanswered,
-)
+from streamfrom.proxy.status.fleet_figures import QueueAtMember, merged_queue, merged_streams
+from streamfrom.proxy.status.status_rows import StreamClient, StreamStatus, Unanswered
 from tests.sim.memory_store import loaded, raw_table
 
 

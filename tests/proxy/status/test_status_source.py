@@ -6,7 +6,6 @@ from typing import Any
 from streamfrom.engine.errors import TableLoadError
 from streamfrom.engine.messaging.figures.figures import QueueFigures
 from streamfrom.proxy.config.file import User
-from streamfrom.proxy.status import status_source
 from streamfrom.proxy.status.fleet_figures import MemberFigures, MembersFigures, QueueAtMember
 from streamfrom.proxy.status.status_rows import (
     QUEUES as COLUMNS,
@@ -15,10 +14,8 @@ from streamfrom.proxy.status.status_rows import (
     StreamClient,
     StreamStatus,
     Unanswered,
-    queue_rows,
 )
 from streamfrom.proxy.status.status_source import StatusSource, Viewer
-from tests.proxy.admin.conftest import QUEUES, OtherClient
 from tests.proxy.fleet.members import runtime
 from tests.sim.memory_store import loaded, raw_table
 from tests.virtual_loop import VirtualClock, run_virtual
@@ -104,22 +101,3 @@ def test_what_other_members_tell_stands_among_ones_own():
         ("b", "two"),
     ]
     assert [row[0] for row in rows["members"]] == [None, "two", "zoe"]
-
-
-async def test_rows_of_many_queues_are_made_in_turns(monkeypatch):
-    other = OtherClient()
-
-    def made(queues, *rest):
-        other.saw(queues)
-        return queue_rows(queues, *rest)
-
-    async def queues():
-        return QUEUES[::-1]
-
-    monkeypatch.setattr(status_source, "queue_rows", made)
-    fleet = source()
-    fleet.watch = SimpleNamespace(queues=queues)
-    fleet.registry = SimpleNamespace(tables=lambda _: {})
-    found = await fleet.rows(["queues"], Viewer(ANN, is_admin=True, processes=[]))
-    assert [row[1] for row in found["queues"]] == [queue.table.name for queue in QUEUES]
-    other.check()

@@ -115,9 +115,6 @@ async def test_a_shard_that_ends_its_part_by_itself_breaks_the_transaction(serve
         await session.run("SELECT 1", shard=1)
 
 
-# --- before the decision -------------------------------------------------------------------
-
-
 INSERT = "INSERT INTO streamfrom.decisions"
 UNDONE = ["XA END", "XA ROLLBACK"]
 REFUSED_PREPARE = r"^shard 'ks/80-' refused to commit, and the transaction was rolled back on every shard: XA_R"
@@ -163,9 +160,6 @@ async def test_a_decision_outside_of_the_transaction_is_none(server, other_serve
     assert "XA PREPARE" not in steps(other_server)
 
 
-# --- the decision --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("rows", "outcome", "end"),
     [
@@ -202,9 +196,6 @@ async def test_as_long_as_nobody_knows_nothing_is_undone(
     assert high.pool.connections == 0
     assert session.published == []
     assert coordinator.live == set()
-
-
-# --- behind the decision -------------------------------------------------------------------
 
 
 async def test_a_shard_that_does_not_follow_in_time_is_named(server, other_server, session):

@@ -5,11 +5,7 @@ import pytest
 
 from streamfrom.engine.fleet.directory import CREATE
 from streamfrom.proxy.errors import NoDecisionTable
-from streamfrom.proxy.twophase.decisions import (
-    Decisions,
-    TransactionOutcome,
-    record,
-)
+from streamfrom.proxy.twophase.decisions import Decisions, TransactionOutcome, record
 from streamfrom.proxy.twophase.xid import GlobalId
 from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.rigs import add_decisions, running_shard

@@ -6,7 +6,6 @@ from streamfrom.proxy.twophase.xid import GlobalId
 
 A, B, C = "a" * 16, "b" * 16, "c" * 16
 FIRST = GlobalId(A, "1" * 32)
-SECOND = GlobalId(A, "2" * 32)
 STRANGE = GlobalId("d" * 16, "3" * 32)
 
 
@@ -25,26 +24,6 @@ def look(triage, now_s, *, live=(), known=(A, B, C), **shards):
 
 def made():
     return Triage(grace_s=5, quiet_s=60)
-
-
-def test_a_branch_is_resolved_once_after_the_grace_unless_this_proxy_is_committing_it():
-    triage = made()
-    branch = FIRST.branch(B)
-    assert look(triage, 0, b=seen(branch)).resolve == ()
-    assert look(triage, 4.9, b=seen(branch)).resolve == ()
-    assert look(triage, 5, b=seen(branch)).resolve == ((B, branch),)
-    assert look(triage, 6, b=seen(branch)).resolve == ((B, branch),)
-    triage = made()
-    branch = FIRST.branch(B)
-    look(triage, 0, b=seen(branch))
-    assert look(triage, 9, b=seen(branch), live={FIRST}).resolve == ()
-    assert look(triage, 9, b=seen(branch), live={SECOND}).resolve == ((B, branch),)
-    triage = made()
-    branch = FIRST.branch(B)
-    look(triage, 0, b=seen(branch), c=seen(branch))
-    ((table, xid),) = look(triage, 5, b=seen(branch), c=seen(branch)).resolve
-    assert xid == branch
-    assert table in {B, C}
 
 
 def test_a_branch_whose_decision_is_kept_elsewhere_is_told_once_and_left_alone():

@@ -8,9 +8,7 @@ from streamfrom.proxy.config.file import TlsSettings
 from streamfrom.proxy.sessions.session import Session
 from streamfrom.proxy.tls import ServerTls
 from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
-from streamfrom.proxy.vtgate.message_service import (
-    MessageService,
-)
+from streamfrom.proxy.vtgate.message_service import MessageService
 from tests.proxy.certificates import issued, write_certificate
 from tests.proxy.fake_answers import Ok
 from tests.proxy.rigs import add_message_table, running_proxy

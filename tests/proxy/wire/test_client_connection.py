@@ -3,10 +3,7 @@ from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import BackendError, WireError
 from streamfrom.proxy.passwords.scramble import native_proof, sha2_proof
-from streamfrom.proxy.wire.client_connection import (
-    ClientConnection,
-    LoginPhase,
-)
+from streamfrom.proxy.wire.client_connection import ClientConnection, LoginPhase
 from streamfrom.proxy.wire.constants import (
     BACKEND_NEEDS,
     CACHING_SHA2,

@@ -8,11 +8,7 @@ from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, PROXY_OFFER, Capabi
 from streamfrom.proxy.wire.framing import Framer, frame, frames
 from streamfrom.proxy.wire.login.auth import Authenticated
 from streamfrom.proxy.wire.login.handshake import Greeting, LoginRequest, encode_login
-from streamfrom.proxy.wire.server_connection import (
-    Closed,
-    CommandReceived,
-    LoginAttempt,
-)
+from streamfrom.proxy.wire.server_connection import Closed, CommandReceived, LoginAttempt
 from tests.proxy.wire.accounts import NONCE, PromptConnection, authenticator
 from tests.proxy.wire.peers import encode_change_user
 from tests.proxy.wire.streams import cut, places
@@ -168,9 +164,6 @@ def test_flags_choose_the_algorithm_and_a_level_is_kept_in_bounds():
     for asked, given_ in ((0, 1), (1, 1), (3, 3), (22, 6), (255, 6)):
         packer = packer_for(int(Capability.ZSTD_COMPRESSION), asked)
         assert packed(packer) == levels[given_ - 1]
-
-
-# --- in the conversation with a client -----------------------------------------------------
 
 
 class Client:

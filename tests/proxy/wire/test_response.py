@@ -14,14 +14,7 @@ from streamfrom.proxy.wire.resultset import (
     ok_packet,
     text_row,
 )
-from tests.proxy.wire.streams import (
-    BACKEND,
-    MODERN,
-    OLD,
-    cut,
-    places,
-    small_frames,
-)
+from tests.proxy.wire.streams import BACKEND, MODERN, OLD, cut, places, small_frames
 
 
 ROWS = [text_row([b"1"]), text_row([b"2"])]

@@ -136,10 +136,7 @@ def test_no_command_is_read_after_a_refused_login(data, places):
     assert server.user is None
 
 
-@given(
-    sqls=st.lists(st.binary(max_size=40), max_size=5),
-    places=places,
-)
+@given(sqls=st.lists(st.binary(max_size=40), max_size=5), places=places)
 def test_any_cut_of_the_stream_gives_the_same_events(sqls, places):
     stream = frame(encode_login(login()), 1)
     server = connection()

@@ -56,9 +56,6 @@ async def test_a_connection_that_could_not_be_made_anothers_is_closed(server, st
     assert backend.is_closed
 
 
-# --- changing hands without waiting ----------------------------------------------------
-
-
 @pytest.fixture
 async def backend(server):
     made = await opened(server)

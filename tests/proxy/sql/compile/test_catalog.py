@@ -7,14 +7,7 @@ from streamfrom.engine.errors import KeyspaceError, TargetError
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.errors import UnknownDatabase
 from streamfrom.sqlparse_ext.errors import Unsupported
-from tests.proxy.keyspaces import (
-    HIGH_SHARD,
-    LOW_SHARD,
-    PLAIN,
-    QUARTERS,
-    SHARDED,
-    VSCHEMA,
-)
+from tests.proxy.keyspaces import HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED, VSCHEMA
 from tests.proxy.sql.compilers import catalog_of
 
 
@@ -75,9 +68,6 @@ def test_a_target_names_shards(target, shards):
 def test_a_target_that_is_not_there_is_an_error(target, error, sentence):
     with pytest.raises(error, match=sentence):
         catalog().view(target)
-
-
-# --- replicas ----------------------------------------------------------------------------
 
 
 def with_replicas(*troubles):

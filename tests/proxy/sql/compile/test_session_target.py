@@ -4,11 +4,7 @@ import pytest
 
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.proxy.backends.session_variables import names
-from streamfrom.proxy.errors import (
-    NoDatabaseSelected,
-    ReplicaTarget,
-    StreamOfReplica,
-)
+from streamfrom.proxy.errors import NoDatabaseSelected, ReplicaTarget, StreamOfReplica
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import TableRef
@@ -25,9 +21,6 @@ def place(sql, use=None, keyspaces=(PLAIN, SHARDED)):
     made = compiler(use, keyspaces=keyspaces).target
     found = made.resolve(made.parse(sql.encode()))
     return found.view.keyspace.name, found.database, found.statement.sql.decode()
-
-
-# --- where -----------------------------------------------------------------------------
 
 
 @cases(use=str, condition=str, shown=str)
@@ -92,12 +85,6 @@ def test_two_keyspaces_in_one_statement_are_refused():
             place(sql, "plain")
 
 
-# --- what a stream reads ---------------------------------------------------------------
-
-
-# --- replicas ----------------------------------------------------------------------------
-
-
 class Replica:
     def __init__(self, name):
         self.name = self.dsn = name
@@ -147,9 +134,6 @@ def test_where_a_quote_may_be_half_a_character_only_ascii_is_read(charset):
         session.parse(b"SELECT '\xbf\\\\'; DROP TABLE t; -- '")
     state.use(names("utf8mb4", "utf8mb4_bin"))
     assert session.parse("SELECT 'é'".encode())
-
-
-# --- a target without a keyspace -------------------------------------------------------
 
 
 @pytest.mark.parametrize(

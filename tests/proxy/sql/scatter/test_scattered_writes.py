@@ -26,9 +26,6 @@ async def write(session):
     return await write_parts(session.executor, session.state, "db", parts, SHAPE, KEPT_BYTES)
 
 
-# --- several answers are one -----------------------------------------------------------
-
-
 def ok(affected=0, insert_id=0, warnings=0, info=b""):
     return OkPacket(affected, insert_id, 2, warnings, info)
 
@@ -46,12 +43,6 @@ def test_counts_warnings_and_infos_are_summed_and_the_first_generated_id_counts(
         b"Records: 2  Duplicates: 1  Warnings: 1"
     )
     assert MergedOk(()).info == b""
-
-
-# --- parts, outside of a transaction ---------------------------------------------------
-
-
-# --- everywhere ------------------------------------------------------------------------
 
 
 DDL = "ALTER TABLE t ADD COLUMN b INT"

@@ -12,11 +12,7 @@ from streamfrom.proxy.passwords.scramble import (
     stored_native,
 )
 from streamfrom.proxy.passwords.verifier import ROUNDS_AT_ONCE
-from streamfrom.proxy.wire.constants import (
-    CACHING_SHA2,
-    NATIVE_PASSWORD,
-    PROXY_OFFER,
-)
+from streamfrom.proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD, PROXY_OFFER
 from streamfrom.proxy.wire.login.auth import (
     PASSWORD_BYTES_MAX,
     Accepted,
@@ -86,10 +82,7 @@ def test_every_kind_of_account_lets_the_right_password_in(kind, plugin, is_secur
 
 @pytest.mark.parametrize(
     ("kind", "password"),
-    [
-        *itertools.product(["clear", "native", "crypt"], ["wrong", ""]),
-        ("empty", "wrong"),
-    ],
+    [*itertools.product(["clear", "native", "crypt"], ["wrong", ""]), ("empty", "wrong")],
 )
 @pytest.mark.parametrize("plugin", [CACHING_SHA2, NATIVE_PASSWORD])
 @pytest.mark.parametrize("is_secure", [True, False])
@@ -222,9 +215,6 @@ def test_a_nonce_is_text_without_nul_and_takes_enough_dice(dice):
     assert all(0x01 <= byte <= 0x7F for byte in nonce)
     with pytest.raises(ValueError, match="20"):
         nonce_from(dice[1:])
-
-
-# --- proofs that are judged later --------------------------------------------------------
 
 
 def judged(server):
