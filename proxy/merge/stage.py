@@ -64,6 +64,8 @@ _TEXT_BYTES_MAX: Final = 15 << 20
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 # Of utf8mb3 and its collations, which are deprecated.
 _OWN_WARNINGS: Final = frozenset({b"1287", b"3778", b"4079"})
+# Keeps MySQL from merging a derived table into its query, where GROUP BY takes an alias for the column that it hides.
+_AS_A_TABLE: Final = b" LIMIT 18446744073709551615"
 _CHAR_MAX: Final = 255
 _VARCHAR_MAX: Final = 16383
 _HEX: Final = "MEDIUMTEXT CHARACTER SET ascii"
@@ -371,7 +373,8 @@ class Combination:
 
     def sql(self) -> bytes:
         """Return the statement with its parts given."""
-        texts = {number: part.text for number, part in self._given.items()}
+        kept = b"" if self._parts.operators else _AS_A_TABLE
+        texts = {number: part.text + kept for number, part in self._given.items()}
         return self._parts.with_parts(self._statement, texts)
 
     def ask_collations(self) -> tuple[bytes, ...]:
