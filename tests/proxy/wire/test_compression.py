@@ -127,6 +127,18 @@ def test_large_packets_are_packed_on_the_way_and_end_with_their_piece(packer, si
     assert found == payloads
 
 
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_packet_of_several_pieces_goes_on_in_no_more_than_two(packer):
+    payload = bytes(FRAME_BYTES_MAX - 1)
+    stream = frame(payload, 0) + frame(b"next", 1)
+    sender, receiver = Compression(packer), Compression(packer)
+    sent = [
+        sender.pack_whole(stream[at : at + 300_000]) for at in range(0, len(stream), 300_000)
+    ]
+    assert unpacked(receiver, b"".join(sent)) == stream
+    assert receiver.next_sequence == sender.sequence == 2
+
+
 def test_a_window_that_needs_too_much_memory_is_refused():
     # A frame that wants a window of 128 MiB, and holds one block of one byte repeated.
     data = bytes.fromhex("28b52ffd 00 88 43 1f 00 00")
