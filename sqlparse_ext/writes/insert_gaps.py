@@ -25,6 +25,7 @@ from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, edits_of_tex
 
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import InsertShape, Opaque, Operand, TableRef, Value
+    from streamfrom.sqlparse_ext.text.insert_rows import InsertRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,10 @@ def gaps(
         raise Unsupported(
             f"this form of {shape.verb} with a sequence or vt_auto_id; name the columns, and give the rows by VALUES"
         )
+    if not insert.columns and not any(map(rows.elements, range(len(rows)))):
+        # VALUES () gives every column its default.
+        name = quoted(column) if insert.columns == () else b" (%b)" % quoted(column)
+        return _at_ends(statement, insert, rows, b"", name)
     if column in names:
         at = names.index(column)
         # With as many values as there are columns, or the server says that there are not.
@@ -102,10 +107,15 @@ def gaps(
         if elements and not places and at < len(elements[-1]):
             last = integer_of(rows.value(*elements[-1][at]))
         return Gaps(tuple(places), last=last)
-    end = insert.columns_at
-    name = quoted(column)
-    (edit,) = edits_of_text(statement, [Edit(end, end, b", " + name)])
-    return Gaps(tuple((last - 1, last - 1, b", ") for _, last in rows.spans), edit)
+    return _at_ends(statement, insert, rows, b", ", b", " + quoted(column))
+
+
+def _at_ends(
+    statement: Statement, insert: InsertShape, rows: InsertRows, before: bytes, name: bytes
+) -> Gaps:
+    """Return gaps at the ends of *rows*, for a column whose *name* is to stand at the end of the list."""
+    (edit,) = edits_of_text(statement, [Edit(insert.columns_at, insert.columns_at, name)])
+    return Gaps(tuple((last - 1, last - 1, before) for _, last in rows.spans), edit)
 
 
 def _gap_of_set(

@@ -195,8 +195,12 @@ def _insert_effect(statement: Statement, facts: TableFacts) -> Effect | None:
     unknown = Effect(EffectKind.NEW, None)
     # IGNORE and ON DUPLICATE KEY may leave or change the row that is there, whose priority and
     # time the text does not know.
-    if insert is None or insert.ignore or insert.on_duplicate:
+    if insert is None or insert.ignore:
         return unknown
+    if insert.on_duplicate:
+        # The row may be one that was sent, and any unique key may have found it.
+        reschedules = statement.shape.assignments.keys() & facts.decisive
+        return Effect(EffectKind.RESCHEDULE, None) if reschedules else unknown
     id_column = facts.id_column.lower()
     columns: dict[str, list[Value | Opaque]]
     names = (id_column, "priority", "time_next", "time_acked")

@@ -108,6 +108,11 @@ def test_rescheduling_is_honoured_at_once(queue: Queue) -> None:
     where = "WHERE id IN (1, 2) AND time_acked IS NULL"
     assert run(producer, f"UPDATE my_message SET time_next = 0, epoch = 0 {where}") == 2
     assert sorted(stream.ids(2)) == [1, 2]
+    # An upsert of what was sent for the first time is one, too.
+    upsert = "INSERT INTO my_message (id) VALUES (3) ON DUPLICATE KEY UPDATE time_next = 0"
+    for _ in range(2):
+        run(producer, upsert)
+        assert stream.next()[0] == 3
 
 
 def test_epoch_grows_and_time_next_lies_inside_the_backoff_window(queue: Queue) -> None:

@@ -27,7 +27,9 @@ def client(cluster: SharedCluster, keyspace: str) -> Any:
 
 def stored(client: Any) -> list[int]:
     """Return all ids, by what was inserted with them."""
-    return [ident for ident, _ in rows(client, "SELECT id, user_id FROM my_message ORDER BY 2")]
+    return [
+        ident for ident, _ in rows(client, "SELECT id, user_id FROM my_message ORDER BY 2, 1")
+    ]
 
 
 def test_the_proposals_own_insert(queue: Queue, client: Any) -> None:

@@ -44,6 +44,11 @@ def test_without_a_column_list_the_table_says_where_the_column_is():
     assert filled(sql, columns=("a", "id")) == (1, "INSERT INTO t VALUES ('x', 7), ('y', 5)")
 
 
+@cases(sql=str, result=str)
+def test_rows_of_defaults_get_the_next_ones(sql, result):
+    assert filled(sql, columns=("a", "id"))[1] == result
+
+
 @cases(sql=str, construct=str)
 def test_what_cannot_be_told_is_refused(sql, construct):
     with pytest.raises(Unsupported, match=construct):

@@ -66,6 +66,9 @@ NEW, RESCHEDULE, HEARTBEAT, ACK, REMOVE, UNKNOWN, TOUCH = EffectKind
         ("INSERT INTO m (id, time_acked) VALUES (1, NOW() + 1)", NEW, None),
         ("INSERT IGNORE INTO m (id) VALUES (1)", NEW, None),
         ("INSERT INTO m (id) VALUES (1) ON DUPLICATE KEY UPDATE body = 'a'", NEW, None),
+        ("INSERT INTO m (id) VALUES (1) ON DUPLICATE KEY UPDATE body = 'a', time_next = 0", RESCHEDULE, None),
+        ("INSERT INTO m SET time_next = 0 ON DUPLICATE KEY UPDATE body = 'a'", NEW, None),
+        ("INSERT INTO m SELECT * FROM u ON DUPLICATE KEY UPDATE Priority = 3", RESCHEDULE, None),
         ("INSERT INTO m (id) VALUES " + ", ".join(["(1)"] * 201), NEW, None),
     ],
 )  # fmt: skip
