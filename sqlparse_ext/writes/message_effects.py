@@ -191,16 +191,15 @@ def _exact_ids(statement: Statement, facts: TableFacts) -> tuple[Value, ...] | N
 
 
 def _insert_effect(statement: Statement, facts: TableFacts) -> Effect | None:
-    insert = statement.shape.insert
-    unknown = Effect(EffectKind.NEW, None)
-    # IGNORE and ON DUPLICATE KEY may leave or change the row that is there, whose priority and
-    # time the text does not know.
-    if insert is None or insert.ignore:
+    shape = statement.shape
+    insert = shape.insert
+    # What a REPLACE or an upsert finds may be a message that was sent.
+    replaces = shape.kind is Kind.REPLACE or shape.assignments.keys() & facts.decisive
+    unknown = Effect(EffectKind.RESCHEDULE if replaces else EffectKind.NEW, None)
+    # IGNORE and ON DUPLICATE KEY may leave or change the row that is there, by any unique key, whose
+    # priority and time the text does not know.
+    if insert is None or insert.ignore or insert.on_duplicate:
         return unknown
-    if insert.on_duplicate:
-        # The row may be one that was sent, and any unique key may have found it.
-        reschedules = statement.shape.assignments.keys() & facts.decisive
-        return Effect(EffectKind.RESCHEDULE, None) if reschedules else unknown
     id_column = facts.id_column.lower()
     columns: dict[str, list[Value | Opaque]]
     names = (id_column, "priority", "time_next", "time_acked")
@@ -225,8 +224,7 @@ def _insert_effect(statement: Statement, facts: TableFacts) -> Effect | None:
     ids = tuple(key.id for key in keys)
     if not ids:
         return None
-    if statement.shape.kind is Kind.REPLACE:
-        # The row that it replaces may be one that was sent.
+    if replaces:
         return Effect(EffectKind.RESCHEDULE, ids)
     return Effect(EffectKind.NEW, ids, keys)
 

@@ -97,7 +97,7 @@ def test_null_and_a_moment_before_1970_mean_now(queue: Queue) -> None:
 
 
 def test_rescheduling_is_honoured_at_once(queue: Queue) -> None:
-    producer, stream = queue.create(), queue.stream()
+    producer, stream = queue.create(ack_wait=600), queue.stream()
     insert(producer, 1, time_next=time.time_ns() + 3600 * SECOND_NS)
     insert(producer, 2)
     assert stream.next()[0] == 2
@@ -108,11 +108,14 @@ def test_rescheduling_is_honoured_at_once(queue: Queue) -> None:
     where = "WHERE id IN (1, 2) AND time_acked IS NULL"
     assert run(producer, f"UPDATE my_message SET time_next = 0, epoch = 0 {where}") == 2
     assert sorted(stream.ids(2)) == [1, 2]
-    # An upsert of what was sent for the first time is one, too.
-    upsert = "INSERT INTO my_message (id) VALUES (3) ON DUPLICATE KEY UPDATE time_next = 0"
-    for _ in range(2):
-        run(producer, upsert)
-        assert stream.next()[0] == 3
+    # So are an upsert and a REPLACE of what was sent for the first time.
+    for ident, sql in (
+        (3, "INSERT INTO my_message (id) VALUES (3) ON DUPLICATE KEY UPDATE time_next = 0"),
+        (5, "REPLACE INTO my_message VALUES (5, 50, 0, 0, NULL, 3, NULL)"),
+    ):
+        for _ in range(2):
+            run(producer, sql)
+            assert stream.next()[0] == ident, sql
 
 
 def test_epoch_grows_and_time_next_lies_inside_the_backoff_window(queue: Queue) -> None:
