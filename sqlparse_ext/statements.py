@@ -256,7 +256,7 @@ class Shape:
     template: bytes  # the text from which the facts were read, see `lexer`
     verb: str = ""  # the first keyword in upper case; "" for EMPTY
     words: tuple[str, ...] = ()  # up to six bare words after the verb, in upper case
-    # The options of BEGIN, COMMIT, ROLLBACK ("READ ONLY", "CHAIN", …) and DDL ("IF EXISTS", …).
+    # The options of BEGIN, COMMIT, ROLLBACK ("READ ONLY", "CHAIN", …), DDL ("IF EXISTS", …) and LOAD ("REPLACE").
     options: frozenset[str] = frozenset()
     # The target first, then all other tables, also of subqueries, but no CTEs and no DUAL. With Uses.UNPARSED they are what
     # could be found.

@@ -261,6 +261,8 @@ def _load(shape: Shape, cursor: Cursor) -> None:
     if "LOCAL" in shape.words:
         shape.uses |= Uses.LOCAL_INFILE
     cursor.at = cursor.find({"INTO"}) + 1
+    if cursor.tokens[cursor.at - 2].key == "REPLACE":
+        shape.options = frozenset({"REPLACE"})
     cursor.accept("TABLE")
     shape.tables = cursor.only_table()
 

@@ -134,7 +134,8 @@ def effect(statement: Statement, facts: TableFacts) -> Effect | None:
             if shape.uses & _NO_SINGLE_TABLE or _is_target(shape, facts):
                 return Effect(EffectKind.REMOVE, _exact_ids(statement, facts))
         case Kind.LOAD:
-            return Effect(EffectKind.NEW, None)
+            replaces = "REPLACE" in shape.options
+            return Effect(EffectKind.RESCHEDULE if replaces else EffectKind.NEW, None)
         case Kind.DDL if shape.verb == "TRUNCATE":
             return Effect(EffectKind.REMOVE, None)
         case _:

@@ -204,6 +204,18 @@ class TestLoadData:
         assert refused(client, load)[0] == 1146
         assert value(client, "SELECT COUNT(*) FROM filled") == 0
 
+    def test_a_replacing_file_reschedules_what_was_just_delivered(
+        self, loaded, tmp_path, consume
+    ):
+        (client,) = crowd(loaded, 1, local_infile=True)
+        run(client, message_table("replaced", ack_wait=600))
+        stream = consume(loaded, "STREAM id FROM replaced", database="plain")
+        file = tmp_path / "rows.csv"
+        file.write_text("1\n")
+        for _ in range(2):
+            run(client, f"LOAD DATA LOCAL INFILE '{file}' REPLACE INTO TABLE replaced (id)")
+            assert stream.take(1) == [(1,)]
+
 
 COMPONENT = "file://component_query_attributes"
 COLOUR = "mysql_query_attribute_string('colour')"

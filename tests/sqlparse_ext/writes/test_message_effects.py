@@ -59,6 +59,8 @@ NEW, RESCHEDULE, HEARTBEAT, ACK, REMOVE, UNKNOWN, TOUCH = EffectKind
         ("DELETE m FROM m JOIN u USING (id)", REMOVE, None),
         ("TRUNCATE m", REMOVE, None),
         ("LOAD DATA INFILE 'x' INTO TABLE m", NEW, None),
+        ("LOAD DATA LOW_PRIORITY LOCAL INFILE 'x' REPLACE INTO TABLE m", RESCHEDULE, None),
+        ("LOAD DATA INFILE 'replace' IGNORE INTO TABLE m", NEW, None),
         ("INSERT INTO m SELECT * FROM u", NEW, None),
         ("INSERT INTO m VALUES (1, 2, 3)", NEW, None),
         ("INSERT INTO m (id) VALUES (f(1))", NEW, None),
