@@ -182,7 +182,8 @@ def _value(table: MessageTable, column: bytes, now_ns: int, *, is_shared: bool) 
         case "dead_time":
             return b"%d" % now_ns
         case "dead_reason":
-            return literal(b"sent %d times and not acknowledged" % attempts)
+            often = b"once" if attempts == 1 else b"%d times" % attempts
+            return literal(b"sent %b and not acknowledged" % often)
         case "dead_attempts":
             return b"epoch"
         # A message table of its own sends it as a new message.

@@ -26,7 +26,7 @@ TABLE = loaded(raw_table("msg", f"{DEFAULT_COMMENT},vt_max_attempts=2,vt_dead_le
 CONSENT = "vt_dead_letters_of=msg"
 
 
-def buried(*columns, refusal=None, of=b"", comment=CONSENT):
+def buried(*columns, refusal=None, of=b"", comment=CONSENT, table=TABLE):
     """Return the result and the statements; *refusal* is what an INSERT is answered whose text has *of*."""
     sent = []
     rows = [((name, shared, comment.encode()), b"") for name, shared in columns]
@@ -37,7 +37,7 @@ def buried(*columns, refusal=None, of=b"", comment=CONSENT):
             raise refusal
         return StoreAnswer(rows if b"information_schema" in query.sql else ())
 
-    return carry_out(bury(TABLE, [b"1", b"2"], NOW_NS), answer_to), sent
+    return carry_out(bury(table, [b"1", b"2"], NOW_NS), answer_to), sent
 
 
 def test_what_both_have_is_copied_and_told_is_when_why_and_how_often():
@@ -57,6 +57,12 @@ def test_what_both_have_is_copied_and_told_is_when_why_and_how_often():
         b" FROM `msg` WHERE `id` IN (1, 2)",
         b"DELETE FROM `msg` WHERE `id` IN (1, 2)",
     ]
+
+
+def test_a_message_that_had_one_attempt_was_sent_once():
+    once = loaded(raw_table("msg", f"{DEFAULT_COMMENT},vt_max_attempts=1,vt_dead_letter=grave"))
+    _, sent = buried((b"id", b"1"), (b"dead_reason", b"0"), table=once)
+    assert b" SELECT `id`, 'sent once and not acknowledged' FROM" in sent[2]
 
 
 def test_a_message_table_gets_new_messages():
