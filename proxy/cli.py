@@ -15,8 +15,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
@@ -51,6 +51,22 @@ EXIT_USAGE = 2
 WATCH_S = 2.0
 
 
+@contextmanager
+def _ended_by_the_reader() -> Iterator[None]:
+    """End quietly when the reader has left, as in `streamfrom check | head -1`."""
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:  # as in `streamfrom serve >&-`
+                sys.stdout.flush()
+    except BrokenPipeError:
+        # Python writes at its end what is left.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
+
+
+@_ended_by_the_reader()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     arguments = _parser().parse_args(_command_first(sys.argv[1:] if argv is None else argv))
@@ -107,6 +123,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
     except WorkerFailed as error:
         return error.code  # the worker has said why
+    except BrokenPipeError:
+        raise
     except (OSError, StreamfromError) as error:
         return _fail(str(error), EXIT_FAULT)
     except KeyboardInterrupt:

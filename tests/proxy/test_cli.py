@@ -5,6 +5,8 @@ import logging
 import os
 import signal
 import socket
+import subprocess
+import sys
 from contextlib import suppress
 from itertools import chain
 from unittest.mock import Mock, call
@@ -15,6 +17,7 @@ from streamfrom.proxy import cli
 from streamfrom.proxy.cli import EXIT_FAULT, EXIT_USAGE, DemoProxy, main
 from streamfrom.proxy.workers.worker_seat import WorkerSeat
 from tests.cases import cases
+from tests.fixtures.programs import END_S
 
 
 CONFIG = """
@@ -255,6 +258,23 @@ def test_queues_of_nobody_are_a_failure_and_of_no_address_a_wrong_command_line(c
     err = capsys.readouterr().err
     assert err.startswith("streamfrom: the proxy's address: expected mysql://")
     assert "hunter2" not in err
+
+
+@pytest.mark.parametrize("line", ["check --config CONFIG", "--print-completion bash"])
+def test_a_command_ends_quietly_when_nobody_reads_on(line, config):
+    read, write = os.pipe()
+    os.close(read)
+    words = [word.replace("CONFIG", config) for word in line.split()]
+    with open(write, "w") as unread:
+        ended = subprocess.run(
+            [sys.executable, "-m", "streamfrom.proxy", *words],
+            check=False,
+            stdout=unread,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=END_S,
+        )
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, "")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
