@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from streamfrom.engine.messaging.table.message_table import MessageTable
-from streamfrom.engine.sharding.vschema import with_queues
+from streamfrom.engine.sharding.vschema import unknown_keys, with_queues
 from streamfrom.proxy.config.keyspaces import KeyspaceConfig, make_keyspace, reread_vschema
 from streamfrom.proxy.config.toml_values import ConfigError
 
@@ -79,6 +79,7 @@ class _File:
         # The file may have changed since the configuration was read, so the first look reads.
         self._status: tuple[int, int, int] | None = (0, 0, 0)
         self._log = log.bind(keyspace=config.name, path=str(path))
+        self._warn()
 
     def look(self, *, is_asked: bool) -> None:
         """Read the file if it is another than before; even if it is not when *is_asked*."""
@@ -104,8 +105,13 @@ class _File:
             vschema = self._keyspace.vschema
             tables = 0 if vschema is None else len(vschema.tables)
             self._log.info("vschema reloaded", tables=tables)
+            self._warn()
         elif is_asked:
             self._log.info("vschema unchanged")
+
+    def _warn(self) -> None:
+        for each in unknown_keys(self._config.vschema_text or "{}"):
+            self._log.warning("vschema has a key that means nothing", reason=each)
 
 
 def _status(path: Path) -> tuple[int, int, int] | None:

@@ -6,9 +6,10 @@ fields do not matter. The error texts are Vitess's.
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,21 @@ _TABLE_TYPES: Final = ("", "sequence", "reference")
 # vschema.proto's enumeration; what is not specified is unmanaged.
 _FOREIGN_KEY_MODES: Final = ("disallow", "unmanaged", "managed")
 _HUMP = re.compile(r"[A-Z]")
+# The keys of vschema.proto, with those of the objects below them; "*" is any name.
+_NONE: Final[Mapping[str, Any]] = {}
+_TABLE_KEYS: Final = {
+    "column_vindexes": dict.fromkeys(("column", "columns", "name"), _NONE),
+    "auto_increment": dict.fromkeys(("column", "sequence"), _NONE),
+    **dict.fromkeys(
+        ("type", "columns", "pinned", "column_list_authoritative", "source"), _NONE
+    ),
+}
+_KEYS: Final[Mapping[str, Any]] = {
+    "vindexes": {"*": dict.fromkeys(("type", "params", "owner"), _NONE)},
+    "tables": {"*": _TABLE_KEYS},
+    **dict.fromkeys(("sharded", "foreign_key_mode", "require_explicit_routing"), _NONE),
+    "multi_tenant_spec": _NONE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +129,27 @@ def parse_vschema(text: str, keyspace: str = "") -> VSchema:
         for name, raw in (_typed(root, "tables", dict, where) or {}).items()
     }
     return VSchema(sharded, vindexes, tables, _foreign_key_mode(root, where))
+
+
+def unknown_keys(text: str) -> list[str]:
+    """Return the keys of a vschema that mean nothing, as Vitess passes over them too, with those that may be meant."""
+    return list(_unknown_keys(json.loads(text), _KEYS, ""))
+
+
+def _unknown_keys(raw: dict[str, Any], known: Mapping[str, Any], place: str) -> Iterator[str]:
+    for key, value in raw.items():
+        name = "*" if "*" in known else _snake_case(key)
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1) or sorted(known)
+            hint = (
+                f"did you mean {near[0]}?"
+                if len(near) == 1
+                else f"expected one of {', '.join(near)}"
+            )
+            yield f"{place}{key}: unknown key; {hint}"
+        elif known[name]:
+            for each in value if isinstance(value, list) else [value or {}]:
+                yield from _unknown_keys(each, known[name], f"{place}{key}.")
 
 
 def _foreign_key_mode(root: dict[str, Any], where: str) -> str:
@@ -221,7 +258,11 @@ def _fields(raw: object, where: str) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise VschemaError(f"{where} must be a JSON object")
     # Protobuf's JSON has two spellings, columnVindexes and column_vindexes, and reads both.
-    return {_HUMP.sub(lambda hump: "_" + hump[0].lower(), key): raw[key] for key in raw}
+    return {_snake_case(key): raw[key] for key in raw}
+
+
+def _snake_case(key: str) -> str:
+    return _HUMP.sub(lambda hump: "_" + hump[0].lower(), key)
 
 
 def _typed(raw: dict[str, Any], key: str, kind: type, where: str) -> Any:

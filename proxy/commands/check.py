@@ -31,7 +31,7 @@ from streamfrom.engine.messaging.upkeep import dead_letter_table
 from streamfrom.engine.messaging.upkeep.partitions import late, split
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.engine.sharding.vindex import Vindex, is_loose
-from streamfrom.engine.sharding.vschema import ColumnVindex, with_queues
+from streamfrom.engine.sharding.vschema import ColumnVindex, unknown_keys, with_queues
 from streamfrom.proxy.accounts.user_logins import shared_note, user_logins
 from streamfrom.proxy.backends.shard import ReplicaHealth, ShardRuntime, replicas_of
 from streamfrom.proxy.backends.shard_store import ShardStore, by_control
@@ -172,6 +172,8 @@ async def _check_keyspace(
             config.name,
             f"vschema {config.vschema_path}: {tables}; read again when it changes, or on SIGHUP",
         )
+        for each in unknown_keys(config.vschema_text or "{}"):
+            report.warning(config.name, f"vschema {config.vschema_path}: {each}")
     if is_own_schema(config.name):
         report.warning(
             config.name,

@@ -97,3 +97,8 @@ async def test_a_file_that_went_away_is_said_once(watched):
         await asyncio.sleep(0.02)
         assert not watched.logs
     assert "cannot read" in watched.applied[0].vschema_fault
+
+
+async def test_a_key_that_means_nothing_is_a_warning(watched):
+    await watched.write('{"sharded": true, "tablez": {}}', lambda: len(watched.logs) == 2)
+    assert watched.logs[1]["reason"] == "tablez: unknown key; did you mean tables?"

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from streamfrom.engine.errors import VschemaError
-from streamfrom.engine.sharding.vschema import AutoIncrement, parse_vschema
+from streamfrom.engine.sharding.vschema import AutoIncrement, parse_vschema, unknown_keys
 from tests.cases import cases
 
 
@@ -54,6 +54,11 @@ def test_both_spellings_of_fields_are_read_and_unknown_ones_ignored():
     ).tables["t"]
     assert table.primary.columns == ("a", "b")
     assert table.auto_increment == AutoIncrement("id", "other.seq")
+
+
+@cases(fields=ast.literal_eval, told=str)
+def test_a_key_that_means_nothing_is_named_with_the_one_that_may_be_meant(fields, told):
+    assert "; ".join(unknown_keys(json.dumps(fields))) == told
 
 
 def test_vindexes_keep_their_params_and_owner():

@@ -56,6 +56,17 @@ async def test_a_vschema_that_cannot_be_read_is_a_fault_of_its_keyspace(server, 
     assert any(line.startswith("ok       plain/-") for line in lines)
 
 
+async def test_a_key_of_a_vschema_that_means_nothing_is_a_warning(server, report, tmp_path):
+    config = config_of(server)
+    own = replace(config.keyspaces[0], vschema_text='{"tablez": {}}', vschema_path=tmp_path)
+    code, lines = await report(replace(config, keyspaces=(own,)))
+    assert code == 0
+    assert (
+        f"warning  plain: vschema {tmp_path}: tablez: unknown key; did you mean tables?"
+        in lines
+    )
+
+
 TEXT, NUMBER = FieldType.VAR_STRING, FieldType.LONGLONG
 DENIED = Error(1142, "command denied to user 'u'", "42000")
 DAY = SPANS["DAY"]
