@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-import stat
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -194,9 +193,10 @@ def bind_tcp(
     for_others: they accept no connection, and hold the port for processes that listen there and share it.
     Raises OSError if another process listens there already, or *host* is no address of this machine.
     """
-    found = socket.getaddrinfo(
-        host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
+    with _named(f"{host} port {port}"):
+        found = socket.getaddrinfo(
+            host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
     with ExitStack() as failing:
         bound: list[socket.socket] = []
         for family, _, _, _, address in dict.fromkeys(found):
@@ -214,37 +214,64 @@ def bind_tcp(
 def _bound_tcp(
     family: socket.AddressFamily, address: tuple[Any, ...], *, shares_port: bool
 ) -> socket.socket:
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    try:
+    with ExitStack() as failing, _named(f"{address[0]} port {address[1]}"):
+        bound = failing.enter_context(socket.socket(family, socket.SOCK_STREAM))
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shares_port)
         if family == socket.AF_INET6:
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         bound.bind(address)
-    except OSError as error:
-        bound.close()
-        where = f"{address[0]} port {address[1]}"
-        raise OSError(error.errno, f"cannot listen on {where}: {error.strerror}") from None
+        failing.pop_all()
     return bound
 
 
-def bind_unix(path: str, *, mode: int) -> socket.socket:
-    """Return a Unix socket whose file has *mode* whatever the umask is; it replaces what an earlier process left. Raises OSError."""
-    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        file = Path(path)
+class UnixSocket(NamedTuple):
+    """A Unix socket, and which file it made: another process may have put its own at the path since."""
+
+    socket: socket.socket
+    path: Path
+    inode: tuple[int, int]
+
+    def remove(self) -> None:
+        """Remove the file, on which no process of ours listens any more, unless it is another one by now."""
         with suppress(FileNotFoundError):
-            if stat.S_ISSOCK(file.stat().st_mode):
-                file.unlink()
+            if _inode(self.path) == self.inode:
+                self.path.unlink()
+
+
+def bind_unix(path: str, *, mode: int) -> UnixSocket:
+    """Return a Unix socket whose file has *mode* whatever the umask is; it replaces what an earlier process left.
+
+    Raises OSError, also if a process listens there, or another file has the name.
+    """
+    file = Path(path)
+    with ExitStack() as failing, _named(path):
+        bound = failing.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        if _is_stale(file):
+            file.unlink()
         bound.bind(path)
         # No client gets in before the mode is right: a socket that does not listen yet refuses all.
         file.chmod(mode)
-    except OSError:
-        bound.close()
-        raise
-    return bound
+        failing.pop_all()
+        return UnixSocket(bound, file, _inode(file))
 
 
-def remove_socket(path: str) -> None:
-    """Remove the file of a Unix socket on which no process listens any more."""
-    Path(path).unlink(missing_ok=True)
+def _is_stale(file: Path) -> bool:
+    """Return whether *file* is a Unix socket on which no process listens."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(0)
+        return file.is_socket() and client.connect_ex(str(file)) == errno.ECONNREFUSED
+
+
+def _inode(file: Path) -> tuple[int, int]:
+    status = file.stat()
+    return status.st_dev, status.st_ino
+
+
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    """Have an OSError name *where* it was to be listened."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, f"cannot listen on {where}: {error.strerror}") from None

@@ -104,6 +104,7 @@ class Application:
         self._seat = seat
         self._manager = manager
         self._listeners: list[listening.Listener] = []
+        self._unix: listening.UnixSocket | None = None  # that of this process alone
         self._background: set[asyncio.Task[None]] = set()
         self._sessions: dict[int, Peer] = {}
         number = number or MemberNumber.drawn()
@@ -263,11 +264,12 @@ class Application:
         tcp = listening.bind_tcp(server.host, server.port, shares_port=shares_port)
         self._listen("mysql", tcp)
         if server.unix_socket:
-            bound = (
-                listening.bind_unix(server.unix_socket, mode=server.unix_socket_mode)
-                if self._seat is None
-                else self._seat.unix_socket()
-            )
+            if self._seat is None:
+                path, mode = server.unix_socket, server.unix_socket_mode
+                self._unix = listening.bind_unix(path, mode=mode)
+                bound = self._unix.socket
+            else:
+                bound = self._seat.unix_socket()
             self._listen("mysql, by the Unix socket", [bound])
         self._spawn(self._vschema_files.watch())
         self._spawn(keep_time_limits(self.services))
@@ -291,9 +293,8 @@ class Application:
             listener.close()
         if self._message_service is not None:
             await self._message_service.drain()
-        # Listeners never change, and limits may: those in force are the services'.
-        if self._config.server.unix_socket and self._seat is None:
-            listening.remove_socket(self._config.server.unix_socket)
+        if self._unix is not None:
+            self._unix.remove()
         if self._fleet.members():
             # Others' clients must not wait until those of this process have finished.
             self._registry.here.end_streams(ServerShutdown())

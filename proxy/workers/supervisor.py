@@ -87,7 +87,7 @@ class Workers:
         self._environ = {**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self._count = count
         self._sockets = ExitStack()
-        self._unix: socket.socket | None = None
+        self._unix: listening.UnixSocket | None = None
         self._stopping = asyncio.Event()
         self._running: dict[int, _WorkerProcess] = {}
         self._keepers: list[asyncio.Task[None]] = []
@@ -157,10 +157,10 @@ class Workers:
         if self._stopping.is_set():
             return
         self._stopping.set()
-        if self._unix is not None and self._server.unix_socket:
+        if self._unix is not None:
             # No client shall wait in it for a worker that accepts no more.
-            self._unix.close()
-            listening.remove_socket(self._server.unix_socket)
+            self._unix.socket.close()
+            self._unix.remove()
         for worker in self._running.values():
             worker.signal(signal.SIGTERM)
         await asyncio.gather(*self._keepers, return_exceptions=True)
@@ -202,7 +202,7 @@ class Workers:
         return code
 
     def _seat(self, number: int, parent_fd: int) -> WorkerSeat:
-        unix_fd = None if self._unix is None else self._unix.fileno()
+        unix_fd = None if self._unix is None else self._unix.socket.fileno()
         level = logging.getLogger().level
         return WorkerSeat(number, self._count, parent_fd, self.port, unix_fd, level)
 

@@ -63,9 +63,11 @@ def test_a_port_is_held_on_each_address_of_a_name_and_on_no_other_machine():
         each.close()
     with pytest.raises(OSError, match=r"cannot listen on 192\.0\.2\.1 port 0: "):
         listening.bind_tcp("192.0.2.1", 0, for_others=True)
+    with pytest.raises(OSError, match=r"cannot listen on no\.host\.invalid port 7: "):
+        listening.bind_tcp("no.host.invalid", 7)
 
 
-async def test_a_unix_socket_replaces_a_stale_one_and_nothing_else_and_has_its_mode(tmp_path):
+async def test_a_unix_socket_replaces_a_stale_one_and_has_its_mode(tmp_path):
     path = tmp_path / "s"
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(path))
@@ -73,19 +75,32 @@ async def test_a_unix_socket_replaces_a_stale_one_and_nothing_else_and_has_its_m
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_unix_connection(path)
-    listener = listener_of(bound)
+    listener = listener_of(bound.socket)
     reader, writer = await asyncio.open_unix_connection(path)
     assert await reader.readexactly(5) == b"hello"
     writer.close()
+    with pytest.raises(OSError, match=f"cannot listen on {path}: .* in use"):
+        listening.bind_unix(str(path), mode=0o600)
     listener.close()
-    listening.remove_socket(str(path))
-    listening.remove_socket(str(path))
+    bound.remove()
     assert not path.exists()
+    bound.remove()
+
+
+def test_a_unix_socket_leaves_every_other_file_alone(tmp_path):
     path = tmp_path / "s"
     path.write_text("precious")
-    with pytest.raises(OSError, match="in use"):
+    with pytest.raises(OSError, match=f"cannot listen on {path}: .* in use"):
         listening.bind_unix(str(path), mode=0o600)
+    path.rename(tmp_path / "kept")
+    bound = listening.bind_unix(str(path), mode=0o600)
+    bound.socket.close()
+    path.unlink()
+    (tmp_path / "kept").rename(path)
+    bound.remove()
     assert path.read_text() == "precious"
+    with pytest.raises(OSError, match=f"cannot listen on {path}/s: "):
+        listening.bind_unix(f"{path}/s", mode=0o600)
 
 
 @asynccontextmanager
