@@ -198,11 +198,11 @@ async def ask(
         reason = error.details() or error.code().name
         if error.code() is grpc.StatusCode.UNIMPLEMENTED:
             reason = f"version {member.version} does not know the question"
-    log.warning("a member does not answer", member=member.id, method=method, reason=reason)
     return reason
 
 
 async def ask_all(
+    roster: PresentMembers,
     channel: Callable[[Member], grpc.aio.Channel],
     members: Iterable[Member],
     method: str,
@@ -210,12 +210,27 @@ async def ask_all(
     answer: type[AnswerT],
     timeout_s: float,
 ) -> list[tuple[Member, AnswerT | str]]:
-    """Return each of *members* with what `ask` returns of it; all are asked at once."""
+    """Return each of *members* with what `ask` returns of it; all are asked at once. Who has left meanwhile is not missing."""
 
     async def one(member: Member) -> tuple[Member, AnswerT | str]:
         return member, await ask(channel, member, method, request, answer, timeout_s)
 
-    return await asyncio.gather(*map(one, members))
+    answers = await asyncio.gather(*map(one, members))
+    if any(isinstance(each, str) for _, each in answers):
+        present = {member.id for member in await roster.present()}
+        answers = [
+            (m, each) for m, each in answers if m.id in present or not isinstance(each, str)
+        ]
+    for member, each in answers:
+        if isinstance(each, str) and each != NO_ADDRESS:
+            # `member` of a line is whose log it is.
+            log.warning(
+                "a member does not answer",
+                unanswering=_named(member),
+                method=method,
+                reason=each,
+            )
+    return answers
 
 
 def answered(
@@ -284,7 +299,7 @@ class FleetSessions:
         self, members: Iterable[Member], request: pb.KillRequest
     ) -> list[pb.KillReply]:
         answers = await ask_all(
-            self._channel, members, "Kill", request, pb.KillReply, KILL_TIMEOUT_S
+            self._roster, self._channel, members, "Kill", request, pb.KillReply, KILL_TIMEOUT_S
         )
         if faults := [_said(member, each) for member, each in answers if isinstance(each, str)]:
             raise MemberUnreachable(faults)
@@ -296,7 +311,13 @@ class FleetSessions:
         request = pb.SessionsRequest(asker=ASKERS.encode(asker))
         found: list[Process] = []
         for member, answer in await ask_all(
-            self._channel, members, "Sessions", request, pb.SessionsReply, SESSIONS_TIMEOUT_S
+            self._roster,
+            self._channel,
+            members,
+            "Sessions",
+            request,
+            pb.SessionsReply,
+            SESSIONS_TIMEOUT_S,
         ):
             if isinstance(answer, str):
                 # Its sessions are not known; no client has this id.
@@ -341,9 +362,14 @@ class FleetSessions:
         return pb.SessionsReply(sessions=map(encode_process, processes))
 
 
+def _named(member: Member) -> str:
+    return (
+        f"member {member.id} at {member.address}" if member.address else f"member {member.id}"
+    )
+
+
 def _said(member: Member, fault: str) -> str:
-    place = f" at {member.address}" if member.address else ""
-    return f"member {member.id}{place}: {fault}"
+    return f"{_named(member)}: {fault}"
 
 
 STATUS_TIMEOUT_S: Final = 1.0
@@ -382,16 +408,18 @@ class FleetStatus:
             request.asker.CopyFrom(ASKERS.encode(asker))
         answers, unanswered = [], []
         for member, answer in await ask_all(
-            self._channel, members, "Status", request, pb.StatusReply, STATUS_TIMEOUT_S
+            self._roster,
+            self._channel,
+            members,
+            "Status",
+            request,
+            pb.StatusReply,
+            STATUS_TIMEOUT_S,
         ):
             if isinstance(answer, str):
                 unanswered.append(Unanswered(member.id, member.version, member.address, answer))
             else:
                 answers.append(await self._decode(answer, member))
-        if unanswered:
-            # Who has left since the directories were read is not missing.
-            present = {member.id for member in await self._roster.present()}
-            unanswered = [one for one in unanswered if one.member in present]
         return MembersFigures(tuple(answers), tuple(unanswered))
 
     async def _decode(self, answer: pb.StatusReply, member: Member) -> MemberFigures:

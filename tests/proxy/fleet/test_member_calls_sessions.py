@@ -5,6 +5,7 @@ from typing import Any
 
 import grpc
 import pytest
+import structlog
 
 from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.fleet import member_calls, members_pb2 as pb
@@ -30,6 +31,12 @@ class OneMember(Process):
         }
         self.others = FleetSessions(self, self.links.channel, LocalSessions(self.sessions))
         self.door.add(self.others.methods)
+        self.gone: set[str] = set()  # who is known, and leaves at the first look
+
+    async def present(self):
+        found = self.known
+        self.known = [member for member in found if member.id not in self.gone]
+        return found
 
 
 @pytest.fixture
@@ -92,6 +99,34 @@ async def test_a_member_that_does_not_answer_has_a_line_that_says_so(three):
     )
     assert first.state.startswith(f"member two at {two.own.address}: ")
     assert [line.connection_id for line in others] == [first_of(3) + 1]
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_member_that_leaves_while_it_is_asked_is_not_missing(three):
+    one, two, other = three
+    await two.door.stop()
+    with structlog.testing.capture_logs() as logs:
+        for ask in (
+            one.others.processes(EVE),
+            one.others.kill_user(BOSS, "eve", query_only=False),
+        ):
+            one.known, one.gone = [two.own, other.own], {"two"}
+            await ask
+        one.known = [two.own]
+        with pytest.raises(NoSuchThread):
+            await one.others.kill(BOSS, first_of(2) + 1, query_only=False)
+    assert logs == []
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_the_log_names_who_does_not_answer_beside_who_asked(three):
+    one, two, _ = three
+    await two.door.stop()
+    with structlog.testing.capture_logs() as logs:
+        await one.others.processes(EVE)
+    (line,) = logs
+    assert line["unanswering"] == f"member two at {two.own.address}"
+    assert "member" not in line, "that is whose log it is"
 
 
 @pytest.mark.usefixtures("impatient")
