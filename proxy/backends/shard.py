@@ -359,7 +359,8 @@ class ShardRuntime:
             return
         except (BackendUnavailable, BackendError) as error:
             self._note(error)
-            self._set(error.reason if isinstance(error, BackendUnavailable) else str(error))
+            reason = error.reason if isinstance(error, BackendUnavailable) else str(error)
+            self._set(reason if self.dsn.server in reason else f"{self.dsn}: {reason}")
             return
         took_s = loop.time() - began_s
         # The first answer had to open a connection.

@@ -58,11 +58,18 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace
 
 
-# What refuses the right password of an account as well: a fresh mariadb-install-db makes accounts without a name.
-_LOGIN_FIX: Final = (
-    "check user and password of the address, and the host of the account: SELECT user, host FROM mysql.user; an account"
-    " without a name that fits the host better comes first, as mariadb-install-db makes it: DROP USER ''@'localhost'"
+_DATABASE_FIX: Final = (
+    "the login is good: check the database's name in the address, which is the keyspace's if the address names none; create the"
+    " database, and grant the account its rights there"
 )
+# By words of the refusal, the first that fits.
+_LOGIN_FIXES: Final = {
+    "to database '": _DATABASE_FIX,
+    "Unknown database '": _DATABASE_FIX,
+    # What refuses the right password of an account as well: a fresh mariadb-install-db makes accounts without a name.
+    "Access denied": "check user and password of the address, and the host of the account: SELECT user, host FROM mysql.user;"
+    " an account without a name that fits the host better comes first, as mariadb-install-db makes it: DROP USER ''@'localhost'",
+}
 # Statements that touch no row but need every privilege that delivery needs.
 PROBES: Final = (
     "SELECT * FROM {table} WHERE 1 = 0 FOR UPDATE SKIP LOCKED",
@@ -284,7 +291,8 @@ async def _check_shard(
     # Who answered has a version. What else ails the server, such as read_only, leaves its tables readable.
     if not shard.version:
         trouble = shard.trouble or "not reached"
-        report.error(subject, trouble, _LOGIN_FIX if "Access denied" in trouble else None)
+        fix = next((fix for words, fix in _LOGIN_FIXES.items() if words in trouble), None)
+        report.error(subject, trouble, fix)
         return None
     if shard.trouble is not None:
         report.error(subject, f"{shard.dsn}: {shard.trouble}")

@@ -46,6 +46,24 @@ async def test_a_keyspace_of_the_name_of_the_proxys_own_schema_is_a_warning(serv
     assert "streamfrom.queues" in line
 
 
+@pytest.mark.parametrize(
+    ("refusal", "fix"),
+    [
+        (Error(1045, "Access denied for user 'x'@'h' (using password: YES)"), "check user and password"),
+        (Error(1044, "Access denied for user 'x'@'h' to database 'plain'"), "the login is good"),
+        (Error(1049, "Unknown database 'plain'"), "the login is good"),
+    ],
+)  # fmt: skip
+async def test_a_login_that_is_refused_has_the_address_and_the_likely_cause(
+    server, report, refusal, fix
+):
+    server.refusal = refusal
+    code, (_, line) = await report(config_of(server))
+    assert code == 1
+    assert f"127.0.0.1:{server.port}" in line
+    assert f": {refusal.message}; {fix}" in line
+
+
 async def test_a_vschema_that_cannot_be_read_is_a_fault_of_its_keyspace(server, report):
     config = config_of(server)
     broken = KeyspaceConfig("broken", '{"sharded": 5}', config.keyspaces[0].shards)
