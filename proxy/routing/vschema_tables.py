@@ -174,6 +174,15 @@ def not_in_vschema(keyspace: Keyspace, name: str, placed_by: ColumnVindex | None
     )
 
 
+class NotInVschema(Unsupported):
+    """A statement names a table of a sharded keyspace that the vschema does not know, if there is such a table."""
+
+    def __init__(self, keyspace: Keyspace, table: str) -> None:
+        super().__init__(not_in_vschema(keyspace, table))
+        self.keyspace = keyspace.name
+        self.table = table
+
+
 class VschemaTables:
     """The tables of one keyspace, as statements reach them."""
 
@@ -183,12 +192,12 @@ class VschemaTables:
         self.shards = shards
 
     def get(self, name: str) -> TableRouting:
-        """Return what the vschema says of table *name*. Raises Unsupported where it says nothing."""
+        """Return what the vschema says of table *name*. Raises NotInVschema where it says nothing."""
         vschema = self.keyspace.vschema
         assert vschema is not None
         routing = vschema.tables.get(name)
         if routing is None:
-            raise Unsupported(not_in_vschema(self.keyspace, name))
+            raise NotInVschema(self.keyspace, name)
         return routing
 
     def is_reference(self, name: str) -> bool:

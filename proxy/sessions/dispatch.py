@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.errors import (
     MalformedPacket,
     NoDatabaseSelected,
+    ProxyError,
     UnknownCommand,
     WireError,
 )
 from streamfrom.proxy.execution.attempt import Attempt
+from streamfrom.proxy.routing.vschema_tables import NotInVschema
 from streamfrom.proxy.sql.bulk_commands import BulkCommands
 from streamfrom.proxy.sql.compile.session_target import check_target
 from streamfrom.proxy.sql.fast_path import FastPath
@@ -24,6 +26,7 @@ from streamfrom.proxy.wire.commands import read_bulk_execute, read_execute
 from streamfrom.proxy.wire.constants import Command
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.response import AnswerKind
+from streamfrom.sqlparse_ext.text.identifiers import quoted
 
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
 
 _REFRESH_GRANT: Final = 1
+_NO_SUCH_TABLE: Final = 1146
 
 
 async def refresh(context: SessionContext, payload: bytes, reply: Reply) -> None:
@@ -77,6 +81,17 @@ async def field_list(context: SessionContext, payload: bytes, reply: Reply) -> N
     await context.executor.relay(attempt, answer=AnswerKind.ROWS)
 
 
+async def check_table(context: SessionContext, unknown: NotInVschema) -> None:
+    """Raise what the first shard says if the table is not there either: a name is misspelt more often than left out."""
+    view = context.catalog.view(unknown.keyspace)
+    probe = b"SELECT 1 FROM " + quoted(unknown.table)
+    try:
+        await context.executor.prepare_on(view.runtimes[0], view.database, probe)
+    except ProxyError as error:
+        if error.wire_code()[0] == _NO_SUCH_TABLE:
+            raise
+
+
 class Dispatch:
     """The commands of one logged-in session."""
 
@@ -93,6 +108,13 @@ class Dispatch:
 
     async def dispatch(self, payload: bytes, reply: Reply) -> None:
         """Carry out a command and answer it. Raises StreamfromError, which *reply* has still to send."""
+        try:
+            await self._carry_out(payload, reply)
+        except NotInVschema as error:
+            await check_table(self._context, error)
+            raise
+
+    async def _carry_out(self, payload: bytes, reply: Reply) -> None:
         context, statements = self._context, self.statements
         arguments = PacketReader(payload, pos=1)
         match payload[0]:

@@ -190,6 +190,11 @@ def test_what_is_wrong_is_told_in_words_that_a_client_of_vitess_reads(proxy):
         ]:
             request = pb.MessageStreamRequest(keyspace=keyspace, shard=shard, name=name)
             assert refusal(calls.stream, request)[0] == status, request
+        misspelt = pb.MessageAckRequest(
+            keyspace="ks", name="nowhere", ids=[pb.Value(type=pb.INT64, value=b"1")]
+        )
+        status, words = refusal(calls.ack, misspelt)
+        assert (status, "(errno 1146) (sqlstate 42S02)" in words) == ("NOT_FOUND", True)
         evil = acks([pb.Value(type=pb.INT64, value=b"1) OR (1")])
         assert refusal(calls.ack, evil)[0] == "INVALID_ARGUMENT"
         error = error_of(lambda: calls.stream(WHOLE, metadata=APP, timeout=0.2))

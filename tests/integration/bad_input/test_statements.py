@@ -43,6 +43,26 @@ class TestStatements:
         refuses(connection, sql, code, words)
         assert value(connection, "SELECT 1") == 1
 
+    @in_turn
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "SELECT * FROM nosuch",
+            "SELECT * FROM my_message JOIN nosuch ON nosuch.id = my_message.id",
+            "INSERT INTO nosuch (id) VALUES (1)",
+            "UPDATE nosuch SET time_acked = NOW() WHERE id = 1",
+            "PREPARE s FROM 'DELETE FROM nosuch WHERE id = ?'",
+        ],
+    )
+    def test_a_table_that_is_not_there_is_refused_as_on_one_server(self, connection, sql):
+        refuses(connection, sql, 1146, "nosuch' doesn't exist")
+
+    def test_a_table_that_only_the_vschema_does_not_know_is_refused_with_what_to_add(
+        self, sharded: Queue
+    ) -> None:
+        run(client := sharded.connect(), "CREATE TABLE unplaced (id BIGINT PRIMARY KEY)")
+        refuses(client, "SELECT * FROM unplaced", 1235, 'add to its tables: "unplaced"')
+
     def test_an_ack_with_a_string_for_a_number(self, queue: Queue) -> None:
         connection = queue.create(ack_wait=0.4, more=",vt_max_backoff=0.4")
         stream = queue.stream()
