@@ -19,7 +19,6 @@ from tests.sim.grouped_messages import (
 )
 from tests.sim.keyed_streams import KeyedStreams, KeyedStreamsInOrder, KeyedStreamsOfFleet
 from tests.sim.limited_queue import InFlightLimited, InFlightLimitedFleet, RateLimited
-from tests.sim.locked_rows import LockedRows
 from tests.sim.ordered_queue import Ordered, OrderedFleet
 from tests.sim.read_in_parts import LongFloods, OrderedInParts, ReadInParts
 from tests.sim.shared_prefetch import SharedPrefetch
@@ -49,7 +48,6 @@ HISTORIES = {
     "dispatchers share the prefetch of a stream": SharedPrefetch,
     "a clock that is set and news that comes twice break no promise": Unsteady,
     "a clock that is set and news that comes twice break no promise of a fleet": UnsteadyFleet,
-    "a row that was locked is sent soon after it is free": LockedRows,
     "no message is sent too often and none is lost": SpentMessages,
     "a dead letter was sent exactly as often as it may": DeadLetters,
     "what comes after a group fires once when the group is done": grouped_messages,
@@ -119,9 +117,3 @@ def test_a_seed_is_one_history_in_each_process():
     )
     world = FleetWorld(6)
     assert f"{run_virtual(world.run())} {world.store.calls}\n" == done.stdout.decode()
-
-
-def test_each_second_history_has_good_rows_alone():
-    world = World(0)
-    run_virtual(world.run())
-    assert world.bad.refused == 0

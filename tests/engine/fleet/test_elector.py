@@ -7,7 +7,7 @@ import pytest
 
 from streamfrom.engine.errors import StoreError, TableGone
 from streamfrom.engine.fleet.directory import Member, MemberDifferences, Stranger
-from streamfrom.engine.fleet.election import ANSWER_NS, LEASE_NS, LOOK_NS
+from streamfrom.engine.fleet.election import ANSWER_NS, LEASE_NS
 from streamfrom.engine.fleet.elector import Elector
 from streamfrom.engine.fleet.lock_connection import acquire
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
@@ -205,16 +205,6 @@ async def test_a_slow_write_is_a_pause_and_no_end():
     assert part.said[2:] == [1], "the same term goes on"
 
 
-async def test_a_server_that_comes_back_is_found():
-    server = FakeShard(is_up=False)
-    part = Part(server, "a")
-    await asyncio.sleep(30)
-    assert part.said == []
-    server.is_up = True
-    await asyncio.sleep(1.5)
-    assert part.said == [1]
-
-
 async def test_a_candidate_looks_without_waiting_for_the_lock():
     server = FakeShard()
     first = Part(server, "a")
@@ -271,16 +261,6 @@ async def test_who_has_long_known_the_secret_need_not_wait():
     await asyncio.sleep(0.5)
     assert await taking
     assert second.said == [2]
-
-
-async def test_a_dispatcher_that_hears_nothing_falls_silent_and_one_that_does_looks_around():
-    _, part = await started()
-    seen = len(part.members)
-    await asyncio.sleep(2 * LOOK_NS / 10**9 + 1)
-    assert len(part.members) == seen + 2
-    part.network.is_whole.clear()
-    await asyncio.sleep(LEASE_S + 0.1)
-    assert part.said == [1, "no answer of the server within 2 s"]
 
 
 async def test_what_an_earlier_connection_says_counts_no_more():

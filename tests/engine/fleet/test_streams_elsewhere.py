@@ -19,7 +19,6 @@ from streamfrom.engine.fleet.peer_link import (
     ShareKept,
     ShowLeases,
     StopWaiting,
-    StreamEnded,
     StreamFinished,
     StreamProgressed,
 )
@@ -227,16 +226,6 @@ async def test_a_lost_link_is_tried_again_with_growing_pauses_and_tells_why():
     assert set(rig.said) == {("unserved", "0", "there:1: connection refused")}
 
 
-async def test_a_stream_that_ends_there_is_opened_again_after_a_pause():
-    rig = Rig("m1")
-    rig.open()
-    ((_, link),) = rig.links
-    link.hearer.heard(StreamEnded(1, "not any more"))
-    assert rig.said == [("unserved", "0", "not any more")]
-    await asyncio.sleep(0.11)
-    assert [type(message) for message in link.sent] == [OpenStream, CloseStream, OpenStream]
-
-
 async def test_missing_rows_begin_all_streams_of_the_link_anew():
     rig = Rig("m1")
     rig.open()
@@ -367,17 +356,6 @@ async def test_a_link_that_was_lost_is_made_again_for_the_news_it_may_have_lost(
     await asyncio.sleep(0.11)
     _, (_, link) = rig.links
     assert looks(link) == [("msg", "0")]
-
-
-async def test_a_member_that_dispatches_itself_takes_over_what_its_streams_hold():
-    rig = Rig("m1")
-    rig.open()
-    (_, link) = rig.links[0]
-    number = link.sent[-1].stream
-    link.hearer.heard(RowsSent(number, 0, ()))
-    link.hearer.heard(StreamEnded(number, "it stops", {"0": (b"1",)}))
-    rig.streams.dispatched_here("ks", "0")
-    assert rig.said[-1] == ("take_over", {"0": (b"1",)})
 
 
 async def test_dispatchers_follow_the_progress_that_others_report():

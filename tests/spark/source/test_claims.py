@@ -1,10 +1,8 @@
 """Ids in JSON and back; claiming itself is `test_queue_db.py`."""
 
-import ast
 import threading
 from contextlib import nullcontext
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,19 +38,6 @@ def test_whole_numbers_are_written_by_us_which_is_faster_than_the_driver():
 def test_a_shard_that_cannot_be_reached_is_named():
     with pytest.raises(JobError, match=r"127.0.0.1:1 cannot be reached"):
         shard_of("int").count_due()
-
-
-def test_no_clock_but_the_servers_says_what_is_due_or_acknowledged():
-    """A driver or executor whose clock is off changes nothing."""
-    spark = Path(__file__).parents[3] / "spark"
-    looks = {
-        f"{path.name}: {node.attr}"
-        for path in (*spark.glob("source/*.py"), *spark.glob("jobs/consume/*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Attribute)
-        and node.attr in {"time", "time_ns", "now", "utcnow", "today"}
-    }
-    assert not looks
 
 
 def test_what_is_due_and_how_long_it_is_kept_follow_the_servers_clock(monkeypatch):

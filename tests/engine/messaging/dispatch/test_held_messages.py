@@ -53,16 +53,6 @@ def test_the_table_says_the_limit_for_who_has_none_and_may_change_it():
     assert rig.acked(*range(50)) == {}
 
 
-def test_a_lease_that_ends_gives_room_back():
-    rig = Rig().joined(1, prefetch=2)
-    rig.run(rig.due(1, 2))
-    assert rig.wake_s() == 25, "what would end soon is looked at before"
-    rig.run(rig.due(3))
-    assert rig.run(rig.later(29)) == {}
-    rig.post(look_failed("0"))
-    assert rig.run(rig.later(1)) == {1: [3, 1]}
-
-
 def test_acks_one_by_one_gather_to_a_batch_but_a_lone_message_goes_at_once():
     rig = Rig(batch=10, cache=1000).joined(1, prefetch=100)
     rig.run(rig.due(*range(150)))

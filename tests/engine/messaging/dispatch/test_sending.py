@@ -6,7 +6,6 @@ from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     Changed,
     Claim,
-    Deliver,
     Detached,
     JobDone,
     Left,
@@ -21,7 +20,6 @@ from tests.engine.messaging.job_ends import (
     claim_failed,
     polled,
     release_failed,
-    released,
 )
 from tests.engine.messaging.queue.test_shard_queue import tier
 from tests.engine.messaging.table_rig import (
@@ -48,15 +46,6 @@ def test_m7_another_projection_is_no_other_receiver():
     claim = only(bench.due(1), Claim)
     bench.post(Detached(1))
     only(bench.won(claim), Release)
-
-
-def test_m8_rows_that_never_reached_the_socket_are_released():
-    bench = TableRig().attach(1, 2)
-    deliver = only(bench.won(only(bench.due(1, 2, 3, 4), Claim))[:1], Deliver)
-    release = only(bench.post(Detached(1, deliver.rows[1:])), Release)
-    assert [row.id for row in release.rows] == [b"2"]
-    bench.post(ReceiverReady(2))
-    assert claimed(bench.post(released(release.number, "0", release.rows))) == [[2]]
 
 
 def test_a_release_that_fails_leaves_the_row_to_its_timer():
@@ -90,14 +79,6 @@ def test_a_poll_that_lands_after_a_row_was_passed_over_does_not_hide_it():
     assert delivered(bench.won(only(bench.later(0.001), Claim))) == {1: [1]}
 
 
-def test_a_row_acked_while_its_claim_ran_is_not_sent():
-    bench = TableRig().attach(1)
-    claim = only(bench.due(1, 2), Claim)
-    bench.post(Acked("0", (b"1",)))
-    assert delivered(bench.won(claim)) == {1: [2]}
-    assert bench.state.waiting == 1, "the other one, until it is due again"
-
-
 def test_a_row_rescheduled_while_its_claim_ran_is_sent_and_looked_up():
     bench = TableRig().attach(1)
     claim = only(bench.due(1), Claim)
@@ -105,18 +86,6 @@ def test_a_row_rescheduled_while_its_claim_ran_is_sent_and_looked_up():
     actions = bench.won(claim)
     assert delivered(actions) == {1: [1]}
     assert actions[1:] == [Look("0", (b"1",))], "it may be due later than its claim wrote"
-
-
-def test_news_of_a_row_that_a_poll_saw_before_sends_it_once():
-    bench = TableRig(more=",vt_lease=lazy").attach(1)
-    claim = only(bench.due(1), Claim)
-    assert claimed(bench.due(1)) == [], "its claim is under way"
-    lazy = bench.row(1)._replace(is_written=False)
-    actions = bench.post(claim_done(claim.number, "0", ClaimResult((lazy,))))
-    assert delivered(actions) == {1: [1]}
-    bench.post(ReceiverReady(1))
-    assert claimed(bench.due(1)) == [], "its row does not show that it was sent"
-    assert claimed(bench.later(30)) == [[1]], "its lease is over"
 
 
 def test_a_row_that_was_deleted_and_inserted_anew_while_its_claim_ran_is_sent():

@@ -4,7 +4,7 @@ Names that begin with m restate tests of the original's manager; tests/integrati
 
 from dataclasses import replace
 
-from streamfrom.engine.errors import StreamLost, UnknownColumn
+from streamfrom.engine.errors import UnknownColumn
 from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     Attached,
@@ -24,11 +24,10 @@ from streamfrom.engine.messaging.dispatch.sending import (
     ROW_BYTES_ASSUMED,
 )
 from streamfrom.engine.messaging.queue.poll import Poll
-from tests.engine.messaging.job_ends import claim_failed, poll_failed, polled
+from tests.engine.messaging.job_ends import poll_failed, polled
 from tests.engine.messaging.table_rig import (
     EMPTY,
     SECOND_NS,
-    START_NS,
     TableRig,
     kinds,
     only,
@@ -85,39 +84,6 @@ def test_a_clock_that_is_set_back_makes_no_poll_late():
     poll = only(bench.post(Tick()), Poll)
     bench.post(polled(poll.shard, EMPTY))
     assert bench.wake_s() == 30
-
-
-def fail_until(bench, seconds):
-    """Let every claim and poll fail for so long; return the actions of the last moment."""
-    end_ns = bench.now_ns + round(seconds * SECOND_NS)
-    pending = list(bench.actions)
-    while True:
-        for action in list(pending):
-            pending.remove(action)
-            if isinstance(action, Poll):
-                pending += bench.post(poll_failed(action.shard, "no route"))
-            elif isinstance(action, Claim):
-                pending += bench.post(claim_failed(action.number, action.shard, "no route"))
-            elif isinstance(action, End):
-                return [action]
-        wake_ns = bench.state.wake_ns()
-        if wake_ns is None or wake_ns > end_ns:
-            bench.now_ns = end_ns
-            return []
-        bench.now_ns = wake_ns
-        pending += bench.post(Tick())
-
-
-def test_r9_a_shard_that_fails_for_30_seconds_ends_the_streams():
-    bench = TableRig()
-    bench.post(Attached(1, None, ("id",)))
-    end = only(fail_until(bench, 31), End)
-    assert (end.receiver, bench.now_ns) == (1, START_NS + 30 * SECOND_NS)
-    assert isinstance(end.error, StreamLost)
-    assert str(end.error) == (
-        "message stream from ks/0 has repeatedly failed for longer than 30s: no route"
-    )
-    assert bench.wake_s() is None
 
 
 def test_polls_that_fail_while_claims_work_are_no_lost_shard():

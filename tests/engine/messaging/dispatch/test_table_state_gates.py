@@ -4,18 +4,14 @@ from streamfrom.engine.errors import StreamLost
 from streamfrom.engine.messaging.dispatch.events import Deposed, Elected, End, Reconfigured
 from streamfrom.engine.messaging.gates.shard_gates import STANDING_NS
 from streamfrom.engine.messaging.leases.lease_rows import FindLeases, Look
-from streamfrom.engine.messaging.queue.poll import Poll, PollResult
 from tests.engine.messaging.dispatch.test_held_messages import Rig
 from tests.engine.messaging.job_ends import leases_found, leases_not_found, looked, polled
-from tests.engine.messaging.queue.test_shard_queue import tier
 from tests.engine.messaging.table_rig import (
     EMPTY,
     SECOND_NS,
     WAIT_NS,
-    TableRig,
     claimed,
     kinds,
-    only,
     table,
 )
 
@@ -39,16 +35,6 @@ def test_what_is_acked_past_everybody_is_looked_for():
     (look,) = kinds(rig.later(STANDING_NS / SECOND_NS), Look)
     assert look.ids == (b"1",)
     assert rig.run(rig.post(looked("0", {}))) == {1: [2]}
-
-
-def test_nothing_is_claimed_before_it_is_known_what_a_former_dispatcher_has_sent():
-    rig = Rig(more=",vt_max_in_flight=2").joined(1, prefetch=0)
-    assert rig.due(1, 2, 3) == []
-    until_ns = {b"8": rig.now_ns + WAIT_NS}
-    actions = found(rig, until_ns)
-    assert [look.ids for look in kinds(actions, Look)] == [(b"8",)] or claimed(actions)
-    assert rig.run(actions) == {1: [1]}
-    assert rig.acked(8) == {1: [2]}
 
 
 def test_a_new_term_reads_anew_and_an_old_answer_counts_no_more():
@@ -152,32 +138,3 @@ def test_a_rate_may_be_set_changed_and_taken_away():
     rig.post(Reconfigured(table(batch=2, more=",vt_max_rate=1")))
     assert rig.wake_s() == 0.5
     assert rig.run(rig.post(Reconfigured(table(batch=2)))) == {1: [12, 13, 14, 15, 16]}
-
-
-def test_both_limits_hold_together():
-    rig = at_rate("5,vt_max_in_flight=1")
-    rig.later(10)
-    number = next(iter(rig.state.shards)).gates.in_flight.reading
-    rig.post(leases_found(number, "0", {}))
-    assert rig.run(rig.due(1, 2, 3)) == {1: [1]}
-    assert rig.acked(1) == {}
-    assert rig.wake_s() == 0.2
-    assert rig.run(rig.later(0.2)) == {1: [2]}
-    assert rig.run(rig.later(0.2)) == {}
-
-
-# vt_paused
-
-
-ON, OFF = Reconfigured(table(more=",vt_paused=on")), Reconfigured(table())
-
-
-def test_nothing_is_sent_while_it_is_paused_and_all_that_is_due_afterwards():
-    rig = TableRig().attach(1)
-    only(rig.post(ON), Poll)
-    assert rig.post(polled("0", PollResult((tier([1]),)))) == []
-    assert rig.due(2, 3) == []
-    assert rig.due(4, time_next_ns=rig.now_ns + 10**9) == []
-    assert rig.later(1) == []
-    assert rig.state.wake_ns() > rig.now_ns, "it does not spin on what is due"
-    assert claimed(rig.post(OFF)) == [[1, 2, 3, 4]]

@@ -71,23 +71,6 @@ def test_parked_rows_are_wanted_just_before_the_horizon():
 # Flights
 
 
-def test_news_of_a_key_in_flight_is_kept_for_the_landing():
-    made = queue(key(1), key(2), key(3))
-    taken(made)
-    made.remove(b"1")
-    made.add(key(2, NOW_NS + 5), NOW_NS)
-    timer = NOW_NS + 9
-    assert made.requeue(b"1", key(1, timer), NOW_NS) is REMOVED
-    assert made.requeue(b"2", key(2, timer), NOW_NS) == key(2, NOW_NS + 5)
-    assert made.requeue(b"3", key(3, timer), NOW_NS) is None
-    assert [made.get(b"%d" % ident) for ident in (1, 2, 3)] == [
-        None,
-        key(2, NOW_NS + 5),
-        key(3, timer),
-    ]
-    assert made.in_flight == 0
-
-
 def test_a_locked_row_that_a_poll_still_shows_due_waits_for_the_end_of_its_pause():
     made = queue(key(1))
     taken(made)

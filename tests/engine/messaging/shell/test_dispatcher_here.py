@@ -12,7 +12,7 @@ from streamfrom.sqlparse_ext.writes.message_effects import (
 from tests.engine.messaging.registry_rig import KS, OTHER, STOPPED, RegistryRig, insert, new
 from tests.engine.messaging.runner_rig import Receiver
 from tests.fixtures.logged import logged
-from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
+from tests.sim.memory_store import raw_table
 
 
 async def test_an_unknown_table_is_not_found():
@@ -70,28 +70,6 @@ async def test_index_advice_is_logged_when_the_table_is_found(caplog):
         await rig.registry.reload()
     (event, queue, advice), _ = logged(caplog, "queue", "advice")
     assert (event, queue, "ALTER TABLE" in advice) == ("message table", "t1", True)
-
-
-async def test_early_acks_are_taken_where_the_message_is_in_flight_here():
-    async with RegistryRig() as rig:
-        registry = rig.registry
-        rig.store.create("ks", raw_table("t1", DEFAULT_COMMENT + ",vt_ack=early"))
-        await registry.reload("ks")
-        registry.streams.attach(Receiver(), "ks", "t1")
-        await asyncio.sleep(0.1)
-        insert(rig, 1, 2)
-        rig.commit(new(1, 2))
-        await asyncio.sleep(0.1)
-        assert not registry.here.awaits_acks("ks", "-80", "T1")
-        assert registry.here.ack_early("ks", "-80", "T1", (b"1",), 77) == 1
-        assert registry.here.awaits_acks("ks", "-80", "t1")
-        # Whoever is about to change it waits for the row, whatever its leases are.
-        await registry.here.show_leases("ks", "-80", "t1", (b"1",))
-        assert not registry.here.awaits_acks("ks", "-80", "t1")
-        assert registry.here.ack_early("ks", "-80", "none", (b"1",), 77) is None
-        assert not registry.here.awaits_acks("ks", "-80", "none")
-        registry.here.deposed("ks", "-80", "another one")
-        assert registry.here.ack_early("ks", "-80", "t1", (b"2",), 77) is None
 
 
 async def test_a_commit_that_may_have_written_anything_is_found_by_every_stream_of_its_shard():

@@ -6,10 +6,8 @@ import pytest
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.dispatch.events import Acked, Tick
-from streamfrom.engine.messaging.shell.runner import SLEEP_MAX_S
 from tests.engine.messaging.runner_rig import (
     COMMENT,
-    SECOND_NS,
     STOPPED,
     Receiver,
     RunnerRig,
@@ -17,7 +15,6 @@ from tests.engine.messaging.runner_rig import (
     streaming,
 )
 from tests.fixtures.logged import logged
-from tests.virtual_loop import START_NS, VirtualClock
 
 
 async def test_a_commit_reaches_its_claim_in_the_same_turn_of_the_loop():
@@ -50,21 +47,6 @@ async def test_a_receiver_that_turns_out_to_be_gone_loses_its_rows_to_another():
     await asyncio.sleep(1)
     assert other.ids == [1]
     assert rig.runner.receivers == 1
-
-
-async def test_a_wall_clock_that_jumps_is_noticed():
-    class Jumping(VirtualClock):
-        ahead_ns = 0
-
-        def time_ns(self):
-            return super().time_ns() + self.ahead_ns
-
-    clock = Jumping()
-    rig, receiver = await streaming(clock=clock, wait_s=1)
-    rig.commit(1, time_next_ns=START_NS + 500 * SECOND_NS)
-    clock.ahead_ns = 500 * SECOND_NS
-    await asyncio.sleep(SLEEP_MAX_S + 1)
-    assert receiver.ids == [1]
 
 
 EARLY = COMMENT + ",vt_ack=early"

@@ -16,10 +16,3 @@ def test_a_conversation_is_carried_out_by_whoever_holds_the_connection():
     with pytest.raises(StopIteration) as stop:
         conversation.send(StoreAnswer())
     assert stop.value.value == 1
-
-
-def test_a_conversation_that_is_given_up_asks_nothing_more():
-    conversation = ask(b"SELECT 1")
-    next(conversation)
-    conversation.close()
-    assert list(conversation) == []

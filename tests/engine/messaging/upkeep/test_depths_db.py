@@ -82,16 +82,6 @@ def test_rows_without_a_priority_are_counted(client, database):
     assert client.run(depths([table])) == {"msg": Depth(7, 400)}
 
 
-def test_without_an_index_for_it_parked_rows_are_not_looked_for_among_many(client, database):
-    table = create(
-        client, database, CURRENT.replace("time_acked, priority, time_next DESC", "time_acked")
-    )
-    fill(client, 0, 300, PARKED_NS, priority=50)
-    found = client.run(depths([table]))["msg"]
-    assert found.parked is None
-    assert found.unacked >= 150
-
-
 def test_dead_letters_are_counted_if_there_is_such_a_table(client, database):
     comment = f"{COMMENT},vt_max_attempts=1,vt_dead_letter=dead"
     table = create(client, database, comment=comment)

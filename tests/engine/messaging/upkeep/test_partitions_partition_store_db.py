@@ -207,21 +207,6 @@ def test_the_check_reads_two_ends_of_an_index(dispatcher, table):
         assert sum(int(count) for _, count in read) < 10
 
 
-def test_partitions_are_made_of_the_last_one(dispatcher, table):
-    later_ns = START_NS + 10 * DAY.length_ns
-    found = dispatcher.run(census(table, later_ns))
-    missing = found.partitions.missing(later_ns)
-    made = make_partitions(table, missing, found.partitions.rest, 0.1)
-    assert dispatcher.run(made) is Outcome.DONE
-    insert(dispatcher, later_ns, None)
-    found = dispatcher.run(census(table, later_ns))
-    assert found.partitions.missing(later_ns) == ()
-    assert found.rest_rows == 0
-    again = make_partitions(table, missing, found.partitions.rest, 0.1)
-    assert dispatcher.run(again) is Outcome.DONE, "another dispatcher has made them"
-    assert dispatcher.run(census(table, later_ns)) == found
-
-
 def test_rows_are_not_copied_and_a_transaction_is_not_waited_for(dispatcher, table, other):
     missing = [DAY.partition(START_NS + 8 * DAY.length_ns)]
     with other.cursor() as cursor:
