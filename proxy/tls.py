@@ -59,10 +59,9 @@ class ServerTls:
         fault = fault_of_key(self.contents["key"], certificate)
         if fault is not None:
             raise ConfigError("server.tls.key", f"{tls.key} {fault}")
+        self.certificate = certificate
         # Of the certificate in DER, which MariaDB's clients since 11.4 ask for.
         self.certificate_sha256 = certificate.fingerprint(SHA256())
-        # When the certificate is no longer valid.
-        self.certificate_ends = certificate.not_valid_after_utc
         try:
             self.context.load_cert_chain(tls.cert, tls.key)
         except (ssl.SSLError, OSError) as error:

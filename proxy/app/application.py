@@ -392,7 +392,9 @@ class Application:
             questions=self.services.tally.questions,
             is_stopping=self._stopped,
             connections_max=self.services.config.max_connections,
-            certificate_expires_s=None if tls is None else tls.certificate_ends.timestamp(),
+            certificate_expires_s=(
+                None if tls is None else tls.certificate.not_valid_after_utc.timestamp()
+            ),
             address=self._membership.member.address,
             clock_unix_s=self.services.clock.time_ns() / 10**9,
             dispatches=tuple(

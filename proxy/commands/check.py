@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom import __version__
@@ -38,17 +37,13 @@ from streamfrom.proxy.backends.shard_store import ShardStore, by_control
 from streamfrom.proxy.config.file import Config, KeyspaceConfig, TlsSettings, TransactionMode
 from streamfrom.proxy.config.fleet_members import worker_count
 from streamfrom.proxy.config.keyspaces import hash_of, make_keyspace
+from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.execution.user_variables import NAMES_ON_MYSQL, TABLES_ON_MYSQL
 from streamfrom.proxy.fleet.check_members import ServerLimits, check_members
 from streamfrom.proxy.report import CheckReport, Finding, Level
 from streamfrom.proxy.status.status_rows import is_own_schema
-from streamfrom.proxy.tls import (
-    expires_soon,
-    fault_of_key,
-    fault_of_time,
-    read_certificate,
-)
+from streamfrom.proxy.tls import ServerTls, expires_soon, fault_of_time
 from streamfrom.proxy.twophase.decisions import TABLE, read_own_id
 from streamfrom.sqlparse_ext.stored_forms import folds_case
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
@@ -142,15 +137,13 @@ def _write_line(line: str) -> None:
 
 
 def _check_tls(tls: TlsSettings, now: datetime, report: CheckReport) -> None:
-    """Say whether the certificate is one, is valid, and whether the key belongs to it."""
-    place = "server.tls.cert"
-    certificate = read_certificate(Path(tls.cert).read_bytes())
-    if isinstance(certificate, str):
-        report.error(place, f"{tls.cert} {certificate}")
+    """Say whether the proxy can use the files, and whether the certificate is valid."""
+    try:
+        certificate = ServerTls(tls).certificate
+    except ConfigError as error:
+        report.error(error.key, error.problem)
         return
-    fault = fault_of_key(Path(tls.key).read_bytes(), certificate)
-    if fault is not None:
-        report.error("server.tls.key", f"{tls.key} {fault} ({tls.cert})")
+    place = "server.tls.cert"
     if (fault := fault_of_time(certificate, now)) is not None:
         report.error(place, f"{tls.cert} {fault}")
     elif (warning := expires_soon(certificate, now)) is not None:

@@ -294,6 +294,15 @@ def with_tls(config, cert, key):
     )
 
 
+async def test_what_the_start_refuses_of_tls_is_an_error(server, report, tmp_path):
+    cert, key = write_certificate(tmp_path)
+    config = with_tls(config_of(server), cert, key)
+    tls = replace(config.server.tls, client_ca=key)
+    code, lines = await report(replace(config, server=replace(config.server, tls=tls)))
+    assert code == 1
+    assert lines[1].startswith("error    server.tls.client_ca: expected certificates of auth")
+
+
 async def test_a_certificate_with_its_key_is_looked_at(server, report, tmp_path):
     cert, key = write_certificate(tmp_path)
     code, lines = await report(with_tls(config_of(server), cert, key))
