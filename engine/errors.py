@@ -116,6 +116,10 @@ class TableGone(StoreError):
     """The server has no such table: it was dropped, and its streams end once the definitions are read again."""
 
 
+class NotDispatched(StoreError):
+    """This member dispatches the shard no more, so another one does its work; the elector has said why."""
+
+
 class PartitionsChanging(StoreError):
     """The partitions of a queue cannot be read at this moment: a DDL statement is at work on them."""
 

@@ -17,7 +17,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from streamfrom.engine.clock import WakeTimer
-from streamfrom.engine.errors import StoreError, TableGone
+from streamfrom.engine.errors import NotDispatched, StoreError, TableGone
 from streamfrom.engine.fleet.directory import Directory, Member
 from streamfrom.engine.fleet.election import (
     ANSWER_NS,
@@ -194,14 +194,15 @@ class Elector:
         """Carry out a transaction as the dispatcher, on the connection that holds the lock.
 
         Raises:
-            StoreError: the member does not dispatch, or the server refused a statement; TableGone for a table that it has not.
+            StoreError: the server refused a statement; NotDispatched from a member that does not dispatch, TableGone for a table that
+                the server has not.
             StreamfromError: the connection is gone, and the lock with it.
         """
         session, connection = self.session, self._connection
         # Asked at the last moment. What is under way when the lock goes is rolled back by the
         # server.
         if session is None or not self.may_send():
-            raise StoreError(f"{self._where} is not dispatched from here")
+            raise NotDispatched(f"{self._where} is not dispatched from here")
         try:
             result, asked_ns = await session.transact(make)
         except ServerRefused as refused:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.errors import TableGone
+from streamfrom.engine.errors import NotDispatched, TableGone
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
@@ -48,8 +48,9 @@ class TableLog:
         if not isinstance(error, StreamfromError):
             log.error("work on a queue failed", exc_info=error, extra=extra)
         elif shard not in self._failing:
-            # The user who drops a queue knows that messages were in flight.
-            level = logging.INFO if isinstance(error, TableGone) else logging.WARNING
+            # The user who drops a queue knows that messages were in flight; a shard goes to another member at each stop.
+            is_quiet = isinstance(error, (TableGone, NotDispatched))
+            level = logging.INFO if is_quiet else logging.WARNING
             log.log(level, "work on a queue failed", extra=extra)
         self._failing.add(shard)
 

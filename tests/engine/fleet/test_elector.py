@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from streamfrom.engine.errors import StoreError, TableGone
+from streamfrom.engine.errors import NotDispatched, StoreError, TableGone
 from streamfrom.engine.fleet.directory import Member, MemberDifferences, Stranger
 from streamfrom.engine.fleet.election import ANSWER_NS, LEASE_NS
 from streamfrom.engine.fleet.elector import Elector
@@ -102,7 +102,7 @@ async def test_the_lines_of_an_election_name_its_shards(caplog):
 async def test_who_does_not_dispatch_may_not_write():
     server = FakeShard()
     sender, other = await elected(server)
-    with pytest.raises(StoreError, match="is not dispatched from here"):
+    with pytest.raises(NotDispatched, match="is not dispatched from here"):
         await other.elector.write(write())
     assert other.said == []
     assert other.members[-1].dispatcher == sender.elector.directory.own

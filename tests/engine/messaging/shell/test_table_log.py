@@ -3,7 +3,9 @@
 import asyncio
 import logging
 
-from streamfrom.engine.errors import TableGone
+import pytest
+
+from streamfrom.engine.errors import NotDispatched, TableGone
 from streamfrom.engine.messaging.dispatch.events import Acked
 from streamfrom.engine.messaging.gates.set_aside import SetAsideRow
 from streamfrom.engine.messaging.shell.table_log import COLLECTS, SET_ASIDE_LOGGED_MAX, TableLog
@@ -35,17 +37,18 @@ async def test_a_stream_survives_a_restart_of_the_backend(caplog):
     assert logged(caplog, "keyspace", "queue", "shard")[0][1:] == ("ks", "msg", "0")
 
 
-async def test_that_a_table_is_gone_alarms_nobody(caplog):
+@pytest.mark.parametrize("kind", [TableGone, NotDispatched])
+async def test_that_a_table_or_a_shard_is_gone_alarms_nobody(caplog, kind):
     async def gone(call, _shard):
         if call == "claim":
-            raise TableGone("Table 'ks.msg' doesn't exist")
+            raise kind("it is gone")
 
     caplog.set_level(logging.INFO)
     rig = RunnerRig(pause=gone)
     rig.runner.attach(Receiver())
     rig.commit(1)
     await asyncio.sleep(1)
-    told = ("work on a queue failed", "claim", "Table 'ks.msg' doesn't exist")
+    told = ("work on a queue failed", "claim", "it is gone")
     assert told in logged(caplog, "task", "reason")
     assert {record.levelno for record in caplog.records} == {logging.INFO}
 
