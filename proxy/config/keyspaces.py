@@ -141,13 +141,17 @@ def reread_vschema(config: KeyspaceConfig) -> KeyspaceConfig:
 
 def keyspaces_from(table: TomlTable) -> tuple[KeyspaceConfig, ...]:
     """Return the keyspaces of the table `[keyspaces]`; raises ConfigError."""
-    keyspaces = tuple(_keyspace(name, inner) for name, inner in table.named_tables())
+    places: dict[tuple[str, str], str] = {}
+    keyspaces = tuple(_keyspace(name, inner, places) for name, inner in table.named_tables())
     if not keyspaces:
         raise ConfigError("keyspaces", "missing; expected at least one [keyspaces.<name>]")
     return keyspaces
 
 
-def _keyspace(name: str, table: TomlTable) -> KeyspaceConfig:
+def _keyspace(
+    name: str, table: TomlTable, places: dict[tuple[str, str], str]
+) -> KeyspaceConfig:
+    """Return a keyspace. *places* are the databases of the shards so far, by their own names; its own are added."""
     if not name or NAME_BYTES_FORBIDDEN & set(name):
         raise ConfigError(
             table.path, "expected a keyspace's name without any of : @ / [ ] ` \\"
@@ -164,13 +168,13 @@ def _keyspace(name: str, table: TomlTable) -> KeyspaceConfig:
         shard = _shard(inner, keyspace=name)
         if shard.name in (other.name for other in shards):
             raise inner.fault("name", f'expected each shard once, got "{shard.name}" again')
-        for other in shards:
-            # Two shards on one database would deliver and count every row twice.
-            if _place(other.primary) == _place(shard.primary):
-                raise inner.fault(
-                    "primary",
-                    f'expected a database of its own, got the one of shard "{other.name}"',
-                )
+        # Two shards on one database would deliver and count every row twice.
+        own = f"{name}/{shard.name}"
+        owner = places.setdefault((shard.primary.server, shard.primary.database), own)
+        if owner != own:
+            raise inner.fault(
+                "primary", f"expected a database of its own, got the one of {owner}"
+            )
         shards.append(shard)
     table.close()
     is_sharded = vschema_text is not None and _is_sharded(vschema_text, name, key)
@@ -209,10 +213,6 @@ def _shard(table: TomlTable, keyspace: str) -> ShardConfig:
     share_reads = table.boolean("share_reads", default=True)
     table.close()
     return ShardConfig(name, primary, replicas, pool_size, share_reads)
-
-
-def _place(dsn: Dsn) -> tuple[str, str]:
-    return dsn.server, dsn.database
 
 
 def _in_order(

@@ -53,6 +53,10 @@ FAULTS = [
     (SHARDED.replace("vschema.json", "nope.json"), "keyspaces.commerce.vschema: cannot read "),
     (SHARDED.replace("vschema.json", "latin1.json"), "keyspaces.commerce.vschema: expected UTF"),
     (SHARDED.replace("3308", "3307"), "shards[1].primary: expected a database of its own, got t"),
+    (
+        SHARDED + UNSHARDED.replace("commerce", "other").replace(".1", ".1:3308/commerce"),
+        "keyspaces.other.shards[0].primary: expected a database of its own, got the one of commerce/80-",
+    ),
     (SHARDED.replace('"mysql://root@127.0.0.1:3308"', "1"), "shards[1].primary: expected mysql:"),
     (shards("-80", "-80"), 'keyspaces.commerce.shards[1].name: expected each shard once, got "-'),
     (shards("-80", "90-"), "keyspaces.commerce.shards: "),
