@@ -32,7 +32,8 @@ class EndingStream:
     """A stream with an end, `LIMIT n`, whose rows come from several dispatchers: stands before the client's receiver.
 
     Each dispatcher is asked for all of it, so what comes beyond the limit is given back. It ends when it has its rows, or
-    when all dispatchers have given what was due; once the first row has come, none waits for a first one any more.
+    when all dispatchers have given what was due; once the first row has come, none waits for a first one any more, and
+    the client waits for the others no longer than `streams_elsewhere.REST_S`.
 
     Attributes:
         rows_left: how many rows it still takes.
@@ -66,12 +67,23 @@ class EndingStream:
         self._on_first = on_first
         self._others_done = others_done
         self._is_ready = True
+        self._is_late = False
         self._is_over = False
 
     @property
     def rows_max(self) -> int:
         """Return how many rows it is to be given from now on."""
         return self.rows_left
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the client's stream has ended."""
+        return self._is_over
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the client has no row."""
+        return self.rows_left == self._client.rows_max
 
     def deliver(self, rows: Sequence[RowOfStream]) -> bool:
         """Write *rows* as far as the limit goes."""
@@ -91,6 +103,11 @@ class EndingStream:
         self._is_ready = True
         self.check()
 
+    def give_up(self) -> None:
+        """Wait for no more rows: the leases of those that the client has are running."""
+        self._is_late = True
+        self.check()
+
     def finish(self) -> None:
         """Note that what is dispatched here has given what was due."""
         self.is_done_here = True
@@ -106,8 +123,8 @@ class EndingStream:
         """Finish the client's stream if it has its rows, or all there are."""
         # Not before the client's socket has taken everything: the end would pass rows that
         # still wait.
-        is_complete = self.rows_left == 0 or (self.is_done_here and self._others_done())
-        if is_complete and self._is_ready and not self._is_over:
+        is_done = self._is_late or (self.is_done_here and self._others_done())
+        if (self.rows_left == 0 or is_done) and self._is_ready and not self._is_over:
             self._is_over = True
             self._client.finish()
 
@@ -178,6 +195,7 @@ class ReceiverElsewhere:
     """A receiver of this member, and its streams, by the ids of the members that serve them.
 
     ending: the receiver, if it is a stream with an end.
+    rest: when it waits for no more rows.
     closed: streams that are over, whose messages it goes on holding.
     held: what the last dispatcher of a shard said that it holds, until the next one knows.
     is_over: the receiver itself is over, and holds messages.
@@ -193,6 +211,7 @@ class ReceiverElsewhere:
     held: dict[ShardName, tuple[bytes, ...]] = field(default_factory=dict)
     is_over: bool = False
     ending: EndingStream | None = None
+    rest: asyncio.TimerHandle | None = None
     shares: PrefetchShares | None = None
     arrivals: Arrivals = field(default_factory=Arrivals)
 

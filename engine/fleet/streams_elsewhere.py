@@ -47,6 +47,7 @@ from streamfrom.engine.messaging.dispatch.events import Changed, TableEvent
 from streamfrom.engine.messaging.shell.dispatcher import Dispatcher
 from streamfrom.engine.messaging.streams.attached_receiver import UNLIMITED
 from streamfrom.engine.messaging.table.message import Share
+from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE
 
 
@@ -65,6 +66,8 @@ RETRY_LAST_S: Final = 1.0
 SHOW_LEASES_S: Final = 3.0
 # An early ack as well. The link of one that is gone breaks before.
 ACK_ANSWERED_S: Final = 3.0
+# A dispatcher that hangs keeps the rows of the others no longer from a client whose stream has an end.
+REST_S: Final = 3.0
 # And a statement that changes tables for members that do not; they read them again within `schema_reload`.
 DEFINITIONS_READ_S: Final = 1.0
 # Commits that may have written to any queue are reported together for so long.
@@ -211,7 +214,7 @@ class StreamsElsewhere(Dispatcher):
             record.ending = EndingStream(
                 receiver,
                 receiver.rows_max,
-                partial(self.wait_over, receiver),
+                partial(self._first_came, record),
                 lambda: record.is_done,
             )
             record.receiver = record.ending
@@ -256,11 +259,19 @@ class StreamsElsewhere(Dispatcher):
             for member, stream in record.streams.items():
                 self._links[member].send(StopWaiting(stream.number))
 
+    def _first_came(self, record: ReceiverElsewhere) -> None:
+        self.wait_over(record.receiver)
+        if record.ending is not None and record.ending.rows_left:
+            loop = asyncio.get_running_loop()
+            record.rest = loop.call_later(REST_S, record.ending.give_up)
+
     def detach(self, receiver: Receiver, unsent: Sequence[RowOfStream] = ()) -> None:
         """End the streams of a receiver; *unsent*, and what it refused, goes back to where it came from."""
         record = self._receivers.get(receiver.id)
         if record is not None and not record.is_over:
             record.is_over = True
+            if record.rest is not None:
+                record.rest.cancel()
             if record.ending is not None:
                 unsent = [*unsent, *record.ending.surplus]
             for member in list(record.streams):
@@ -380,6 +391,7 @@ class StreamsElsewhere(Dispatcher):
         for record, stream in link.streams.values():
             record.streams.pop(link.member.id, None)
             self._share_left(record, link.member.id)
+            self._left_open(record, stream)
             lost[record.keyspace] |= stream.shards
         records = [record for record, _ in link.streams.values()]
         link.streams.clear()
@@ -415,6 +427,8 @@ class StreamsElsewhere(Dispatcher):
         for name, shards in wanted.items():
             if name not in record.streams and (link := self._link(members[name])):
                 self._open(record, link, frozenset(shards))
+        if record.ending is not None:
+            record.ending.check()
 
     def _open(
         self, record: ReceiverElsewhere, link: LinkElsewhere, shards: frozenset[ShardName]
@@ -455,6 +469,32 @@ class StreamsElsewhere(Dispatcher):
         link.send(stream.closed(unsent))
         record.closed.append((link, stream.number))
         self._share_left(record, member)
+        self._left_open(record, stream)
+
+    def _left_open(self, record: ReceiverElsewhere, stream: StreamElsewhere) -> None:
+        """Note that a dispatcher is gone before it had given all rows of a stream, or said that there are none.
+
+        If the stream has an end and no row yet, it waits for the next dispatcher here: an empty answer could be wrong.
+        """
+        ending = record.ending
+        if ending is None or not (ending.is_done_here and ending.is_empty):
+            return
+        if not (record.is_over or stream.is_finished):
+            ending.is_done_here = False
+            # Once this process knows that the shard has no dispatcher, or that it dispatches the shard itself.
+            asyncio.get_running_loop().call_soon(self._attach_again, record, ending)
+
+    def _attach_again(self, record: ReceiverElsewhere, ending: EndingStream) -> None:
+        if record.is_over or ending.is_over:
+            return
+        try:
+            self.here.attach(
+                ending, record.keyspace, record.table, progress=HereHearer(self, record)
+            )
+        except StreamfromError as error:
+            ending.end(error)
+        else:
+            self.here.wait_over(ending)
 
     # Its prefetch
 

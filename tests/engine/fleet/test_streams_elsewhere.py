@@ -19,11 +19,13 @@ from streamfrom.engine.fleet.peer_link import (
     ShareKept,
     ShowLeases,
     StopWaiting,
+    StreamEnded,
     StreamFinished,
     StreamProgressed,
 )
 from streamfrom.engine.fleet.streams_elsewhere import (
     ACK_ANSWERED_S,
+    REST_S,
     SHOW_LEASES_S,
     StreamsElsewhere,
 )
@@ -273,6 +275,56 @@ async def test_a_stream_with_an_end_whose_dispatcher_changes_asks_the_new_one_fo
     rig.streams.dispatched_by("ks", "0", member("m2"))
     opened, stop = rig.links[1][1].sent
     assert (opened.rows_max, stop) == (2, StopWaiting(2))
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("way", ["moved", "here", "lost", "ended"])
+async def test_a_stream_with_an_end_is_not_answered_as_empty_by_a_dispatcher_that_is_gone(
+    way, rows
+):
+    """With a row it ends at once, without it waits for the next dispatcher, as this process does."""
+    rig = Rig("m1", "m2")
+    client = rig.open(Client(rows_max=3))
+    (_, one), (_, two) = rig.links
+    two.hearer.heard(RowsSent(2, 0, (b"x",) * rows))
+    rig.streams.wait_over(client)
+    rig.attached[0].finish()
+    two.hearer.heard(StreamFinished(2))
+    assert not client.is_finished
+    match way:
+        case "moved":
+            rig.streams.dispatched_by("ks", "0", None)
+        case "here":
+            rig.streams.dispatched_here("ks", "0")
+        case "lost":
+            one.hearer.lost("gone")
+        case _:
+            one.hearer.heard(StreamEnded(1, "gone", {}))
+    await asyncio.sleep(0)
+    assert client.is_finished == bool(rows)
+    assert len(rig.attached) == 2 - rows
+    if not rows:
+        assert rig.said[-1] == ("wait_over",)
+        rig.attached[1].finish()
+        assert client.is_finished
+
+
+@pytest.mark.parametrize("hanging", ["here", "there"])
+async def test_a_dispatcher_that_hangs_keeps_the_rows_of_others_from_no_client(hanging):
+    """Their leases are running, so `STREAM … LIMIT` ends with them."""
+    rig = Rig("m1", "m2")
+    client = rig.open(Client(rows_max=3))
+    (_, one), (_, two) = rig.links
+    two.hearer.heard(RowsSent(2, 0, (b"x",)))
+    two.hearer.heard(StreamFinished(2))
+    if hanging == "here":
+        one.hearer.heard(StreamFinished(1))
+    else:
+        rig.attached[0].finish()
+    await asyncio.sleep(REST_S - 0.1)
+    assert not client.is_finished
+    await asyncio.sleep(0.2)
+    assert client.is_finished
 
 
 async def test_members_are_waited_for_until_they_have_read_definitions_but_not_for_long():

@@ -16,10 +16,11 @@ StartFaulty = Callable[..., RunningProxy]
 
 
 def ordinary_user(servers: Servers, database: str) -> str:
-    """Make a user whom read_only binds, unlike root, and return its name."""
+    """Make a user whom read_only binds, unlike root, and return its name; proxies on its account find each other."""
     for server in servers:
         execute(server, "CREATE USER IF NOT EXISTS app@'%'")
-        execute(server, f"GRANT ALL ON {database}.* TO app@'%'")
+        for each in (database, "streamfrom"):
+            execute(server, f"GRANT ALL ON {each}.* TO app@'%'")
     return "app"
 
 
