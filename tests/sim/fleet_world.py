@@ -21,7 +21,7 @@ from typing import NamedTuple
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.election import LEASE_NS
 from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
-from streamfrom.engine.messaging.claims.ordered_claim import ClaimJob
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.dispatch.events import Deposed, Elected, ServedElsewhere
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.table.message import ClaimedRow
@@ -95,7 +95,7 @@ class DispatchersStore:
 
     async def _run(self, table, shard, job):
         result = await self.world.core.run(table, shard, job)
-        if isinstance(job, ClaimJob):
+        if isinstance(job, Claim):
             term = self.world.term(self.number, shard)
             rows = tuple(TracedPayload.of(row, term) for row in result.rows)
             result = replace(result, rows=rows)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
-from streamfrom.engine.messaging.claims.ordered_claim import ClaimJob
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.leases.lease_rows import (
     FindLeases,
     Look,
@@ -178,8 +178,8 @@ class MemoryStore(Store):
     async def run(self, table, shard, job):
         """Answer a job without its conversation, but for polls."""
         match job:
-            case ClaimJob():
-                return await self.claim(table, shard, job.request)
+            case Claim():
+                return await self.claim(table, shard, job)
             case Poll():
                 return await self.poll(table, shard, job.request)
             case Look():

@@ -28,7 +28,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
-from streamfrom.engine.messaging.dispatch.events import Claim, Deliver, JobDone, Reconfigured
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
+from streamfrom.engine.messaging.dispatch.events import Deliver, JobDone, Reconfigured
 from streamfrom.engine.messaging.dispatch.sending import CLAIMS_IN_FLIGHT_MAX
 from streamfrom.engine.messaging.dispatch.table_state import TableState
 from streamfrom.engine.messaging.leases.lease_rows import Release, Shorten, WriteLeases

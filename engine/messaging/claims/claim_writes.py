@@ -38,30 +38,32 @@ EPOCH_MAX: Final = 2**31 - 1
 
 @record
 class ClaimRequest:
-    """Rows to claim.
+    """Rows of a shard to claim.
 
+    number: of the claim, by which its scheduler knows it.
     ids: the ids, as literals, of rows believed due, in the order in which they shall be sent.
     columns: the columns that the receivers get.
     unwritten: messages whose rows may not show that they were sent, those of *ids* or more.
     known_keys: the keys of those of *ids* that follow others of their key: their rows need not be asked for them.
-    draw: returns `engine.messaging.table.backoff.DICE_BITS` random bits.
     left_out: rows that are set aside, and for which no others of their key wait.
     held_ns: until when messages are leased whose rows show a shorter lease, where messages wait for others of their key.
+    draw: returns `engine.messaging.table.backoff.DICE_BITS` random bits; the shell alone has some.
     """
 
+    number: int
+    shard: ShardName
     ids: tuple[bytes, ...]
     columns: tuple[str, ...]
-    draw: Callable[[], int]
     unwritten: Mapping[bytes, MessageKey] = field(default_factory=dict)
     known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
     left_out: frozenset[bytes] = frozenset()
     held_ns: Mapping[bytes, int] = field(default_factory=dict)
+    draw: Callable[[], int] = int
 
 
 @carefully
 def claim(
     table: MessageTable,
-    shard: ShardName,
     request: ClaimRequest,
     now_ns: int,
     *,
@@ -86,9 +88,7 @@ def claim(
         answer = yield _lock_due(table, request, now_ns)
         rows, types = answer.rows, answer.types
     is_careful = is_careful or bool(counted.done)
-    result = yield from _won(
-        table, shard, request, rows, now_ns, types=types, is_careful=is_careful
-    )
+    result = yield from _won(table, request, rows, now_ns, types=types, is_careful=is_careful)
     return replace(
         result,
         refused={**refused, **result.refused},
@@ -119,7 +119,6 @@ def _lock_due(table: MessageTable, request: ClaimRequest, now_ns: int) -> StoreQ
 
 def _won(
     table: MessageTable,
-    shard: ShardName,
     request: ClaimRequest,
     rows: Sequence[Row],
     now_ns: int,
@@ -151,7 +150,9 @@ def _won(
             continue
         due_next_ns = now_ns + spread(window, request.draw())
         due_ns = int(time_next or 0)
-        won.append(ClaimedRow(ident, shard, epoch, due_ns, due_next_ns, payload, types=types))
+        won.append(
+            ClaimedRow(ident, request.shard, epoch, due_ns, due_next_ns, payload, types=types)
+        )
     passed_over: Mapping[bytes, int] = {}
     # What was asked for and is not here was locked by others, acked, deleted or rescheduled.
     here = {*(row.id for row in won), *spent}
@@ -255,7 +256,6 @@ def _end(
 
 def take(
     table: MessageTable,
-    shard: ShardName,
     request: ClaimRequest,
     now_ns: int,
     ahead: StoreAnswer | None = None,
@@ -266,10 +266,10 @@ def take(
     """
     ids = [ident for ident in request.ids if ident not in request.unwritten]
     if not (table.properties.lease_delay_ns and ids):
-        return (yield from claim(table, shard, request, now_ns))
+        return (yield from claim(table, request, now_ns))
     answer = ahead or (yield never_sent(table, request.columns, ids, now_ns))
     window = wait_range(table.properties, 0)
-    asked, draw, types = frozenset(ids), request.draw, answer.types
+    asked, shard, draw, types = frozenset(ids), request.shard, request.draw, answer.types
     rows = [
         ClaimedRow(
             ident,
@@ -289,7 +289,7 @@ def take(
         return ClaimResult(tuple(rows))
     read = {row.id for row in rows}
     rest = tuple(ident for ident in request.ids if ident not in read)
-    claimed = yield from claim(table, shard, replace(request, ids=rest), now_ns)
+    claimed = yield from claim(table, replace(request, ids=rest), now_ns)
     return replace(claimed, rows=(*rows, *claimed.rows))
 
 

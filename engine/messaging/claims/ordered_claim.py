@@ -18,7 +18,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from streamfrom.engine.messaging.claims.claim_writes import claim, never_sent, take
+from streamfrom.engine.messaging.claims.claim_writes import (
+    ClaimRequest,
+    claim,
+    never_sent,
+    take,
+)
 from streamfrom.engine.messaging.order.key_order import may_go
 from streamfrom.engine.messaging.store.conversation import StoreQuery, together
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
@@ -29,11 +34,9 @@ from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.messaging.table.store_job import At
-    from streamfrom.engine.sharding.keyspace import ShardName
 
 
 # Of one statement, which has two parts for each.
@@ -42,7 +45,6 @@ KEYS_AT_ONCE: Final = 50
 
 def claim_in_order(
     table: MessageTable,
-    shard: ShardName,
     request: ClaimRequest,
     now_ns: int,
     *,
@@ -72,10 +74,10 @@ def claim_in_order(
     if ids:
         request = replace(request, ids=ids)
         if not is_elected:
-            won = yield from claim(table, shard, request, now_ns)
+            won = yield from claim(table, request, now_ns)
         else:
             is_read = request.known_keys.keys() >= {*ids}
-            won = yield from take(table, shard, request, now_ns, read if is_read else None)
+            won = yield from take(table, request, now_ns, read if is_read else None)
     else:
         yield StoreQuery(b"COMMIT", is_apart=True)
         won = ClaimResult(())
@@ -175,20 +177,16 @@ def _found(
 
 
 @record
-class ClaimJob:
-    """A claim."""
+class Claim(ClaimRequest):
+    """A claim, as its scheduler wants it done."""
 
     name: ClassVar = "claim"
     access: ClassVar = Access.DISPATCH
 
-    request: ClaimRequest
-
     def talk(self, table: MessageTable, at: At) -> Conversation[ClaimResult]:
         """Return its conversation."""
         if table.properties.in_order is not None:
-            return claim_in_order(
-                table, at.shard, self.request, at.now_ns, is_elected=at.is_elected
-            )
+            return claim_in_order(table, self, at.now_ns, is_elected=at.is_elected)
         # Without an election another process may send the same row; only a written claim prevents that.
         way = take if at.is_elected else claim
-        return way(table, at.shard, self.request, at.now_ns)
+        return way(table, self, at.now_ns)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.leases.lease_rows import (
     FindLeases,
     Look,
@@ -183,7 +182,7 @@ class JobDone:
     failure: why it failed.
     """
 
-    job: Claim | ShardJob
+    job: ShardJob
     result: Any = None
     failure: str | None = None
 
@@ -302,28 +301,8 @@ TableEvent: TypeAlias = Due | Acked | Changed | Touched | AckedUnnamed
 
 # What carries its own statements (`engine.messaging.table.store_job`).
 ShardJob: TypeAlias = (
-    Poll | Release | Look | FindLeases | Shorten | WriteLeases | WriteAcks | Fire
+    Claim | Poll | Release | Look | FindLeases | Shorten | WriteLeases | WriteAcks | Fire
 )
-
-
-@record
-class Claim:
-    """Claim rows: a job to which the shell adds what it alone has, dice (`claims.ordered_claim.ClaimJob`).
-
-    unwritten: ids whose rows may not show that they were sent; where messages wait for others of their key, all of the shard.
-    known_keys: the keys of those that follow others of their key.
-    left_out: rows that are set aside, and for which no others of their key wait.
-    held_ns: until when messages are leased whose rows show a shorter lease.
-    """
-
-    number: int
-    shard: ShardName
-    ids: tuple[bytes, ...]
-    columns: tuple[str, ...]
-    unwritten: Mapping[bytes, MessageKey] = field(default_factory=dict)
-    known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
-    left_out: frozenset[bytes] = frozenset()
-    held_ns: Mapping[bytes, int] = field(default_factory=dict)
 
 
 @record
@@ -403,8 +382,7 @@ class WantShare:
 
 
 Action: TypeAlias = (
-    Claim
-    | ShardJob
+    ShardJob
     | Deliver
     | End
     | Finish

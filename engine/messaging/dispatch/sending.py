@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.dispatch.events import Claim, Deliver
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
+from streamfrom.engine.messaging.dispatch.events import Deliver
 from streamfrom.engine.messaging.dispatch.receivers import COMPARED_MAX, by_room, share_out
 from streamfrom.engine.messaging.dispatch.shard_state import ClaimRun
 from streamfrom.engine.messaging.leases.lease_rows import FindLeases, Release

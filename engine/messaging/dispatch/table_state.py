@@ -51,6 +51,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import StreamLost, UnknownColumn
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.dispatch.attachments import Attachments
 from streamfrom.engine.messaging.dispatch.events import (
     Acked,
@@ -58,7 +59,6 @@ from streamfrom.engine.messaging.dispatch.events import (
     AckedUnnamed,
     Attached,
     Changed,
-    Claim,
     Deposed,
     Detached,
     Due,

@@ -12,18 +12,17 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.engine.clock import WakeTimer
 from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
-from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
-from streamfrom.engine.messaging.claims.ordered_claim import ClaimJob
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.dispatch.events import (
     AckedEarly,
     Attached,
-    Claim,
     Deliver,
     Detached,
     End,
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.shell.message_store import Store
     from streamfrom.engine.messaging.table.message import (
         ClaimedRow,
+        ClaimResult,
         ProgressHearer,
         Receiver,
         Share,
@@ -292,8 +292,6 @@ class Runner:
 
     def _carry_out(self, action: Action) -> None:
         match action:
-            case Claim():
-                self._start(self._claim(action), action.shard)
             case Deliver():
                 self._deliver(action)
             case End():
@@ -387,42 +385,29 @@ class Runner:
         while writing := self._writing(shard):
             await asyncio.wait(writing)
 
-    async def _claim(self, action: Claim) -> None:
-        request = ClaimRequest(
-            action.ids,
-            action.columns,
-            self._draw,
-            action.unwritten,
-            action.known_keys,
-            action.left_out,
-            action.held_ns,
-        )
-        try:
-            result = await self._store.run(self._table, action.shard, ClaimJob(request))
-        except Exception as error:  # noqa: BLE001  (whatever it was, its receivers must not hang)
-            self._log.failed(ClaimJob.name, action.shard, error)
-            self.post(JobDone(action, failure=str(error)))
-        else:
-            self._log.works(action.shard)
-            counters = self._state.counters(action.shard)
-            self._has_written(action.shard)
-            if result.parked or result.dead:
-                counters.parked += len(result.parked)
-                counters.dead_lettered += len(result.dead)
-                self._log.spent(action.shard, result)
-            # Where it may not, the state knows so before it learns what it won.
-            self._may_send(action.shard)
-            self.post(JobDone(action, result))
-
     async def _do(self, job: ShardJob) -> None:
-        result, failure = None, None
+        result: Any = None
+        failure = None
+        asked = replace(job, draw=self._draw) if isinstance(job, Claim) else job
         try:
-            result = await self._store.run(self._table, job.shard, job)
+            result = await self._store.run(self._table, job.shard, asked)
         except Exception as error:  # noqa: BLE001  (whatever it was, no waiter must wait forever)
             self._log.failed(job.name, job.shard, error)
             failure = str(error)
         else:
             self._log.works(job.shard)
+            if isinstance(job, Claim):
+                self._claimed(job.shard, result)
         if isinstance(job, WriteAcks):
             self._has_written(job.shard)
         self.post(JobDone(job, result, failure))
+
+    def _claimed(self, shard: ShardName, result: ClaimResult) -> None:
+        counters = self._state.counters(shard)
+        self._has_written(shard)
+        if result.parked or result.dead:
+            counters.parked += len(result.parked)
+            counters.dead_lettered += len(result.dead)
+            self._log.spent(shard, result)
+        # Where it may not, the state knows so before it learns what it won.
+        self._may_send(shard)

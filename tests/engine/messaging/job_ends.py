@@ -1,7 +1,8 @@
 """How jobs end: events for a table's state."""
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
-from streamfrom.engine.messaging.dispatch.events import Claim, JobDone
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
+from streamfrom.engine.messaging.dispatch.events import JobDone
 from streamfrom.engine.messaging.leases.lease_rows import FindLeases, Look, Release
 from streamfrom.engine.messaging.queue.poll import Poll, PollRequest
 

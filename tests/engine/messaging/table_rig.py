@@ -1,8 +1,8 @@
 """A table's state, a hand on its clock, and short words for what happens to it."""
 
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.dispatch.events import (
     Attached,
-    Claim,
     Deliver,
     Due,
     ReceiverReady,

@@ -3,8 +3,7 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import OutcomeUnknown, StoreError
-from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
-from streamfrom.engine.messaging.claims.ordered_claim import ClaimJob
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.leases.lease_rows import Look, Release, Shorten
 from streamfrom.engine.messaging.leases.leases import Lease
 from streamfrom.engine.messaging.queue.poll import Poll, PollRequest
@@ -42,7 +41,7 @@ async def table(store):
     return loaded
 
 
-REQUEST = ClaimRequest((b"5",), ("id", "message"), lambda: 0)
+CLAIM_JOB = Claim(1, "-", (b"5",), ("id", "message"))
 
 
 async def test_many_queues_that_purge_at_once_leave_connections_to_clients(server, table):
@@ -60,7 +59,7 @@ async def test_many_queues_that_purge_at_once_leave_connections_to_clients(serve
 async def test_the_engines_connection_is_reset_before_a_client_gets_it(server, table):
     async with running_shard(server, pool_size=1) as shard:
         store = ShardStore({("plain", "-"): shard}, FixedClock())
-        await store.run(table, "-", ClaimJob(REQUEST))
+        await store.run(table, "-", CLAIM_JOB)
         session = SessionRig(shard)
         await session.run("SELECT 1")
         (connection,) = server.relays
@@ -77,7 +76,7 @@ async def test_a_claim_that_fails_takes_its_transaction_with_it(
     server.on("FOR UPDATE SKIP LOCKED", CLAIM)
     server.once(step, answer)
     with pytest.raises(StoreError) as failure:
-        await store.run(table, "-", ClaimJob(REQUEST))
+        await store.run(table, "-", CLAIM_JOB)
     # A connection that breaks may have committed; the COMMIT of its handover comes before all that.
     is_unknown = isinstance(answer, HangUp) and step != "COMMIT"
     assert isinstance(failure.value, OutcomeUnknown) == is_unknown
@@ -91,7 +90,7 @@ async def test_a_claim_that_takes_too_long_is_given_up(
     monkeypatch.setattr(module, "STATEMENT_TIMEOUT_S", 0.02)
     server.once("FOR UPDATE SKIP LOCKED", Silence())
     with pytest.raises(StoreError, match=r"no answer in 0\.02 s"):
-        await store.run(table, "-", ClaimJob(REQUEST))
+        await store.run(table, "-", CLAIM_JOB)
     assert shard.pool.connections == 0
 
 
@@ -105,7 +104,7 @@ async def test_a_cancelled_claim_and_a_wait_for_a_lock_leave_no_transaction_behi
         working = asyncio.ensure_future(store.drop_partition(table, "-", "p1", 99, 0.01))
         await until(lambda: any("KILL QUERY" in text for text in server.controlled))
     else:
-        working = asyncio.ensure_future(store.run(table, "-", ClaimJob(REQUEST)))
+        working = asyncio.ensure_future(store.run(table, "-", CLAIM_JOB))
         await until(lambda: any("SKIP LOCKED" in text for text in server.heard))
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -162,7 +161,7 @@ async def test_a_server_that_is_down_is_a_store_error_everywhere(server, store, 
         store.discover("plain", "-"),
         store.run(table, "-", Poll("-", PollRequest(10))),
         store.purge(table, "-", NOW_NS),
-        store.run(table, "-", ClaimJob(REQUEST)),
+        store.run(table, "-", CLAIM_JOB),
         store.run(table, "-", Look("-", (b"5",))),
         store.run(table, "-", Release(1, "-", (ClaimedRow(b"5", "-", 0, 0, 9, b""),))),
         store.run(table, "-", Shorten("-", 1, (Lease(9, b"5", 1),), 7)),

@@ -16,8 +16,8 @@ SECOND_NS = 10**9
 TABLE = loaded(raw_table("msg"))
 
 
-def request(*ids, columns=("id", "message"), draw=lambda: 0):
-    return ClaimRequest(ids, columns, draw)
+def request(*ids, draw=int):
+    return ClaimRequest(1, "-80", ids, ("id", "message"), draw=draw)
 
 
 def test_a_claim_locks_asks_for_the_rest_writes_and_commits():
@@ -25,9 +25,7 @@ def test_a_claim_locks_asks_for_the_rest_writes_and_commits():
         [((b"0", b"0", b"1"), b"\x011\x01x"), ((b"2", b"77", b"2"), b"\x012\x01y")], types=b"it"
     )
     late = StoreAnswer([((b"3", b"2000000000000"), b"")])
-    result, sent = run(
-        claim(TABLE, "-80", request(b"1", b"2", b"3", b"4"), NOW_NS), answer, late
-    )
+    result, sent = run(claim(TABLE, request(b"1", b"2", b"3", b"4"), NOW_NS), answer, late)
     assert sent == [
         b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0), `id`, `id`, `message` FROM `msg`"
         b" FORCE INDEX (`PRIMARY`) WHERE `id` IN (1, 2, 3, 4) AND time_acked IS NULL"
@@ -49,7 +47,7 @@ def test_a_claim_locks_asks_for_the_rest_writes_and_commits():
 def test_every_row_throws_its_own_dice():
     throws = iter([0, (1 << 20) - 1])
     answer = StoreAnswer([((b"0", b"0", b"1"), b""), ((b"0", b"0", b"2"), b"")])
-    conversation = claim(TABLE, "0", request(b"1", b"2", draw=lambda: next(throws)), NOW_NS)
+    conversation = claim(TABLE, request(b"1", b"2", draw=lambda: next(throws)), NOW_NS)
     result, sent = run(conversation, answer)
     assert len(sent) == 3, "nothing is asked for when all was won"
     waits_s = [(row.due_next_ns - NOW_NS) / SECOND_NS for row in result.rows]
@@ -63,7 +61,7 @@ PARKING = b"UPDATE `msg` FORCE INDEX (`PRIMARY`) SET time_next = 900000000000000
 
 def test_what_was_sent_often_enough_is_parked_in_the_transaction_of_the_claim():
     answer = StoreAnswer([((b"1", b"5", b"1"), b"x"), ((b"2", b"7", b"2"), b"y")])
-    result, sent = run(claim(LIMITED, "0", request(b"1", b"2"), NOW_NS), answer)
+    result, sent = run(claim(LIMITED, request(b"1", b"2"), NOW_NS), answer)
     assert [row.id for row in result.rows] == [b"1"]
     assert (result.parked, result.passed_over) == ((b"2",), {b"2": PARKED_NS})
     assert sent[1] == PARKING
@@ -74,7 +72,7 @@ def test_what_was_sent_often_enough_is_parked_in_the_transaction_of_the_claim():
 
 def test_without_an_index_on_the_id_there_is_no_hint():
     bare = loaded(replace(raw_table("msg"), indexes=()))
-    _, sent = run(claim(bare, "0", request(b"1"), NOW_NS))
+    _, sent = run(claim(bare, request(b"1"), NOW_NS))
     assert b"FORCE" not in sent[0]
 
 
@@ -88,7 +86,7 @@ def test_a_claim_holds_what_comes_after_a_group_that_is_not_done():
     rows.append(((b"0", b"0", b"3"), b"x"))
     question = StoreAnswer([((b"3", b"9", b"b", b"50"), b"")])
     result, sent = run(
-        claim(table, "0", request(b"1", b"2", b"3"), NOW_NS), StoreAnswer(rows), question
+        claim(table, request(b"1", b"2", b"3"), NOW_NS), StoreAnswer(rows), question
     )
     assert [row.id for row in result.rows] == [b"1", b"2"]
     assert (result.held, result.passed_over) == ((b"3",), {b"3": HELD_NS})
@@ -106,7 +104,7 @@ def test_a_spent_member_of_a_group_is_parked_and_others_are_dead_letters():
         StoreAnswer([((b"2",), b"")]),
         StoreAnswer([((b"id", b"1", b"vt_dead_letters_of=msg"), b"")]),
     )
-    result, sent = run(claim(table, "0", request(b"1", b"2"), NOW_NS), spent, members, columns)
+    result, sent = run(claim(table, request(b"1", b"2"), NOW_NS), spent, members, columns)
     assert (result.dead, result.parked) == ((b"1",), (b"2",))
     assert result.why_parked == "members of groups stay"
     assert sent[-3:] == [b"DELETE FROM `msg` WHERE `id` IN (1)", PARKING, b"COMMIT"]

@@ -14,7 +14,7 @@ BY_ID = b"`msg` FORCE INDEX (`PRIMARY`)"
 
 def request(*ids, unwritten=()):
     return ClaimRequest(
-        ids, ("id", "message"), lambda: 0, {i: MessageKey(i, 0, 0) for i in unwritten}
+        1, "0", ids, ("id", "message"), {i: MessageKey(i, 0, 0) for i in unwritten}
     )
 
 
@@ -24,7 +24,7 @@ def row(ident, time_next_ns=0):
 
 def test_a_message_that_was_never_sent_is_read_and_nothing_is_written():
     queries, result = answered(
-        take(LAZY, "0", request(b"1", b"2"), NOW_NS),
+        take(LAZY, request(b"1", b"2"), NOW_NS),
         StoreAnswer(rows=[row(b"2", 5), row(b"1")], types=b"it"),
     )
     (query,) = queries
@@ -46,7 +46,7 @@ def test_a_message_that_was_never_sent_is_read_and_nothing_is_written():
 
 def test_a_send_that_no_row_shows_is_counted_before_the_row_is_claimed():
     queries, result = answered(
-        take(LAZY, "0", request(b"1", b"2", unwritten=[b"1", b"2"]), NOW_NS),
+        take(LAZY, request(b"1", b"2", unwritten=[b"1", b"2"]), NOW_NS),
         StoreAnswer(rows=[((b"1",), b"")]),
         StoreAnswer(affected=1),
         StoreAnswer(rows=[((b"1", b"7", b"1"), b"body"), ((b"3", b"7", b"2"), b"body")]),

@@ -27,11 +27,11 @@ WRITTEN = table(",vt_key=message,vt_max_per_key=2,vt_lease=written")
 
 
 def claiming(table, asking):
-    return claim_in_order(table, "0", asking, NOW_NS, is_elected=True)
+    return claim_in_order(table, asking, NOW_NS, is_elected=True)
 
 
 def request(*ids):
-    return ClaimRequest(ids, ("id",), lambda: 0)
+    return ClaimRequest(1, "0", ids, ("id",))
 
 
 def asked(ident, key, time_next_ns=0):

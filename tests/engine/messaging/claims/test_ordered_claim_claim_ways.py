@@ -2,8 +2,7 @@
 
 import pytest
 
-from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
-from streamfrom.engine.messaging.claims.ordered_claim import ClaimJob
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.table.store_job import At
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
@@ -23,5 +22,5 @@ LAZY, STRICT = ",vt_lease=lazy", ",vt_order=strict"
 )
 def test_without_an_election_rows_are_won_by_a_write(settings, is_elected, begins):
     table = loaded(raw_table("msg", DEFAULT_COMMENT + settings))
-    job = ClaimJob(ClaimRequest((b"1",), ("id",), lambda: 0))
+    job = Claim(1, "-", (b"1",), ("id",))
     assert next(job.talk(table, At("-", 1, is_elected))).sql.startswith(begins)

@@ -44,8 +44,8 @@ def insert(client, *rows):
 
 
 def claimed(claimer, table, *ids):
-    request = ClaimRequest(ids, ("id",), lambda: 0)
-    return claimer.run(claim_in_order(table, "0", request, NOW_NS, is_elected=False))
+    request = ClaimRequest(1, "0", ids, ("id",))
+    return claimer.run(claim_in_order(table, request, NOW_NS, is_elected=False))
 
 
 def won(result):

@@ -1,11 +1,11 @@
 """A stream holds at most its prefetch; what gives room back, and who gets what then."""
 
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     AckedUnnamed,
     Attached,
     Changed,
-    Claim,
     ReceiverReady,
     Reconfigured,
     ReportStanding,

@@ -2,10 +2,10 @@
 
 import pytest
 
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     Changed,
-    Claim,
     Detached,
     JobDone,
     Left,

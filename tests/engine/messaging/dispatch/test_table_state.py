@@ -5,11 +5,11 @@ Names that begin with m restate tests of the original's manager; tests/integrati
 from dataclasses import replace
 
 from streamfrom.engine.errors import UnknownColumn
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     Attached,
     Changed,
-    Claim,
     Deliver,
     Detached,
     End,

@@ -3,10 +3,10 @@
 import pytest
 
 from streamfrom.engine.errors import StreamLost
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.dispatch.events import (
     Attached,
     Changed,
-    Claim,
     Deposed,
     Detached,
     Elected,

@@ -4,10 +4,10 @@ import pytest
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.acks.early_acks import GATHER_NS
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.dispatch.events import (
     AckedEarly,
     Changed,
-    Claim,
     Deposed,
     ReceiverReady,
     Reconfigured,

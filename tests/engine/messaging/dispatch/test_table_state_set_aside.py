@@ -1,9 +1,9 @@
 """Rows that the server does not write: what the scheduler does about them, and about all others."""
 
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     Changed,
-    Claim,
     PurgeRefused,
     ReportSetAside,
     Tick,

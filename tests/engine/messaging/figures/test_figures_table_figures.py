@@ -1,6 +1,7 @@
 """What is read off a scheduler: exact where memory knows all, and where it does not, said so."""
 
-from streamfrom.engine.messaging.dispatch.events import Acked, Claim
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
+from streamfrom.engine.messaging.dispatch.events import Acked
 from streamfrom.engine.messaging.figures.figures import queue_figures, stream_figures
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.message import (

@@ -102,7 +102,7 @@ def _rows(ids):
 BATCHES = {
     "claim": (
         Tried.CLAIM,
-        lambda ids: claim(TABLE, "0", ClaimRequest(tuple(ids), ("id",), lambda: 0), NOW_NS),
+        lambda ids: claim(TABLE, ClaimRequest(1, "0", tuple(ids), ("id",)), NOW_NS),
         lambda result: [row.id for row in result.rows],
     ),
     "leases": (
@@ -163,7 +163,7 @@ def test_what_is_about_no_row_is_refused_as_a_whole(batch, code):
 def test_where_all_are_bad_a_transaction_ends_all_the_same():
     ids = [b"%d" % each for each in range(500)]
     server = Server(ids, set(ids))
-    result = server.run(claim(TABLE, "0", ClaimRequest(tuple(ids), ("id",), lambda: 0), NOW_NS))
+    result = server.run(claim(TABLE, ClaimRequest(1, "0", tuple(ids), ("id",)), NOW_NS))
     assert len(result.refused) == REFUSED_MAX
     assert set(result.passed_over) == set(ids) - result.refused.keys(), "they are tried next"
     assert server.statements < 300
@@ -172,5 +172,5 @@ def test_where_all_are_bad_a_transaction_ends_all_the_same():
 def test_a_bad_row_among_many_costs_few_statements():
     ids = [b"%d" % each for each in range(500)]
     server = Server(ids, {b"321"})
-    server.run(claim(TABLE, "0", ClaimRequest(tuple(ids), ("id",), lambda: 0), NOW_NS))
+    server.run(claim(TABLE, ClaimRequest(1, "0", tuple(ids), ("id",)), NOW_NS))
     assert server.statements <= 30

@@ -1,7 +1,7 @@
 """Jobs: what a log calls them, and on which connection each runs."""
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
-from streamfrom.engine.messaging.claims.ordered_claim import ClaimJob
+from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.leases.lease_rows import (
     FindLeases,
     Look,
@@ -19,7 +19,7 @@ from tests.sim.memory_store import loaded, raw_table
 
 
 def test_what_writes_does_so_on_the_dispatchers_connection_but_for_acks():
-    jobs = (ClaimJob, FindLeases, Fire, Look, Poll, Release, Shorten, WriteAcks, WriteLeases)
+    jobs = (Claim, FindLeases, Fire, Look, Poll, Release, Shorten, WriteAcks, WriteLeases)
     assert {job for job in jobs if job.access is Access.READ} == {FindLeases, Look, Poll}
     assert {job for job in jobs if job.access is Access.WRITE} == {WriteAcks}
     assert len({job.name for job in jobs}) == len(jobs)
