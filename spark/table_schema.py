@@ -10,13 +10,13 @@ The data source has exact types:
 | BIT(1), BIT(n), BIT(64) | boolean, bigint, decimal(20,0) |
 | DATE, DATETIME, TIMESTAMP | date, timestamp_ntz, timestamp |
 | BINARY, BLOB and similar types | binary |
-| all others, JSON and TIME among them | string, as the server writes it |
+| all others, JSON, TIME and longer DECIMALs among them | string, as the server writes it |
 
 A date that no calendar has (0000-00-00, 2024-02-00) is NULL. A schema that the user gives reads these columns only, which is
 the column pruning that there is; any column but binary ones may be read as string, and a whole
 number as bigint, which fails where a value does not fit.
 
-Jobs keep what they move: dates, times and bits are for them what the server sends, and a FLOAT is refused.
+Jobs keep what they move: dates, times and bits are for them what the server sends, and a FLOAT is the DOUBLE that it is.
 """
 
 import re
@@ -86,35 +86,21 @@ def base_of(mysql_type: str) -> str:
 
 
 def kept_type(mysql_type: str) -> str:
-    """Return the Spark type in which a job keeps each value of a MySQL type, as `SHOW COLUMNS` writes it.
-
-    Raises:
-        RequestError: Spark would not hold each of them exactly.
-    """
+    """Return the Spark type in which a job keeps each value of a MySQL type, as `SHOW COLUMNS` writes it."""
     name = base_of(mysql_type)
-    if name == "float":
-        raise RequestError("a server sends six digits of a FLOAT: make the column DOUBLE first")
     if name in _INTEGERS:
         wide = name == "bigint" and "unsigned" in mysql_type.lower()
         return _UNSIGNED if wide else "bigint"
     if name == "decimal":
         digits, fraction = re.findall(r"\d+", mysql_type)
-        if int(digits) > _DIGITS_MAX:
-            raise RequestError(
-                f"{mysql_type} has more than {_DIGITS_MAX} digits, which Spark cannot hold"
-            )
-        return f"decimal({digits},{fraction})"
-    if name == "double":
-        return name
+        return f"decimal({digits},{fraction})" if int(digits) <= _DIGITS_MAX else "string"
+    if name in {"double", "float"}:
+        return "double"
     return "binary" if name in _BYTES else "string"
 
 
 def exact_type(mysql_type: str) -> str:
-    """Return the Spark type with the meaning of a MySQL type as `SHOW COLUMNS` writes it.
-
-    Raises:
-        RequestError: it is a DECIMAL with more digits than Spark holds.
-    """
+    """Return the Spark type with the meaning of a MySQL type as `SHOW COLUMNS` writes it."""
     name = base_of(mysql_type)
     if name in _DATES:
         return _DATES[name]
@@ -135,7 +121,7 @@ def fields_of(
     """Return the columns of a message table that has the same on all *shards*, with types by `exact_type` or `kept_type`.
 
     Raises:
-        RequestError: it is missing somewhere, is no message table, differs between shards, or has a column that Spark cannot hold.
+        RequestError: it is missing somewhere, is no message table, or differs between shards.
     """
     columns = {shard: declared(endpoint, shard, table) for shard in shards}
     first = columns[shards[0]]

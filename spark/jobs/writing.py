@@ -142,10 +142,16 @@ def insert_batches(
     """Insert the rows of Arrow batches whose ids are new, and yield for each statement how many rows it has, and how many were new.
 
     converters: what is sent of a value that is not NULL, for each column; without them the value itself.
+
+    Raises:
+        JobError: a date is of a year that no server has.
     """
     with endpoint.connect(setting=setting) as connection:
         for batch in arrow:
-            columns = [column.to_pylist() for column in batch.columns]
+            try:
+                columns = [column.to_pylist() for column in batch.columns]
+            except (ValueError, OverflowError) as error:
+                raise JobError(f"a date is not of the years 1 to 9999: {error}") from error
             if converters:
                 columns = [
                     [None if value is None else convert(value) for value in column]

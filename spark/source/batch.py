@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from streamfrom.spark.source.options import Options
 
 
-# What the driver takes for a failure of the server: a text that is no JSON, and a CHECK that does not
-# hold, in MySQL and in MariaDB, whose JSON is such a CHECK.
-_WRONG_VALUES: Final = ((3140,), (3819,), (4025,))
+# What the driver takes for a failure of the server: a value of another type or no geometry, a number too large, a trigger's SIGNAL,
+# a text that is no JSON, and a CHECK that does not hold, in MySQL and in MariaDB, whose JSON is such a CHECK.
+_WRONG_VALUES: Final = ((1292,), (1366,), (1416,), (1644,), (1690,), (3140,), (3819,), (4025,))
 
 # What no waiting helps: rights that a user lacks, and what the proxy does not support.
 _REFUSED: Final = ((1044,), (1142,), (1227,), (1235,))
@@ -118,7 +118,9 @@ def told_apart(endpoint: "Endpoint", shard: str) -> "Iterator[None]":
 
 def _refuses_a_value(error: pymysql.err.MySQLError) -> bool:
     is_about_data = isinstance(error, pymysql.err.DataError | pymysql.err.IntegrityError)
-    return is_about_data or error.args[:1] in _WRONG_VALUES
+    # The driver itself refuses an infinity, without a number.
+    is_unsent = isinstance(error, pymysql.err.ProgrammingError) and len(error.args) == 1
+    return is_about_data or is_unsent or error.args[:1] in _WRONG_VALUES
 
 
 def read_part(

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 
 from streamfrom.spark.endpoint import Endpoint, shards_of
 from streamfrom.spark.errors import JobError, RequestError
-from streamfrom.spark.jobs.enqueue.fitting import matched
+from streamfrom.spark.jobs.enqueue.fitting import matched, members_of
 from streamfrom.spark.jobs.writing import insert_batches, targets_of
 from streamfrom.spark.source.batch import told_apart, told_plainly
 from streamfrom.spark.table_schema import base_of, fields_of
@@ -43,6 +43,8 @@ _NO_TEXT: Final = frozenset({"decimal", "double", "float", "date", "datetime", "
 _IN_DOUBLE: Final = frozenset({"float", "double", "tinyint", "smallint", "int"})
 _BYTES: Final = re.compile("binary|blob|geometry|vector")
 _MICROS_DIGITS: Final = 6
+_CENTURY: Final = 100
+_NUMBER: Final = re.compile(r"\s*[+-]?\d+")
 
 
 def _same(value: Any) -> Any:
@@ -64,17 +66,23 @@ def converter(name: str, given: "DataType", mysql_type: str) -> "Callable[[Any],
         if (base == "timestamp") == (kind == "timestamp"):
             return _moment_writer(name, mysql_type, sizes[0] if sizes else 0)
     elif (
-        (base in _INTEGERS and is_whole)
+        (base in _INTEGERS and base != "year" and is_whole)
         or (base == "decimal" and (is_whole or scale) and scale <= sizes[1])
         or (base == "double" and kind in _IN_DOUBLE)
         or (base == "float" and kind == "float")
         or (base == "date" and kind == "date")
     ):
         return int if kind == "boolean" else _same
+    elif base == "year" and is_whole:
+        return _year_writer(name)
     elif kind == "binary" and base == "binary":
         return _whole_bytes_writer(name, sizes[0])
     elif kind == "binary" and _BYTES.search(base):
         return bytes
+    elif kind == "string" and base in {"enum", "set"}:
+        return _member_writer(name, mysql_type)
+    elif kind == "string" and base == "time":
+        return _time_writer(name, mysql_type, sum(sizes))
     elif kind == "string" and base not in _INTEGERS | _NO_TEXT and not _BYTES.search(base):
         return _same
     raise RequestError(
@@ -93,6 +101,40 @@ def _whole_bytes_writer(name: str, size: int) -> "Callable[[Any], bytes]":
     return written
 
 
+def _year_writer(name: str) -> "Callable[[Any], int]":
+    def written(value: Any) -> int:
+        if 0 < value < _CENTURY:
+            raise JobError(f"column {name!r}: year would take {value} for another year")
+        return int(value)
+
+    return written
+
+
+def _member_writer(name: str, mysql_type: str) -> "Callable[[Any], str]":
+    members = members_of(mysql_type)
+
+    def written(value: str) -> str:
+        # A server takes a number in a text for the member with this number.
+        if _NUMBER.fullmatch(value) and value not in members:
+            raise JobError(f"column {name!r}: {mysql_type} has no {value!r}")
+        return value
+
+    return written
+
+
+def _time_writer(name: str, mysql_type: str, digits: int) -> "Callable[[Any], str]":
+    def written(value: str) -> str:
+        if value.partition(".")[2][digits:].strip("0"):
+            raise JobError(f"column {name!r}: {_cannot_hold(mysql_type, value, digits)}")
+        return value
+
+    return written
+
+
+def _cannot_hold(mysql_type: str, value: str, digits: int) -> str:
+    return f"{mysql_type} cannot hold {value}: cut it to {digits} digits of a second first"
+
+
 def _moment_writer(name: str, mysql_type: str, digits: int) -> "Callable[[Any], str]":
     unit = 10 ** (_MICROS_DIGITS - digits)
 
@@ -100,12 +142,10 @@ def _moment_writer(name: str, mysql_type: str, digits: int) -> "Callable[[Any], 
         utc = moment.astimezone(UTC) if moment.tzinfo else moment
         if utc.microsecond % unit:
             raise JobError(
-                f"column {name!r}: {mysql_type} cannot hold {utc.isoformat()}: cut it to"
-                f" {digits} digits of a second first"
+                f"column {name!r}: {_cannot_hold(mysql_type, utc.isoformat(), digits)}"
             )
-        return utc.strftime("%Y-%m-%d %H:%M:%S") + (
-            f".{utc.microsecond // unit:0{digits}d}" if digits else ""
-        )
+        # Not strftime, which writes the year 70 as a server reads 1970.
+        return utc.replace(tzinfo=None).isoformat(" ", "microseconds")
 
     return written
 

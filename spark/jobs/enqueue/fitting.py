@@ -5,6 +5,7 @@ is cast to what the server is sent; what does not is found before anything is wr
 """
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -36,6 +37,11 @@ _TEXT_BYTES: Final = {
 _NOT_NEW: Final = frozenset({"epoch", "time_acked"})
 _NESTED: Final = ("struct", "array", "map", "variant")
 _DIGITS_MAX: Final = 38
+_FLOAT_MAX: Final = 3.4028234663852886e38
+_BIT_BYTES: Final = 8
+_LAST_YEAR: Final = 9999
+# Of a TIMESTAMP; older servers end in 2038, and say so.
+_LAST_SECOND: Final = 2**32 - 1
 _EXAMPLE_CHARS: Final = 80
 
 
@@ -153,47 +159,51 @@ def _cast(given: "Column", kind: str, target: "TargetColumn") -> "tuple[Column, 
     name = base_of(target.mysql_type)
     sizes = [int(size) for size in re.findall(r"\d+", target.mysql_type)]
     text = given.cast("string")
+    raw = given if kind == "binary" else text.cast("binary")
+    is_unsigned = "unsigned" in target.mysql_type
     if name in _INTEGER_BITS:
-        return _integer(text, _INTEGER_BITS[name], is_unsigned="unsigned" in target.mysql_type)
-    if name == "decimal" and sizes[0] <= _DIGITS_MAX:
-        digits, fraction = sizes
-        exact = text.try_cast(f"decimal({digits},{fraction})")
-        # With all the digits that Spark has for a fraction it shows whether some were rounded away.
-        return exact, exact == text.try_cast(f"decimal(38,{38 - digits + fraction})")
+        return _integer(text, _INTEGER_BITS[name], is_unsigned=is_unsigned)
+    if name == "decimal":
+        value, fits = _decimal(text, *sizes)
+        return value, fits & ~(text.startswith("-") & F.lit(is_unsigned))
     if name in {"double", "float"}:
         number = text.try_cast("double")
-        return number, number.isNotNull() & ~F.isnan(number) & (F.abs(number) != float("inf"))
+        most = _FLOAT_MAX if name == "float" else sys.float_info.max
+        return number, number.between(0 if is_unsigned else -most, most)
     if name == "json":
         return text, F.try_parse_json(text).isNotNull()
     if name == "binary":
         # A server adds zeros to a shorter one, and finds it by its own bytes no more.
-        return given.cast("binary"), F.octet_length(given.cast("binary")) == sizes[0]
+        return raw, F.octet_length(raw) == sizes[0]
     if name == "varbinary":
-        return given.cast("binary"), F.octet_length(given.cast("binary")) <= sizes[0]
+        return raw, F.octet_length(raw) <= sizes[0]
     if name in _TEXT_BYTES:
-        value = given.cast("binary") if name.endswith("blob") else text
+        value = raw if name.endswith("blob") else text
         return value, F.octet_length(value) <= _TEXT_BYTES[name]
     if name in {"char", "varchar"}:
         return text, F.char_length(text) <= sizes[0]
     if name == "enum":
-        return text, text.isin(_members(target.mysql_type))
+        return text, text.isin(members_of(target.mysql_type))
     if name == "set":
-        pattern = "|".join(re.escape(member) for member in _members(target.mysql_type))
+        pattern = "|".join(re.escape(member) for member in members_of(target.mysql_type))
         return text, text.rlike(rf"\A(?:(?:{pattern})(?:,(?!\z)|\z))*\z")
     if name == "bit":
-        value = given.cast("binary")
-        return value, F.octet_length(value) == (sizes[0] + 7) // 8
+        if kind == "binary":
+            text = F.when(F.octet_length(given) <= _BIT_BYTES, F.conv(F.hex(given), 16, 10))
+        return _integer(text, sizes[0], is_unsigned=True)
     if name == "year":
         value, is_whole = _integer(text, 16, is_unsigned=True)
         return value, is_whole & (value.between(1901, 2155) | (value == 0))
     if name in _TIMES:
-        return _TIMES[name](given, kind)
+        value, fits = _TIMES[name](given, kind)
+        # A server would round or cut what is behind the digits of its column, and says nothing.
+        return value, fits & ~text.rlike(rf"\.\d{{{sum(sizes)}}}0*[1-9]")
     raise RequestError(
         f"messages cannot be fed into {target.name!r}, which is {target.mysql_type}"
     )
 
 
-def _members(mysql_type: str) -> list[str]:
+def members_of(mysql_type: str) -> list[str]:
     """Return the values that an enum or a set lists."""
     return [told.replace("''", "'") for told in re.findall(r"'((?:[^']|'')*)'", mysql_type)]
 
@@ -207,9 +217,30 @@ def _integer(text: "Column", bits: int, *, is_unsigned: bool) -> "tuple[Column, 
     return whole, exact & inside
 
 
+def _decimal(text: "Column", digits: int, fraction: int) -> "tuple[Column, Column]":
+    if digits > _DIGITS_MAX:  # Spark has no such number
+        behind = rf"(\.\d{{1,{fraction}}})?" if fraction else ""
+        return text, text.rlike(rf"\A-?\d{{1,{digits - fraction}}}{behind}\z")
+    exact = text.try_cast(f"decimal({digits},{fraction})")
+    # With all the digits that Spark has for a fraction it shows whether some were rounded away.
+    return exact, exact == text.try_cast(f"decimal(38,{38 - digits + fraction})")
+
+
 def _datetime(given: "Column", kind: str) -> "tuple[Column, Column]":
-    moment = F.try_to_timestamp(given) if kind == "string" else given.try_cast("timestamp")
-    return F.date_format(moment, "yyyy-MM-dd HH:mm:ss.SSSSSS"), moment.isNotNull()
+    wall = given if kind == "timestamp_ntz" else _moment(given, kind)
+    return wall.cast("string"), F.year(wall).between(1, _LAST_YEAR)
+
+
+def _timestamp(given: "Column", kind: str) -> "tuple[Column, Column]":
+    moment = _moment(given, kind)
+    seconds = (F.unix_micros(moment) / F.lit(Decimal(10**6))).try_cast("decimal(18,6)")
+    # In UTC, as the connection is, whatever Spark's zone is.
+    utc = F.expr("timestamp_ntz'1970-01-01'") + F.make_dt_interval(secs=seconds)
+    return utc.cast("string"), F.unix_seconds(moment).between(1, _LAST_SECOND)
+
+
+def _moment(given: "Column", kind: str) -> "Column":
+    return F.try_to_timestamp(given) if kind == "string" else given.try_cast("timestamp")
 
 
 def _time(given: "Column", _: str) -> "tuple[Column, Column]":
@@ -221,15 +252,13 @@ def _time(given: "Column", _: str) -> "tuple[Column, Column]":
 
 def _date(given: "Column", kind: str) -> "tuple[Column, Column]":
     day = given.try_cast("date")
-    is_whole = (
-        F.char_length(given) <= len("2026-01-01") if kind == "string" else day.isNotNull()
-    )
-    return F.date_format(day, "yyyy-MM-dd"), day.isNotNull() & is_whole
+    is_whole = F.char_length(given) <= len("2026-01-01") if kind == "string" else given == day
+    return day.cast("string"), is_whole & F.year(day).between(1, _LAST_YEAR)
 
 
 _TIMES: "Final[dict[str, Callable[[Column, str], tuple[Column, Column]]]]" = {
     "datetime": _datetime,
-    "timestamp": _datetime,
+    "timestamp": _timestamp,
     "date": _date,
     "time": _time,
 }

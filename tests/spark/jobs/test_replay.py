@@ -44,16 +44,20 @@ def test_the_last_acknowledged_of_an_id_counts(spark):
 @servers_on_mysql_with_kills
 def test_what_was_archived_comes_back_as_new_messages(sharded_proxy, spark, tmp_path):
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
-    columns = "tenant_id BIGINT, message JSON, body VARBINARY(9), made DATETIME(6)"
+    columns = (
+        "tenant_id BIGINT, message JSON, body VARBINARY(9), made DATETIME(6), ratio FLOAT,"
+        " wide DECIMAL(65,30), bits BIT(9), seen TIMESTAMP(3) NULL"
+    )
     execute(connection, message_table(purge_after=10**9, columns=columns))
     values = ", ".join(
-        f"({n}, {n % 9}, 3, NULL, {LOW + n}, {n % 5}, '{{\"n\": {n}}}', 0x00FF27, '2026-01-02 03:04:05.6')"
+        f"({n}, {n % 9}, 3, NULL, {LOW + n}, {n % 5}, '{{\"n\": {n}}}', 0x00FF27,"
+        f" '2026-01-02 03:04:05.6', {n} / 7, -{n}.5, {n}, '2026-10-25 01:30:00.5')"
         for n in range(60)
     )
-    names = "id, priority, epoch, time_next, time_acked, tenant_id, message, body, made"
+    names = "id, priority, epoch, time_next, time_acked, tenant_id, message, body, made, ratio, wide, bits, seen"
     execute(connection, f"INSERT INTO my_message ({names}) VALUES {values}")
     endpoint = Endpoint("127.0.0.1", sharded_proxy.port, "root", "commerce")
-    kept = "SELECT id, priority, tenant_id, message, body, made FROM my_message ORDER BY id"
+    kept = "SELECT id, priority, tenant_id, message, body, made, ratio + 0e0, wide, bits, seen FROM my_message ORDER BY id"
     before = rows_of(connection, kept)
     archive(spark, ArchiveConfig(endpoint, "my_message", tmp_path, LOW, LOW + 100))
     assert rows_of(connection, kept) == ()

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
 
 COLUMNS = """big BIGINT UNSIGNED, doc JSON, flag BIT(1), bits BIT(12), all_bits BIT(64), day DATE,
  at DATETIME(6), stamp TIMESTAMP(3) NULL, raw VARBINARY(20), price DECIMAL(12,4), ratio FLOAT, exact DOUBLE,
- small TINYINT UNSIGNED, word VARCHAR(50) CHARACTER SET utf8mb4, span TIME"""
+ small TINYINT UNSIGNED, long_one DECIMAL(65,30), word VARCHAR(50) CHARACTER SET utf8mb4, span TIME"""
 
 
 @pytest.fixture
@@ -38,9 +38,9 @@ def test_values_types_filters_and_shards(table, spark):
     execute(
         connection,
         "INSERT INTO my_message (id, big, doc, flag, bits, all_bits, day, at, stamp, raw, price, ratio,"
-        " exact, small, word, span) VALUES (1, 18446744073709551615, '{\"a\": [1, null]}', 1, 4095,"
+        " exact, small, long_one, word, span) VALUES (1, 18446744073709551615, '{\"a\": [1, null]}', 1, 4095,"
         " 18446744073709551615, '2024-02-29', '2024-01-01 10:00:00.123456', '2024-06-01 12:00:00.5',"
-        " 0x00FF27, -12345.6789, 16777217.5, 0.1, 255, 'it''s \\\\ 100% ü', '-100:00:01')",
+        " 0x00FF27, -12345.6789, 16777217.5, 0.1, 255, 0.5, 'it''s \\\\ 100% ü', '-100:00:01')",
     )
     execute(connection, "INSERT INTO my_message (id, day, word) VALUES (4, '0000-00-00', 'A')")
     execute(
@@ -54,7 +54,7 @@ def test_values_types_filters_and_shards(table, spark):
         "time_acked": "bigint", "big": "decimal(20,0)", "doc": "string", "flag": "boolean",
         "bits": "bigint", "all_bits": "decimal(20,0)", "day": "date", "at": "timestamp_ntz",
         "stamp": "timestamp", "raw": "binary", "price": "decimal(12,4)", "ratio": "float",
-        "exact": "double", "small": "bigint", "word": "string", "span": "string",
+        "exact": "double", "small": "bigint", "long_one": "string", "word": "string", "span": "string",
     }  # fmt: skip
     found = {row.id: row for row in frame.where("id < 5").collect()}
     row = found[1].asDict()
@@ -67,6 +67,7 @@ def test_values_types_filters_and_shards(table, spark):
     assert bytes(row["raw"]) == b"\x00\xff'"
     numbers = (row["price"], row["ratio"], row["exact"])
     assert numbers == (Decimal("-12345.6789"), 16777218.0, 0.1)
+    assert row["long_one"] == "0.5" + "0" * 29
     assert (row["word"], row["span"]) == ("it's \\ 100% ü", "-100:00:01")
     assert row["time_acked"] is None
     assert found[4].day is None
@@ -179,6 +180,9 @@ def test_what_cannot_be_written_says_why(table, spark):
         (["'a' as word"], r"'id' takes no NULL"),
         (["id", "repeat('x', 60) as word"], r"word"),
         (["id", "timestamp_ltz'2024-01-01 00:00:00.1234' as stamp"], r"cannot hold"),
+        (["id", "timestamp_ltz'1969-01-01 00:00:00' as stamp"], r"refuses a row: .*correct"),
+        (["id", "timestamp_ntz'+10000-01-01 00:00:00' as at"], r"of the years 1 to 9999"),
+        (["id", "float('inf') as ratio"], r"refuses a row: inf"),
     ]:
         frame = spark.range(1, 3).selectExpr(*columns)
         with pytest.raises(Exception, match=what):

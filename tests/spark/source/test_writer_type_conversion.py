@@ -38,8 +38,26 @@ def test_types_that_would_be_rounded_cut_or_guessed_are_refused():
 
 def test_a_moment_is_sent_in_utc_with_the_digits_that_the_column_has():
     at = datetime(2024, 1, 1, 1, 0, 0, 120000, timezone(timedelta(hours=2)))
-    assert converter("c", t.TimestampType(), "timestamp(2)")(at) == "2023-12-31 23:00:00.12"
+    assert converter("c", t.TimestampType(), "timestamp(2)")(at) == "2023-12-31 23:00:00.120000"
     with pytest.raises(JobError, match="cut it to 1 digits"):
         converter("c", t.TimestampType(), "timestamp(1)")(at)
     written = converter("c", t.TimestampType(), "timestamp")(datetime(1970, 1, 2, tzinfo=UTC))
-    assert written == "1970-01-02 00:00:00"
+    assert written == "1970-01-02 00:00:00.000000"
+    assert converter("c", t.TimestampNTZType(), "datetime")(
+        datetime.fromisoformat("0070-01-02")
+    ) == ("0070-01-02 00:00:00.000000")
+
+
+def test_a_value_that_a_server_would_take_for_another_one_is_refused():
+    for kind, mysql_type, kept, refused in [
+        (t.IntegerType(), "year(4)", (0, 1901, 2155), (1, 70, 99)),
+        (t.StringType(), "enum('a','7')", ("a", "A", "7"), ("1", " 2")),
+        (t.StringType(), "set('a','b')", ("a,b", ""), ("3",)),
+        (t.StringType(), "time", ("-10:00:00", "10:00:00.000"), ("10:00:00.5",)),
+        (t.StringType(), "time(6)", ("10:00:00.123456",), ("10:00:00.1234567",)),
+    ]:
+        write = converter("c", kind, mysql_type)
+        assert [write(value) for value in kept] == [*kept]
+        for value in refused:
+            with pytest.raises(JobError, match=f"'c': {mysql_type[:3]}"):
+                write(value)

@@ -36,17 +36,34 @@ def test_a_value_is_sent_as_it_is_or_not_at_all(spark, mysql_type, values, sent)
 
 def test_values_with_a_type_of_their_own_fit_as_well(spark):
     noon = datetime.datetime(2026, 1, 2, 12, tzinfo=datetime.UTC)
-    assert tried(spark, "datetime", [noon], "timestamp")[0].endswith(":00:00.000000")
+    assert tried(spark, "datetime", [noon], "timestamp")[0].endswith(":00:00")
     assert tried(spark, "date", [noon.date()], "date") == ["2026-01-02"]
+    assert tried(spark, "date", [noon], "timestamp") == [False]
     assert tried(spark, "tinyint(1)", [True, None], "boolean") == [1, None]
     amounts = tried(spark, "decimal(4,2)", ["12.34", "12.345", "123.4"])
     assert amounts == [Decimal("12.34"), False, False]
-    bits = tried(spark, "bit(9)", [bytearray(b"\1\2"), bytearray(b"\2")], "binary")
-    assert bits == [b"\1\2", False]
+    assert tried(spark, "bit(1)", [True, False, None], "boolean") == [1, 0, None]
+    bits = [bytearray(b"\1\2"), bytearray(b"\2\0"), bytearray(9)]
+    assert tried(spark, "bit(9)", bits, "binary") == [258, False, False]
+    assert tried(spark, "varbinary(2)", [12, 123], "int") == [b"12", False]
     assert tried(spark, "blob", [bytearray(b"\xff")], "binary") == [b"\xff"]
     assert tried(spark, "tinytext", ["x" * 255, "x" * 256]) == ["x" * 255, False]
     nested = tried(spark, "json", [({"a": 1},)], "struct<m: map<string, int>>")
     assert nested == ['{"m":{"a":1}}']
+
+
+def test_a_timestamp_is_sent_in_utc_whatever_the_zone_of_the_session_is(spark):
+    noons = [datetime.datetime(2026, month, 2, 12, tzinfo=datetime.UTC) for month in (1, 7)]
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        sent = tried(spark, "timestamp", noons, "timestamp")
+        assert sent == ["2026-01-02 12:00:00", "2026-07-02 12:00:00"]
+        # An hour that this day does not have there.
+        night = datetime.datetime.fromisoformat("2026-03-29T02:30:00")
+        assert tried(spark, "datetime", [night], "timestamp_ntz") == ["2026-03-29 02:30:00"]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
 
 
 def test_what_no_column_takes_is_refused(spark):
