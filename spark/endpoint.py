@@ -177,6 +177,11 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def marked(name: str) -> str:
+    """Return *name* as an SQL identifier of a statement with marks for values (`%s`)."""
+    return quoted(name).replace("%", "%%")
+
+
 def text_of(value: Any) -> str:
     """Return a value that a server sent as text, which some servers call binary."""
     return value.decode() if isinstance(value, bytes) else str(value)

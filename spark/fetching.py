@@ -37,7 +37,7 @@ def fetch_columns(
         MySQLError: as the driver raises it, also in the middle.
     """
     with connection.cursor() as cursor:
-        text = cursor.mogrify(statement, tuple(values) or None)
+        text = cursor.mogrify(statement, tuple(values))
     connection._execute_command(COMMAND.COM_QUERY, text)
     rows = TextRows(_past_definitions(connection))
     has_ended = rows.received(_buffered(connection, rows.room()))

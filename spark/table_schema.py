@@ -205,17 +205,20 @@ def fetch_rows(
     condition: str = "",
     values: "Sequence[Any]" = (),
 ) -> "Iterator[pa.RecordBatch]":
-    """Yield the rows of *shard* that fulfil *condition*, in batches.
+    """Yield the rows of *shard* that fulfil *condition*, which has a mark (`%s`) for each of *values*, in batches.
 
     Raises:
         MySQLError: the proxy or the shard broke off.
     """
     columns = ", ".join(one.sql for one in fields) or "1"
     where = f" WHERE {condition}" if condition else ""
-    statement = f"SELECT {columns} FROM {quoted(table)}{where}"  # noqa: S608  quoted
+    selected = f"SELECT {columns} FROM {quoted(table)}"  # noqa: S608  quoted
+    selected = selected.replace("%", "%%")  # a name is no mark
     connection = endpoint.connect(shard, IN_UTC, streams=True)
     try:
-        for sent in fetch_columns(connection, statement, values, list(map(read_as, fields))):
+        for sent in fetch_columns(
+            connection, selected + where, values, list(map(read_as, fields))
+        ):
             yield arrow_batch(fields, sent)
     finally:
         # A reader that wants no more must not fetch the rest first.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.dataset as ds
 import pymysql
 
-from streamfrom.spark.endpoint import IN_UTC, quoted, shards_of
+from streamfrom.spark.endpoint import IN_UTC, marked, quoted, shards_of
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.checksum import Checksum, is_exact, total
 from streamfrom.spark.jobs.files import spark_path
@@ -184,7 +184,7 @@ def _purge(config: ArchiveConfig, folder: Path, total: int, progress: Progress) 
                     marks = ", ".join(["%s"] * len(ids))
                     inside = acked_between(config.low_ns, config.high_ns)
                     statement = (
-                        f"DELETE FROM {quoted(config.table)} WHERE id IN ({marks}) AND {inside}"  # noqa: S608  quoted
+                        f"DELETE FROM {marked(config.table)} WHERE id IN ({marks}) AND {inside}"  # noqa: S608  quoted
                     )
                     with connection.cursor() as cursor:
                         purged += cursor.execute(statement, ids)

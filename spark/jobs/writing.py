@@ -13,7 +13,7 @@ import pyarrow as pa
 from pymysql.constants import FIELD_TYPE
 from pyspark.sql import DataFrame, functions as F
 
-from streamfrom.spark.endpoint import IN_UTC, Endpoint, ask, changed, quoted, text_of
+from streamfrom.spark.endpoint import IN_UTC, Endpoint, ask, changed, marked, quoted, text_of
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.reading import mapped
 
@@ -93,7 +93,7 @@ def insert(
     """
     marks = "(" + ", ".join(["%s"] * len(names)) + ")"
     statement = (
-        f"INSERT INTO {quoted(table)} ({', '.join(map(quoted, names))}) VALUES "  # noqa: S608  quoted
+        f"INSERT INTO {marked(table)} ({', '.join(map(marked, names))}) VALUES "  # noqa: S608  quoted
         + ", ".join([marks] * len(rows))
         # Changes nothing, so that it counts nothing; a vindex column must not even be named here.
         + " ON DUPLICATE KEY UPDATE epoch = epoch"
@@ -107,7 +107,7 @@ def insert(
 
 def _check_all_there(connection: Any, table: str, ids: "Collection[Any]") -> None:
     """Make sure that each of *ids* is in the table, and not another one that the table takes for the same."""
-    there = f"SELECT id FROM {quoted(table)} WHERE id IN "  # noqa: S608  quoted
+    there = f"SELECT id FROM {marked(table)} WHERE id IN "  # noqa: S608  quoted
     told = ask(connection, there + f"({', '.join(['%s'] * len(ids))})", list(ids))
     known = {row[0] for row in told}
     # Mostly none. Of some types a server writes a value in another way, so it is asked for each of these.

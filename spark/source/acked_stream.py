@@ -8,7 +8,7 @@ transaction commits after the moment that they bear; one that takes longer than 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from streamfrom.spark.endpoint import clock_of, quoted
+from streamfrom.spark.endpoint import clock_of, marked
 from streamfrom.spark.source.batch import StreamReader, TablePartition, told_apart, told_plainly
 from streamfrom.spark.source.offsets import feed_offset, feed_upto_ns
 
@@ -77,7 +77,7 @@ class AckedStreamReader(StreamReader):
         until_ns = self._safe_ns(shard)
         until_ns = min(until_ns, self.until_ns.get(shard, until_ns))
         newest = (
-            f"SELECT MAX(time_acked) FROM (SELECT time_acked FROM {quoted(self.options.table)}"  # noqa: S608  quoted
+            f"SELECT MAX(time_acked) FROM (SELECT time_acked FROM {marked(self.options.table)}"  # noqa: S608  quoted
             " WHERE time_acked > %s AND time_acked <= %s ORDER BY time_acked LIMIT %s) AS soonest"
         )
         with told_apart(self.options.endpoint, shard):

@@ -38,7 +38,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from streamfrom.spark.endpoint import Endpoint, quoted
+from streamfrom.spark.endpoint import Endpoint, marked, quoted
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.table_schema import Field, fetch_rows
 from streamfrom.spark.worker_memory import keep_loaded
@@ -73,7 +73,7 @@ _WORKERS: Final = ("PYTHON_WORKER_FACTORY_SECRET", "PYTHON_WORKER_FACTORY_SOCK_D
 
 @dataclass
 class TablePartition(InputPartition):
-    """The rows of one shard that fulfil a condition."""
+    """The rows of one shard that fulfil a condition, which has a mark (`%s`) for each of *values*."""
 
     shard: str
     condition: str
@@ -183,7 +183,7 @@ class BatchReader(PartReader, DataSourceReader):
         shards = self.options.chosen_shards()
         condition = ""
         if self.options.where:
-            condition = _enclosed(self.options.where)
+            condition = _enclosed(self.options.where).replace("%", "%%")
             self._check(shards[0])
         found = []
         for shard in shards:
@@ -269,7 +269,7 @@ def condition_of(given: "Filter", fields: "Mapping[str, Field]") -> Condition | 
     field = fields.get(path[0]) if len(path) == 1 else None
     if field is None:
         return None
-    name = quoted(field.column)
+    name = marked(field.column)
     if isinstance(given, IsNull | IsNotNull):
         # Dates that no calendar has are NULL for Spark alone.
         if field.spark_type.startswith(("date", "timestamp")):
@@ -341,7 +341,6 @@ def narrowed(part: "TablePartition", conditions: "Sequence[Condition]") -> "Tabl
     """Return the part of *part* that fulfils *conditions* too."""
     if not conditions:
         return part
-    texts = [part.condition.replace("%", "%%")] if part.condition else []
-    texts += [one.sql for one in conditions]
+    texts = [text for text in (part.condition, *(one.sql for one in conditions)) if text]
     values = tuple(value for one in conditions for value in one.values)
     return replace(part, condition=" AND ".join(texts), values=values)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamfrom.spark.endpoint import NOW_US, Endpoint, ask, changed, quoted, text_of
+from streamfrom.spark.endpoint import NOW_US, Endpoint, ask, changed, marked, text_of
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.fetching import fetch_columns
 from streamfrom.spark.source.batch import told_apart
@@ -43,7 +43,7 @@ class ClaimShard:
         """*columns* are the table's, with their MySQL types."""
         self._endpoint = endpoint
         self.name = name
-        self._table = quoted(table)
+        self._table = marked(table)
         self._id_type = columns["id"]
         self._is_whole = "int" in self._id_type
         # Arrow reads these at once.

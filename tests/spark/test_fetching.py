@@ -37,7 +37,7 @@ class Connection:
         return contextlib.nullcontext(self)
 
     def mogrify(self, statement, values):
-        return statement % values if values else statement
+        return statement % values
 
     def _execute_command(self, command, text):
         self.asked = (command, text)

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
 
 COLUMNS = """big BIGINT UNSIGNED, doc JSON, flag BIT(1), bits BIT(12), all_bits BIT(64), day DATE,
  at DATETIME(6), stamp TIMESTAMP(3) NULL, raw VARBINARY(20), price DECIMAL(12,4), ratio FLOAT, exact DOUBLE,
- small TINYINT UNSIGNED, long_one DECIMAL(65,30), word VARCHAR(50) CHARACTER SET utf8mb4, span TIME"""
+ small TINYINT UNSIGNED, long_one DECIMAL(65,30), `50%s off` INT, word VARCHAR(50) CHARACTER SET utf8mb4, span TIME"""
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_values_types_filters_and_shards(table, spark):
         "time_acked": "bigint", "big": "decimal(20,0)", "doc": "string", "flag": "boolean",
         "bits": "bigint", "all_bits": "decimal(20,0)", "day": "date", "at": "timestamp_ntz",
         "stamp": "timestamp", "raw": "binary", "price": "decimal(12,4)", "ratio": "float",
-        "exact": "double", "small": "bigint", "long_one": "string", "word": "string", "span": "string",
+        "exact": "double", "small": "bigint", "long_one": "string", "50%s off": "bigint", "word": "string", "span": "string",
     }  # fmt: skip
     found = {row.id: row for row in frame.where("id < 5").collect()}
     row = found[1].asDict()
@@ -115,6 +115,7 @@ def test_filters_are_pushed_down_where_the_session_asks_for_it(table, spark, cap
         assert ids("word = 'A'") == [4]  # the server takes a for A
         assert ids("word = '50%' and id < 9", where="word LIKE '%\\%'") == [1]
         assert ids("not (id > 5) and big is null", partitionsPerShard="3") == [4, 5]
+        assert ids("`50%s off` is null", where="word = '50%'") == [1]
         assert ids("big > 18446744073709551614") == [1]
         source(spark, options).load().where("id = 1").explain(extended=True)
         plan = capsys.readouterr().out
@@ -130,8 +131,8 @@ def test_what_is_written_can_be_written_again_and_is_on_its_shards(table, spark)
         "id", "cast(id as decimal(20,0)) + 18446744073709548615 as big", "cast(id as string) as word",
         "cast('x' as binary) as raw", "cast(id as decimal(10,2)) / 4 as quarter",
         "timestamp_ntz'2024-01-01 10:00:00.123456' as at", "id % 2 = 0 as flag",
-        "'{\"a\": 1}' as doc",
-    ).selectExpr("id", "cast(big as decimal(20,0)) as big", "word", "raw", "cast(quarter as decimal(12,4)) as price", "at", "flag", "doc")  # fmt: skip
+        "'{\"a\": 1}' as doc", "cast(id as int) as `50%s off`",
+    ).selectExpr("id", "cast(big as decimal(20,0)) as big", "word", "raw", "cast(quarter as decimal(12,4)) as price", "at", "flag", "doc", "`50%s off`")  # fmt: skip
     execute(connection, "INSERT INTO my_message (id, word) VALUES (7, 'mine')")
     for _ in range(2):
         frame.write.format("streamfrom").options(**options).mode("append").save()

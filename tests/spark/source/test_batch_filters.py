@@ -23,7 +23,7 @@ from streamfrom.spark.table_schema import Field, exact_type
 def condition():
     kinds = {
         "id": "bigint", "big": "bigint unsigned", "word": "varchar(9)", "doc": "json", "kind": "enum('a')",
-        "raw": "varbinary(9)", "day": "date", "odd`name": "int", "bits": "bit(8)", "x": "double",
+        "raw": "varbinary(9)", "day": "date", "odd`name": "int", "50%s": "int", "bits": "bit(8)", "x": "double",
     }  # fmt: skip
     fields = {name: Field(name, name, kind, exact_type(kind)) for name, kind in kinds.items()}
     return lambda given: condition_of(given, fields)
@@ -36,6 +36,7 @@ def test_numbers_are_exact(condition):
     )
     assert condition(Not(In(("id",), (1, 2)))) == Condition("NOT (`id` IN (%s, %s))", (1, 2))
     assert condition(EqualTo(("odd`name",), 5)).sql == "`odd``name` = %s"
+    assert condition(EqualTo(("50%s",), 5)).sql == "`50%%s` = %s"
 
 
 def test_nulls_are_asked_for_except_where_spark_sees_more_of_them(condition):
@@ -66,7 +67,7 @@ def test_what_is_unsure_is_left_to_spark(condition):
 
 
 def test_a_part_is_narrowed_and_its_own_condition_kept():
-    part = TablePartition("-80", "(word LIKE '5%')")
+    part = TablePartition("-80", "(word LIKE '5%%')")
     conditions = [Condition("`id` > %s", (5,)), Condition("`big` IS NULL")]
     assert narrowed(part, conditions) == replace(
         part, condition="(word LIKE '5%%') AND `id` > %s AND `big` IS NULL", values=(5,)
