@@ -58,9 +58,9 @@ class Assignment(NamedTuple):
 
 
 class UpdateParts(NamedTuple):
-    """Where the clauses of a single-table UPDATE are, in indexes of tokens."""
+    """Where the clauses of an UPDATE are, in indexes of tokens."""
 
-    table: TableRef
+    table: TableRef | None  # None for several tables
     table_end: int  # the place behind the table, its alias and its index hints
     assignments: tuple[Assignment, ...]
     set_end: int  # the place behind the last assignment
@@ -189,7 +189,7 @@ def read_update(shape: Shape, cursor: Cursor) -> None:
     shape.kind = Kind.UPDATE
     start = cursor.at
     parts = update_parts(cursor)
-    if parts is None:
+    if parts is None or parts.table is None:
         cursor.at = start
         has_set = cursor.find({"SET"}) < len(cursor.tokens)
         shape.uses |= Uses.JOIN if has_set else Uses.UNPARSED
@@ -206,19 +206,24 @@ def read_update(shape: Shape, cursor: Cursor) -> None:
         add_subqueries(shape, as_select(cursor.tokens, start, "UPDATE"))
 
 
-def parts_of_update(shape: Shape) -> tuple[Cursor, UpdateParts | None]:
-    """Return a cursor over the tokens of an UPDATE, and its parts as `update_parts` finds them."""
+def parts_of_update(
+    shape: Shape, *, of_several: bool = False
+) -> tuple[Cursor, UpdateParts | None]:
+    """Return a cursor over the tokens of an UPDATE of one table, or *of_several*, and its parts; None for the parts of another."""
     cursor = Cursor(statement_tokens(shape.template), shape.template)
     cursor.at = cursor.find({"UPDATE"}) + 1
-    return cursor, update_parts(cursor)
+    parts = update_parts(cursor)
+    return cursor, None if parts is None or (parts.table is None) != of_several else parts
 
 
 def update_parts(cursor: Cursor) -> UpdateParts | None:
-    """Find the clauses of an UPDATE of one table, behind its verb; None for any other."""
+    """Find the clauses of an UPDATE behind its verb; None where they cannot be read."""
     cursor.skip_all(_UPDATE_OPTIONS)
     table = read_factor(cursor)
+    if cursor.key != "SET":
+        table, cursor.at = None, cursor.find({"SET"})
     table_end = cursor.at
-    if table is None or not cursor.accept("SET"):
+    if not cursor.accept("SET"):
         return None
     set_end = cursor.find(_UPDATE_ENDS)
     assignments = read_assignments(cursor, cursor.at, set_end)

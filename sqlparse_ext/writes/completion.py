@@ -69,6 +69,8 @@ _FIRST_LAYOUT_TIME_COLUMNS: Final = _TIME_COLUMNS | {"time_scheduled", "time_cre
 COUNT_SEND: Final = (
     b", epoch = IF(epoch, epoch, IFNULL(IFNULL(time_next, FALSE) <= time_acked, TRUE))"
 )
+# In an UPDATE of several tables, wherever it stands.
+_GUARD: Final = re.compile(rb"\btime_acked`?\s+IS\s+NULL\b", re.IGNORECASE)
 _LITERAL: Final = re.compile(b"[" + NUMBER + STRING + b"]")
 NO_STRUCTURE: Final = Uses.UNPARSED | Uses.MULTIPLE
 
@@ -143,6 +145,8 @@ def complete(
         edits = moment_edits(moments, statement, now_ns)
     in_text: list[Edit] = []
     words: tuple[Edit, ...] = ()
+    if shape.kind is Kind.UPDATE and shape.uses & Uses.JOIN:
+        edits += _joined_ack(shape, times.foreign)
     if facts is not None and not shape.uses & NO_STRUCTURE:
         if shape.kind is Kind.UPDATE:
             words = _words(statement, facts)
@@ -235,24 +239,53 @@ def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
         hint = (_behind(shape, tokens[parts.table_end - 1], b" FORCE INDEX (PRIMARY)"),)
     if not is_ack:
         return _UpdatePlan(hinted=hint)
-    behind_set = b""
-    # An acked row leaves the index of those that are due.
-    if "time_next" not in shape.assignments:
-        behind_set = b", time_next = NULL"
     fixed = []
     if is_lazy and acked is not None and "epoch" not in shape.assignments:
         fixed.append(_behind(shape, tokens[acked.end - 1], COUNT_SEND))
-    if "time_acked" not in shape.guards:
+    fixed += _idiom(shape, tokens, parts, b"", is_guarded="time_acked" in shape.guards)
+    return _UpdatePlan(tuple(fixed), (*hint, *fixed), is_ack=True)
+
+
+def _idiom(
+    shape: Shape, tokens: Sequence[Token], parts: UpdateParts, of: bytes, *, is_guarded: bool
+) -> list[Edit]:
+    """Return the edits that give an ack `time_next = NULL` and the guard; *of* is what stands before its table's columns."""
+    edits, behind_set = [], b""
+    # An acked row leaves the index of those that are due.
+    if all(each.column != "time_next" for each in parts.assignments):
+        behind_set = b", %btime_next = NULL" % of
+    if not is_guarded:
+        guard = b"%btime_acked IS NULL" % of
         if parts.where is None:
-            behind_set += b" WHERE time_acked IS NULL"
+            behind_set += b" WHERE " + guard
         elif parts.where[0] < parts.where[1]:
             # In parentheses, as the client's condition may have an OR.
             first, last = parts.where
-            fixed.append(Edit(tokens[first].start, tokens[first].start, b"("))
-            fixed.append(_behind(shape, tokens[last - 1], b") AND time_acked IS NULL"))
+            edits.append(Edit(tokens[first].start, tokens[first].start, b"("))
+            edits.append(_behind(shape, tokens[last - 1], b") AND " + guard))
     if behind_set:
-        fixed.append(_behind(shape, tokens[parts.set_end - 1], behind_set))
-    return _UpdatePlan(tuple(fixed), (*hint, *fixed), is_ack=True)
+        edits.append(_behind(shape, tokens[parts.set_end - 1], behind_set))
+    return edits
+
+
+@lru_cache(maxsize=1024)
+def _joined_ack(shape: Shape, foreign: frozenset[str]) -> list[Edit]:
+    """Return the edits that make an UPDATE of several tables, *foreign* ones among them, the whole idiom if it acknowledges.
+
+    Leases are written before a statement whose effect is unknown, so no send is left to be counted.
+    """
+    cursor, parts = parts_of_update(shape, of_several=True)
+    acked = None if parts is None else _acknowledgement(cursor, parts)
+    if parts is None or acked is None:
+        return []
+    tokens, template = cursor.tokens, shape.template
+    first = column = acked.start - 2
+    while tokens[first - 1].key == ".":
+        first -= 2
+    if first < column and unquote(tokens[column - 2], template).lower() in foreign:
+        return []
+    of = template[tokens[first].start : tokens[column].start]
+    return _idiom(shape, tokens, parts, of, is_guarded=_GUARD.search(template) is not None)
 
 
 def _behind(shape: Shape, token: Token, text: bytes) -> Edit:

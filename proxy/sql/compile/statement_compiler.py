@@ -23,7 +23,7 @@ from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
 from streamfrom.sqlparse_ext.reading.split import several
 from streamfrom.sqlparse_ext.session.information_schema import asks_database, describes
 from streamfrom.sqlparse_ext.session.session_calls import takes_text
-from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.insert_rows import as_text, parameter_places
 from streamfrom.sqlparse_ext.writes.completion import (
@@ -115,6 +115,7 @@ MESSAGE_IDS: Final = ""
 _SHAPES_MAX: Final = 8192
 _INSERTS: Final = frozenset({Kind.INSERT, Kind.REPLACE})
 _GIVES_TIMES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.LOAD})
+_OF_SEVERAL: Final = frozenset({Kind.UPDATE, Kind.DELETE})
 _ON_ROWS: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.LOAD}
 )
@@ -381,7 +382,11 @@ class StatementCompiler:
         keyspace = view.keyspace.name
         tables = [self._registry.table(keyspace, table.name) for table in shape.tables]
         usable = [None if table is None else usable_table(table) for table in tables]
-        first = usable[0] if usable else None
+        # An UPDATE or DELETE of several tables may write any of them.
+        is_joined = (
+            shape.kind in _OF_SEVERAL and shape.uses & Uses.JOIN and not shape.assignments
+        )
+        first = next(filter(None, usable if is_joined else usable[:1]), None)
         target = None if first is None or shape.kind is Kind.SELECT else first.facts
         if target is not None and self.uncounted and (keyspace, target.name) in self.uncounted:
             target = _not_counting(target)

@@ -9,6 +9,7 @@ from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.writes.completion import TableFacts, check_bound, complete
+from streamfrom.sqlparse_ext.writes.times import TimeColumns
 from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
@@ -42,10 +43,15 @@ FIRST = TableFacts(
 )
 
 
-def completed(sql: bytes, facts: TableFacts = CURRENT, mode: SqlMode = DEFAULT_MODE) -> bytes:
+def completed(
+    sql: bytes,
+    facts: TableFacts | None = CURRENT,
+    mode: SqlMode = DEFAULT_MODE,
+    times: TimeColumns | None = None,
+) -> bytes:
     """Return what is sent for *sql*."""
     before = statement(sql, mode)
-    done = complete(before, facts, NOW_NS)
+    done = complete(before, facts, NOW_NS, times)
     if done is None:
         return sql
     if done.words:
@@ -71,6 +77,15 @@ def test_an_update_of_unacked_messages_by_id_names_the_primary_key(sql, expected
 @cases(sql=str.encode, expected=str.encode)
 def test_acks_become_the_whole_idiom(sql, expected):
     assert completed(sql) == (expected or sql)
+
+
+@cases(sql=str.encode, expected=str.encode)
+def test_acks_by_a_join_become_the_whole_idiom(sql, expected):
+    times = CURRENT.times._replace(foreign=frozenset({"u", "d"}))
+    for facts in (None, CURRENT):  # of the first table
+        once = completed(sql, facts, times=times)
+        assert once == (expected or sql)
+        assert completed(once, facts, times=times) == once
 
 
 @cases(sql=str.encode, expected=str.encode)
