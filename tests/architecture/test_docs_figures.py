@@ -122,11 +122,9 @@ def test_a_figure_that_stands_in_a_document_is_that_of_the_code(document, senten
 
 
 def test_the_tables_of_the_reference_are_those_of_the_code():
-    found = [
-        path for path in (ROOT / "docs").rglob("*.md") if "<!-- reference" in path.read_text()
-    ]
-    assert len(found) >= 2
-    assert [path for path in found if made(path.read_text()) != path.read_text()] == []
+    pages = [p for p in (ROOT / "docs").rglob("*.md") if "<!-- reference" in p.read_text()]
+    assert len(pages) >= 2
+    assert [path for path in pages if made(path.read_text()) != path.read_text()] == []
 
 
 @pytest.mark.parametrize("path", PACKAGES)

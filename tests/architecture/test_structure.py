@@ -12,9 +12,7 @@ from tests.cases import sections
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("proxy", "engine", "sqlparse_ext", "spark")
-
 MODULES_MAX = 20  # of one folder
-
 ENVIRONMENT_READERS = {
     "proxy",
     "proxy.cli",
@@ -68,8 +66,6 @@ def sources() -> dict[str, Path]:
 
 
 SOURCES = sources()
-
-
 TEXTS = {module: path.read_text() for module, path in SOURCES.items()}
 IMPORT = re.compile(r"^ *from streamfrom\.\S+ import (\([^)]*\)|.*)$", re.MULTILINE)
 CLASS = re.compile(r"^ *class (\w+)[(:]", re.MULTILINE)
@@ -178,16 +174,12 @@ def test_tests_ask_through_public_doors():
 
 def test_clients_import_nothing_of_the_product():
     product = re.compile(r"^ *(?:from|import) +streamfrom\b", re.MULTILINE)
-    assert not [
-        path for path in (ROOT / "clients").rglob("*.py") if product.search(path.read_text())
-    ]
+    assert not [p for p in (ROOT / "clients").rglob("*.py") if product.search(p.read_text())]
 
 
 def test_only_few_modules_read_the_environment():
     reads = {
-        module
-        for module, text in TEXTS.items()
-        if re.search(r"\bos\.(environb?|getenv)\b", text)
+        module for module, text in TEXTS.items() if re.search(r"\bos\.(environ|getenv)", text)
     }
     assert reads == ENVIRONMENT_READERS
 
@@ -227,7 +219,7 @@ def test_no_test_sleeps_but_to_look_again():
         if "sleep(" not in (text := path.read_text()):
             continue
         is_virtual = (
-            "virtual_loop" in text or path.relative_to(ROOT).parts[1] in ON_VIRTUAL_TIME
+            "virtual_loop" in text or path.parts[len(ROOT.parts) + 1] in ON_VIRTUAL_TIME
         )
         for module, call, looks_again in sleeps(ast.parse(text)):
             seconds = literal_s(call) if module in {"time", "asyncio"} else None
@@ -249,3 +241,45 @@ def test_coverage_is_held_for_every_module_that_sees_no_socket():
     assert not [
         name for name in pure if not any(f"{name}.".startswith(f"{each}.") for each in covered)
     ]
+
+
+LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
+
+
+def is_constant(event: ast.expr) -> bool:
+    """Return whether an event is a text without a place for a value, or one of two such texts."""
+    if isinstance(event, ast.IfExp):
+        return is_constant(event.body) and is_constant(event.orelse)
+    return isinstance(event, ast.Constant) and "%" not in str(event.value)
+
+
+def log_calls(tree: ast.AST) -> Iterator[tuple[int, ast.expr]]:
+    """Yield the line and the event of each call of a logger.
+
+    Not those of a method that is such a call itself, as `SparingLog.warning`: its callers name the event.
+    """
+    for node in ast.iter_child_nodes(tree):
+        if (
+            isinstance(node, ast.FunctionDef)
+            and node.name in LEVELS
+            and [each.arg for each in node.args.args][1:2] == ["event"]
+        ):
+            continue
+        yield from log_calls(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            name = ast.unparse(node.func.value).rpartition(".")[2].strip("_")
+            if node.func.attr in LEVELS and name == "log":
+                yield node.lineno, node.args[node.func.attr == "log"]
+
+
+def test_every_event_of_a_log_is_a_constant_so_that_lines_can_be_counted():
+    assert not [
+        f"{module}:{line}"
+        for module, text in TEXTS.items()
+        if module.startswith(("engine.", "proxy.")) and "log." in text
+        for line, event in log_calls(ast.parse(text))
+        if not is_constant(event)
+    ]
+    for call in ("log.info(f'{shard} is up')", "log.info('%s', x)", "self._log.log(level, x)"):
+        ((_, event),) = log_calls(ast.parse(call))
+        assert not is_constant(event)

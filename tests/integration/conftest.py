@@ -117,11 +117,8 @@ def cluster(shared_cluster, request):
     yield shared_cluster
     proxy.disconnect()
     for keyspace in shared_cluster.databases:
-        connection = proxy.connect(
-            database=keyspace,
-            autocommit=True,
-            init_command="SET lock_wait_timeout = 60, foreign_key_checks = 0",
-        )
+        sql = "SET lock_wait_timeout = 60, foreign_key_checks = 0"
+        connection = proxy.connect(database=keyspace, autocommit=True, init_command=sql)
         tables = {
             table
             for shard in range(len(shared_cluster.servers_of(keyspace)))
@@ -209,6 +206,12 @@ def compared(compared_proxy, server, request):
 def keyspace(request: pytest.FixtureRequest) -> str:
     """Both keyspaces in turn, for what is the same with one shard and with two."""
     return str(request.param)
+
+
+@pytest.fixture
+def client(cluster: SharedCluster, keyspace: str) -> Any:
+    """A client of each keyspace in turn."""
+    return cluster.proxy.connect(database=keyspace, autocommit=True)
 
 
 @pytest.fixture

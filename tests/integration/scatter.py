@@ -7,7 +7,6 @@ byte; the proxy's have other schema names and nothing else.
 
 import json
 import math
-import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 import pymysql
 from pymysql.connections import Connection
 from pymysql.constants import COMMAND
+from pymysql.protocol import MysqlPacket
 
 from streamfrom.proxy.wire.constants import FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import (
@@ -34,9 +34,7 @@ RANGES = {
     3: ("-40", "40-80", "80-"),
     8: ("-20", "20-40", "40-60", "60-80", "80-a0", "a0-c0", "c0-e0", "e0-"),
 }
-
 VSCHEMA = by_hash(t="id", u="id")
-
 VSCHEMA["tables"]["r"] = {"type": "reference"}
 
 # What comes and goes with a server's plan (an index, a temporary table) for one statement:
@@ -45,13 +43,11 @@ PLAN_FLAGS = 0x2 | 0x4000 | 0x80 | 0x8000
 
 # Of an expression: left over from a table's column, or from a temporary table's.
 BLOB, ZEROFILL = 0x10, 0x40
-
 TABLE_FLAGS = int(FieldFlag.ENUM | FieldFlag.NO_DEFAULT_VALUE) | BLOB | ZEROFILL
 NUMBERS = {FieldType.NEWDECIMAL, FieldType.FLOAT, FieldType.DOUBLE, FieldType.LONGLONG}
 FLOATS = {FieldType.FLOAT, FieldType.DOUBLE}
 # How long an expression of these may be is up to the plan.
 UNSTEADY = FLOATS | {FieldType.BLOB}
-
 Row = tuple[bytes | None, ...]
 
 
@@ -288,17 +284,9 @@ def folded(value: bytes) -> bytes:
     return value.decode("utf-8", "replace").translate(_ACCENTS).lower().rstrip(" ").encode()
 
 
-INTEGER_BYTES = {
-    FieldType.TINY: 1,
-    FieldType.SHORT: 2,
-    FieldType.YEAR: 2,
-    FieldType.LONG: 4,
-    FieldType.INT24: 4,
-    FieldType.LONGLONG: 8,
-}
-
-REALS = {FieldType.FLOAT: "<f", FieldType.DOUBLE: "<d"}
-TIMES = {FieldType.DATE, FieldType.DATETIME, FieldType.TIMESTAMP, FieldType.TIME}
+_INTEGERS = (FieldType.TINY, FieldType.SHORT, FieldType.YEAR, FieldType.LONG, FieldType.INT24, FieldType.LONGLONG)  # fmt: skip
+# How numbers are coded, as `struct` says it.
+_FORMATS = dict(zip((*_INTEGERS, FieldType.FLOAT, FieldType.DOUBLE), "bhhiiqfd", strict=True))
 
 
 def parse_binary_row(
@@ -307,37 +295,17 @@ def parse_binary_row(
     """Return each value: numbers as text, all of their digits; times as they are coded."""
     start = 1 + (len(columns) + 9) // 8
     bitmap = int.from_bytes(row[1:start], "little") >> 2
+    packet = MysqlPacket(row[start:], "utf8")
     values: list[bytes | None] = []
     for place, column in enumerate(columns):
+        form = _FORMATS.get(FieldType(column.type))
         if bitmap >> place & 1:
             values.append(None)
-            continue
-        size = _size(column.type, row, start)
-        start += size[0]
-        values.append(_value(column, row[start : start + size[1]]))
-        start += size[1]
-    assert start == len(row), "bytes behind the last value"
+        elif form is None:
+            values.append(packet.read_length_coded_string())
+        else:
+            is_unsigned = column.flags & FieldFlag.UNSIGNED and form in "bhiq"
+            (value,) = packet.read_struct(f"<{form.upper() if is_unsigned else form}")
+            values.append(repr(value).encode())
+    assert packet.read_all() == b"", "bytes behind the last value"
     return tuple(values)
-
-
-def _size(kind: int, row: bytes, pos: int) -> tuple[int, int]:
-    """Return how long the length in front of a value is, and how long the value."""
-    if kind in INTEGER_BYTES:
-        return 0, INTEGER_BYTES[FieldType(kind)]
-    if kind in REALS:
-        return 0, struct.calcsize(REALS[FieldType(kind)])
-    first = row[pos]
-    if kind in TIMES or first < 0xFB:
-        return 1, first
-    wide = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
-    return 1 + wide, int.from_bytes(row[pos + 1 : pos + 1 + wide], "little")
-
-
-def _value(column: ColumnDefinition, data: bytes) -> bytes:
-    if column.type in INTEGER_BYTES:
-        signed = not column.flags & FieldFlag.UNSIGNED
-        return str(int.from_bytes(data, "little", signed=signed)).encode()
-    if column.type in REALS:
-        (value,) = struct.unpack(REALS[FieldType(column.type)], data)
-        return repr(value).encode()
-    return data

@@ -1,4 +1,4 @@
-"""`[admin]` of a real proxy: health, readiness, metrics and JSON."""
+"""What a real proxy tells of itself: `[admin]`, SHOW QUEUE STATUS and the schema `streamfrom`."""
 
 import json
 import re
@@ -10,11 +10,12 @@ import urllib.request
 import pytest
 
 from tests.fixtures.running_proxy import keyspace_toml
-from tests.fixtures.streams import eventually, message_table, run
+from tests.fixtures.streams import eventually, message_table, refused, rows, run, value
 from tests.fixtures.terminal import Terminal
+from tests.integration.conftest import Queue
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server]
+pytestmark = pytest.mark.db
 
 
 def ask(address: str, path: str) -> tuple[int, str]:
@@ -25,9 +26,8 @@ def ask(address: str, path: str) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
-def test_figures_and_health_of_a_running_proxy(
-    breakable_servers, breakable_database, start_proxy, consume
-):
+@pytest.mark.one_server
+def test_figures_and_health(breakable_servers, breakable_database, start_proxy, consume):
     server, _ = breakable_servers
     config = '[server]\nlisten = "127.0.0.1:0"\n[admin]\nlisten = "127.0.0.1:0"\n'
     proxy = start_proxy(config + keyspace_toml("ks", [server], breakable_database))
@@ -90,3 +90,47 @@ def watches_on_a_terminal(door):
         assert terminal.process.wait(60) == 0
     finally:
         terminal.close()
+
+
+def test_any_select_reads_status_tables(sharded: Queue) -> None:
+    client = sharded.create()
+    sharded.create(name="other_message")
+    run(client, "INSERT INTO my_message (id, message) VALUES (1, '{}')")
+    asked = "SELECT queue FROM streamfrom.queues WHERE keyspace = 'commerce' ORDER BY queue DESC LIMIT 2"
+    names = rows(client, asked)
+    assert names == (("other_message",), ("my_message",))
+    deep = "SELECT COUNT(*) FROM `streamfrom`.`queues` AS q WHERE q.depth > 0"
+    eventually(lambda: value(client, deep) == 1)
+    assert value(client, "SELECT SUM(streamfrom.queues.depth) FROM STREAMFROM.queues") == 1
+    with_own = (
+        "WITH RECURSIVE d AS (SELECT depth FROM streamfrom.queues) SELECT MAX(depth) FROM d"
+    )
+    assert value(client, with_own) == 1
+    # Proxies of other tests may stand before these shards as well, or were killed a moment ago; none has this keyspace.
+    shards = "FROM streamfrom.shards WHERE keyspace = 'commerce'"
+    assert rows(client, f"SELECT (SELECT COUNT(*) {shards}), (SELECT 1)") == ((2, 1),)
+    assert value(client, f"SELECT GROUP_CONCAT(shard ORDER BY shard) {shards}") == "-80,80-"
+    assert rows(client, f"SELECT is_up, last_error {shards} AND shard = '-80'") == ((1, None),)
+    answering = (
+        "SELECT COUNT(*) > 0, MAX(connections) >= 1 FROM streamfrom.members WHERE is_answering"
+    )
+    assert rows(client, answering) == ((1, 1),)
+    assert rows(client, "SELECT * FROM streamfrom.streams WHERE 1 = 0") == ()
+
+
+def test_show_queue_status_tells_of_the_keyspace_one_is_in(plain, sharded, cluster):
+    client = sharded.create()
+    plain.create(name="plain_message")
+    names = [(row[0], row[1]) for row in rows(client, "SHOW QUEUE STATUS")]
+    assert names == [("commerce", "my_message")]
+    other = rows(client, "show queue status from plain like 'plain\\_%'")
+    assert [row[1] for row in other] == ["plain_message"]
+    assert rows(client, "SHOW QUEUE STATUS IN `plain` LIKE 'x%'") == ()
+    run(client, "SET collation_server = latin1_swedish_ci")  # what JSON_TABLE would take
+    assert rows(client, "SHOW QUEUE STATUS LIKE '日本%'") == ()
+    anywhere = cluster.proxy.connect(autocommit=True)
+    assert {row[0] for row in rows(anywhere, "SHOW QUEUE STATUS")} == {"commerce", "plain"}
+    assert refused(client, "SHOW QUEUE STATUS FROM nowhere")[0] == 1049
+    assert refused(client, "SHOW QUEUE STATUS WHERE depth > 1")[0] == 1064
+    assert refused(client, "SHOW QUEUE STATUS FROM")[0] == 1064
+    assert value(client, "SELECT 1") == 1

@@ -17,7 +17,6 @@ from tests.proxy.fake_client import MARIADB, OLD, Client, Result
 pytestmark = pytest.mark.db
 
 IDS = (*LOW_IDS, *HIGH_IDS)
-
 Batches = Callable[[str, Callable[[Client], Coroutine[Any, Any, Any]]], Any]
 
 
@@ -52,16 +51,9 @@ def affected(result: Result) -> int:
     return result.ok.affected_rows
 
 
-@pytest.fixture
-def table(cluster: SharedCluster, keyspace: str) -> str:
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
-    run(
-        connection, "CREATE TABLE item (id BIGINT PRIMARY KEY, name VARCHAR(20) DEFAULT 'none')"
-    )
-    return keyspace
+def test_a_batch_is_one_statement(client: Any, keyspace: str, batches: Batches) -> None:
+    run(client, "CREATE TABLE item (id BIGINT PRIMARY KEY, name VARCHAR(9) DEFAULT 'none')")
 
-
-def test_a_batch_is_one_statement(cluster: SharedCluster, table: str, batches: Batches):
     async def work(client: Client) -> None:
         insert = "INSERT INTO item (id, name) VALUES (?, ?)"
         names = (b"a", None, "DEFAULT", b"d", b"e", b"f", b"g", b"h")
@@ -76,21 +68,17 @@ def test_a_batch_is_one_statement(cluster: SharedCluster, table: str, batches: B
         assert result.ok is not None
         assert result.ok.info == b"Rows matched: 2  Changed: 2  Warnings: 0"
         assert affected(await batch(client, "DELETE FROM item WHERE id = ?", (2,), (6,))) == 2
-        duplicates = (
-            "INSERT INTO item (id, name) VALUES (?, ?) ON DUPLICATE KEY UPDATE name = ?"
-        )
-        result = await batch(client, duplicates, (3, b"x", b"p"), (7, b"x", b"q"))
+        insert = "INSERT INTO item (id, name) VALUES (?, ?) ON DUPLICATE KEY UPDATE name = ?"
+        result = await batch(client, insert, (3, b"x", b"p"), (7, b"x", b"q"))
         assert affected(result) == 4
 
-    batches(table, work)
-    connection = cluster.proxy.connect(database=table, autocommit=True)
-    found = rows(connection, "SELECT id, name FROM item ORDER BY id")
+    batches(keyspace, work)
+    found = rows(client, "SELECT id, name FROM item ORDER BY id")
     assert found == ((1, "z"), (3, "p"), (4, "z"), (5, "d"), (7, "q"), (8, "h"))
 
 
-def test_messages_sent_and_acknowledged_in_batches(cluster, keyspace, batches, consume):
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
-    run(connection, message_table("my_message", columns="message VARCHAR(100)"))
+def test_messages_sent_and_acknowledged_in_batches(client, cluster, keyspace, batches, consume):
+    run(client, message_table("my_message", columns="message VARCHAR(100)"))
     consumer = consume(cluster.proxy, database=keyspace)
 
     async def work(client: Client) -> None:
@@ -103,8 +91,8 @@ def test_messages_sent_and_acknowledged_in_batches(cluster, keyspace, batches, c
 
     batches(keyspace, work)
     left = "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL OR time_next IS NOT NULL"
-    assert rows(connection, left) == ((0,),)
-    acked = rows(connection, "SELECT MIN(time_acked) FROM my_message")[0][0]
+    assert rows(client, left) == ((0,),)
+    acked = rows(client, "SELECT MIN(time_acked) FROM my_message")[0][0]
     assert acked > 10**18
 
 
@@ -131,12 +119,11 @@ def extended(client: Client) -> list[bytes]:
 
 
 @pytest.mark.parametrize("flags", [MARIADB, MARIADB & OLD], ids=["", "older"])
-def test_what_is_told_beside_a_type_reaches_clients_that_know_it(cluster, keyspace, flags):
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
-    run(connection, "CREATE TABLE item (id BIGINT PRIMARY KEY, doc JSON, u UUID, n INT)")
+def test_what_is_told_beside_a_type_reaches_who_knows_it(client, cluster, keyspace, flags):
+    run(client, "CREATE TABLE item (id BIGINT PRIMARY KEY, doc JSON, u UUID, n INT)")
     for each in (*LOW_IDS, *HIGH_IDS):
-        run(connection, f"INSERT INTO item VALUES ({each}, '{{\"a\": {each}}}', UUID(), 0)")
-    run(connection, message_table("my_message", columns="doc JSON"))
+        run(client, f"INSERT INTO item VALUES ({each}, '{{\"a\": {each}}}', UUID(), 0)")
+    run(client, message_table("my_message", columns="doc JSON"))
 
     async def work() -> None:
         client = await Client.connect(

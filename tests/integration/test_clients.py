@@ -23,7 +23,6 @@ pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 PROGRAMS = {"mariadb": "mariadb", "mysql": "/opt/mysql9/bin/mysql"}
 PROMPT = r"(?:MySQL|MariaDB|mysql)[^\n]*> $"
-
 OpenClient = Callable[..., Terminal]
 
 
@@ -73,10 +72,8 @@ class TestCommandLines:
         shell = client(queue.proxy.port, "--quick", database=queue.keyspace)
         for turn in range(2):
             shell.type("STREAM id, tenant_id FROM my_message;")
-            run(
-                producer,
-                f"INSERT INTO my_message (id, tenant_id) VALUES ({turn * 3 + 1}, 77{turn})",
-            )
+            insert = f"INSERT INTO my_message (id, tenant_id) VALUES ({turn * 3 + 1}, 77{turn})"
+            run(producer, insert)
             shell.expect(rf"\| +{turn * 3 + 1} +\| +77{turn} \|")
             shell.interrupt()
             shell.expect(r"ERROR 1317 \(70100\)|interrupted|aborted|killed")
@@ -108,7 +105,6 @@ name = "native"
 account = "shared"
 password_hash = "*14E65567ABDB5135D0CFD9A70B3032C179A49EE7"
 """
-
 USERS += user_toml("clear", "sécret", account="shared")
 
 
@@ -179,14 +175,12 @@ class TestLogins:
 
 
 MYSQL, MARIADB = PROGRAMS["mysql"], PROGRAMS["mariadb"]
-
 COMPRESSING = {
     "mysql-zlib": (MYSQL, "--compression-algorithms=zlib"),
     "mysql-zstd": (MYSQL, "--compression-algorithms=zstd", "--zstd-compression-level=19"),
     "mysql-either": (MYSQL, "--compression-algorithms=zstd,zlib"),
     "mariadb": (MARIADB, "--compress"),
 }
-
 Shell = Callable[..., str]
 
 

@@ -2,26 +2,20 @@
 
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import message_table, refused, run, value
 from tests.integration.conftest import SETTINGS
 
 
 pytestmark = pytest.mark.db
 
-# Discovery waited for 60 s, and so did the client.
 
-
-@pytest.fixture
-def proxy(server: DatabaseServer, database: str, start_proxy: StartProxy) -> RunningProxy:
-    settings = SETTINGS.replace("schema_reload = 1", "schema_reload = 600")
-    return start_proxy(settings + keyspace_toml(database, [server]))
-
-
-def test_a_client_that_locks_tables_is_not_kept_waiting_nor_are_others(
-    proxy, database, consume
+def test_who_locks_tables_is_not_kept_waiting_nor_are_others(
+    server, database, start_proxy, consume
 ):
+    """Discovery waited for 60 s, and so did the client."""
+    settings = SETTINGS.replace("schema_reload = 1", "schema_reload = 600")
+    proxy = start_proxy(settings + keyspace_toml(database, [server]))
     client = proxy.connect(database=database, autocommit=True)
     run(client, "CREATE TABLE l1 (i INT, KEY (i)) ENGINE = MyISAM")
     run(client, "CREATE TABLE l2 (i INT)")

@@ -17,9 +17,7 @@ pytestmark = pytest.mark.db
 DISPATCHED = "is dispatched from here"
 
 
-def test_a_keyspace_without_tables_is_empty_and_can_be_dropped_and_made(
-    server, database, start_proxy
-):
+def test_an_empty_keyspace_can_be_dropped_and_made(server, database, start_proxy):
     proxy = start_proxy(keyspace_toml(database, [server]))
     eventually(lambda: DISPATCHED in proxy.log(), "the proxy dispatches")
     lists = (
@@ -34,10 +32,8 @@ def test_a_keyspace_without_tables_is_empty_and_can_be_dropped_and_made(
         for text in lists:
             assert rows(client, text) == (), text
         run(client, "CREATE TABLE z (a INT)")
-        ((names,),) = rows(
-            client,
-            "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema = DATABASE()",
-        )
+        asked = "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema = DATABASE()"
+        ((names,),) = rows(client, asked)
         run(client, f"TRUNCATE TABLE {names}")
         run(client, f"DROP TABLE {names}")
         run(client, f"DROP DATABASE {database}")
@@ -77,9 +73,7 @@ def test_no_list_of_databases_shows_it(server, database, start_proxy, is_mapped)
             found = rows(client, f"{asked} WHERE {condition}")
             assert set(found) <= {(name,)}, condition
     everything = "SELECT * FROM information_schema.tables WHERE table_schema NOT IN ('mysql')"
-    lists = [
-        f"SELECT {column} FROM information_schema.{table}" for table, column in LISTED.items()
-    ]
+    lists = [f"SELECT {c} FROM information_schema.{table}" for table, c in LISTED.items()]
     with client.cursor() as cursor, root(server) as direct, direct.cursor() as other:
         for sql in (*lists, everything, everything.replace("*", "table_name, Engine")):
             cursor.execute(sql)

@@ -125,11 +125,6 @@ def project(plain: Place, tmp_path: Path, start_program: StartProgram) -> Projec
     return migrated(tmp_path, plain, start_program)
 
 
-@pytest.fixture
-def lone_project(lone: Lone, tmp_path: Path, start_program: StartProgram) -> Project:
-    return migrated(tmp_path, lone, start_program)
-
-
 def test_tasks_and_their_results(project: Project, plain: Place) -> None:
     ids = project.runs(
         """
@@ -173,9 +168,8 @@ def test_tasks_and_their_results(project: Project, plain: Place) -> None:
     assert found[1] == ["FAILED", 1, [], {}, ["builtins.LookupError"]]
     assert found[2][0] == "FAILED"
     assert found[3] == [3, True]
-    errors = rows(
-        plain.connect(), "SELECT last_error FROM django_task WHERE last_error LIKE 'L%'"
-    )
+    asked = "SELECT last_error FROM django_task WHERE last_error LIKE 'L%'"
+    errors = rows(plain.connect(), asked)
     assert errors == (("LookupError: no such customer",),)
     missing = project.runs(
         """
@@ -246,8 +240,11 @@ def test_djangos_connection_sends_and_acknowledges_in_its_transaction(project, p
     assert [json.loads(payload) for (payload,) in left] == [{"word": "committed"}]
 
 
-def test_what_the_server_refuses_is_its_own_error_and_spares_the_rest(lone, lone_project):
-    found = lone_project.runs(
+def test_what_the_server_refuses_is_its_own_error_and_spares_the_rest(
+    lone, tmp_path, start_program
+):
+    project = migrated(tmp_path, lone, start_program)
+    found = project.runs(
         """
         found = []
         for each in (
@@ -264,15 +261,15 @@ def test_what_the_server_refuses_is_its_own_error_and_spares_the_rest(lone, lone
     )
     assert "1153" in found[0]
     assert found[1].startswith("InvalidTask")
-    lone_project.work("out")
+    project.work("out")
     acked = "SELECT COUNT(time_acked) FROM django_task"
     eventually(lambda: lone.direct(acked) == ((2,),))
     # It was not run again because its result cannot be stored.
-    assert sorted(lone_project.said("out", "answer")) == [
+    assert sorted(project.said("out", "answer")) == [
         ["answer", "2000000"],
         ["answer", "3"],
     ]
-    results = lone_project.runs(
+    results = project.runs(
         f"""
         results = [answer.get_result(each) for each in {found[2:]!r}]
         found = [[r.status, [e.exception_class_path for e in r.errors]] for r in results]

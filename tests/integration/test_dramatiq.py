@@ -107,10 +107,10 @@ def test_what_fails_for_good_or_nobody_knows_is_parked_with_its_error(broker, pl
         text = str(unknown.encode(), "utf-8")
         wrong = text.replace('"options":{}', '"options":7'), text.replace('"no_actor"', "[]")
         for text in ("x", *wrong):
-            run(
-                client,
-                f"INSERT INTO dramatiq_message (queue, payload) VALUES ('default', '{text}')",
+            insert = (
+                f"INSERT INTO dramatiq_message (queue, payload) VALUES ('default', '{text}')"
             )
+            run(client, insert)
         join(broker, worker, fail)
     errors = [error for (error,) in rows(client, PARKED)]
     assert errors[0] == "RuntimeError: no such customer"

@@ -38,8 +38,8 @@ PYTHON_ROWS = (
     ("dbapi", "mysqlclient", "MySQLdb", (False,)),
     ("dbapi", "connector", "mysql.connector", (False, True)),
     ("dbapi", "connector_c", "_mysql_connector", (False, True)),
-    ("aio", "aiomysql", "aiomysql", (False,)),
-    ("aio", "asyncmy", "asyncmy", (False,)),
+    ("dbapi", "aiomysql", "aiomysql", (False,)),
+    ("dbapi", "asyncmy", "asyncmy", (False,)),
     ("orm_sqlalchemy", "pymysql", "sqlalchemy", (False,)),
     ("orm_sqlalchemy", "mysqldb", "MySQLdb", (False,)),
     ("orm_sqlalchemy", "mysqlconnector", "sqlalchemy", (False,)),
@@ -138,9 +138,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], list
 
 
 @pytest.mark.parametrize(("language", "driver", "prepared"), OTHER_CASES)
-def test_a_driver_of_another_language_as_shipped_is_at_home(
-    door, built, language, driver, prepared
-):
+def test_a_driver_of_another_language_is_at_home(door, built, language, driver, prepared):
     assert_at_home(built(language, driver), door, prepared=prepared)
 
 

@@ -108,9 +108,7 @@ def without_comments(dump: str) -> list[str]:
     return [line for line in dump.splitlines() if not line.startswith("--")]
 
 
-def test_a_dump_through_the_proxy_is_that_of_the_server_and_comes_back_whole(
-    cluster, plain, tools
-):
+def test_a_dump_through_the_proxy_is_the_servers_and_comes_back_whole(cluster, plain, tools):
     options = ("--single-transaction", "--routines", "--triggers", "--hex-blob")
     dump = tools.dump(*options, "plain")
     database = cluster.databases["plain"]
@@ -135,10 +133,7 @@ def customers(cluster: SharedCluster) -> Any:
     """A client of the sharded keyspace, with rows on both shards."""
     connection = cluster.proxy.connect(database="commerce", autocommit=True)
     run(connection, "CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20))")
-    run(
-        connection,
-        "INSERT INTO customer (id, name) VALUES (1, 'a'), (2, 'b'), (4, 'd'), (6, 'f')",
-    )
+    run(connection, "INSERT INTO customer (id, name) VALUES (1,'a'), (2,'b'), (4,'d'), (6,'f')")
     return connection
 
 

@@ -116,9 +116,7 @@ async def test_who_holds_the_lock_and_says_nothing_loses_it(opened, database):
         await silent.ping()
 
 
-async def test_a_killed_dispatcher_cannot_write_once_its_successor_can(
-    opened, database, server
-):
+async def test_a_killed_dispatcher_cannot_write_once_another_can(opened, database, server):
     first, second = await opened(A), await opened(B)
     await acquired(first, database)
     execute(server, f"CREATE TABLE {database}.t (id INT PRIMARY KEY, v INT)")
@@ -136,9 +134,7 @@ async def test_a_killed_dispatcher_cannot_write_once_its_successor_can(
         await first.converse(statements("COMMIT"))
 
 
-async def test_a_member_connects_once_and_who_comes_back_has_its_row_and_the_next_term(
-    opened, database
-):
+async def test_a_member_connects_once_and_comes_back_with_the_next_term(opened, database):
     first = await opened(A)
     await acquired(first, database)
     assert (await first.converse(write_term(database)))[0] == 1
@@ -164,9 +160,7 @@ def poor_user(server, database):
     execute(server, f"DROP USER {database}@'%'")
 
 
-async def test_an_account_that_may_make_no_directory_dispatches_alone(
-    opened, database, poor_user
-):
+async def test_who_may_make_no_directory_dispatches_alone(opened, database, poor_user):
     first = await opened(A, poor_user, joined=False)
     joined, _ = await first.converse(join(database, A, "s" * 32))
     assert joined.secret is None
@@ -182,9 +176,7 @@ async def test_an_account_that_may_make_no_directory_dispatches_alone(
     assert any("CREATE DATABASE IF NOT EXISTS streamfrom" in text for text in warnings)
 
 
-async def test_of_one_account_who_knows_the_directory_and_who_does_not_never_both_dispatch(
-    opened, database
-):
+async def test_who_knows_the_directory_and_who_does_not_never_both_dispatch(opened, database):
     """The plain name, which both take, keeps them apart."""
     knows, knows_not = await opened(A), await opened(B)
     plain = acquire(database, None, 0)
@@ -197,9 +189,7 @@ async def test_of_one_account_who_knows_the_directory_and_who_does_not_never_bot
     assert (await third.converse(acquire(database, None, 0)))[0] is None
 
 
-async def test_a_client_that_holds_the_plain_name_stops_nobody(
-    opened, database, poor_user, connect, server
-):
+async def test_a_held_plain_name_stops_nobody(opened, database, poor_user, connect, server):
     client = connect(server, user=poor_user)
     name = dispatcher_lock(database).decode()
     run(client, f"SELECT GET_LOCK('{name}', 0)")
@@ -213,17 +203,13 @@ async def test_a_client_that_holds_the_plain_name_stops_nobody(
     assert Directory(B).take(read, 0).dispatcher == A
     client.close()
     free = f"SELECT IS_FREE_LOCK('{name}')"
-    await asyncio.to_thread(
-        eventually, lambda: execute(server, free) == ((1,),), "the client has gone"
-    )
+    await asyncio.to_thread(eventually, lambda: execute(server, free) == ((1,),))
     assert (await first.converse(keep(database, secret)))[0] is LockHold.BOTH
     # A proxy that does not know the secret is kept away again, and one that came before has the lock.
     assert (await second.converse(acquire(database, None, 0)))[0] is None
 
 
-async def test_a_proxy_that_took_the_plain_name_when_it_was_free_is_found(
-    opened, database, poor_user, connect, server
-):
+async def test_who_took_the_plain_name_is_found(opened, database, poor_user, connect, server):
     client = connect(server, user=poor_user)
     run(client, f"SELECT GET_LOCK('{dispatcher_lock(database).decode()}', 0)")
     first, second = await opened(A), await opened(B)
@@ -236,9 +222,7 @@ async def test_a_proxy_that_took_the_plain_name_when_it_was_free_is_found(
         await first.converse(keep(database, secret))
 
 
-async def test_a_directory_that_was_dropped_is_made_again_under_another_secret(
-    opened, database, server
-):
+async def test_a_dropped_directory_is_made_again_under_another_secret(opened, database, server):
     first = await opened(A)
     await acquired(first, database)
     before, _ = await first.converse(read_secret(database))

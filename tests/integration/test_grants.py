@@ -23,15 +23,12 @@ QUEUE = message_table(
     " shown BIGINT GENERATED ALWAYS AS (tenant_id + 1) VIRTUAL",
     more=",vt_max_attempts=3,vt_dead_letter=grave",
 )
-
 GRAVE = (
     "CREATE TABLE grave (id BIGINT PRIMARY KEY, message JSON, dead_time BIGINT)"
     " COMMENT 'vt_dead_letters_of=q'"
 )
-
 _GRANT = re.compile(r"GRANT (.+) ON (\S+) TO (.+);")
 _RIGHT = re.compile(r"(\w+)(?: \(([^)]*)\))?")
-
 _ids = count(1)
 
 
@@ -81,7 +78,6 @@ class Jobs:
             f" VALUES ({next(_ids)}, 1, NOW(), 5, '{{}}')"
         )
         assert run(client, sql) == 1
-        client.close()
 
     def consume(self) -> None:
         """Stream messages, keep one longer, send one back with the reason, acknowledge by itself and in a transaction."""
@@ -103,14 +99,12 @@ class Jobs:
             run(client, "COMMIT")
         finally:
             stream.close()
-            client.close()
 
     def read(self) -> None:
         client = self.client("reader")
         value(client, "SELECT COUNT(*) FROM q WHERE priority >= 0")
         run(client, "SELECT * FROM q")
         assert run(client, "SHOW CREATE TABLE q") == 1
-        client.close()
 
     def operate(self) -> None:
         """Pause, look, send back, delete, requeue a dead letter, and make both tables anew."""
@@ -135,7 +129,6 @@ class Jobs:
             run(client, "DROP TABLE grave")
             run(client, GRAVE)
         finally:
-            client.close()
             for table in (QUEUE, GRAVE):
                 self.direct(table.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
 
@@ -225,7 +218,7 @@ def test_every_queue_of_every_keyspace_at_every_shard(servers, sharded_database,
     for index, server in enumerate(servers):
         comment, first, second = lines[index * 3 : index * 3 + 3]
         assert comment.startswith(
-            f"-- shop.eu/{('-80', '80-')[index]} at 127.0.0.1:{server.port}, "
+            f"-- shop.eu/{('-80', '80-')[index]} at 127.0.0.1:{server.port}"
         )
         # As it stands it makes the account, and the statements are its rights.
         execute(server, comment.partition(": ")[2].replace("<password>", "x"))
@@ -281,6 +274,5 @@ def test_commits_in_two_phases_need_a_right_of_their_own(server, database, tmp_p
         assert len(note_and_grant) == more
         if more:
             assert note_and_grant[0].startswith("-- ")
-            assert note_and_grant[1].startswith(
-                "GRANT SELECT, INSERT ON streamfrom.decisions TO `app`@"
-            )
+            grant = "GRANT SELECT, INSERT ON streamfrom.decisions TO `app`@"
+            assert note_and_grant[1].startswith(grant)

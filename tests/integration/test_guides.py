@@ -16,13 +16,7 @@ import pytest
 
 from tests.fixtures.database_servers import execute, names
 from tests.fixtures.programs import finished
-from tests.fixtures.running_proxy import (
-    HERE,
-    RunningProxy,
-    by_hash,
-    keyspace_toml,
-    write_vschema,
-)
+from tests.fixtures.running_proxy import RunningProxy, by_hash, keyspace_toml, write_vschema
 from tests.fixtures.streams import eventually, rows, run, value
 from tests.integration import toolchains
 from tests.integration.conftest import SharedCluster
@@ -31,9 +25,11 @@ from tests.integration.conftest import SharedCluster
 pytestmark = pytest.mark.db
 
 ROOT = Path(__file__).parents[2]
-PAGES = {page.stem: page.read_text() for page in sorted((ROOT / "docs/guides").glob("*.md"))}
+DOCS = ROOT / "docs"
+PAGES = {page.stem: page.read_text() for page in sorted((DOCS / "guides").glob("*.md"))}
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
-STATEMENT = re.compile(r"(?P<sql>(?:.|\n)+?);(?:[ \t]+-- gives(?P<gives>.*))?\n")
+STATEMENT = re.compile(r"(?P<sql>(?:.|\n)+?);(?:[ \t]+-- (?:gives(?P<gives>.*)|.*))?\n")
+COMMENT = re.compile(r"[ \t]+-- .*$", re.MULTILINE)
 END_S = 90.0
 PRINTED = {page: BLOCK.findall(text) for page, text in PAGES.items()}
 # What a framework's own generator makes, and a page does not print.
@@ -49,29 +45,29 @@ class Statement(NamedTuple):
 
 
 def statements(page: str) -> list[Statement]:
-    blocks = [text for language, _, text in PRINTED[page] if language == "sql"]
-    found = [each for block in blocks for each in STATEMENT.finditer(block)]
-    assert "".join(each[0] for each in found) == "".join(blocks), "not all of it is read"
+    """Return each statement of the SQL blocks of a page, without its comment."""
+    blocks = BLOCK.findall((DOCS / f"{page}.md").read_text())
+    text = "".join(block for language, _, block in blocks if language == "sql")
+    found = [*STATEMENT.finditer(text)]
+    assert "".join(each[0] for each in found) == text, "not all of it is read"
     return [
-        Statement(each["sql"], None if each["gives"] is None else each["gives"].strip())
+        Statement(COMMENT.sub("", each["sql"]).strip(), each["gives"] and each["gives"].strip())
         for each in found
     ]
 
 
 def test_every_block_of_a_guide_is_run() -> None:
-    languages = {
-        (lang, bool(title)) for blocks in PRINTED.values() for lang, title, _ in blocks
-    }
+    languages = {(name, bool(title)) for page in PRINTED.values() for name, title, _ in page}
     unnamed = {language for language, title in languages if not title}
     assert unnamed == {"sql", "console", "text"}
-    assert len([page for page in PAGES if statements(page)]) >= 9
+    assert len([page for page in PAGES if statements(f"guides/{page}")]) >= 9
     assert not [page for page, text in PAGES.items() if "](" not in text]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if statements(page)])
+@pytest.mark.parametrize("page", [page for page in PAGES if statements(f"guides/{page}")])
 def test_every_statement_does_what_the_guide_says(page: str, cluster: SharedCluster) -> None:
     client = cluster.proxy.connect(database="plain", autocommit=True)
-    for sql, gives in statements(page):
+    for sql, gives in statements(f"guides/{page}"):
         values = [str(row[0]) for row in rows(client, sql)]
         if sql.lstrip().startswith("STREAM"):
             values.sort()  # which of several keys is first is not promised
@@ -79,7 +75,7 @@ def test_every_statement_does_what_the_guide_says(page: str, cluster: SharedClus
 
 
 def test_the_servers_own_scheduler_sends_the_job_of_every_day(cluster: SharedCluster) -> None:
-    create_queue, create_event, drop_event = (each.sql for each in statements("recurring")[:3])
+    create_queue, create_event, drop = (one.sql for one in statements("guides/recurring")[:3])
     ((before, today),) = cluster.direct("SELECT @@event_scheduler, CURRENT_DATE")
     cluster.direct("SET GLOBAL event_scheduler = ON")
     client = cluster.proxy.connect(database="plain", autocommit=True)
@@ -87,7 +83,7 @@ def test_the_servers_own_scheduler_sends_the_job_of_every_day(cluster: SharedClu
         for sql in (create_queue, create_event):  # whose first turn is at once
             run(client, sql)
         assert value(client, "STREAM day FROM report LIMIT 2 WAIT 60") >= today
-        run(client, drop_event)
+        run(client, drop)
     finally:
         cluster.direct(f"SET GLOBAL event_scheduler = {before}")
 
@@ -183,7 +179,6 @@ def put(path: Path, text: str, port: int) -> None:
     path.write_text(text.replace("15306", str(port)))
 
 
-DOCS = HERE / "docs"
 MESSAGES = (
     *(f"concepts/{page.stem}" for page in sorted((DOCS / "concepts").glob("*.md"))),
     "sql/message-tables",
@@ -194,7 +189,6 @@ MESSAGES = (
     "sql/keyspaces",
     "sql/show",
 )
-
 TABLES = """
 CREATE TABLE orders (id BIGINT PRIMARY KEY, customer_id BIGINT, country CHAR(2), total DECIMAL(10,2), paid INT, note VARCHAR(20))
 CREATE TABLE items (order_id BIGINT, price DECIMAL(10,2), note VARCHAR(20))
@@ -207,15 +201,6 @@ CREATE TABLE b (id BIGINT PRIMARY KEY)
 """.strip().splitlines()
 
 
-def sql_of(page: str) -> list[str]:
-    """Return each statement of the SQL blocks of *page*, without its comment."""
-    blocks = re.findall(
-        r"^```sql\n(.*?)^```$", (DOCS / f"{page}.md").read_text(), re.DOTALL | re.MULTILINE
-    )
-    text = re.sub(r"[ \t]+-- .*$", "", "".join(blocks), flags=re.MULTILINE)
-    return [each.strip() for each in re.split(r";\n", text) if each.strip()]
-
-
 def ended(sql: str) -> str:
     endless = sql.startswith("STREAM") and "LIMIT" not in sql
     return f"{sql} LIMIT 1 WAIT 0" if endless else sql
@@ -224,11 +209,11 @@ def ended(sql: str) -> str:
 @pytest.mark.parametrize("page", MESSAGES)
 def test_statements_on_messages_run(cluster: SharedCluster, page: str) -> None:
     client = cluster.proxy.connect(database="plain", autocommit=True)
-    run(client, sql_of("sql/message-tables")[0])
+    run(client, statements("sql/message-tables")[0].sql)
     run(client, "INSERT INTO my_message (id) VALUES (7), (8)")
-    found = sql_of(page)
+    found = statements(page)
     assert found
-    for sql in found:
+    for sql, _ in found:
         made = re.match(r"CREATE (?:TABLE|QUEUE) (\w+)", sql)
         if made:
             run(client, f"DROP TABLE IF EXISTS {made[1]}")
@@ -266,7 +251,7 @@ def test_statements_over_shards_run(shop: RunningProxy) -> None:
     for client in clients.values():
         for sql in TABLES:
             run(client, sql)
-    found = sql_of("sql/routing")
+    found = statements("sql/routing")
     assert len(found) > 15
-    for sql in found:
+    for sql, _ in found:
         run(clients["by_customer" if "customer_id" in sql else "commerce"], sql)

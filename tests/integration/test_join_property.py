@@ -22,8 +22,6 @@ QUERIES_PER_FILLING = 150
 TABLES = ("t", "u", "r")
 COLUMNS = ("id", "k", "v")
 IDS = 14
-
-
 FORMS = {
     "number": tuple(map(str, range(IDS))),
     "any": TABLES,

@@ -23,7 +23,6 @@ MB = 1 << 20
 # A healthy client waited for 1 to 24 s while a text was read in one go. What it waits for now is in
 # `./dev bench attacks`. Here the proxy's processor time counts, which says the same on a busy machine.
 WAIT_S_MAX = 0.5
-
 HEALTHY = """
 import os, sys, threading, time, pymysql
 tick_s = 1 / os.sysconf("SC_CLK_TCK")

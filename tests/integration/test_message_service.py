@@ -140,10 +140,8 @@ def test_messages_are_streamed_and_acked(proxy: RunningProxy) -> None:
         assert calls.acked(1, 2, 3) == 2
         assert calls.acked(1, 2, 3) == 0
         assert calls.acked() == 0
-        alone = pb.MessageAckRequest(
-            name="my_message", ids=[pb.Value(type=pb.INT64, value=b"1")]
-        )
-        assert calls.ack(alone, metadata=APP, timeout=PATIENCE_S).result.rows_affected == 0
+        one = pb.MessageAckRequest(name="my_message", ids=[pb.Value(type=pb.INT64, value=b"1")])
+        assert calls.ack(one, metadata=APP, timeout=PATIENCE_S).result.rows_affected == 0
         run(client, "INSERT INTO my_message (id) VALUES (4)")
         assert next(came)["id"] == b"4"
 
@@ -214,9 +212,7 @@ def test_what_is_wrong_is_told_in_words_that_a_client_of_vitess_reads(proxy):
 
 
 @pytest.mark.parametrize("leaving", ["cancels", "closes", "is cut off"])
-def test_a_client_that_leaves_in_the_middle_of_an_answer_leaves_nothing_behind(
-    proxy, consume, leaving
-):
+def test_a_client_that_leaves_in_an_answer_leaves_nothing_behind(proxy, consume, leaving):
     boss = connect(proxy, "boss")
     run(boss, "DROP TABLE my_message")
     # What it held comes again long before its lease is over.
@@ -241,9 +237,8 @@ def test_a_client_that_leaves_in_the_middle_of_an_answer_leaves_nothing_behind(
     eventually(lambda: not streams(boss), "its session has ended")
     eventually(lambda: rows(boss, held) == ((0,),), "and so has its stream")
     assert rows(boss, "SELECT COUNT(*) FROM streamfrom.streams") == ((0,),)
-    stream = consume(
-        proxy, "STREAM id FROM my_message", database="ks", user="app", password="sesame"
-    )
+    sql = "STREAM id FROM my_message"
+    stream = consume(proxy, sql, database="ks", user="app", password="sesame")
     assert sorted(stream.ids(200)) == list(range(1, 201))
     channel.close()
     way.close()
@@ -251,9 +246,7 @@ def test_a_client_that_leaves_in_the_middle_of_an_answer_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("leaving", ["cancels", "is cut off"])
-def test_an_ack_whose_client_leaves_is_stopped_on_the_server(
-    proxy, servers, sharded_database, leaving
-):
+def test_an_ack_whose_client_leaves_is_stopped(proxy, servers, sharded_database, leaving):
     boss = connect(proxy, "boss")
     run(boss, "INSERT INTO my_message (id) VALUES (1), (2)")
     way = Relay(int(address_of(proxy).rpartition(":")[2]))
@@ -289,10 +282,8 @@ def test_an_ack_whose_client_leaves_is_stopped_on_the_server(
 def test_a_client_made_of_vitess_own_files_consumes_a_queue(proxy, tmp_path):
     program = toolchains.go(tmp_path, toolchains.PROGRAMS / "vitess_go")
     client = connect(proxy)
-    run(
-        client,
-        "INSERT INTO my_message (id, tenant_id, message) VALUES (1, 7, '\"é\"'), (2, NULL, NULL)",
-    )
+    insert = "INSERT INTO my_message (id, tenant_id, message) VALUES (1, 7, '\"é\"'), (2, NULL, NULL)"
+    run(client, insert)
     done = finished([*program, address_of(proxy), "app", "sesame", "2"], check=True)
     fields, *lines, acked = done.stdout.splitlines()
     assert "id:INT64" in fields

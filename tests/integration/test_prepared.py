@@ -20,7 +20,6 @@ ITEM = (
     " price DECIMAL(20,5), ratio DOUBLE, moment DATETIME(6), body LONGBLOB,"
     " duration TIME(6), day DATE, tiny TINYINT) CHARACTER SET utf8mb4"
 )
-
 pytestmark = pytest.mark.db
 
 
@@ -111,9 +110,7 @@ def test_a_decimal_remains_a_number_also_where_the_proxy_merges(cluster, tables)
 
 @in_turn
 @pytest.mark.parametrize(("old", "new", "value"), MODIFIED)
-def test_a_column_of_another_type_ends_a_prepared_stream_with_a_sentence(
-    cluster, old, new, value
-):
+def test_a_column_of_another_type_ends_a_prepared_stream_and_says_so(cluster, old, new, value):
     writer = cluster.proxy.connect(database="plain", autocommit=True)
     run(writer, "DROP TABLE IF EXISTS ps")
     run(writer, message_table("ps", columns=f"n {old}"))

@@ -41,9 +41,7 @@ def test_the_queue_the_producer_and_the_consumer_work(cluster: SharedCluster) ->
             assert consumer.stdout is not None
             assert consumer.stdout.readline() == "{'order': 7}\n"
             acked = "SELECT COUNT(time_acked), COUNT(*) FROM job"
-            eventually(
-                lambda: rows(client, acked) == ((1, 2),), "acknowledged; one is for later"
-            )
+            eventually(lambda: rows(client, acked) == ((1, 2),), "one is acked, one for later")
             consumer.kill()
 
 
@@ -56,9 +54,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_what_the_producer_sends_the_consumer_acknowledges_until_it_is_told_to_end(
-    table, cluster, tmp_path, start_program
-):
+def test_the_consumer_acks_what_the_producer_sends(table, cluster, tmp_path, start_program):
     client = cluster.proxy.connect(database="commerce", autocommit=True).cursor()
     client.execute(TABLES[table])
     environ = toolchains.place(cluster.proxy.port)
@@ -87,18 +83,13 @@ LIBRARY = ROOT / "clients" / "python"
 BLOCKS = re.findall(
     r"```(python|sql|)\n(.*?)```", (LIBRARY / "README.md").read_text(), re.DOTALL
 )
-
 PROGRAMS = [text for language, text in BLOCKS if language == "python"]
-
 (CREATE,) = [text for language, text in BLOCKS if language == "sql"]
-
 COMMANDS = [text.strip() for language, text in BLOCKS if not language]
 
 # All that there are: a new block needs a test, too.
 WORKER, INVOICES, PRODUCER, TEST, CELERY, DRAMATIQ, DJANGO = PROGRAMS
-
 INSTALL, WORK, *EXTRAS, DJANGO_WORK = COMMANDS
-
 DATABASES = """
 import pymysql
 pymysql.version_info = (2, 2, 1, "final", 0)  # what Django asks of mysqlclient
@@ -108,7 +99,6 @@ DATABASES = {{"default": {{
 }}}}
 SECRET_KEY = "of a test"
 """
-
 DJANGO_PROGRAM = """
 import django; django.setup()
 from django.core.management import call_command

@@ -24,7 +24,6 @@ from tests.proxy.certificates import issued
 pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 Connect = Callable[..., str]
-
 ROOT = user_toml("root", account="shared")
 USERS = ROOT + user_toml("app", "one", account="shared")
 
@@ -114,9 +113,7 @@ def test_clients_must_have_a_certificate_that_the_authority_signed(
     assert "let in" in log_in(proxy.port, good)
 
 
-def test_another_authority_counts_from_the_next_login_on(
-    server, database, start_proxy, tmp_path, tls
-):
+def test_a_new_authority_counts_at_the_next_login(server, database, start_proxy, tmp_path, tls):
     text = config(server, database, tls, USERS)
     proxy = start_proxy(text)
     good = issued("worker", "ca").write(tmp_path, "good")
@@ -136,9 +133,7 @@ def test_another_authority_counts_from_the_next_login_on(
     assert "let in" in by_pymysql(proxy.port, new)
 
 
-def test_users_and_limits_are_read_again_under_load_and_no_statement_fails(
-    server, database, start_proxy
-):
+def test_users_and_limits_are_reloaded_and_no_statement_fails(server, database, start_proxy):
     proxy = start_proxy(config(server, database, USERS))
     setup = proxy.connect(database=database, autocommit=True)
     run(setup, "CREATE TABLE t (id BIGINT PRIMARY KEY AUTO_INCREMENT, a INT)")
@@ -169,9 +164,7 @@ def test_users_and_limits_are_read_again_under_load_and_no_statement_fails(
         assert f"p{number}" not in log.replace("proxy", "")
 
 
-def test_a_user_that_is_gone_is_sent_away_and_its_transaction_undone(
-    server, database, start_proxy
-):
+def test_a_user_that_is_gone_is_sent_away_and_its_work_undone(server, database, start_proxy):
     proxy = start_proxy(config(server, database, USERS))
     setup = proxy.connect(database=database, autocommit=True)
     run(setup, "CREATE TABLE t (id BIGINT PRIMARY KEY)")
@@ -187,7 +180,6 @@ def test_a_user_that_is_gone_is_sent_away_and_its_transaction_undone(
 
 
 IDS = "SELECT id FROM customer ORDER BY id"
-
 LOW, HIGH = 1, 4  # what hash says of them: -80 and 80-
 
 
@@ -198,9 +190,7 @@ def shard_customer(tmp_path: Path, column: str) -> None:
     os.replace(other, tmp_path / "vschema.json")
 
 
-def test_sessions_and_streams_live_on_when_the_vschema_changes(
-    sharded_proxy, tmp_path, consume
-):
+def test_sessions_and_streams_go_on_when_the_vschema_changes(sharded_proxy, tmp_path, consume):
     client = sharded_proxy.connect(database="commerce", autocommit=True)
     run(client, message_table("my_message"))
     run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY, ref BIGINT)")
@@ -229,9 +219,7 @@ def test_sessions_and_streams_live_on_when_the_vschema_changes(
     assert sharded_proxy.process.poll() is None
 
 
-def test_a_prepared_statement_is_routed_anew(
-    sharded_proxy, servers, sharded_database, tmp_path
-):
+def test_a_prepared_statement_routes_anew(sharded_proxy, servers, sharded_database, tmp_path):
     shard_customer(tmp_path, "id")
     sharded_proxy.wait_for_log("vschema reloaded")
     client = sharded_proxy.connector("commerce")

@@ -105,9 +105,8 @@ def cluster(server, database, start_proxy, consume):
     second = start_proxy(settings)
     try:
         made = Cluster(server, database, (first, second), admin_port, grpc_port, consume)
-        eventually(
-            lambda: len(rows(made.connect("boss", 1), "SELECT * FROM streamfrom.members")) == 2
-        )
+        asked = "SELECT * FROM streamfrom.members"
+        eventually(lambda: len(rows(made.connect("boss", 1), asked)) == 2)
         yield made
     finally:
         execute(server, "SET GLOBAL read_only = 0")
@@ -158,10 +157,8 @@ def test_a_consumer_needs_no_right_on_other_columns(cluster: Cluster, binary: bo
             cursor = connection.cursor(prepared=binary)
             cursor.execute("STREAM id, message FROM jobs LIMIT 1 WAIT 60")
             assert [next(iter(row)) for row in cursor.fetchall()] == [epoch]
-            cursor.execute(
-                "UPDATE jobs SET time_acked = NOW() WHERE id = %s AND time_acked IS NULL",
-                (epoch,),
-            )
+            update = "UPDATE jobs SET time_acked = NOW() WHERE id = %s AND time_acked IS NULL"
+            cursor.execute(update, (epoch,))
             assert cursor.rowcount == 1
         sql = f"SELECT time_acked IS NOT NULL, epoch FROM jobs WHERE id = {epoch}"
         assert cluster.direct(sql) == ((1, epoch),)

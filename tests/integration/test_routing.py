@@ -12,7 +12,6 @@ from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 pytestmark = pytest.mark.db
 
 LOW, HIGH = LOW_IDS[0], HIGH_IDS[0]
-
 ALL_IDS = sorted((*LOW_IDS, *HIGH_IDS))
 
 
@@ -20,10 +19,8 @@ ALL_IDS = sorted((*LOW_IDS, *HIGH_IDS))
 def client(cluster: SharedCluster) -> Any:
     """A client of the sharded keyspace, whose table customer has a row for each of ALL_IDS."""
     connection = cluster.proxy.connect(database="commerce", autocommit=True)
-    run(
-        connection,
-        "CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20), n INT DEFAULT 0)",
-    )
+    create = "CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20), n INT DEFAULT 0)"
+    run(connection, create)
     fill(connection)
     return connection
 
@@ -44,9 +41,7 @@ def on_shards(
 
 
 def ids(connection: Any, condition: str = "1 = 1", table: str = "customer") -> list[int]:
-    return sorted(
-        ident for (ident,) in rows(connection, f"SELECT id FROM {table} WHERE {condition}")
-    )
+    return sorted(i for (i,) in rows(connection, f"SELECT id FROM {table} WHERE {condition}"))
 
 
 class TestInsertSelect:
@@ -56,12 +51,8 @@ class TestInsertSelect:
         other = cluster.proxy.connect(database="commerce", autocommit=True)
         run(other, "SET innodb_lock_wait_timeout = 1")
         assert refused(other, f"DELETE FROM customer WHERE id = {LOW}")[0] == 1205
-        refuses(
-            client,
-            "INSERT INTO customer (id) SELECT n + 200 FROM customer UNION SELECT 300",
-            1235,
-            "READ COMMITTED",
-        )
+        insert = "INSERT INTO customer (id) SELECT n + 200 FROM customer UNION SELECT 300"
+        refuses(client, insert, 1235, "READ COMMITTED")
         run(client, "ROLLBACK")
         assert ids(client) == ALL_IDS
         assert run(other, f"DELETE FROM customer WHERE id = {LOW}") == 1
@@ -100,19 +91,14 @@ class TestInsert:
         both = f"INSERT INTO customer VALUES ({LOW}, 'a', 1), ({HIGH}, 'b', 2)"
         assert run(client, both) == 2
         assert run(client, f"REPLACE INTO customer VALUES ({HIGH}, 'c', DEFAULT)") == 2
-        assert rows(client, "SELECT id, name, n, hidden FROM customer ORDER BY id") == (
-            (LOW, "a", 1, 9),
-            (HIGH, "c", 0, 9),
-        )
+        asked = "SELECT id, name, n, hidden FROM customer ORDER BY id"
+        assert rows(client, asked) == ((LOW, "a", 1, 9), (HIGH, "c", 0, 9))
         assert on_shards(cluster) == [[LOW], [HIGH]]
         assert refused(client, f"INSERT INTO customer VALUES ({LOW}, 'a')")[0] == 1136
         # What an ALTER on the servers themselves changed holds for the next statement.
         for shard in (0, 1):
-            cluster.direct(
-                "ALTER TABLE customer MODIFY name VARCHAR(20) FIRST",
-                keyspace="commerce",
-                shard=shard,
-            )
+            alter = "ALTER TABLE customer MODIFY name VARCHAR(20) FIRST"
+            cluster.direct(alter, keyspace="commerce", shard=shard)
         other = LOW_IDS[1]
         assert run(client, f"INSERT INTO customer VALUES ('d', {other}, 3)") == 1
         assert on_shards(cluster) == [[LOW, other], [HIGH]]
@@ -184,10 +170,8 @@ def test_queries_that_are_explained_are_run_and_listed(client: Any) -> None:
     assert rows(client, "SELECT COUNT(*) FROM purchase") == ((2,),)
     run(client, "BEGIN")
     deleted = rows(client, "VEXPLAIN QUERIES DELETE FROM purchase LIMIT 1")
-    assert [row[3] for row in deleted] == [
-        "DELETE FROM purchase LIMIT 1",
-        "DELETE FROM purchase LIMIT 0",
-    ]
+    delete = "DELETE FROM purchase LIMIT 1"
+    assert [row[3] for row in deleted] == [delete, "DELETE FROM purchase LIMIT 0"]
     assert rows(client, "SELECT customer_id FROM purchase") == ((high,),)
     run(client, "ROLLBACK")
     assert rows(client, "SELECT COUNT(*) FROM purchase") == ((2,),)

@@ -30,9 +30,7 @@ def joined(compared: ComparedCluster) -> ComparedCluster:
         "u",
     )  # fmt: skip
     compared.create("id BIGINT PRIMARY KEY, s VARCHAR(20), name VARCHAR(20)", "r")
-    compared.everywhere(
-        "INSERT INTO r VALUES (1, 'b1', 'one'), (2, 'x', 'Two'), (3, 'y', 'three')"
-    )
+    compared.everywhere("INSERT INTO r VALUES (1,'b1','one'), (2,'x','Two'), (3,'y','three')")
     return compared
 
 

@@ -113,9 +113,7 @@ def reader(server: DatabaseServer, database: str) -> Any:
 
 def create(server: DatabaseServer, database: str, types: dict[str, tuple[str, ...]]) -> None:
     for place, (kind, values) in enumerate(types.items()):
-        rows = ", ".join(
-            f"({number}, {value})" for number, value in enumerate([*values, "NULL"])
-        )
+        rows = ", ".join(f"({n}, {value})" for n, value in enumerate([*values, "NULL"]))
         execute(server, f"CREATE TABLE {database}.t{place} (id INT PRIMARY KEY, v {kind})")
         execute(server, f"INSERT INTO {database}.t{place} VALUES {rows}")
 

@@ -42,9 +42,8 @@ class Served:
         names = ", ".join(columns)
         values = ", ".join(["(" + ", ".join(["%s"] * len(columns)) + ")"] * count)
         with self.client.cursor() as cursor:
-            cursor.execute(
-                f"INSERT INTO job ({names}) VALUES {values}", [*columns.values()] * count
-            )
+            sql = f"INSERT INTO job ({names}) VALUES {values}"
+            cursor.execute(sql, [*columns.values()] * count)
 
     def ask(self, path: str, **asked: str) -> Any:
         query = f"?{urllib.parse.urlencode(QUEUE | asked)}" if asked else ""
@@ -126,8 +125,6 @@ ODD = {
     "kind": "ENUM('<x>', 'y')",
     "bits": "BIT(8)",
 }
-
-
 ODD_NAME = "o'd <b>%s"
 ODD_ROWS = (
     (MARKUP, MARKUP, 0, b"\xff\0'", "[1]", "<x>", b"\x01"),
@@ -142,10 +139,7 @@ def quoted(name: str) -> str:
 def make_odd_queue(served: Served) -> None:
     name, names = quoted(ODD_NAME), ", ".join(map(quoted, ODD))
     columns = ", ".join(f"{quoted(one)} {kind}" for one, kind in ODD.items())
-    run(
-        served.client,
-        f"CREATE QUEUE {name} ({columns}) WITH (ack_wait = 600, dead_letter = on)",
-    )
+    run(served.client, f"CREATE QUEUE {name} ({columns}) WITH (ack_wait=600, dead_letter=on)")
     insert = f"INSERT INTO {name} ({names})".replace("%", "%%")
     with served.client.cursor() as cursor:
         for row in ODD_ROWS:
@@ -347,11 +341,7 @@ async def act(page: Page, clicks: Clicks, served: Served) -> None:
 
 async def a_shard_is_left_out(page: Page, clicks: Clicks) -> None:
     """The page is given an answer that lacks a shard, once what is no rate was refused."""
-    answer = {
-        "done": 3,
-        "missing": [{"shard": "<b>80-</b>", "reason": "no answer"}],
-        "next": None,
-    }
+    answer = {"done": 3, "missing": [{"shard": "<b>80-</b>", "reason": "away"}], "next": None}
     await page.run(
         "window.realFetch = fetch; window.acts = []; window.fetch = async (path, options) => path === '/api/act'"
         " ? (acts.push(JSON.parse(options.body).messages?.length),"

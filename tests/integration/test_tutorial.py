@@ -25,9 +25,7 @@ pytestmark = [pytest.mark.db, pytest.mark.one_server, pytest.mark.slow]
 
 PAGE = HERE / "docs/tutorial.md"
 # What the install needs, and nothing that is large.
-NOT_COPIED = shutil.ignore_patterns(
-    ".*", "__pycache__", "node_modules", "tests", "docs", "bench"
-)
+NOT_COPIED = shutil.ignore_patterns(".*", "__py*", "node_modules", "tests", "docs", "bench")
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -26,7 +26,6 @@ DECIDE = b"SELECT 'streamfrom:"
 PREPARE = b"XA PREPARE"
 COMMIT = b"\x03COMMIT"
 XA_COMMIT = b"XA COMMIT"
-
 VSCHEMA = {
     "sharded": True,
     "vindexes": {"numeric": {"type": "numeric"}},
@@ -55,11 +54,8 @@ class Stage:
         self.databases = (f"{prefix}_plain", f"{prefix}_shop", f"{prefix}_shop")
         for server, database in zip(self.servers, self.databases, strict=True):
             execute(server, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
-            execute(
-                server,
-                "CREATE TABLE customer (id BIGINT UNSIGNED PRIMARY KEY, n INT)",
-                database=database,
-            )
+            create = "CREATE TABLE customer (id BIGINT UNSIGNED PRIMARY KEY, n INT)"
+            execute(server, create, database=database)
         self.wires = tuple(Relay(server.port) for server in self.servers)
         plain, low, high = self.wires
         self.config = (
@@ -78,16 +74,13 @@ class Stage:
         return execute(self.servers[shard], sql, database=self.databases[shard])
 
     def ids(self) -> list[list[int]]:
-        return [
-            [ident for (ident,) in self.direct(shard, "SELECT id FROM customer ORDER BY id")]
-            for shard in range(3)
-        ]
+        asked = "SELECT id FROM customer ORDER BY id"
+        return [[ident for (ident,) in self.direct(shard, asked)] for shard in range(3)]
 
     def decisions(self) -> int:
         """How many transactions that began on the first shard have a decision there."""
-        ((count,),) = self.direct(
-            0, "SELECT COUNT(*) FROM streamfrom.decisions WHERE id LIKE 'streamfrom:%'"
-        )
+        asked = "SELECT COUNT(*) FROM streamfrom.decisions WHERE id LIKE 'streamfrom:%'"
+        ((count,),) = self.direct(0, asked)
         return int(count)
 
     def prepared(self) -> list[Any]:

@@ -5,16 +5,14 @@ Sums tell which parts ran, and errors count as well. More with COMMENT_TEXTS=100
 
 import os
 import random
-from typing import Any
 
-import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.text.version_comments import resolved, server_version
 from tests.fixtures.database_servers import root
-from tests.fixtures.streams import answers
+from tests.fixtures.streams import answers, run
 from tests.integration.conftest import SharedCluster
 
 
@@ -28,13 +26,11 @@ OPENS = [
     "/*!50700\t", "/*!100000\n", "/*!090705\x0b", "/*!101200\x0c", "/*M!50701",
     "/*M!999999", "/*M!100100", "/*", "/*+", "/**/",
 ]  # fmt: skip
-
 CLOSES = ["*/"] * 6 + ["*/ ", "/*/", "**/"]
 CODE = [
     '+1', '+20', '+300', '-4000', ' ', '-', '--', '-- ', '#', '\n', "'", '"', '`', '\\',
     "''", " 'a' ", '1', '*', '/', '*3', '(1)', ' x', ',5', ';',
 ]  # fmt: skip
-
 MODES = {
     "": SqlMode(0),
     "ANSI_QUOTES": SqlMode.ANSI_QUOTES,
@@ -51,32 +47,22 @@ def text(dice: random.Random) -> str:
     return "SELECT 1" + "".join(atoms) + dice.choice(("", "\n+7"))
 
 
-def answer(cursor: Any, sql: bytes) -> Any:
-    try:
-        cursor.execute(sql)
-        return cursor.fetchall()
-    except pymysql.MySQLError as error:
-        return ("error", error.args[0])
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_a_server_reads_the_resolved_text_as_the_one_that_it_was(server, mode):
     connection = root(server)
     version = server_version(server.version)
     dice = random.Random(SEED)
-    with connection.cursor() as cursor:
-        cursor.execute("SET sql_mode = %s", (mode,))
-        changed = understood = 0
-        for _ in range(TEXTS):
-            sql = text(dice).encode()
-            read = resolved(sql, MODES[mode], version)
-            assert resolved(read, MODES[mode], version) == read
-            if read == sql:
-                continue
+    run(connection, f"SET sql_mode = '{mode}'")
+    changed = understood = 0
+    for _ in range(TEXTS):
+        sql = text(dice).encode()
+        read = resolved(sql, MODES[mode], version)
+        assert resolved(read, MODES[mode], version) == read
+        if read != sql:
             changed += 1
-            found = answer(cursor, sql)
-            assert answer(cursor, read) == found, (sql, read)
-            understood += found[:1] != ("error",)
+            found = answers(connection, sql)
+            assert answers(connection, read) == found, (sql, read)
+            understood += not isinstance(found[-1], int)
     connection.close()
     assert changed > TEXTS // 3
     assert understood > TEXTS // 50

@@ -224,9 +224,7 @@ async def test_a_function_acknowledges_in_its_own_transaction(plain: Place) -> N
 
 
 @cases(name=str, columns=ast.literal_eval, error=str)
-async def test_a_queue_that_does_not_fit_ends_the_worker_with_a_sentence(
-    name, columns, error, plain
-):
+async def test_a_wrong_queue_ends_the_worker_with_a_sentence(name, columns, error, plain):
     job = Job(plain)
     run(job.client, "CREATE TABLE ordinary (id INT PRIMARY KEY)")
     job.worker.queue(name, columns=columns)(lambda _: None)
@@ -245,9 +243,7 @@ async def test_a_kill_of_a_connection_that_is_gone_is_not_tried_again(plain: Pla
 @pytest.mark.parametrize(
     ("count", "options"), [(1, {"concurrency": 2}), (20, {"prefetch": 20})]
 )
-async def test_what_a_worker_has_when_the_proxy_is_killed_is_worked_on_once(
-    lone, count, options
-):
+async def test_what_a_worker_has_when_the_proxy_dies_is_worked_on_once(lone, count, options):
     """Whether it has begun or not, and though a thread is free to begin it a second time."""
     run(lone.connect(), CREATE.format("job", 30))
     numbers = range(count)

@@ -27,8 +27,6 @@ TABLES = ("t", "u", "r")
 IDS = 14
 # The same words for one of many shards and for one server; what is refused is no difference.
 UNSUPPORTED = 1235
-
-
 FORMS = {
     "number": tuple(map(str, range(IDS))),
     "value": ("{number}", "{number}", "NULL"),

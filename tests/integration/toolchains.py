@@ -24,7 +24,6 @@ STATE: Final = Path(__file__).parents[2] / ".state/drivers"
 EVERYTHING: Final = os.environ.get("DRIVERS") == "all"
 BUILD_S: Final = 180
 INSIDE: Final = Path(fetching.__file__).parent / "tools/inside.sh"
-
 DEBIAN_JAR: Final = Path("/usr/share/java/mariadb-java-client.jar")
 CONNECTOR_J: Final = "com.mysql:mysql-connector-j:9.7.0"
 MARIADB_3: Final = "org.mariadb.jdbc:mariadb-java-client:3.5.6"

@@ -57,9 +57,7 @@ class Baseline:
         head = {"suite": self.suite, "server": self.server, "tests": self.tests}
         parts = [f" {_json(key)}: {_json(value)}" for key, value in head.items()]
         for key, lists in (("not_passed", classes), ("differences", causes)):
-            lines = ",".join(
-                f"\n  {_json(name)}: {_json(names)}" for name, names in lists.items()
-            )
+            lines = ",".join(f"\n  {_json(one)}: {_json(all_)}" for one, all_ in lists.items())
             parts.append(f' "{key}": {{{lines}}}')
         path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 

@@ -116,9 +116,7 @@ def debian_tree(cache: Path, *packages: str, needs_root: bool = True) -> Path:
     needs_root: what is in it runs by `tools/inside.sh`.
     """
     if needs_root and os.geteuid() != 0:
-        raise MissingProgram(
-            "it runs over this machine's own files, which only root may arrange"
-        )
+        raise MissingProgram("only root may have it run over this machine's files")
 
     def make(scratch: Path) -> Path:
         _need("apt-get", f"what Debian calls {packages[0]}")

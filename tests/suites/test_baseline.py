@@ -12,7 +12,7 @@ from tests.suites.suite import Outcome
 PASSED, FAILED, SKIPPED = Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED
 DIRECT = {"a": PASSED, "b": PASSED, "c": FAILED, "d": SKIPPED}
 BASELINE = Baseline(
-    "1.0", "11.8", 4, measured("1.0", "11.8", DIRECT).not_passed, {"by intent": ("b",)}
+    "1", "11.8", 4, measured("1", "11.8", DIRECT).not_passed, {"by intent": ("b",)}
 )
 
 

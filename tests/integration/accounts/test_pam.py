@@ -71,10 +71,8 @@ def pam_server(request, tmp_path_factory):
         durable=False,
     )
     with made as server:
-        found = execute(
-            server,
-            "SELECT plugin_status FROM information_schema.plugins WHERE plugin_name = 'pam'",
-        )
+        asked = "SELECT plugin_status FROM information_schema.plugins WHERE plugin_name = 'pam'"
+        found = execute(server, asked)
         if found != (("ACTIVE",),):
             pytest.skip("this MariaDB has no plugin auth_pam")
         assert value(root(server), "SELECT @@pam_use_cleartext_plugin") == (clear == "ON")

@@ -5,9 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.fixtures.database_servers import execute
-from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import refused, refuses, rows, run, value
-from tests.integration.accounts.conftest import Accounts
 from tests.integration.conftest import HIGH_IDS, LOW_IDS
 
 
@@ -16,9 +14,7 @@ pytestmark = pytest.mark.db
 LOW, HIGH = LOW_IDS[0], HIGH_IDS[0]
 
 
-def test_an_account_that_may_read_one_column_is_served_whole(
-    start_proxy, accounts, config, sharded_database
-):
+def test_who_may_read_a_column_is_served_whole(start_proxy, accounts, config, sharded_database):
     accounts.create("eve", f"SELECT (id) ON {sharded_database}.customer")
     proxy = start_proxy(config + accounts.toml("eve"))
     crowd = [accounts.connect(proxy, "eve", database="commerce") for _ in range(10)]
@@ -59,12 +55,9 @@ def test_an_account_that_may_read_one_column_is_served_whole(
 
 
 @pytest.mark.parametrize("way", ["SET ROLE", "CALL"])
-def test_a_role_that_was_set_goes_to_no_other_session(
-    start_proxy, servers, accounts, config, sharded_database, way
-):
-    accounts.create(
-        "ann", f"SELECT (id) ON {sharded_database}.customer", f"EXECUTE ON {sharded_database}.*"
-    )
+def test_a_role_goes_to_no_other(start_proxy, servers, accounts, config, sharded_database, way):
+    reads = f"SELECT (id) ON {sharded_database}.customer"
+    accounts.create("ann", reads, f"EXECUTE ON {sharded_database}.*")
     with accounts.role("boss", f"SELECT ON {sharded_database}.customer"):
         accounts.everywhere("GRANT boss TO 'ann'@'%'")
         for server in servers:
@@ -90,9 +83,7 @@ def test_a_role_that_was_set_goes_to_no_other_session(
                 assert refused(other, secret)[0] == 1143
 
 
-def test_variables_that_a_procedure_set_follow_the_session(
-    start_proxy, servers, accounts, config, sharded_database
-):
+def test_a_procedure_sets_variables(start_proxy, servers, accounts, config, sharded_database):
     accounts.create("ann", f"EXECUTE, SELECT ON {sharded_database}.*")
     for server in servers:
         execute(server, f"CREATE PROCEDURE {sharded_database}.p() SET @hidden = 7")
@@ -103,14 +94,10 @@ def test_variables_that_a_procedure_set_follow_the_session(
     assert value(ann, "SELECT @hidden") == 7
 
 
-def test_two_phases_need_the_right_to_note_the_decision(
-    start_proxy, accounts, config, sharded_database
-):
+def test_two_phases_need_a_right_to_decide(start_proxy, accounts, config, sharded_database):
     accounts.create("ann", f"SELECT, INSERT ON {sharded_database}.customer")
-    twopc = config.replace("[server]\n", '[server]\ntransaction_mode = "twopc"\n', 1)
-    ann = accounts.connect(
-        start_proxy(twopc + accounts.toml("ann")), "ann", database="commerce"
-    )
+    mode = config.replace("[server]\n", '[server]\ntransaction_mode = "twopc"\n', 1)
+    ann = accounts.connect(start_proxy(mode + accounts.toml("ann")), "ann", database="commerce")
     insert = f"INSERT INTO customer (id) VALUES ({LOW}), ({HIGH})"
     needed = "it needs GRANT SELECT, INSERT ON streamfrom.decisions there"
     refuses(ann, insert, 1142, "rolled back on every shard", needed)
@@ -147,9 +134,7 @@ def test_a_role_is_set_on_every_shard(start_proxy, accounts, config, sharded_dat
             assert refused(other, sql)[0] == 1143
 
 
-def test_a_change_of_user_is_one_at_the_servers(
-    start_proxy, accounts, config, sharded_database
-):
+def test_a_change_of_user_is_the_servers_too(start_proxy, accounts, config, sharded_database):
     accounts.create("ann", f"ALL ON {sharded_database}.*")
     accounts.create("eve", f"SELECT (id) ON {sharded_database}.customer")
     proxy = start_proxy(config + accounts.toml("ann", "eve"))
@@ -161,48 +146,35 @@ def test_a_change_of_user_is_one_at_the_servers(
         assert value(client, "SELECT @a") is None
 
 
-class TestRefusals:
-    """Each is the first statement's error, with the server's code and the shard's name; the session goes on."""
+ALTER = "ALTER USER 'ann'@'%' "
+REVERT = "IDENTIFIED BY 'sésame''s'"
+RENAME = "RENAME USER 'ann'@'{}' TO 'ann'@'{}'"
 
-    @pytest.fixture
-    def proxy(self, start_proxy, accounts, config, sharded_database):
-        accounts.create("ann", f"SELECT ON {sharded_database}.*")
-        return start_proxy(config + accounts.toml("ann"))
 
-    def refused_by_one(
-        self, proxy: RunningProxy, accounts: Accounts, spoil: str, mend: str
-    ) -> int:
-        """Return the code of the refusal after *spoil* on the second shard."""
-        client = accounts.connect(proxy, "ann", database="commerce")
-        execute(accounts.servers[1], spoil)
-        assert rows(client, f"SELECT id FROM customer WHERE id = {LOW}") == ()
-        code, text = refused(client, f"SELECT id FROM customer WHERE id = {HIGH}")
-        assert "'80-'" in text, text
-        assert accounts.password not in text
-        assert refused(client, "SELECT id FROM customer")[0] == code
-        assert rows(client, f"SELECT id FROM customer WHERE id = {LOW}") == ()
-        execute(accounts.servers[1], mend)
-        assert rows(client, "SELECT id FROM customer") == ()
-        assert accounts.password not in proxy.log()
-        return code
-
-    @pytest.mark.parametrize(
-        ("spoil", "mend", "codes"),
-        [
-            ("IDENTIFIED BY 'x'", "IDENTIFIED BY 'sésame''s'", {1045}),
-            ("ACCOUNT LOCK", "ACCOUNT UNLOCK", {3118, 4151}),
-            ("PASSWORD EXPIRE", "IDENTIFIED BY 'sésame''s'", {1862, 1820}),
-            ("REQUIRE SSL", "REQUIRE NONE", {1045}),
-        ],
-    )
-    def test_a_login_that_the_server_refuses(self, proxy, accounts, spoil, mend, codes):
-        alter = "ALTER USER 'ann'@'%' "
-        found = self.refused_by_one(proxy, accounts, alter + spoil, alter + mend)
-        assert found in codes
-
-    def test_another_host(self, proxy: RunningProxy, accounts: Accounts) -> None:
-        spoil, mend = (
-            f"RENAME USER 'ann'@'{one}' TO 'ann'@'{other}'"
-            for one, other in (("%", "192.0.2.1"), ("192.0.2.1", "%"))
-        )
-        assert self.refused_by_one(proxy, accounts, spoil, mend) in {1045, 1130}
+@pytest.mark.parametrize(
+    ("spoil", "mend", "codes"),
+    [
+        (f"{ALTER} IDENTIFIED BY 'x'", ALTER + REVERT, {1045}),
+        (f"{ALTER} ACCOUNT LOCK", f"{ALTER} ACCOUNT UNLOCK", {3118, 4151}),
+        (f"{ALTER} PASSWORD EXPIRE", ALTER + REVERT, {1862, 1820}),
+        (f"{ALTER} REQUIRE SSL", f"{ALTER} REQUIRE NONE", {1045}),
+        (RENAME.format("%", "192.0.2.1"), RENAME.format("192.0.2.1", "%"), {1045, 1130}),
+    ],
+)
+def test_a_login_that_one_server_refuses(
+    start_proxy, accounts, config, sharded_database, spoil, mend, codes
+):
+    """It is the first statement's error, with the server's code and the shard's name; the session goes on."""
+    accounts.create("ann", f"SELECT ON {sharded_database}.*")
+    proxy = start_proxy(config + accounts.toml("ann"))
+    client = accounts.connect(proxy, "ann", database="commerce")
+    low, high = (f"SELECT id FROM customer WHERE id = {ident}" for ident in (LOW, HIGH))
+    execute(accounts.servers[1], spoil)
+    assert rows(client, low) == ()
+    code, text = refused(client, high)
+    assert (code in codes, "'80-'" in text, accounts.password in text) == (True, True, False)
+    assert refused(client, "SELECT id FROM customer")[0] == code
+    assert rows(client, low) == ()
+    execute(accounts.servers[1], mend)
+    assert rows(client, "SELECT id FROM customer") == ()
+    assert accounts.password not in proxy.log()

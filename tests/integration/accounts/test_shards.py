@@ -17,9 +17,7 @@ from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA
 pytestmark = pytest.mark.db
 
 Servers = tuple[DatabaseServer, DatabaseServer]
-
 LOW, HIGH = LOW_IDS[0], HIGH_IDS[0]
-
 BOSS = '[[users]]\nname = "boss"\npassword = "x"\naccount = "shared"\n'
 # It has all rights asked for again.
 CHANGE = "GRANT USAGE ON *.* TO 'ann'@'%'"
@@ -136,8 +134,14 @@ def test_sessions_and_streams_of_own_accounts_outlive_a_restart(
 WAITS = "SELECT SLEEP(100) /* theirs */"
 
 
-@pytest.fixture
-def killing_proxy(start_proxy, server, accounts, database):
+def runs(server: DatabaseServer) -> int:
+    sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE info = %s AND user = 'ann'"
+    return int(execute(server, sql.replace("%s", f"'{WAITS}'"))[0][0])
+
+
+def test_an_account_and_an_admin_see_and_kill_its_statements(
+    start_proxy, server, accounts, database
+):
     accounts.create("shards", f"SELECT, INSERT, UPDATE, DELETE ON {database}.*")
     for name in ("ann", "boss", "eve"):
         accounts.create(name, f"SELECT ON {database}.*")
@@ -145,17 +149,9 @@ def killing_proxy(start_proxy, server, accounts, database):
     password = "s%C3%A9same%27s"
     config = config.replace("mysql://root@", f"mysql://shards:{password}@")
     users = accounts.toml("ann", "eve") + accounts.toml("boss", more='role = "admin"\n')
-    return start_proxy(SETTINGS + config + users)
-
-
-def runs(server: DatabaseServer) -> int:
-    sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE info = %s AND user = 'ann'"
-    return int(execute(server, sql.replace("%s", f"'{WAITS}'"))[0][0])
-
-
-def test_an_account_and_an_admin_see_and_kill_its_statements(killing_proxy, server, accounts):
+    proxy = start_proxy(SETTINGS + config + users)
     ann, other, boss, eve = (
-        accounts.connect(killing_proxy, name, database="plain")
+        accounts.connect(proxy, name, database="plain")
         for name in ("ann", "ann", "boss", "eve")
     )
 

@@ -216,9 +216,7 @@ def test_random_statements_are_answered_as_the_server_answers_the_account(pair: 
             client.close()
     assert differing == []
     assert refusals > STATEMENTS // 10
-    print(
-        f"{STATEMENTS} statements, {refusals} refused, {refused_here} not placed by the proxy"
-    )
+    print(f"{STATEMENTS} statements, {refusals} refused, {refused_here} not placed here")
     assert refused_here < STATEMENTS // 4
 
 

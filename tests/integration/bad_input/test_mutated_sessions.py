@@ -27,13 +27,11 @@ AT_ONCE = 16
 # The shared proxy waits two seconds for a login; what it makes of a session takes far less.
 ANSWER_S = 60.0
 DESCRIPTORS_SPARE = 80  # backend connections that the load has the pools open
-
 pytestmark = [pytest.mark.db, pytest.mark.one_server, pytest.mark.slow]
 
 # PROTOCOL_41, CONNECT_WITH_DB, SECURE_CONNECTION, PLUGIN_AUTH, TRANSACTIONS.
 CAPABILITIES = 1 << 9 | 1 << 3 | 1 << 15 | 1 << 19 | 1 << 13
 LOGIN = struct.pack("<IIB23x", CAPABILITIES, 1 << 24, 45) + b"root\0\0commerce\0"
-
 Mutate = Callable[[random.Random, bytearray], None]
 
 
@@ -173,9 +171,8 @@ def test_mutated_sessions_disturb_nobody_and_leave_nothing_behind(sharded, consu
     proxy = sharded.proxy
     sharded.create(columns="message VARCHAR(40)", batch_size=1000, ack_wait=3600)
     sharded.create("other_message", ack_wait=3600)
-    stream = consume(
-        proxy, "STREAM /*vt+ PREFETCH=0 */ id FROM my_message", database="commerce"
-    )
+    sql = "STREAM /*vt+ PREFETCH=0 */ id FROM my_message"
+    stream = consume(proxy, sql, database="commerce")
     producer, reader = (proxy.connect(database="commerce", autocommit=True) for _ in range(2))
     columns = "id, message, time_acked"
     run(producer, f"INSERT INTO my_message ({columns}) VALUES (5, 'five', {time.time_ns()})")
@@ -209,7 +206,5 @@ def test_mutated_sessions_disturb_nobody_and_leave_nothing_behind(sharded, consu
     assert isinstance(answers, int), answers
     assert answers
     assert sorted(stream.ids(len(sent), 30)) == sent
-    eventually(
-        lambda: descriptors(proxy) <= before + DESCRIPTORS_SPARE, "descriptors are closed"
-    )
+    eventually(lambda: descriptors(proxy) <= before + DESCRIPTORS_SPARE, "they are closed")
     assert value(proxy.connect(database="commerce"), "SELECT 1") == 1

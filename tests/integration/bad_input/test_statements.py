@@ -106,10 +106,10 @@ class TestVanishing:
         plain.stream()
         before = memory_bytes(plain.proxy)
         for ident in range(1, 101):
-            run(
-                producer,
-                f"INSERT INTO my_message (id, message) VALUES ({ident}, REPEAT('x', 1000000))",
+            insert = (
+                f"INSERT INTO my_message (id, message) VALUES ({ident}, REPEAT('x', 1000000))"
             )
+            run(producer, insert)
         claimed = "SELECT COUNT(*) FROM my_message WHERE epoch > 0"
         first = eventually(lambda: value(producer, claimed), "some were claimed")
         reader = plain.stream("STREAM id FROM my_message")
@@ -151,9 +151,8 @@ class TestVanishing:
         run(plain.connect(), "INSERT INTO my_message (id) VALUES (1)")
         vanishing = plain.connect(cursorclass=pymysql.cursors.SSCursor)
         ten = "(SELECT 1 n UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5)"
-        sql = f"SELECT 'sleeper', REPEAT('x', 1000) FROM {ten} a" + "".join(
-            f", {ten} {name}" for name in "bcdefghij"
-        )
+        head = f"SELECT 'sleeper', REPEAT('x', 1000) FROM {ten} a"
+        sql = head + "".join(f", {ten} {name}" for name in "bcdefghij")
         cursor = vanishing.cursor()
         cursor.execute(sql)
         cursor.fetchone()

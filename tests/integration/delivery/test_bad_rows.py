@@ -49,12 +49,7 @@ STRICT = (
     "small TINYINT, parent BIGINT, doc JSON, CONSTRAINT refuses CHECK (small <> 7),"
     " CONSTRAINT points FOREIGN KEY (parent) REFERENCES parent (id)"
 )
-BAD_VALUES = {
-    2: "999, NULL, NULL",
-    3: "7, NULL, NULL",
-    4: "0, 99, NULL",
-    5: "0, NULL, 'no JSON'",
-}
+BAD_VALUES = {2: "999, NULL, NULL", 3: "7, NULL, NULL", 4: "0, 9, NULL", 5: "0, NULL, '{'"}
 
 
 def insert(
@@ -99,10 +94,8 @@ def refuse_deletes(client: Any) -> None:
         "CREATE TRIGGER no_delete BEFORE DELETE ON my_message FOR EACH ROW BEGIN IF OLD.id = 1"
         " THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not row 1'; END IF; END",
     )
-    run(
-        client,
-        "CREATE TABLE other_message (id BIGINT PRIMARY KEY, FOREIGN KEY (id) REFERENCES my_message (id))",
-    )
+    sql = "CREATE TABLE other_message (id BIGINT PRIMARY KEY, FOREIGN KEY (id) REFERENCES my_message (id))"
+    run(client, sql)
 
 
 def sent_twice(stream: Consumer, idents: Sequence[int]) -> None:
@@ -161,9 +154,8 @@ def test_claims_and_leases_leave_bad_rows_out(plain: Queue, family: Family, leas
     run(client, "INSERT INTO my_message (id, epoch) VALUES (11, 127)")
     if family is Family.MARIADB:
         bad.append(12)
-        plain.cluster.direct(
-            "SET STATEMENT check_constraint_checks = 0 FOR INSERT INTO my_message (id, message) VALUES (12, 'no JSON')"
-        )
+        sql = "SET STATEMENT check_constraint_checks = 0 FOR INSERT INTO my_message (id, message) VALUES (12, 'no JSON')"
+        plain.cluster.direct(sql)
     insert(client, "my_message", [*BAD, *OTHERS])
     stream = plain.stream("STREAM id FROM my_message")
     sent_twice(stream, OTHERS)
@@ -249,10 +241,8 @@ def test_messages_are_parked_and_requeued_but_for_bad_rows(plain: Queue) -> None
 def test_dead_letters_move_but_for_bad_rows_which_are_parked(plain: Queue) -> None:
     client = plain.connect()
     run(client, "CREATE TABLE parent (id BIGINT PRIMARY KEY)")
-    run(
-        client,
-        f"CREATE TABLE grave (id BIGINT PRIMARY KEY, {STRICT}) COMMENT = 'vt_dead_letters_of=my_message'",
-    )
+    sql = f"CREATE TABLE grave (id BIGINT PRIMARY KEY, {STRICT}) COMMENT = 'vt_dead_letters_of=my_message'"
+    run(client, sql)
     more = QUICK + WRITTEN + ",vt_max_attempts=1,vt_dead_letter=grave"
     plain.create(poller_interval=1, ack_wait=0.2, columns=LAX, more=more)
     refuse_deletes(client)
@@ -267,10 +257,8 @@ def test_dead_letters_move_but_for_bad_rows_which_are_parked(plain: Queue) -> No
 
 def test_dead_letters_are_requeued_but_for_bad_rows(plain: Queue) -> None:
     client = create(plain, more=",vt_max_attempts=1,vt_dead_letter=grave")
-    run(
-        client,
-        f"CREATE TABLE grave (id BIGINT PRIMARY KEY, {LAX}) COMMENT = 'vt_dead_letters_of=my_message'",
-    )
+    sql = f"CREATE TABLE grave (id BIGINT PRIMARY KEY, {LAX}) COMMENT = 'vt_dead_letters_of=my_message'"
+    run(client, sql)
     insert(client, "grave", OTHERS)
     insert_bad(client, "grave")
     assert run(client, "ALTER QUEUE my_message REQUEUE DEAD") == len(OTHERS)
@@ -287,10 +275,10 @@ def test_later_messages_of_their_key_go_on_without_a_poll_of_the_interval(plain,
     client = create(plain, poller_interval=POLL_NEVER_S, ack_wait=60, more=WRITTEN + order)
     refuse_updates(client, "NEW.epoch > OLD.epoch")
     insert(client, "my_message", [*BAD, *OTHERS])
-    run(
-        client,
-        "CREATE INDEX by_key ON my_message (tenant_id, time_acked, epoch, priority, time_next)",
+    sql = (
+        "CREATE INDEX by_key ON my_message (tenant_id, time_acked, epoch, priority, time_next)"
     )
+    run(client, sql)
     stream = plain.stream("STREAM id FROM my_message")
     for ident in OTHERS:
         assert stream.ids(1) == [ident]
@@ -324,7 +312,7 @@ def test_groups_fire_but_for_bad_rows(plain: Queue) -> None:
     are_over(client)
 
 
-def test_a_bad_row_is_found_again_after_a_restart_and_early_acks_are_not_lost(
+def test_a_restart_finds_bad_rows_and_loses_no_early_ack(
     server, database, start_proxy, consume
 ):
     config = keyspace_toml("plain", [server], database)

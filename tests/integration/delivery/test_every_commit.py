@@ -21,8 +21,6 @@ pytestmark = pytest.mark.db
 
 QUIET_S = 0.4
 INSERT = "INSERT INTO my_message (id) VALUES ({id})"
-
-
 PROCEDURE = "CREATE PROCEDURE enqueue(n BIGINT) INSERT INTO my_message (id) VALUES (n)"
 # What stands for what in the cases.
 WORDS = {
@@ -71,9 +69,8 @@ def test_a_commit_over_shards_wakes_the_stream(sharded: Queue, family: Family) -
     each_wakes(sharded.stream(), section, sharded.connect, family)
 
 
-def test_a_commit_through_a_member_that_does_not_dispatch_wakes_the_stream(
-    server, family, database, fleet, consume
-):
+@pytest.mark.one_server
+def test_a_commit_at_another_member_wakes_the_stream(server, family, database, fleet, consume):
     execute(server, message_table(ack_wait=600), database=database)
     first, second = fleet()
     stream = consume(first, database=database)

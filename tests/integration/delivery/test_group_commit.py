@@ -1,8 +1,7 @@
 """Acks of many clients at one moment are committed together, and each client has the answer of its own statement."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,7 @@ from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import root
 from tests.fixtures.streams import eventually, rows, run
 from tests.integration.conftest import Queue
-from tests.integration.delivery.producing import insert_all
+from tests.integration.delivery.producing import insert_all, locked
 
 
 pytestmark = pytest.mark.db
@@ -65,18 +64,6 @@ def own(number: int) -> list[int]:
     return list(range(number * EACH + 1, number * EACH + EACH + 1))
 
 
-@contextmanager
-def held(queue: Queue, sql: str) -> Iterator[None]:
-    """Hold what *sql* locks, past the proxy."""
-    database = queue.cluster.databases[queue.keyspace]
-    holder = root(queue.cluster.servers[0], database=database, autocommit=False)
-    try:
-        run(holder, sql)
-        yield
-    finally:
-        holder.close()
-
-
 def updates(queue: Queue) -> int:
     client = root(queue.cluster.servers[0], autocommit=True)
     value = rows(client, "SHOW GLOBAL STATUS LIKE 'Com_update'")[0][1]
@@ -120,7 +107,11 @@ def test_an_ack_leaves_nothing_in_its_session_but_what_a_server_leaves(plain: Qu
 def test_a_row_that_somebody_holds_keeps_nobody_else_waiting(plain: Queue) -> None:
     client = plain.create(ack_wait=600)
     insert_all(client, range(1, CLIENTS * EACH + 1))
-    with held(plain, "SELECT id FROM my_message WHERE id = 7 FOR UPDATE"):
+    with locked(
+        plain.cluster.servers[0],
+        plain.cluster.databases["plain"],
+        "SELECT id FROM my_message WHERE id = 7 FOR UPDATE",
+    ):
         ackers = Ackers(plain)
         ackers.start(own)
         # The first client stands at its seventh message, as it would before a server.
@@ -137,7 +128,11 @@ def test_one_that_is_killed_has_done_nothing_and_the_others_go_on(plain: Queue) 
     ackers = Ackers(plain)
     number = rows(ackers.clients[3], "SELECT CONNECTION_ID()")[0][0]
     ackers.start(own, again=True)
-    with held(plain, "LOCK TABLES my_message WRITE"):
+    with locked(
+        plain.cluster.servers[0],
+        plain.cluster.databases["plain"],
+        "LOCK TABLES my_message WRITE",
+    ):
 
         def is_killed() -> bool:
             # The first time it may come between two acks.

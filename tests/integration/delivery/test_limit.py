@@ -19,7 +19,7 @@ pytestmark = pytest.mark.db
 
 def taken(connection: Any, limit: int, wait: str = " WAIT 0") -> list[int]:
     return sorted(
-        row[0] for row in rows(connection, f"STREAM id FROM my_message LIMIT {limit}{wait}")
+        i for (i,) in rows(connection, f"STREAM id FROM my_message LIMIT {limit}{wait}")
     )
 
 
@@ -29,9 +29,7 @@ def test_one_connection_takes_acks_and_takes_again(queue: Queue) -> None:
     insert_all(connection, range(1, 31))
     first = taken(connection, 12)
     assert len(first) == 12
-    run(
-        connection, f"UPDATE my_message SET time_acked = NOW() WHERE id IN ({str(first)[1:-1]})"
-    )
+    run(connection, f"UPDATE my_message SET time_acked=NOW() WHERE id IN ({str(first)[1:-1]})")
     second = taken(connection, 100)
     assert sorted(first + second) == list(range(1, 31))
     assert taken(connection, 5) == []

@@ -79,10 +79,8 @@ def test_an_ack_that_waits_for_somebody_holds_back_its_key_alone(plain, producer
 
 
 def test_the_number_of_a_key_and_strict_order_change_live(plain: Queue, producer) -> None:
-    run(
-        producer,
-        "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT) WITH (ack_wait = 600, order = strict)",
-    )
+    create = "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT) WITH (ack_wait = 600, order = strict)"
+    run(producer, create)
     stream = plain.stream("STREAM id FROM my_message")
     for ident in range(1, 9):
         run(producer, f"INSERT INTO my_message (id, tenant) VALUES ({ident}, {ident % 2})")
@@ -102,9 +100,7 @@ def test_the_number_of_a_key_and_strict_order_change_live(plain: Queue, producer
 
 @pytest.mark.one_server
 @pytest.mark.parametrize("acks_with", ["the dispatcher", "the other member"])
-def test_no_order_is_broken_when_the_dispatcher_is_killed(
-    acks_with, server, database, fleet, consume
-):
+def test_no_order_is_broken_by_a_killed_dispatcher(acks_with, server, database, fleet, consume):
     first, second = fleet()
     producer = second.connect(database=database, autocommit=True)
     run(
@@ -144,15 +140,7 @@ FAIR = (
     " WITH (key = tenant, fair = on, ack_wait = 600, poller_interval = 600, cache_size = 200,"
     " batch_size = 5)"
 )
-
 STREAM = "STREAM /*vt+ PREFETCH=10 */ id, tenant FROM my_message"
-
-
-@pytest.fixture
-def fair_producer(plain: Queue):
-    connection = plain.connect()
-    run(connection, FAIR)
-    return connection
 
 
 def insert_of_key(connection, key, *ids, priority=50):
@@ -160,12 +148,12 @@ def insert_of_key(connection, key, *ids, priority=50):
     run(connection, f"INSERT INTO my_message (id, tenant, priority) VALUES {values}")
 
 
-def sent_until(consumer, fair_producer, key, count):
+def sent_until(consumer, producer, key, count):
     """Take and ack messages until there are *count* of *key*; return how many others came before."""
     others, left = 0, count
     while left:
         ident, found = consumer.next()
-        run(fair_producer, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
+        run(producer, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
         if found == key:
             left -= 1
         else:
@@ -173,18 +161,19 @@ def sent_until(consumer, fair_producer, key, count):
     return others
 
 
-def test_a_tenant_does_not_wait_for_the_flood_of_another(plain: Queue, fair_producer) -> None:
-    insert_of_key(fair_producer, "'flood'", *range(1, 5001), priority=1)
-    insert_of_key(fair_producer, "'small'", *range(10_000, 10_010))
-    insert_of_key(fair_producer, "NULL", *range(20_000, 20_010))
+def test_a_tenant_does_not_wait_for_the_flood_of_another(plain: Queue, producer) -> None:
+    run(producer, FAIR)
+    insert_of_key(producer, "'flood'", *range(1, 5001), priority=1)
+    insert_of_key(producer, "'small'", *range(10_000, 10_010))
+    insert_of_key(producer, "NULL", *range(20_000, 20_010))
     consumer = plain.stream(STREAM)
     # Three of each key in nine messages, beside those that are on their way.
-    assert sent_until(consumer, fair_producer, "small", 10) <= 2 * 10 + 25
-    insert_of_key(fair_producer, "'flood'", *range(5001, 6001))
-    insert_of_key(fair_producer, "'new'", 30_000, 30_001)
-    assert sent_until(consumer, fair_producer, "new", 2) <= 45
-    insert_of_key(fair_producer, "NULL", 40_000, 40_001)
-    assert sent_until(consumer, fair_producer, None, 2) <= 60
+    assert sent_until(consumer, producer, "small", 10) <= 2 * 10 + 25
+    insert_of_key(producer, "'flood'", *range(5001, 6001))
+    insert_of_key(producer, "'new'", 30_000, 30_001)
+    assert sent_until(consumer, producer, "new", 2) <= 45
+    insert_of_key(producer, "NULL", 40_000, 40_001)
+    assert sent_until(consumer, producer, None, 2) <= 60
 
 
 KEYED = (
@@ -194,10 +183,9 @@ KEYED = (
 
 
 @pytest.fixture
-def keyed_producer(plain: Queue):
-    connection = plain.connect()
-    run(connection, KEYED)
-    return connection
+def keyed_producer(producer):
+    run(producer, KEYED)
+    return producer
 
 
 def insert_keyed(connection, *messages):
@@ -207,11 +195,8 @@ def insert_keyed(connection, *messages):
 
 def test_it_gets_messages_of_its_keys_and_others_get_theirs(plain, keyed_producer, consume):
     one = plain.stream("STREAM id FROM my_message WHERE tenant = 'a'")
-    two = consume(
-        plain.proxy,
-        "STREAM /*vt+ PREFETCH=2 */ id, tenant FROM my_message WHERE Tenant IN ('b', 'it''s')",
-        database="plain",
-    )
+    sql = "STREAM /*vt+ PREFETCH=2 */ id, tenant FROM my_message WHERE Tenant IN ('b', 'it''s')"
+    two = consume(plain.proxy, sql, database="plain")
     insert_keyed(keyed_producer, (1, "a"), (2, "b"), (3, "c"), (4, "it's"), (5, "b"), (6, "a"))
     assert sorted(one.ids(2)) == [1, 6]
     assert sorted(two.ids(2)) == [2, 4]
@@ -235,11 +220,8 @@ def test_a_flood_of_other_keys_does_not_hide_its_messages(plain, keyed_producer,
     insert_keyed(keyed_producer, (9003, "a"))
     assert one.ids(1) == [9003]
     # And its messages block nobody: it is full, and the flood goes on.
-    full = consume(
-        plain.proxy,
-        "STREAM /*vt+ PREFETCH=1 */ id FROM my_message WHERE tenant = 'b'",
-        database="plain",
-    )
+    sql = "STREAM /*vt+ PREFETCH=1 */ id FROM my_message WHERE tenant = 'b'"
+    full = consume(plain.proxy, sql, database="plain")
     insert_keyed(keyed_producer, *((9100 + number, "b") for number in range(200)))
     assert full.ids(1) == [9100]
     run(keyed_producer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")

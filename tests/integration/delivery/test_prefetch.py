@@ -41,9 +41,7 @@ def test_a_stream_holds_its_prefetch_and_every_commit_gives_room_back(queue: Que
 
     gives_back("UPDATE my_message SET time_acked = NOW() WHERE id IN ({ids})", 2)
     gives_back("DELETE FROM my_message WHERE id = {ids}", 1)
-    gives_back(
-        "UPDATE my_message SET time_acked = NOW() WHERE id IN ({ids}) AND priority < 99", 2
-    )
+    gives_back("UPDATE my_message SET time_acked = NOW() WHERE id IN ({ids}) AND epoch < 99", 2)
     gives_back("DELETE FROM my_message WHERE id + 0 IN ({ids})", 1)
 
     # A rollback gives nothing.
@@ -108,11 +106,8 @@ def test_by_default_it_begins_with_two_and_for_a_person_with_a_hundred(queue: Qu
     # What was acked in the last half second, at least.
     run(other, f"UPDATE my_message SET time_acked = NOW() WHERE id IN {tuple(held)}")
     taken(worker, 2)
-
-
-def test_a_hint_asks_for_a_window_where_the_table_has_a_number(queue: Queue) -> None:
-    other = queue.create(prefetch=5)
-    insert_all(other, range(1, 21))
+    # A hint asks for such a window where the table has a number.
+    run(other, "ALTER QUEUE my_message SET (prefetch = 5)")
     taken(stream_of_a_program(queue, "/*vt+ PREFETCH=auto */"), 2)
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tests.fixtures.streams import (
-    Consume,
     Consumer,
     eventually,
     message_table,
@@ -24,29 +23,17 @@ pytestmark = pytest.mark.db
 QUIET_S = 0.4
 
 
-def test_a_qualified_table_needs_no_database(queue: Queue, consume: Consume) -> None:
-    queue.create()
-    stream = consume(queue.proxy, f"STREAM * FROM {queue.keyspace}.my_message")
-    run(
-        queue.proxy.connect(autocommit=True),
-        f"INSERT INTO {queue.keyspace}.my_message (id) VALUES (1)",
-    )
+def test_a_qualified_or_unique_table_needs_no_database(plain, sharded, consume):
+    for queue in (plain, sharded):
+        queue.create()
+        stream = consume(queue.proxy, f"STREAM * FROM {queue.keyspace}.my_message")
+        insert(queue.proxy.connect(autocommit=True), 1, table=f"{queue.keyspace}.my_message")
+        assert stream.next()[0] == 1
+    assert refused(plain.proxy.connect(), "STREAM * FROM my_message")[0] == 1046
+    sharded.create("other_message")
+    stream = consume(sharded.proxy, "STREAM * FROM other_message")
+    insert(sharded.connect(), 1, table="other_message")
     assert stream.next()[0] == 1
-
-
-def test_a_table_of_one_keyspace_alone_needs_neither(queue: Queue, consume: Consume) -> None:
-    queue.create("other_message")
-    stream = consume(queue.proxy, "STREAM * FROM other_message")
-    producer = queue.connect()
-    insert(producer, 1, table="other_message")
-    assert stream.next()[0] == 1
-
-
-def test_a_table_of_two_keyspaces_needs_a_database(plain, sharded, cluster):
-    plain.create()
-    sharded.create()
-    code, text = refused(cluster.proxy.connect(), "STREAM * FROM my_message")
-    assert code == 1046, text
 
 
 @pytest.mark.parametrize(
@@ -118,9 +105,7 @@ def total(streams: list[Consumer]) -> int:
     return sum(len(stream.rows) for stream in streams)
 
 
-def test_columns_come_in_the_order_of_the_table_the_id_first_or_as_asked_for(
-    queue: Queue,
-) -> None:
+def test_columns_come_in_the_order_of_the_table_or_as_asked_for(queue: Queue) -> None:
     connection = queue.connect()
     ident = "msg1 VARCHAR(20), id BIGINT NOT NULL"
     columns = "msg2 BIGINT, msg3 DATE"
@@ -158,9 +143,7 @@ def test_receivers_with_different_columns_share_the_messages(queue: Queue) -> No
 
 
 @pytest.mark.parametrize("charset", ["latin1", "gbk", "cp1251"])
-def test_texts_come_in_the_character_set_that_the_client_reads(
-    plain: Queue, charset: str
-) -> None:
+def test_texts_come_in_the_character_set_that_the_client_reads(plain, charset):
     columns = "word VARCHAR(20), choice ENUM('é'), document JSON, raw VARBINARY(20)"
     producer = plain.create(ident="id VARCHAR(20) NOT NULL", columns=columns)
     insert(producer, "1§", word="é€я", choice="é", document='"é"', raw=b"\xc3")
@@ -195,9 +178,7 @@ def test_a_message_of_several_packets_comes_whole(plain: Queue) -> None:
     stream = plain.stream()
     # Sixteen mebibytes and one row of exactly that, header included.
     for ident, size in ((1, 17 << 20), (2, 0xFFFFFF - 2 - 4), (3, 5)):
-        run(
-            producer,
-            f"INSERT INTO my_message (id, message) VALUES ({ident}, REPEAT('x', {size}))",
-        )
+        sql = f"INSERT INTO my_message (id, message) VALUES ({ident}, REPEAT('x', {size}))"
+        run(producer, sql)
         found, message = stream.next()
         assert (found, len(message)) == (ident, size)

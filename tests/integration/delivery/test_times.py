@@ -69,9 +69,8 @@ def test_a_condition_means_the_moment_in_every_time_zone(filled: Any, condition:
 
 def test_columns_and_groups_are_of_the_moment_and_keep_their_names(filled: Any) -> None:
     cursor = filled.cursor()
-    cursor.execute(
-        "SELECT id, time_next <= NOW() FROM my_message WHERE id IN (1, 4) ORDER BY id"
-    )
+    asked = "SELECT id, time_next <= NOW() FROM my_message WHERE id IN (1, 4) ORDER BY id"
+    cursor.execute(asked)
     assert [column[0] for column in cursor.description] == ["id", "time_next <= NOW()"]
     assert cursor.fetchall() == ((1, 1), (4, 0))
     assert rows(
@@ -101,16 +100,10 @@ def test_prepared_statements_mean_the_moment_of_their_execution(cluster, filled,
     with contextlib.closing(connection):
         cursor = connection.cursor(prepared=True)
         for least in (0, 2):
-            cursor.execute(
-                "SELECT id FROM my_message WHERE id > %s AND time_next <= NOW() ORDER BY id",
-                (least,),
-            )
-            assert [row[0] for row in cursor.fetchall()] == [
-                n for n in (1, 2, 3, 8) if n > least
-            ]
-        cursor.execute(
-            "DELETE FROM my_message WHERE time_next > NOW() + INTERVAL %s DAY", (30,)
-        )
+            asked = "SELECT id FROM my_message WHERE id > %s AND time_next <= NOW() ORDER BY id"
+            cursor.execute(asked, (least,))
+            assert [row[0] for row in cursor.fetchall()] == [1, 2, 3, 8][least:]
+        cursor.execute("DELETE FROM my_message WHERE time_next > NOW() + INTERVAL %s DAY", [30])
         assert cursor.rowcount == 1
         for wrong in ("2026-11-22 15:00:00", 1795220485):
             with pytest.raises(driver.Error, match="which holds nanoseconds since 1970"):

@@ -10,7 +10,6 @@ from tests.fixtures.streams import message_table, run
 
 LOW, HIGH = 1, 4  # ids on shard -80 and on shard 80-
 SECOND_NS = 10**9
-
 Servers = tuple[DatabaseServer, DatabaseServer]
 StartFaulty = Callable[..., RunningProxy]
 

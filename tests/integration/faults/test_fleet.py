@@ -10,11 +10,7 @@ from pymysql.connections import Connection
 
 from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import (
-    RunningProxy,
-    keyspace_toml,
-    user_toml,
-)
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, user_toml
 from tests.fixtures.streams import eventually, message_table, refused, rows, run
 from tests.integration.conftest import DISPATCHED
 
@@ -48,35 +44,25 @@ def test_a_paused_dispatcher_delivers_nothing_once_it_goes_on(server, database, 
     assert 21 in at_first.ids(21), "what the closed stream held comes as well"
 
 
-def test_streams_and_commits_at_any_member_are_those_of_one_queue(
-    server, database, fleet, consume
-):
+def test_streams_and_commits_at_any_member_are_of_one_queue(server, database, fleet, consume):
     """A poll comes every 10,000 s: whatever comes sooner was told from member to member."""
     execute(server, message_table(poller_interval=10_000, columns=TEXTS), database=database)
     first, second, third = fleet(3)
     stream = consume(second, "STREAM /*vt+ PREFETCH=1 */ * FROM my_message", database=database)
     producers = [p.connect(database=database, autocommit=True) for p in (first, second, third)]
     for ident, producer in enumerate(producers * 2, 1):
-        run(
-            producer,
-            f"INSERT INTO my_message (id, message) VALUES ({ident}, REPEAT('x', {ident}))",
-        )
+        run(producer, f"INSERT INTO my_message (id, message) VALUES ({ident}, '{ident}')")
     came = []
     for member in [third, first, second] * 2:
         (ident,) = stream.ids(1)
         assert stream.poll(0.05) is None, "its prefetch is full"
         came.append(ident)
-        change(
-            member,
-            database,
-            f"UPDATE my_message SET time_acked = 1800000000000000005 WHERE id = {ident}",
-        )
+        update = f"UPDATE my_message SET time_acked = 1800000000000000005 WHERE id = {ident}"
+        change(member, database, update)
     assert sorted(came) == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_backlog_reaches_a_fast_stream_of_another_member_whole_beside_a_stalled_one(
-    server, database, fleet, consume
-):
+def test_a_backlog_reaches_a_fast_stream_beside_a_stalled_one(server, database, fleet, consume):
     """What the stalled one's socket never took comes at once when it leaves, what it took soon after."""
     table = message_table(
         poller_interval=10_000, ack_wait=600, columns=TEXTS, more=",vt_release_after=1"
@@ -94,9 +80,7 @@ def test_a_backlog_reaches_a_fast_stream_of_another_member_whole_beside_a_stalle
     assert came == set(range(1, 501))
 
 
-def test_a_member_of_another_fleet_sends_nothing_says_why_and_takes_over_when_the_first_is_gone(
-    server, database, fleet, start_proxy, consume
-):
+def test_a_member_of_another_fleet_only_waits(server, database, fleet, start_proxy, consume):
     execute(server, message_table(poller_interval=600), database=database)
     (shop,) = fleet(1)
     stock = start_proxy(shop.config.read_text().replace('"shop"', '"stock"'))
@@ -117,7 +101,6 @@ def test_a_member_of_another_fleet_sends_nothing_says_why_and_takes_over_when_th
 
 
 USERS = user_toml("boss", account="shared", role="admin")
-
 USERS += user_toml("eve", account="shared") + user_toml("root", account="shared")
 
 
@@ -174,9 +157,7 @@ def test_clients_of_another_worker_are_listed_and_killed(server, database, start
 
 STATUS = "SELECT depth, in_flight, ready, streams, delivered, acked FROM streamfrom.queues WHERE unanswered IS NULL"
 COUNT = "SELECT COUNT(*), SUM(is_answering) FROM streamfrom.members"
-STREAMS = (
-    "SELECT connection_id, unacked, delivered FROM streamfrom.streams ORDER BY connection_id"
-)
+STREAMS = "SELECT connection_id, unacked, delivered FROM streamfrom.streams ORDER BY 1"
 
 
 def says(client: "Connection[Any]", sql: str, *expected: tuple[Any, ...]) -> None:
@@ -194,9 +175,7 @@ def meets(client: "Connection[Any]") -> None:
     eventually(has_met)
 
 
-def test_each_proxy_tells_the_figures_of_both_and_one_that_hangs_holds_nobody_up(
-    server, database, fleet, consume
-):
+def test_each_proxy_tells_of_both_though_one_hangs(server, database, fleet, consume):
     execute(server, message_table(ack_wait=3600), database=database)
     proxies = fleet()
     clients = [each.connect(database=database, autocommit=True) for each in proxies]
@@ -212,20 +191,13 @@ def test_each_proxy_tells_the_figures_of_both_and_one_that_hangs_holds_nobody_up
         says(client, STATUS, (5, 4, 1, 2, 4, 0))
         says(client, STREAMS, *sorted((stream.id, 2, 2) for stream in streams))
         says(client, "SELECT COUNT(*) FROM streamfrom.streams WHERE stalled_s >= 0", (2,))
-        says(
-            client,
-            "SELECT COUNT(*), COUNT(DISTINCT member), SUM(is_dispatched) FROM streamfrom.shards",
-            (2, 2, 1),
+        text = (
+            "SELECT COUNT(*), COUNT(DISTINCT member), SUM(is_dispatched) FROM streamfrom.shards"
         )
-        says(
-            client,
-            "SELECT dispatches, address > '', error FROM streamfrom.members ORDER BY dispatches DESC",
-            (f"{database}/-", 1, None),
-            ("", 1, None),
-        )
-        names = (
-            "SELECT m.member FROM streamfrom.streams s JOIN streamfrom.members m USING (member)"
-        )
+        says(client, text, (2, 2, 1))
+        asked = "SELECT dispatches, address > '', error FROM streamfrom.members ORDER BY dispatches DESC"
+        says(client, asked, (f"{database}/-", 1, None), ("", 1, None))
+        names = "SELECT member FROM streamfrom.streams JOIN streamfrom.members USING (member)"
         eventually(lambda: len(set(rows(client, names))) == 2)  # noqa: B023
     # Acks count where they are written, and the dispatcher gives their room back.
     run(clients[0], f"UPDATE my_message SET time_acked = NOW() WHERE id = {held[0][0]}")
@@ -245,7 +217,7 @@ def test_each_proxy_tells_the_figures_of_both_and_one_that_hangs_holds_nobody_up
 
     # On a machine so slow that the one that hangs has lost its connections it is no member: again, then.
     members = (
-        "SELECT is_answering, error > '', uptime_s IS NULL FROM streamfrom.members ORDER BY 1"
+        "SELECT is_answering, error > '', ISNULL(uptime_s) FROM streamfrom.members ORDER BY 1"
     )
     eventually(lambda: hanging(members) == ((0, 1, 1), (1, None, 0)))
     missing = "SELECT acked, unanswered LIKE 'member % at %: %' FROM streamfrom.queues"
@@ -278,9 +250,7 @@ def pids(proxy: RunningProxy) -> set[int]:
         return set(map(int, children.read().split()))
 
 
-def test_workers_share_a_port_a_socket_a_queue_and_a_hangup(
-    server, database, start_proxy, consume, tmp_path_factory
-):
+def test_workers_share_all_of_a_proxy(server, database, start_proxy, consume, tmp_path_factory):
     execute(server, message_table(poller_interval=30), database=database)
     path = tmp_path_factory.mktemp("s") / "s"
     head = f'[server]\nlisten = "127.0.0.1:0"\nunix_socket = "{path}"\n'
@@ -307,9 +277,7 @@ def test_workers_share_a_port_a_socket_a_queue_and_a_hangup(
     assert not path.exists()
 
 
-def test_a_worker_that_dies_is_started_anew_and_all_end_with_their_parent(
-    server, database, start_proxy, consume
-):
+def test_a_dead_worker_is_replaced_and_none_is_orphaned(server, database, start_proxy, consume):
     execute(server, message_table(poller_interval=1), database=database)
     proxy = start_proxy(two_workers(database, server))
     proxy.wait_for_log(SERVE)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fixtures.background import in_thread, running
 from tests.fixtures.database_servers import DatabaseServer, execute, root
-from tests.fixtures.streams import eventually, refused, run, value
+from tests.fixtures.streams import eventually, refused, run, tried
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server, pytest.mark.slow]
@@ -34,14 +34,24 @@ ALTER = "ALTER QUEUE my_message SET (ack_wait = 7)"
 DROP = "DROP QUEUE my_message"
 
 
-@pytest.mark.parametrize(("sql", "down"), [(CREATE, 1), (ALTER, 0), (DROP, 1)])
-def test_nothing_changes_while_a_shard_is_down_and_the_second_try_completes_it(
-    start, breakable_servers, breakable_database, sql, down
-):
-    proxy = start(failover_buffer=0.3)
+@pytest.fixture
+def proxy(start):
+    return start(failover_buffer=0.3)
+
+
+@pytest.fixture
+def client(proxy, sql):
+    """A client that is to send *sql*; what that is for is there."""
     client = proxy.connect(database="commerce", autocommit=True)
     if sql != CREATE:
         run(client, CREATE)
+    return client
+
+
+@pytest.mark.parametrize(("sql", "down"), [(CREATE, 1), (ALTER, 0), (DROP, 1)])
+def test_nothing_changes_while_a_shard_is_down_and_the_second_try_completes_it(
+    proxy, client, breakable_servers, breakable_database, sql, down
+):
     before = definitions(breakable_servers, breakable_database)
     breakable_servers[down].stop()
     assert ("-80", "80-")[down] in refused(client, sql)[1]
@@ -49,29 +59,17 @@ def test_nothing_changes_while_a_shard_is_down_and_the_second_try_completes_it(
     assert definitions((other,), breakable_database) == [before[1 - down]]
     client.ping(reconnect=False)
     breakable_servers[down].start()
-    eventually(lambda: _runs(client, sql), "the second try")
+    eventually(lambda: tried(client, sql) is not None, "the second try")
     first, second = definitions(breakable_servers, breakable_database)
     assert first == second != before[0]
     assert (first == ()) is (sql == DROP)
 
 
-def _runs(client: Any, sql: str) -> bool:
-    try:
-        run(client, sql)
-    except pymysql.MySQLError:
-        return False
-    return True
-
-
 @pytest.mark.parametrize("killed", ["shard", "proxy"])
 @pytest.mark.parametrize("sql", [CREATE, ALTER, DROP])
 def test_what_was_left_half_made_a_second_try_completes(
-    start, breakable_servers, breakable_database, sql, killed
+    start, proxy, client, breakable_servers, breakable_database, sql, killed
 ):
-    proxy = start(failover_buffer=0.3)
-    client = proxy.connect(database="commerce", autocommit=True)
-    if sql != CREATE:
-        run(client, CREATE)
     second = breakable_servers[1]
     holder = root(second)
     run(holder, "FLUSH TABLES WITH READ LOCK")
@@ -88,14 +86,12 @@ def test_what_was_left_half_made_a_second_try_completes(
         assert "80-" in str(error)
         second.start()
         again = proxy.connect(database="commerce", autocommit=True)
-        tables = "SELECT COUNT(*) FROM information_schema.tables"
-        eventually(lambda: value(again, tables) is not None)
-        eventually(lambda: _runs(again, sql), "the second try")
+        eventually(lambda: tried(again, sql) is not None, "the second try")
     else:
         # The server may carry it out yet, for nobody, or not at all.
         holder.close()
         again = start(failover_buffer=0.3).connect(database="commerce", autocommit=True)
-        if not _runs(again, sql):
+        if tried(again, sql) is None:
             code, text = refused(again, sql)
             assert code == {CREATE: 1050, DROP: 1051}[sql], text
     one, other = definitions(breakable_servers, breakable_database)

@@ -1,5 +1,6 @@
 """Servers that are not there yet, restart, stay away, turn read-only, die or hang in the middle: nothing is lost, all waits are bounded."""
 
+import contextlib
 import subprocess
 import time
 from pathlib import Path
@@ -12,7 +13,16 @@ from streamfrom.proxy.embedded.servers import EmbeddedServer, Family
 from tests.fixtures.background import in_thread, running
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import keyspace_toml
-from tests.fixtures.streams import eventually, message_table, refused, refuses, rows, run, value
+from tests.fixtures.streams import (
+    eventually,
+    message_table,
+    refused,
+    refuses,
+    rows,
+    run,
+    tried,
+    value,
+)
 from tests.integration.faults.breaking import (
     HIGH,
     LOW,
@@ -26,9 +36,8 @@ from tests.integration.faults.breaking import (
 pytestmark = [pytest.mark.db, pytest.mark.slow]
 
 
-def test_a_proxy_starts_before_its_servers_and_serves_once_they_are_there(
-    start, breakable_servers, consume
-):
+@pytest.mark.one_server
+def test_a_proxy_starts_before_its_servers_and_then_serves(start, breakable_servers, consume):
     proxy = start()
     create(proxy)
     proxy.stop()
@@ -40,29 +49,23 @@ def test_a_proxy_starts_before_its_servers_and_serves_once_they_are_there(
     for server in breakable_servers:
         server.start()
 
-    def inserted() -> bool:
-        try:
+    def inserted() -> Any:
+        with contextlib.suppress(pymysql.MySQLError):
             connection = proxy.connect(database="commerce", autocommit=True)
-            run(connection, "INSERT INTO my_message (id) VALUES (1), (4)")
-        except pymysql.MySQLError:
-            return False
-        return True
+            return tried(connection, "INSERT INTO my_message (id) VALUES (1), (4)") is not None
 
     eventually(inserted, "an INSERT works")
 
     def opened() -> Any:
-        try:
+        with contextlib.suppress(pymysql.MySQLError):
             return consume(proxy, database="commerce")
-        except pymysql.MySQLError:
-            return None
 
     stream = eventually(opened, "the stream opens")
     assert sorted(stream.ids(2)) == [LOW, HIGH]
 
 
-def test_a_server_that_is_killed_under_load_loses_and_repeats_nothing(
-    start, breakable_servers, audit
-):
+@pytest.mark.one_server
+def test_a_server_killed_under_load_loses_and_repeats_nothing(start, breakable_servers, audit):
     proxy = start()
     connection = create(proxy, ack_wait=3600, poller_interval=1)
     audit.produce(proxy.port)
@@ -86,9 +89,8 @@ def test_a_server_that_is_killed_under_load_loses_and_repeats_nothing(
     assert proxy.process.poll() is None
 
 
-def test_an_answer_with_an_end_gives_what_other_shards_have_while_one_is_down(
-    start, breakable_servers
-):
+@pytest.mark.one_server
+def test_an_answer_with_an_end_is_of_the_shards_that_are_up(start, breakable_servers):
     proxy = start(stream_grace=1)
     producer = create(proxy)
     insert(producer, LOW, HIGH)
@@ -100,20 +102,11 @@ def test_an_answer_with_an_end_gives_what_other_shards_have_while_one_is_down(
     assert code == 1105
     assert text.startswith("message stream from commerce/-80 has repeatedly failed for longer")
     breakable_servers[0].start()
-    assert eventually(lambda: _taken(producer, take), "the shard is back") == ((LOW,),)
+    assert eventually(lambda: tried(producer, take), "the shard is back") == ((LOW,),)
     assert rows(producer, take) == ()
 
 
-def _taken(connection: Any, take: str) -> Any:
-    try:
-        return rows(connection, take)
-    except pymysql.MySQLError:
-        return None
-
-
-def test_a_write_waits_for_a_server_that_turned_read_only(
-    start, breakable_servers, breakable_database, consume
-):
+def test_a_write_waits_out_read_only(start, breakable_servers, breakable_database, consume):
     user = ordinary_user(breakable_servers, breakable_database)
     proxy = start(user=user)
     producer = create(proxy, ack_wait=1, poller_interval=0.5)
@@ -134,9 +127,7 @@ def test_a_write_waits_for_a_server_that_turned_read_only(
     stream.comes(1, 2, 3, 4, 6)
 
 
-def test_a_write_that_waited_too_long_gets_the_servers_own_error(
-    start, breakable_servers, breakable_database
-):
+def test_a_write_in_vain_gets_the_servers_error(start, breakable_servers, breakable_database):
     user = ordinary_user(breakable_servers, breakable_database)
     proxy = start(user=user, failover_buffer=0.5)
     producer = create(proxy)
@@ -177,14 +168,13 @@ def test_a_server_whose_clock_is_wrong_changes_no_moment(
         assert moment_ns <= time.time_ns()
         acked_ns = value(producer, "SELECT time_acked FROM my_message WHERE id = 1")
         assert abs(acked_ns - time.time_ns()) < 60 * SECOND_NS
-        eventually(
-            lambda: not rows(producer, "SELECT 1 FROM my_message WHERE id = 1"), "purged"
-        )
+        eventually(lambda: not rows(producer, "SELECT 1 FROM my_message WHERE id=1"), "purged")
         assert time.time_ns() - acked_ns >= 2 * SECOND_NS
     finally:
         server.kill()
 
 
+@pytest.mark.one_server
 def test_reads_that_a_restart_cut_off_are_read_again(start, breakable_servers):
     proxy = start()
     reader = create(proxy)
@@ -198,10 +188,8 @@ def test_reads_that_a_restart_cut_off_are_read_again(start, breakable_servers):
         cursor.execute(sql, (LOW,))
         return cursor.fetchall()
 
-    answers = [
-        in_thread(lambda: rows(reader, "SELECT id, SLEEP(1.5) FROM my_message WHERE id = 1")),
-        in_thread(read_prepared),
-    ]
+    asked = "SELECT id, SLEEP(1.5) FROM my_message WHERE id = 1"
+    answers = [in_thread(lambda: rows(reader, asked)), in_thread(read_prepared)]
     server = breakable_servers[0]
     eventually(lambda: len(running(server, "SLEEP")) == 2, "the queries run")
     server.kill()
@@ -211,9 +199,8 @@ def test_reads_that_a_restart_cut_off_are_read_again(start, breakable_servers):
     client.close()
 
 
-def test_what_died_with_a_server_is_an_error_until_its_session_rolls_back(
-    start, breakable_servers
-):
+@pytest.mark.one_server
+def test_what_died_with_a_server_is_an_error_until_a_rollback(start, breakable_servers):
     proxy = start()
     setup = create(proxy)
     # On both shards and on one, begun in either way.
@@ -257,6 +244,7 @@ def test_what_died_with_a_server_is_an_error_until_its_session_rolls_back(
     assert len(rows(setup, "SELECT id FROM my_message")) == len(committing)
 
 
+@pytest.mark.one_server
 def test_a_write_that_was_cut_off_is_reported_and_not_sent_twice(start, breakable_servers):
     proxy = start()
     writer = create(proxy)
@@ -274,9 +262,8 @@ def test_a_write_that_was_cut_off_is_reported_and_not_sent_twice(start, breakabl
     assert value(writer, "SELECT tenant_id FROM my_message WHERE id = 1") is None
 
 
-def test_a_claim_that_hangs_on_a_stopped_server_delivers_once_it_goes_on(
-    start, breakable_servers, consume
-):
+@pytest.mark.one_server
+def test_a_claim_that_hangs_delivers_once_its_server_goes_on(start, breakable_servers, consume):
     server = breakable_servers[0]
     assert isinstance(server, EmbeddedServer)
     proxy = start()

@@ -37,9 +37,7 @@ def terminate(proxy: Any) -> None:
     proxy.wait_for_log("stopping")
 
 
-def test_a_worker_acks_a_statement_ends_and_a_transaction_commits_after_sigterm(
-    start, breakable_servers, consume
-):
+def test_what_is_under_way_ends_well_after_sigterm(start, breakable_servers, consume):
     proxy = start(shutdown_grace=120)
     connection = create(proxy)
     insert(connection, LOW, HIGH)
@@ -48,9 +46,8 @@ def test_a_worker_acks_a_statement_ends_and_a_transaction_commits_after_sigterm(
     acks = proxy.connect(database="commerce", autocommit=True)
     producer = proxy.connect(database="commerce", autocommit=False)
     insert(producer, 2)
-    statement = in_thread(
-        lambda: rows(connection, "SELECT id, SLEEP(1) FROM my_message WHERE id = 1")
-    )
+    asked = "SELECT id, SLEEP(1) FROM my_message WHERE id = 1"
+    statement = in_thread(lambda: rows(connection, asked))
     eventually(lambda: running(breakable_servers[0], "SLEEP"), "the statement runs")
     terminate(proxy)
     assert stream.error() == (1053, "Server shutdown in progress")
@@ -84,9 +81,7 @@ def test_a_proxy_with_nothing_to_do_is_gone_at_once(start: StartFaulty) -> None:
 @pytest.mark.parametrize(
     ("mode", "ids"), [("multi", (LOW,)), ("multi", (LOW, HIGH)), ("twopc", (LOW, HIGH))]
 )
-def test_a_commit_that_waits_for_its_server_is_answered_after_the_grace(
-    start, breakable_servers, mode, ids
-):
+def test_a_commit_that_waits_is_answered_after_the_grace(start, breakable_servers, mode, ids):
     proxy = start(shutdown_grace=0.2, failover_buffer=120, transaction_mode=f'"{mode}"')
     run(create(proxy), "DELETE FROM my_message")
     client = proxy.connect(database="commerce", autocommit=False)
@@ -109,9 +104,7 @@ def test_a_commit_that_waits_for_its_server_is_answered_after_the_grace(
     assert proxy.process.wait(STOP_S) == 0
     proxy = start(transaction_mode=f'"{mode}"')
     connection = proxy.connect(database="commerce")
-    assert rows(connection, "SELECT id FROM my_message ORDER BY id") == tuple(
-        (each,) for each in ids
-    )
+    assert rows(connection, "SELECT id FROM my_message ORDER BY id") == tuple((n,) for n in ids)
 
 
 def test_a_commit_that_no_server_answers_is_said_to_be_unknown(start, breakable_servers):
@@ -148,9 +141,8 @@ def test_sigterm_does_not_wait_longer_than_the_grace(start, breakable_servers):
     proxy = start(shutdown_grace=0.5)
     connection = create(proxy)
     insert(connection, LOW)
-    statement = in_thread(
-        lambda: rows(connection, "SELECT id, SLEEP(600) FROM my_message WHERE id = 1")
-    )
+    asked = "SELECT id, SLEEP(600) FROM my_message WHERE id = 1"
+    statement = in_thread(lambda: rows(connection, asked))
     eventually(lambda: running(breakable_servers[0], "SLEEP"), "the statement runs")
     assert proxy.stop() == 0
     assert isinstance(statement(), pymysql.MySQLError)
@@ -162,9 +154,7 @@ RELEASE_S = 1
 SLOW = message_table(poller_interval=600, ack_wait=600, more=f",vt_release_after={RELEASE_S}")
 
 
-def test_a_rolling_restart_under_load_leaves_no_message_to_its_lease(
-    server, database, start_proxy, fleet
-):
+def test_a_rolling_restart_leaves_no_message_to_its_lease(server, database, start_proxy, fleet):
     execute(server, SLOW, database=database)
     members = fleet(3)
     audit = Audit(database)

@@ -41,17 +41,14 @@ def insert(client: Any, *messages: tuple[int, str | None, str | None]) -> None:
 
 
 def held(client: Any, *idents: int) -> None:
-    asked = (
-        f"SELECT id FROM step WHERE time_next = {HELD_NS} AND time_acked IS NULL ORDER BY id"
-    )
-    eventually(lambda: rows(client, asked) == tuple((ident,) for ident in idents))
+    sql = f"SELECT id FROM step WHERE time_next = {HELD_NS} AND time_acked IS NULL ORDER BY id"
+    eventually(lambda: rows(client, sql) == tuple((ident,) for ident in idents))
 
 
 def ack(client: Any, *idents: int) -> None:
     listed = ", ".join(map(str, idents))
-    assert run(client, f"UPDATE step SET time_acked = NOW() WHERE id IN ({listed})") == len(
-        idents
-    )
+    update = f"UPDATE step SET time_acked = NOW() WHERE id IN ({listed})"
+    assert run(client, update) == len(idents)
 
 
 def test_two_who_ack_the_last_two_members_at_once_fire_what_comes_after_once(queue):
@@ -135,10 +132,8 @@ def test_what_is_delayed_as_well_fires_at_the_later_of_both(queue: Queue) -> Non
     ack(client, 1)
     assert stream.ids(1) == [2]
     # And here its time is not.
-    assert rows(client, "SELECT id, state FROM step WHERE finishes = 'b' ORDER BY id") == (
-        (2, "fired"),
-        (3, "to_be_fired"),
-    )
+    asked = "SELECT id, state FROM step WHERE finishes = 'b' ORDER BY id"
+    assert rows(client, asked) == ((2, "fired"), (3, "to_be_fired"))
     run(client, "UPDATE step SET time_next = NOW() WHERE id = 3 AND time_acked IS NULL")
     assert stream.ids(1) == [3]
 
@@ -146,18 +141,16 @@ def test_what_is_delayed_as_well_fires_at_the_later_of_both(queue: Queue) -> Non
 def test_every_form_of_insert_is_held(plain: Queue) -> None:
     client = make(plain)
     stream = plain.stream(STREAM)
-    run(
-        client,
-        "CREATE TABLE plan (id BIGINT PRIMARY KEY, batch VARCHAR(20), finishes VARCHAR(20))",
+    create = (
+        "CREATE TABLE plan (id BIGINT PRIMARY KEY, batch VARCHAR(20), finishes VARCHAR(20))"
     )
+    run(client, create)
     run(client, "INSERT INTO plan VALUES (1, 'b', NULL), (2, NULL, 'b')")
     run(client, "INSERT INTO step (id, batch, finishes) SELECT id, batch, finishes FROM plan")
     with plain.proxy.connector("plain") as connection:
         cursor = connection.cursor(prepared=True)
         for message in [(3, "c", None), (4, None, "c")]:
-            cursor.execute(
-                "INSERT INTO step (id, batch, finishes) VALUES (%s, %s, %s)", message
-            )
+            cursor.execute("INSERT INTO step (id, batch, finishes) VALUES (%s,%s,%s)", message)
         cursor.close()
     run(client, "INSERT INTO step SET id = 5, finishes = 'c'")
     run(client, "REPLACE INTO step (id, finishes) VALUES (6, 'c')")

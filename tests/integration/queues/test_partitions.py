@@ -74,14 +74,12 @@ def old(cluster: SharedCluster, keyspace: str) -> OldHours:
 
 def insert_acked(client: Any, *ids: int) -> None:
     values = ", ".join(f"({ident}, 1, NULL, {ACKED_NS})" for ident in ids)
-    run(
-        client, f"INSERT INTO my_message (id, tenant_id, time_next, time_acked) VALUES {values}"
-    )
+    insert = f"INSERT INTO my_message (id, tenant_id, time_next, time_acked) VALUES {values}"
+    run(client, insert)
 
 
 @pytest.mark.parametrize(("unit", "count"), [("HOUR", 38), ("DAY", 9)])
-def test_a_partitioned_queue_is_a_queue_like_any_other(cluster, keyspace, consume, unit, count):
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_partitioned_queue_is_like_any_other(client, cluster, keyspace, consume, unit, count):
     run(client, f"{QUEUE} PARTITION BY {unit} WITH (ack_wait = 60)")
     shards = partitions(cluster, keyspace)
     assert len(shards) == len(cluster.servers_of(keyspace))
@@ -111,14 +109,13 @@ def test_a_partitioned_queue_is_a_queue_like_any_other(cluster, keyspace, consum
     assert same == again
 
 
-def test_what_is_done_is_dropped_and_a_straggler_is_told(cluster, keyspace, old):
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_what_is_done_is_dropped_and_a_straggler_is_told(client, cluster, keyspace, old):
     # In a sharded keyspace ids that follow one another are on different shards.
     straggler = old.ident(4)
-    run(
-        client,
-        f"INSERT INTO my_message (id, tenant_id, time_next) VALUES ({straggler}, 2, {2**62})",
+    insert = (
+        f"INSERT INTO my_message (id, tenant_id, time_next) VALUES ({straggler}, 2, {2**62})"
     )
+    run(client, insert)
     insert_acked(client, *(old.ident(hours) for hours in (5, 4, 3, 2) for _ in range(20)))
     eventually(lambda: not old.has(5), "the oldest one is dropped")
     eventually(lambda: not old.has(2), "so are those behind the straggler's")
@@ -142,11 +139,8 @@ def test_what_is_done_is_dropped_and_a_straggler_is_told(cluster, keyspace, old)
     assert value(client, "SELECT COUNT(*) FROM my_message") == 0
 
 
-def test_a_transaction_holds_a_partition_and_nobody_else_and_what_it_revives_stays(
-    cluster, keyspace, old, consume
-):
+def test_a_transaction_holds_a_partition_and_nobody(client, cluster, keyspace, old, consume):
     holder = cluster.proxy.connect(database=keyspace)
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
     logged = len(cluster.proxy.log())
     ids = [old.ident(5) for _ in range(20)]
     value(holder, "SELECT COUNT(*) FROM my_message")
@@ -177,8 +171,7 @@ def test_a_transaction_holds_a_partition_and_nobody_else_and_what_it_revives_sta
     eventually(lambda: not old.has(5), "dropped once all is over", LONG_S)
 
 
-def test_a_table_without_partitions_and_one_with_others(cluster, keyspace):
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_table_without_partitions_and_one_with_others(client, cluster, keyspace):
     run(client, message_table(purge_after=1, poller_interval=0.3))
     assert rows(client, "SHOW QUEUE PARTITIONS FROM my_message") == ()
     run(client, "DROP QUEUE my_message")

@@ -1,24 +1,20 @@
-"""Dead letters and parked messages: `dead_letter = on` makes a queue for them, ALTER QUEUE … REQUEUE makes them ready again."""
+"""Dead letters and parked messages: how they come to be, their queue (`dead_letter = on`), and REQUEUE, which makes them ready again."""
 
 import time
 from typing import Any
 
 import pytest
 
+from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from tests.fixtures.background import in_thread
 from tests.fixtures.streams import eventually, refused, refuses, rows, run, value
-from tests.integration.conftest import SharedCluster
+from tests.integration.conftest import Queue
+from tests.integration.delivery.producing import insert_all
 
 
 pytestmark = pytest.mark.db
 
-PARKED_NS = 9_000_000_000_000_000_000
 QUEUE = "CREATE QUEUE job (n INT) WITH (ack_wait = 30, max_attempts = 2)"
-
-
-@pytest.fixture
-def client(cluster: SharedCluster, keyspace: str) -> Any:
-    return cluster.proxy.connect(database=keyspace, autocommit=True)
 
 
 def parked(client: Any, count: int) -> None:
@@ -32,9 +28,7 @@ def numbers(client: Any, where: str) -> list[int]:
     return [n for (n,) in rows(client, f"SELECT n FROM job WHERE {where} ORDER BY n")]
 
 
-def test_parked_messages_are_delivered_again_with_all_their_attempts(
-    cluster, keyspace, client, consume
-):
+def test_parked_messages_come_again_with_all_their_attempts(cluster, keyspace, client, consume):
     parked(client, 5)
     run(client, "INSERT INTO job (n, time_next) VALUES (6, NOW() + INTERVAL 1 HOUR)")
     stream = consume(cluster.proxy, "STREAM n, epoch FROM job", database=keyspace)
@@ -65,15 +59,11 @@ def test_without_autocommit_it_commits_as_other_definitions_do(cluster, keyspace
 
 def buried(client: Any) -> None:
     """Make a queue whose table of dead letters has three."""
-    run(
-        client,
-        "CREATE QUEUE grave (n INT, dead_time BIGINT, dead_reason VARCHAR(100), dead_attempts INT)",
-    )
+    create = "CREATE QUEUE grave (n INT, dead_time BIGINT, dead_reason VARCHAR(100), dead_attempts INT)"
+    run(client, create)
     run(client, "CREATE QUEUE job (n INT) WITH (max_attempts = 2, dead_letter = grave)")
-    run(
-        client,
-        "INSERT INTO grave (n, priority, dead_reason) VALUES (1, 10, 'x'), (2, 10, 'x'), (3, 10, 'x')",
-    )
+    insert = "INSERT INTO grave (n, priority, dead_reason) VALUES (1, 10, 'x'), (2, 10, 'x'), (3, 10, 'x')"
+    run(client, insert)
 
 
 def test_dead_letters_are_messages_again(cluster, keyspace, client, consume):
@@ -138,10 +128,8 @@ def test_messages_die_into_it_and_come_back(cluster, keyspace, client, consume):
     stream.take(3)
     count = "SELECT COUNT(*) FROM job_dead"
     eventually(lambda: value(client, count) == 3, "all are dead letters")
-    found = rows(
-        client,
-        "SELECT tenant, id, job_key, dead_attempts, dead_reason IS NOT NULL, last_error FROM job_dead ORDER BY tenant",
-    )
+    asked = "SELECT tenant, id, job_key, dead_attempts, dead_reason IS NOT NULL, last_error FROM job_dead ORDER BY tenant"
+    found = rows(client, asked)
     assert [(row[0], row[1]) for row in found] == sorted(ids.items())
     assert [row[2:] for row in found] == [
         ("1", 1, 1, None), ("2", 1, 1, "no route"), ("3", 1, 1, None)
@@ -155,9 +143,8 @@ def test_messages_die_into_it_and_come_back(cluster, keyspace, client, consume):
     run(client, "DELETE FROM job_dead WHERE tenant = 1")
     stream.close()
     assert run(client, "ALTER QUEUE job REQUEUE DEAD") == 2
-    assert rows(client, "SELECT tenant, id FROM job ORDER BY tenant") == tuple(
-        (n, ids[n]) for n in (2, 3)
-    )
+    sql = "SELECT tenant, id FROM job ORDER BY tenant"
+    assert rows(client, sql) == tuple((n, ids[n]) for n in (2, 3))
 
 
 def test_it_is_dropped_with_its_queue_only_when_empty(client: Any) -> None:
@@ -184,3 +171,67 @@ def test_a_queue_that_is_there_gets_one_and_its_definition_says_so(client: Any) 
     assert names(client) == ["job", "job_dead"]
     run(client, "ALTER QUEUE job SET (dead_letter = on)")
     assert run(client, "ALTER QUEUE job REQUEUE DEAD") == 0
+
+
+def test_the_last_wait_parks_a_message_and_one_update_revives_it(queue: Queue) -> None:
+    other = queue.create()
+    run(other, "ALTER QUEUE my_message SET (ack_wait = 0.3, min_backoff = 0.3, max_attempts=2)")
+    stream = queue.stream("STREAM id FROM my_message")
+    insert_all(other, [1])
+    assert stream.take(2) == [(1,), (1,)]
+    parked = f"SELECT id, epoch FROM my_message WHERE time_next = {PARKED_NS}"
+    eventually(lambda: rows(other, parked) == ((1, 2),))
+    figures = (
+        "SELECT depth, parked, parked_total FROM streamfrom.queues WHERE queue = 'my_message'"
+    )
+    eventually(lambda: rows(other, figures) == ((0, 1, 1),))
+    run(other, "ALTER QUEUE my_message SET (ack_wait = 60, min_backoff = 60)")
+    insert_all(other, [2])
+    assert stream.take(1) == [(2,)]
+    run(other, "UPDATE my_message SET time_acked = NOW() WHERE id = 2")
+    where = f"WHERE time_next = {PARKED_NS} AND time_acked IS NULL"
+    run(other, f"UPDATE my_message SET time_next = 0, epoch = 0 {where}")
+    assert stream.take(1) == [(1,)]
+    eventually(lambda: rows(other, figures)[0][1:] == (0, 1))
+
+
+GRAVE = (
+    "CREATE TABLE grave (id BIGINT PRIMARY KEY, message VARCHAR(100), dead_time BIGINT,"
+    " dead_reason VARCHAR(100), dead_attempts INT, seen_by VARCHAR(20) DEFAULT 'nobody')"
+)
+
+
+def test_a_message_that_nobody_handles_is_a_dead_letter(plain: Queue) -> None:
+    """Once its table is there and consents; before that, and while the table refuses it, it is parked."""
+    other = plain.create()
+    settings = "ack_wait = 0.3, min_backoff = 0.3, max_attempts = 2, dead_letter = grave"
+    run(other, f"ALTER QUEUE my_message SET ({settings})")
+    stream = plain.stream("STREAM id FROM my_message")
+    parked = f"SELECT id FROM my_message WHERE time_next = {PARKED_NS}"
+    insert_all(other, [1])
+    assert stream.take(2) == [(1,), (1,)]
+    eventually(lambda: rows(other, parked) == ((1,),))
+    run(other, GRAVE)
+    insert_all(other, [9])
+    assert stream.take(2) == [(9,), (9,)]
+    plain.proxy.wait_for_log("the comment of grave does not consent to it")
+    eventually(lambda: rows(other, parked) == ((1,), (9,)))
+    assert rows(other, "SELECT COUNT(*) FROM grave") == ((0,),)
+    run(other, f"ALTER QUEUE my_message SET ({settings})")
+    ((_, shown),) = rows(other, "SHOW CREATE TABLE grave")
+    assert "COMMENT='vt_dead_letters_of=my_message'" in shown
+    insert_all(other, [2])
+    assert stream.take(2) == [(2,), (2,)]
+    told = "SELECT id, dead_time > 1.7e18, dead_reason, dead_attempts, seen_by FROM grave"
+    reason = "sent 2 times and not acknowledged"
+    eventually(lambda: rows(other, told) == ((2, 1, reason, 2, "nobody"),))
+    figures = "SELECT parked, dead_lettered FROM streamfrom.queues WHERE queue = 'my_message'"
+    eventually(lambda: rows(other, figures) == ((2, 1),))
+    assert rows(other, "SELECT id FROM my_message ORDER BY id") == ((1,), (9,))
+    # Its id is taken there: it stays where it is, and nothing else is held up by it.
+    insert_all(other, [2, 3])
+    assert sorted(stream.take(4)) == [(2,), (2,), (3,), (3,)]
+    eventually(lambda: (2,) in rows(other, parked))
+    # One claim may have taken both, and then both are parked.
+    eventually(lambda: 3 in {row[0] for row in (*rows(other, told), *rows(other, parked))})
+    assert '"event": "messages parked"' in plain.proxy.log()

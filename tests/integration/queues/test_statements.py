@@ -81,10 +81,7 @@ def test_show_create_queue_makes_it_again(cluster, keyspace, ident):
 
 @in_turn
 @cases(settings=str, words=str)
-def test_a_change_that_a_table_could_not_be_used_with_is_refused(
-    cluster, keyspace, settings, words
-):
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_change_that_spoils_the_table_is_refused(client, cluster, keyspace, settings, words):
     run(client, "CREATE QUEUE my_message (a INT, b VARCHAR(9))")
     run(client, "ALTER TABLE my_message MODIFY epoch BIGINT NULL DEFAULT 0")
     if "delayed" in settings:
@@ -99,9 +96,8 @@ def test_a_change_that_a_table_could_not_be_used_with_is_refused(
 GROUPS = "`group` = batch, after = finishes"
 
 
-def test_groups_are_refused_where_their_messages_are_on_several_shards(cluster):
-    keyspace = "commerce"
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_groups_are_refused_where_their_messages_are_on_several_shards(cluster, sharded):
+    client, keyspace = sharded.connect(), "commerce"
     columns = "(tenant INT NOT NULL, batch VARCHAR(9), finishes VARCHAR(9))"
     for placed in ("", "SHARD BY (id)", "SHARD BY (finishes)"):
         create = f"CREATE QUEUE step {columns} {placed} WITH ({GROUPS})"
@@ -119,16 +115,12 @@ def test_groups_are_refused_where_their_messages_are_on_several_shards(cluster):
         run(client, f"CREATE QUEUE step {columns} SHARD BY ({column}) WITH ({GROUPS})")
 
 
-def test_a_fault_that_a_table_has_already_hinders_no_change(cluster, keyspace):
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_fault_that_a_table_has_already_hinders_no_change(client, cluster, keyspace):
     run(client, "CREATE QUEUE my_message (a INT)")
     (comment, *_) = comments(cluster, keyspace, "my_message")
     for shard in range(len(cluster.servers_of(keyspace))):
-        cluster.direct(
-            f"ALTER TABLE my_message COMMENT '{comment},vt_message_cols=b'",
-            keyspace=keyspace,
-            shard=shard,
-        )
+        alter = f"ALTER TABLE my_message COMMENT '{comment},vt_message_cols=b'"
+        cluster.direct(alter, keyspace=keyspace, shard=shard)
     run(client, "ALTER QUEUE my_message SET (ack_wait = 9)")
     run(client, "ALTER QUEUE my_message SET (message_cols = DEFAULT)")
     assert run(client, "INSERT INTO my_message (a) VALUES (1)") == 1
@@ -142,9 +134,7 @@ def test_sharding_that_the_vschema_says(cluster: SharedCluster) -> None:
 
 
 @cases(columns=str, shard_by=str, written=str)
-def test_sharding_that_no_vschema_says_stands_in_the_comment(
-    sharded, columns, shard_by, written
-):
+def test_sharding_that_no_vschema_says_is_in_the_comment(sharded, columns, shard_by, written):
     client = sharded.connect()
     other = sharded.connect()
     run(client, "DROP QUEUE IF EXISTS of_no_vschema")
@@ -264,9 +254,7 @@ def hostile(breakable_servers, breakable_database, family):
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_queue_works_before_servers_with_hostile_globals(
-    hostile, start_proxy, tmp_path, count
-):
+def test_a_queue_works_on_servers_with_hostile_globals(hostile, start_proxy, tmp_path, count):
     servers, database = hostile
     vschema = write_vschema(tmp_path, {"sharded": True}) if count == 2 else None
     proxy = start_proxy(keyspace_toml(database, servers[:count], vschema=vschema))

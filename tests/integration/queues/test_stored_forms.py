@@ -145,17 +145,16 @@ def test_an_id_is_one_row_however_it_is_spelled(cluster, family, kind):
 
 
 @pytest.mark.parametrize("kind", ["FLOAT", "REAL", "DOUBLE PRECISION", "BIT(8)"])
-def test_an_id_that_is_not_found_again_is_refused(cluster, keyspace, kind):
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_an_id_that_is_not_found_again_is_refused(client, keyspace, kind):
     unplaced, unfound = "cannot be placed", "id must be of a type whose values are found again"
     with pytest.raises(
         pymysql.MySQLError, match=unplaced if keyspace == "commerce" else unfound
     ):
-        run(connection, f"CREATE QUEUE odd (id {kind})")
+        run(client, f"CREATE QUEUE odd (id {kind})")
     if keyspace == "plain":
-        run(connection, message_table("odd", ident=f"id {kind}"))
+        run(client, message_table("odd", ident=f"id {kind}"))
         with pytest.raises(pymysql.MySQLError, match=unfound):
-            run(connection, "STREAM * FROM odd")
+            run(client, "STREAM * FROM odd")
 
 
 def test_literals_beside_an_ordinary_table_s_numbers_are_what_they_are_to_the_server(cluster):
@@ -193,9 +192,7 @@ def test_collations_of_which_case_is_all_find_no_other_ascii_equal(server, datab
         charset = name.partition("_")[0]
         with connection.cursor() as cursor:
             cursor.execute("DROP TABLE IF EXISTS signs")
-            cursor.execute(
-                f"CREATE TABLE signs (c CHAR(2) CHARACTER SET {charset} COLLATE {name})"
-            )
+            cursor.execute(f"CREATE TABLE signs (c CHAR(2) CHARSET {charset} COLLATE {name})")
             cursor.executemany("INSERT INTO signs VALUES (%s)", [(sign,) for sign in ASCII])
             cursor.execute("SELECT a.c, b.c FROM signs a JOIN signs b ON a.c = b.c")
             equal = cursor.fetchall()

@@ -13,7 +13,7 @@ from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.background import in_thread, running
 from tests.fixtures.database_servers import ServerPool, execute
 from tests.fixtures.programs import finished
-from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, write_vschema
 from tests.fixtures.streams import (
     change_user,
     eventually,
@@ -24,6 +24,7 @@ from tests.fixtures.streams import (
     run,
     value,
 )
+from tests.integration.conftest import VSCHEMA
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
 
@@ -86,10 +87,8 @@ class TestMultiStatements:
 
     def test_a_stream_may_come_last(self, tight, client, consume):
         run(client, message_table())
-        client._execute_command(
-            COMMAND.COM_QUERY,
-            "INSERT INTO my_message (id) VALUES (1); STREAM id FROM my_message",
-        )
+        insert = "INSERT INTO my_message (id) VALUES (1); STREAM id FROM my_message"
+        client._execute_command(COMMAND.COM_QUERY, insert)
         assert client._read_packet().is_ok_packet()
         assert client._read_packet()._data[:1] == b"\x01"
         client._read_packet()
@@ -145,6 +144,24 @@ class TestKill:
             value(client, "SELECT 1")
 
 
+def test_a_long_statement_is_stopped(tight, servers, sharded_database, start_proxy, tmp_path):
+    vschema = write_vschema(tmp_path, VSCHEMA)
+    head = '[server]\nlisten = "127.0.0.1:0"\nstatement_timeout = 1\n'
+    proxy = start_proxy(head + keyspace_toml("commerce", servers, sharded_database, vschema))
+    client = proxy.connect(database="commerce", autocommit=True)
+    run(client, f"INSERT INTO customer (id) VALUES ({LOW}), ({HIGH})")
+    too_long = "Query execution was interrupted, maximum statement execution time exceeded"
+    for sql in (
+        "SELECT SLEEP(600), 'killable'",
+        f"SELECT id, SLEEP(600), 'killable' FROM customer WHERE id = {HIGH}",
+        "SELECT id, SLEEP(600), 'killable' FROM customer ORDER BY id",
+        "DELETE FROM customer WHERE SLEEP(600) = 0 /* 'killable' */",
+    ):
+        assert refused(client, sql) == (3024, too_long), sql
+    assert rows(client, "SELECT id FROM customer ORDER BY id") == ((LOW,), (HIGH,))
+    eventually(lambda: not killable(servers), "it sleeps no more")
+
+
 class TestLoadData:
     @pytest.fixture
     def loaded(self, tight, servers):
@@ -153,9 +170,7 @@ class TestLoadData:
         yield tight
         execute(servers[1], f"SET GLOBAL local_infile = {before}")
 
-    def test_an_empty_file_and_a_missing_one_leave_the_connection_in_step(
-        self, loaded, tmp_path
-    ):
+    def test_an_empty_and_a_missing_file_leave_the_connection_in_step(self, loaded, tmp_path):
         (client,) = crowd(loaded, 1, local_infile=True)
         run(client, "CREATE TABLE filled (n INT)")
         file = tmp_path / "rows.csv"

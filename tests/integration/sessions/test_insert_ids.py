@@ -55,9 +55,7 @@ STATEMENTS = (
 )
 
 
-def test_it_is_what_one_server_says_also_when_others_had_the_connection(
-    tight, sharded_database, servers, connect
-):
+def test_it_is_what_one_server_says_on_a_connection(tight, sharded_database, servers, connect):
     client, *others = crowd(tight, 4)
     direct = connect(servers[1], database=f"{sharded_database}_plain", autocommit=True)
     both = (("through", client), ("straight", direct))
@@ -93,7 +91,6 @@ CALLS = [
     *["@@socket", "@@global.`socket`", "FOUND_ROWS()", "`found_rows`()", "ROW_COUNT()"],
     *["@@warning_count", "@@`error_count`", "LAST_INSERT_ID()", "@@`last_insert_id`"],
 ]
-
 EXPRESSIONS = [
     *["{}", "({})", "{} IS NOT NULL", "{} = 'a'", "{} LIKE 'r%' ESCAPE '!'", "NOT {} IS NULL"],
     *["CASE {} WHEN 'a' THEN 1 ELSE 2 END", "CONCAT({}, 'x')", "{} COLLATE utf8mb3_bin"],
@@ -105,7 +102,6 @@ EXPRESSIONS = [
     ],
     *["{} IN (1, 2)", "{} = _latin1'a'", "EXISTS(SELECT {})", "CAST({} AS CHAR)", "{} IS TRUE"],
 ]
-
 ALIASES = ["", " u", " `u`", " 'u'", " AS u", " day", " end"]
 SELECTS = [
     *["SELECT {}", "SELECT 1, {}, 2", "SELECT * FROM (SELECT {}) q", "(SELECT {})"],

@@ -5,7 +5,7 @@ by the server, which has fewer connections than clients.
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
-from tests.fixtures.streams import eventually, rows, run, value
+from tests.fixtures.streams import eventually, rows, run, tried, value
 from tests.integration.conftest import SharedCluster
 
 
@@ -43,9 +43,9 @@ def proxy(server, breakable_database, start_proxy):
     return start_proxy(keyspace_toml(breakable_database, [server]))
 
 
-def sessions(proxy: RunningProxy, number: int, **options: Any) -> list[Any]:
+def sessions(proxy: RunningProxy, number: int, database: str) -> list[Any]:
     """Return clients that have used a connection to the server each."""
-    found = [proxy.connect(autocommit=True, **options) for _ in range(number)]
+    found = [proxy.connect(database=database, **OPTIONS) for _ in range(number)]
     for client in found:
         run(client, "BEGIN")
         run(client, "SELECT COUNT(*) FROM large")
@@ -54,33 +54,28 @@ def sessions(proxy: RunningProxy, number: int, **options: Any) -> list[Any]:
     return found
 
 
-def test_a_raised_limit_of_packets_is_that_of_all_new_sessions(
-    proxy, server, breakable_database
-):
-    options = {"database": breakable_database, "max_allowed_packet": 1 << 30}
-    admin = proxy.connect(autocommit=True, **options)
+OPTIONS = {"autocommit": True, "max_allowed_packet": 1 << 30}
+LARGE = f"INSERT INTO large VALUES ('{'x' * (2 * LOW_BYTES)}')"
+
+
+def test_a_raised_limit_of_packets_is_that_of_all_new_sessions(proxy, breakable_database):
+    admin = proxy.connect(database=breakable_database, **OPTIONS)
     before = value(admin, "SELECT @@global.max_allowed_packet")
     run(admin, f"SET GLOBAL max_allowed_packet = {LOW_BYTES}")
-    for client in sessions(proxy, 6, **options):
+    for client in sessions(proxy, 6, breakable_database):
         client.close()
     run(admin, f"SET GLOBAL max_allowed_packet = {before}")
-    for client in sessions(proxy, 8, **options):
-        assert run(client, f"INSERT INTO large VALUES ('{'x' * (2 * LOW_BYTES)}')") == 1
+    for client in sessions(proxy, 8, breakable_database):
+        assert run(client, LARGE) == 1
 
 
 def test_a_change_past_the_proxy_is_noticed(proxy, server, breakable_database):
-    options = {"database": breakable_database, "max_allowed_packet": 1 << 30}
-    large = f"INSERT INTO large VALUES ('{'x' * (2 * LOW_BYTES)}')"
     (before,) = execute(server, "SELECT @@global.max_allowed_packet")[0]
 
     def takes() -> bool:
-        with proxy.connect(autocommit=True, **options) as client:
-            try:
-                return run(client, large) == 1
-            except pymysql.MySQLError:
-                return False
+        with proxy.connect(database=breakable_database, **OPTIONS) as client:
+            return tried(client, LARGE) is not None
 
-    execute(server, f"SET GLOBAL max_allowed_packet = {LOW_BYTES}")
     for limit, is_taken in ((LOW_BYTES, False), (before, True)):
         execute(server, f"SET GLOBAL max_allowed_packet = {limit}")
         eventually(lambda: takes() is is_taken)  # noqa: B023
@@ -171,24 +166,6 @@ def crowd(cluster: SharedCluster, table: str) -> Iterator[Crowd]:
     reading.stop()
 
 
-@pytest.fixture
-def connections(cluster: SharedCluster) -> Callable[[], list[int]]:
-    """The ids of the connections that the server has for the proxy's clients."""
-    database = cluster.databases["plain"]
-
-    def ids() -> list[int]:
-        return [
-            number
-            for (number,) in execute(
-                cluster.servers[0],
-                "SELECT id FROM information_schema.processlist"
-                f" WHERE db = '{database}' AND id <> CONNECTION_ID()",
-            )
-        ]
-
-    return ids
-
-
 def test_a_locked_table_holds_up_its_readers_and_loses_nothing(cluster, crowd):
     other = cluster.proxy.connect(database="plain", autocommit=True)
     run(other, "CREATE TABLE beside (id INT PRIMARY KEY)")
@@ -205,12 +182,13 @@ def test_a_locked_table_holds_up_its_readers_and_loses_nothing(cluster, crowd):
         crowd.go_on(300)
 
 
-def test_connections_that_a_server_kills_are_nobodys_trouble(cluster, crowd, connections):
+def test_connections_that_a_server_kills_are_nobodys_trouble(cluster, crowd):
+    asked = f"SELECT id FROM information_schema.processlist WHERE db = '{cluster.databases['plain']}' AND id <> CONNECTION_ID()"
     dice = random.Random(1)
     crowd.asks_back = False
     for _ in range(5):
         crowd.go_on(200)
-        victim = dice.choice(connections())
+        (victim,) = dice.choice(execute(cluster.servers[0], asked))
         try:
             execute(cluster.servers[0], f"KILL {victim}")
         except pymysql.MySQLError as error:

@@ -42,10 +42,7 @@ def test_the_values_route_an_execution(client, servers, sharded_database):
 
 
 def test_values_keep_their_types(client: Any) -> None:
-    run(
-        client,
-        "SET @i = -5, @d = 1.50, @e = 2.5e0, @s = 'it''s \\\\ ü', @b = x'00ff', @z = NULL",
-    )
+    run(client, "SET @i=-5, @d=1.50, @e=2.5e0, @s='it''s \\\\ ü', @b=x'00ff', @z=NULL")
     run(client, "PREPARE p FROM 'SELECT ?, ?, ?, ?, ?, ?, ? + 1'")
     assert rows(client, "EXECUTE p USING @i, @d, @e, @s, @b, @z, @i") == (
         (-5, Decimal("1.50"), 2.5, "it's \\ ü", b"\x00\xff", None, -4),

@@ -54,9 +54,7 @@ class TestTransactions:
     @pytest.mark.parametrize(
         "what", ["SET autocommit = 1", "CREATE TABLE other (id INT)", "BEGIN"]
     )
-    def test_what_commits_implicitly_commits_everywhere(
-        self, tight, servers, sharded_database, what
-    ):
+    def test_implicit_commits_are_everywhere(self, tight, servers, sharded_database, what):
         client = tight.connect(database="commerce")
         run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
         run(client, f"INSERT INTO customer (id) VALUES ({HIGH})")
@@ -106,13 +104,9 @@ def is_stopped(process: int) -> bool:
 
 
 @pytest.mark.slow
-def test_a_commit_that_reached_one_shard_only_says_which(
-    start_proxy, breakable_servers, breakable_database, tmp_path
-):
-    vschema = write_vschema(tmp_path, VSCHEMA)
-    proxy = start_proxy(
-        keyspace_toml("commerce", breakable_servers, breakable_database, vschema)
-    )
+def test_a_partial_commit_says_so(start_proxy, breakable_servers, breakable_database, tmp_path):
+    path = write_vschema(tmp_path, VSCHEMA)
+    proxy = start_proxy(keyspace_toml("commerce", breakable_servers, breakable_database, path))
     setup = proxy.connect(database="commerce", autocommit=True)
     run(setup, "CREATE TABLE customer (id BIGINT PRIMARY KEY)")
     client = proxy.connect(database="commerce")
@@ -165,25 +159,6 @@ class TestCompletion:
         assert "during query" in str(caught.value), "closed, without a word of the proxy's"
         expected = 2 if begun and end == "COMMIT" else 0
         assert value(other, "SELECT COUNT(*) FROM customer") == expected
-
-    @pytest.mark.parametrize("by_variable", [False, True])
-    def test_chain_begins_the_next_transaction(self, cluster, keyspace, by_variable):
-        client = cluster.proxy.connect(database=keyspace, autocommit=True)
-        run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY)")
-        chain = "" if by_variable else " AND CHAIN"
-        if by_variable:
-            run(client, "SET completion_type = 1")
-        run(client, "BEGIN")
-        for number in (LOW_IDS[0], HIGH_IDS[0]):
-            run(client, f"INSERT INTO customer VALUES ({number})")
-        run(client, f"COMMIT{chain}")
-        for number in (LOW_IDS[1], HIGH_IDS[1]):
-            run(client, f"INSERT INTO customer VALUES ({number})")
-        run(client, "ROLLBACK AND NO CHAIN")
-        run(client, f"INSERT INTO customer VALUES ({LOW_IDS[2]})")
-        client._force_close()
-        other = cluster.proxy.connect(database=keyspace, autocommit=True)
-        assert value(other, "SELECT COUNT(*) FROM customer") == 3
 
 
 SEED = int(os.environ.get("WALK_SEED", "1"))

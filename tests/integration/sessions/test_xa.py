@@ -21,8 +21,6 @@ pytestmark = pytest.mark.db
 STEPS = ("XA START 'x'", "INSERT INTO t VALUES (1)", "XA END 'x'", "XA PREPARE 'x'")
 BODY = "; ".join(STEPS)
 FAILS = "SIGNAL SQLSTATE '45000'"
-
-
 Way = Callable[["Connection[Any]"], None]
 
 

@@ -19,11 +19,8 @@ KEYSPACE = "commerce"
 QUEUE = "my_message"
 # The tests' certificates are signed by nobody.
 TRUSTING = ssl.create_default_context()
-
 TRUSTING.check_hostname = False
-
 TRUSTING.verify_mode = ssl.CERT_NONE
-
 RULES = {
     rule["alert"]: str(rule["expr"])
     for group in yaml.safe_load((HERE / "examples/prometheus/alerts.yml").read_text())["groups"]

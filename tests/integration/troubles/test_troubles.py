@@ -316,9 +316,7 @@ def test_a_purge_that_is_held_back(server, database, start_proxy):
         assert "DELETE command denied" in line
         with root(server) as there:
             guide.sql(there, {"commerce.*": f"{database}.*", "10.%": "127.%"})
-        eventually(
-            lambda: value(client, "SELECT COUNT(*) FROM my_message") == 0, "it is purged"
-        )
+        eventually(lambda: value(client, "SELECT COUNT(*) FROM my_message") == 0, "purged")
         before = operated.of_queue(alert, failed)
         purged = operated.queue()["purged"]
         insert(client, 2)
@@ -329,16 +327,12 @@ def test_a_purge_that_is_held_back(server, database, start_proxy):
         held = "StreamfromPartitionPurgeBlocked", "streamfrom_queue_partitions_overdue"
         eventually(lambda: operated.of_queue(*held) == 1, "it is held back")
         assert operated.queue()["partitions_overdue"] == 1
-        ((_, _, _, unacked, _, reason),) = (
-            line for line in guide.sql(client) if line[1] == name
-        )
+        ((_, _, _, unacked, _, reason),) = (row for row in guide.sql(client) if row[1] == name)
         assert (unacked, reason) == ("1", "1 message not acknowledged")
         assert guide.sql(client, {"p2026112316": name}) == ((straggler,),)
         guide.sql(client, {"id = 1": f"id = {straggler}"})
-        eventually(
-            lambda: name not in str(rows(client, "SHOW QUEUE PARTITIONS FROM my_message")),
-            "the partition is dropped",
-        )
+        asked = "SHOW QUEUE PARTITIONS FROM my_message"
+        eventually(lambda: name not in str(rows(client, asked)), "the partition is dropped")
         eventually(lambda: operated.of_queue(*held) == 0, "nothing is held back")
 
 

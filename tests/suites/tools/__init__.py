@@ -157,11 +157,9 @@ def _prepare(port: int, statements: Sequence[str]) -> None:
 
 
 def _tables(port: int) -> frozenset[str]:
-    asked = (
-        f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{DATABASE}'"
-    )
+    sql = f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{DATABASE}'"
     with _connect(port) as connection, connection.cursor() as cursor:
-        cursor.execute(asked)
+        cursor.execute(sql)
         return frozenset(name for (name,) in cursor.fetchall())
 
 

@@ -14,24 +14,9 @@ function expect(string $what, mixed $got, mixed $wanted): void
     }
 }
 
-interface Connection
+final class OverMysqli
 {
-    public function rows(string $sql, int ...$values): array;
-
-    public function changed(string $sql, int ...$values): int;
-
-    public function made(string $sql, int ...$values): int;
-
-    public function begin(): void;
-
-    public function commit(): void;
-
-    public function rollback(): void;
-}
-
-final class OverMysqli implements Connection
-{
-    private mysqli $db;
+    public mysqli $db;
 
     public function __construct(private bool $prepared, int $port, string $user, string $password, string $database, bool $tls)
     {
@@ -73,21 +58,11 @@ final class OverMysqli implements Connection
     {
         $this->db->begin_transaction();
     }
-
-    public function commit(): void
-    {
-        $this->db->commit();
-    }
-
-    public function rollback(): void
-    {
-        $this->db->rollback();
-    }
 }
 
-final class OverPdo implements Connection
+final class OverPdo
 {
-    private PDO $db;
+    public PDO $db;
 
     public function __construct(bool $prepared, int $port, string $user, string $password, string $database, bool $tls)
     {
@@ -129,22 +104,12 @@ final class OverPdo implements Connection
     {
         $this->db->beginTransaction();
     }
-
-    public function commit(): void
-    {
-        $this->db->commit();
-    }
-
-    public function rollback(): void
-    {
-        $this->db->rollBack();
-    }
 }
 
 $arguments = [$prepared === '1', (int) $port, $user, $password, $database, $tls === '1'];
 $db = $driver === 'mysqli' ? new OverMysqli(...$arguments) : new OverPdo(...$arguments);
 
-function taken(Connection $db, int $limit, int $wait_s, string $queue = 'my_message'): array
+function taken(OverMysqli|OverPdo $db, int $limit, int $wait_s, string $queue = 'my_message'): array
 {
     $ids = array_map(
         fn(array $row): int => (int) $row[0],
@@ -177,13 +142,13 @@ while (count($rest) < 2) {
 foreach ($rest as $id) {
     expect('acked in a transaction', $db->changed(ACK, $id), 1);
 }
-$db->rollback();
+$db->db->rollback();
 expect('held by their leases', taken($db, 5, 0), []);
 $db->begin();
 foreach ($rest as $id) {
     expect('acked in a transaction', $db->changed(ACK, $id), 1);
 }
-$db->commit();
+$db->db->commit();
 $all = [...$all, ...$rest];
 sort($all);
 expect('messages', $all, range(1, 8));

@@ -1,10 +1,14 @@
-"""What a Python program does with a DB-API driver: PyMySQL, mysqlclient, mysql-connector-python.
+"""What a Python program does with a driver: PyMySQL, mysqlclient, mysql-connector-python, and the asyncio drivers aiomysql and asyncmy.
 
 Usage: dbapi.py DRIVER PORT DATABASE USER TLS PREPARED, the last two 0 or 1. Prints "ok", or raises.
 """
 
+import asyncio
 import decimal
+import functools
 import importlib
+import inspect
+import ssl
 import sys
 import threading
 import time
@@ -42,8 +46,58 @@ def connector_c(tls: bool, **options: Any) -> Any:
     return connector(tls, use_pure=False, **options)
 
 
+class Blocking:
+    """A connection or a cursor of an asyncio driver, each of whose calls waits for its answer."""
+
+    def __init__(self, inner: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self.inner, self.loop = inner, loop
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.inner, name)
+        return self.waiting(found) if callable(found) else found
+
+    def waiting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        async def awaited(result: Any) -> Any:
+            return await result if inspect.isawaitable(result) else result
+
+        def call(*args: Any) -> Any:
+            result = self.loop.run_until_complete(awaited(function(*args)))
+            return Blocking(result, self.loop) if hasattr(result, "fetchone") else result
+
+        return call
+
+
+def asynchronous(name: str, tls: bool, database: str, **options: Any) -> Any:
+    driver = importlib.import_module(name)
+    context = None
+    if tls:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    options |= {"db": database, "charset": "utf8mb4", "autocommit": True, "ssl": context}
+
+    async def crowd() -> None:
+        pool = await driver.create_pool(minsize=1, maxsize=8, **options)
+
+        async def ask() -> None:
+            async with pool.acquire() as one, one.cursor() as cursor:
+                await cursor.execute("SELECT %s", (4,))
+                assert await cursor.fetchall() in ([(4,)], ((4,),))
+
+        await asyncio.gather(*(ask() for _ in range(100)))
+        pool.close()
+        await pool.wait_closed()
+
+    asyncio.run(crowd())
+    loop = asyncio.new_event_loop()
+    return Blocking(loop.run_until_complete(driver.connect(**options)), loop)
+
+
+aiomysql = functools.partial(asynchronous, "aiomysql")
+asyncmy = functools.partial(asynchronous, "asyncmy")
+
+
 def unbuffered(connection: Any) -> Any:
-    module = type(connection).__module__.split(".")[0]
+    module = type(getattr(connection, "inner", connection)).__module__.split(".")[0]
     if module == "mysql":
         return connection.cursor()
     return connection.cursor(importlib.import_module(f"{module}.cursors").SSCursor)

@@ -1,4 +1,4 @@
-"""What a server is asked in place of a statement on the schema `streamfrom`; servers answer in test_status_tables.py of the integration tests."""
+"""What a server is asked in place of a statement on the schema `streamfrom`; servers answer in test_admin.py of the integration tests."""
 
 import pytest
 
