@@ -196,11 +196,16 @@ class RowsSent:
 
 @dataclass(frozen=True, slots=True)
 class StreamEnded:
-    """The sender does not serve the stream any more. held: the ids of the messages that it holds, by shard."""
+    """The sender does not serve the stream any more.
+
+    held: the ids of the messages that it holds, by shard.
+    unserved: the shards that the sender does not dispatch, if that is the reason.
+    """
 
     stream: int
     reason: str
     held: Mapping[ShardName, tuple[bytes, ...]] = field(default_factory=dict)
+    unserved: tuple[ShardName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,9 @@ class StreamsElsewhere(Dispatcher):
         self._others = others
         self._dispatchers: dict[tuple[str, ShardName], Member] = {}
         self._served: set[tuple[str, ShardName]] = set()
+        # Shards that their dispatchers, as far as this member knows, do not dispatch; until the directory is read again.
+        # Streams of other shards must not wait for that: the server of the one may be away.
+        self._refused: set[tuple[str, ShardName]] = set()
         # Tables of which news were sent; what a dispatcher or a link that is gone did not get is unknown.
         self._known: dict[tuple[str, ShardName], set[str]] = defaultdict(set)
         # Shards on which commits may have written to any queue, until that is reported.
@@ -115,8 +118,9 @@ class StreamsElsewhere(Dispatcher):
     def dispatched_by(self, keyspace: str, shard: ShardName, member: Member | None) -> None:
         """Follow the dispatcher of a shard. member: None if it is this process, or not known."""
         key = keyspace, shard
-        if self._dispatchers.get(key) == member:
+        if self._dispatchers.get(key) == member and key not in self._refused:
             return
+        self._refused.discard(key)
         self._served.discard(key)
         if member is None:
             del self._dispatchers[key]
@@ -321,9 +325,10 @@ class StreamsElsewhere(Dispatcher):
             case StreamEnded():
                 # Look for who dispatches now.
                 record.held |= message.held
+                self._refused.update((record.keyspace, each) for each in message.unserved)
                 self._rest(link.member)
                 self._close(record, link.member.id, ())
-                self._lose(record.keyspace, stream.shards, message.reason)
+                self._lose(record.keyspace, message.unserved or stream.shards, message.reason)
             case _:
                 assert_never(message)
         if record.ending is not None:
@@ -418,6 +423,8 @@ class StreamsElsewhere(Dispatcher):
         members: dict[str, Member] = {}
         covered = record.receiver.shards
         for (keyspace, shard), member in self._dispatchers.items():
+            if (keyspace, shard) in self._refused:
+                continue
             if keyspace == record.keyspace and (covered is None or shard in covered):
                 members[member.id] = member
                 wanted[member.id].add(shard)

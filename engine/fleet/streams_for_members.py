@@ -143,9 +143,8 @@ class Visit:
         self._link.close()
 
     def _open_stream(self, message: OpenStream) -> None:
-        refusal = self._refusal(message)
-        if refusal is not None:
-            self._link.send(StreamEnded(message.stream, refusal))
+        if refusal := self._refusal(message):
+            self._link.send(refusal)
             return
         receiver = RemoteReceiver(message, self._link.send, self._here.held_by)
         self._open[message.stream] = receiver
@@ -157,22 +156,23 @@ class Visit:
         except StreamfromError as error:
             self._link.send(StreamEnded(message.stream, str(error), message.held))
 
-    def _refusal(self, message: OpenStream) -> str | None:
+    def _refusal(self, message: OpenStream) -> StreamEnded | None:
         """Return why a stream cannot be served, None if it can."""
-        for shard in message.shards:
-            if not self._host.may_send(message.keyspace, shard):
-                return (
-                    f"member {self._host.own.id} does not dispatch {message.keyspace}/{shard}"
-                )
-        table = self._registry.table(message.keyspace, message.table)
+        keyspace, host = message.keyspace, self._host
+        if away := [shard for shard in message.shards if not host.may_send(keyspace, shard)]:
+            names = ", ".join(f"{keyspace}/{shard}" for shard in away)
+            reason = f"member {host.own.id} does not dispatch {names}"
+            return StreamEnded(message.stream, reason, unserved=tuple(away))
+        table = self._registry.table(keyspace, message.table)
         if not isinstance(table, MessageTable):
             # The other member knows the table, so it may be this one that has not read it yet.
             self._registry.reload_soon()
-            return str(table or TableNotFound(message.keyspace, message.table))
+            reason = str(table or TableNotFound(keyspace, message.table))
+            return StreamEnded(message.stream, reason)
         unknown = [column for column in message.columns if column not in table.columns]
         if unknown:
             self._registry.reload_soon()
-            return f"table {table.name} has no column {unknown[0]}"
+            return StreamEnded(message.stream, f"table {table.name} has no column {unknown[0]}")
         return None
 
     def _do(self, number: int, work: Coroutine[object, object, None]) -> None:

@@ -276,14 +276,16 @@ class RowsSent(_message.Message):
     def __init__(self, stream: _Optional[int] = ..., first: _Optional[int] = ..., payloads: _Optional[_Iterable[bytes]] = ..., types: _Optional[bytes] = ...) -> None: ...
 
 class StreamEnded(_message.Message):
-    __slots__ = ("stream", "reason", "held")
+    __slots__ = ("stream", "reason", "held", "unserved")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
+    UNSERVED_FIELD_NUMBER: _ClassVar[int]
     stream: int
     reason: str
     held: _containers.RepeatedCompositeFieldContainer[Held]
-    def __init__(self, stream: _Optional[int] = ..., reason: _Optional[str] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ...) -> None: ...
+    unserved: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, stream: _Optional[int] = ..., reason: _Optional[str] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., unserved: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ShareKept(_message.Message):
     __slots__ = ("stream", "most")

@@ -327,6 +327,21 @@ async def test_a_dispatcher_that_hangs_keeps_the_rows_of_others_from_no_client(h
     assert client.is_finished
 
 
+async def test_a_shard_that_its_dispatcher_refuses_keeps_no_other_from_a_stream():
+    """The first one's server may be away, and with it the directory that names its next dispatcher."""
+    rig = Rig("m1", "m1")
+    rig.open()
+    link = rig.links[0][1]
+    link.hearer.heard(StreamEnded(1, "no", unserved=("0",)))
+    assert rig.said == [("unserved", "0", "no")]
+    await asyncio.sleep(1)
+    assert [one.shards for one in link.sent if isinstance(one, OpenStream)][1:] == [("1",)]
+    rig.streams.dispatched_by("ks", "1", member("m1"))
+    assert len(link.sent) == 3, "nothing has changed"
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    assert link.sent[-1].shards == ("0", "1"), "the directory says it again"
+
+
 async def test_members_are_waited_for_until_they_have_read_definitions_but_not_for_long():
     rig = Rig()
     await rig.streams.definitions_changed("ks", ())

@@ -59,8 +59,8 @@ async def test_what_cannot_be_served_is_refused_with_the_reason():
         ):
             guest.heard(replace(refused, stream=stream))
         assert link.sent == [
-            StreamEnded(0, "member m0 does not dispatch other/0"),
-            StreamEnded(1, "member m0 does not dispatch ks/1"),
+            StreamEnded(0, "member m0 does not dispatch other/0", unserved=("0",)),
+            StreamEnded(1, "member m0 does not dispatch ks/1", unserved=("1",)),
             StreamEnded(2, "message table 'none' not found in keyspace 'ks'"),
             StreamEnded(3, "table msg has no column none"),
         ]
