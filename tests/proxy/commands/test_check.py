@@ -257,7 +257,8 @@ async def test_a_replica_that_cannot_be_read_from_is_a_warning(server, other_ser
     other_server.stop()
     code, lines = await report(config)
     assert code == 0
-    assert lines[-1].startswith("warning  plain/-: replica mysql://root@127.0.0.1:")
+    assert lines[-1].startswith("warning  plain/-: replica: mysql://root@127.0.0.1:")
+    assert lines[-1].count(f"127.0.0.1:{other_server.port}") == 1
 
 
 async def test_every_reason_why_a_table_does_not_load_is_told_with_the_keys_that_are_unknown(
