@@ -384,6 +384,8 @@ class Backend:
                     self.abort()
                     rest = None
                 reader.answer_completed()
+                if rest and self.link.closed:
+                    return  # the reader has aborted: the answers behind its own count for nothing
 
     def connection_lost(self, error: Exception | None) -> None:
         """Notify every reader and the pool."""

@@ -110,10 +110,14 @@ class Executor:
         shard, packet = attempt.shard, attempt.packet
         backend = self.branches.held.get(shard)
         if backend is None:
-            if state.transaction is not None or state.variables is not None:
+            if state.variables is not None:
                 return False
+            if state.transaction is not None:
+                if not self.branches.opens_with_statement:
+                    return False
+                attempt.latency = None
             # Only what `plain_reads` has recognised has a latency class.
-            if attempt.latency is not None and self._shared_reads.send(attempt):
+            elif attempt.latency is not None and self._shared_reads.send(attempt):
                 self.current = attempt
                 return True
             backend = self._homes.get(shard)
@@ -147,6 +151,8 @@ class Executor:
             return
         attempt.backend, attempt.scanner = backend, attempt.reply.scanner()
         self.current = attempt
+        if self._state.transaction is not None and not backend.in_transaction:
+            self.branches.open_ahead(attempt.shard, backend)
         backend.send(data, attempt)
 
     async def _prepare_and_send(self, attempt: Attempt, backend: Backend) -> None:

@@ -14,8 +14,8 @@ How an attempt ended, and what follows (`decide`; its test is the same as a tabl
 | ANSWERED | the answer stands | the same |
 
 An answer of which the client has seen a part, and the answer of a statement that was stopped, always stand. A
-transaction begins with its BEGIN and not with the first shard that it reaches: nothing inside it waits, since locks on
-other shards would be held meanwhile, and a read sent again would not be of its snapshot.
+transaction begins with the first shard or savepoint that it reaches, not with its BEGIN: from then on nothing inside it
+waits, since locks would be held meanwhile, and a read sent again would not be of its snapshot.
 """
 
 from __future__ import annotations

@@ -208,6 +208,7 @@ class Transaction:
     broken: str = ""  # why nothing but ROLLBACK is possible any more, empty while all is well
     reads_only: bool = False
     is_snapshot: bool = False
+    is_plain: bool = True  # `begin` is a BEGIN that no server refuses
     # No BEGIN of the client opened it, but a statement without autocommit.
     is_implicit: bool = False
     # False while all there is are savepoints without autocommit, which begin none.
@@ -226,6 +227,7 @@ class Transaction:
             statement.sql,
             reads_only="READ ONLY" in options,
             is_snapshot="CONSISTENT SNAPSHOT" in options,
+            is_plain=options <= {"READ ONLY"},
         )
 
     @classmethod

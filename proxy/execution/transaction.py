@@ -1,7 +1,7 @@
 """A session's transaction over one or several shards.
 
-A *branch* is the part of a transaction that one shard runs, on one backend connection. In a sharded keyspace BEGIN reaches a
-shard only when a statement does. COMMIT goes to the branches in the order in which they joined. If some shards commit and
+A *branch* is the part of a transaction that one shard runs, on one backend connection. BEGIN reaches a shard only when a
+statement does, in one write with it where it can. COMMIT goes to the branches in the order in which they joined. If some shards commit and
 others fail, the error says so. With `transaction_mode = "twopc"` every branch but the first is an XA transaction, and
 `proxy.twophase.coordinator` commits over several shards.
 
@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from streamfrom.proxy.backends.answer_readers import AnswerCallback
 from streamfrom.proxy.errors import (
     BackendError,
     BackendLost,
@@ -37,6 +38,7 @@ from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE, UNKNOWN, E
 
 
 if TYPE_CHECKING:
+    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
 
@@ -52,6 +54,10 @@ SNAPSHOT_OF_SHARDS: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT over sev
 _MAY_COMMIT: Final = frozenset({Kind.CALL, Kind.PREPARE, Kind.LOCK, Kind.XA})
 # Of these it is known whether the effects before them are committed.
 _ENDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK})
+
+
+def _begun(_answer: BufferedAnswer) -> None:
+    """Take the OK of a BEGIN, which says nothing new."""
 
 
 def may_commit(shape: Shape) -> bool:
@@ -143,12 +149,9 @@ class Branches:
 
     @property
     def has_begun(self) -> bool:
-        """True from a client's BEGIN on, before it reaches a shard: from then on nothing waits.
-
-        Without autocommit and BEGIN it is true from the first shard or savepoint on.
-        """
+        """True from the first shard or savepoint of the transaction on: from then on nothing waits."""
         transaction = self._state.transaction
-        if transaction is not None and (not transaction.is_implicit or transaction.savepoints):
+        if transaction is not None and transaction.savepoints:
             return True
         return any(backend.in_transaction for backend in self.held.values())
 
@@ -166,6 +169,14 @@ class Branches:
     def open(self) -> list[tuple[ShardRuntime, Backend]]:
         """The branches of the transaction, in the order in which they joined."""
         return [(s, b) for s, b in self.held.items() if b.in_transaction]
+
+    @property
+    def alone(self) -> tuple[ShardRuntime, Backend] | None:
+        """The only branch, where that has the whole transaction and can still commit it."""
+        branches = self.open
+        if len(branches) != 1 or branches[0][1].is_closed or self.is_broken:
+            return None
+        return branches[0]
 
     def is_sticky(self, shard: ShardRuntime) -> bool:
         """True when the connection to *shard* holds session state, and stays with the session."""
@@ -287,6 +298,27 @@ class Branches:
         # Behind those that joined before it, also where it was held already.
         self.held.pop(shard, None)
         self.held[shard] = backend
+
+    @property
+    def opens_with_statement(self) -> bool:
+        """True while the transaction's BEGIN can travel with the statement that reaches its first shard (`open_ahead`)."""
+        transaction = self._state.transaction
+        return (
+            transaction is not None
+            and transaction.is_plain
+            and not (self.held or transaction.broken or transaction.savepoints)
+        )
+
+    def open_ahead(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Open the session's transaction on *backend*, in one write with the statement that follows in this turn of the loop.
+
+        No server refuses a plain BEGIN. If one did, the statement behind it would commit by itself, so the connection is closed.
+        """
+        transaction = self._state.transaction
+        assert transaction is not None
+        backend.in_transaction = transaction.has_begun = True
+        self.held[shard] = backend
+        backend.send_ahead(query(transaction.begin), AnswerCallback(_begun, backend.abort))
 
     def _check_commits_nothing(self, shard: ShardRuntime, shape: Shape) -> None:
         if (shape.kind in _MAY_COMMIT or shape.uses & Uses.IMPLICIT_COMMIT) and any(

@@ -102,7 +102,7 @@ class Dispatch:
         self.table = PreparedStatements(context.memory)
         # What carries commands out, each named after its module.
         self.statements = StatementRunner(context)
-        self.fast_path = FastPath(context, self.table)
+        self.fast_path = FastPath(context, self.table, self.statements.transactions)
         self._prepared = PreparedCommands(context, self.statements, self.table)
         self._bulk = BulkCommands(context, self.statements, self._prepared, self.table)
 

@@ -36,11 +36,13 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.prepared_statements import PreparedStatements
     from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.proxy.sql.transaction_control import TransactionControl
 
 
 _KINDS: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SHOW}
 )
+_ENDS: Final = frozenset({Kind.COMMIT, Kind.ROLLBACK})
 _INDIRECT_USES: Final = (
     Uses.MULTIPLE
     | Uses.LAST_INSERT_ID
@@ -60,7 +62,12 @@ _SHARDED_BYTES_MAX: Final = 16 << 10
 class FastPath:
     """The hot path of one session."""
 
-    def __init__(self, context: SessionContext, table: PreparedStatements) -> None:
+    def __init__(
+        self,
+        context: SessionContext,
+        table: PreparedStatements,
+        transactions: TransactionControl,
+    ) -> None:
         self._compiler = context.compiler
         self._target = context.compiler.target
         self._executor = context.executor
@@ -69,6 +76,7 @@ class FastPath:
         self._state = context.state
         self._acks = AckDesk(context.registry, context.rights, context.executor, context.state)
         self._table = table
+        self._transactions = transactions
 
     def send(
         self, sql: bytes, reply: Reply, on_over: Callable[[Attempt | Exception | None], None]
@@ -93,7 +101,7 @@ class FastPath:
             statement = target.parse(sql)
             direct = self._known(view, statement)
             if direct is None:
-                return False
+                return self._begin_or_end(statement, reply, on_over)
             shard = direct.shard
             step = None
             if shard is None:
@@ -123,6 +131,29 @@ class FastPath:
             shard, view.database, packet, statement.shape, reply, on_over, direct.latency
         )
         return self._offer_or_send(step, attempt)
+
+    def _begin_or_end(
+        self,
+        statement: Statement,
+        reply: Reply,
+        on_over: Callable[[Attempt | Exception | None], None],
+    ) -> bool:
+        """Begin a transaction, or send the COMMIT or ROLLBACK of one on one shard; as `send`."""
+        shape = statement.shape
+        if shape.uses or "completion_type" in self._state.settings.values:
+            return False
+        if shape.kind is Kind.BEGIN and self._transactions.begin_now(statement):
+            reply.ok()
+            on_over(None)
+            return True
+        alone = self._executor.branches.alone
+        if shape.kind not in _ENDS or shape.options or alone is None:
+            return False
+        shard, backend = alone
+        packet = query(statement.sql)
+        return self._executor.send_now(
+            Attempt(shard, backend.database, packet, shape, reply, on_over)
+        )
 
     def _offer_or_send(self, step: CompiledStatement | None, attempt: Attempt) -> bool:
         if step is not None:

@@ -113,7 +113,7 @@ class StatementRunner:
             self._sequences,
             StatusTables(context, self.routed),
         )
-        transactions = TransactionControl(context, self.routed)
+        self.transactions = transactions = TransactionControl(context, self.routed)
         # A kind without an entry is sent to the shards.
         self._handlers: dict[Kind, Callable[[Statement, Reply], Awaitable[bool]]] = {
             Kind.STREAM: self.streams.run,

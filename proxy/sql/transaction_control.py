@@ -1,7 +1,8 @@
 """BEGIN, COMMIT, ROLLBACK and savepoints: on the one shard that is concerned, or on all of them.
 
-Where one server has the whole transaction it gets the client's own words and gives its own answer;
-over several shards `proxy.execution.transaction` keeps the branches.
+BEGIN is answered here, and reaches a shard with the transaction's first statement there. Where one server has the whole
+transaction it gets the client's own words and gives its own answer; over several shards `proxy.execution.transaction` keeps
+the branches.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class TransactionControl:
             await self._branches.commit()
         before, self._state.transaction = self._state.transaction, None
         begun = Transaction.begun_by(statement)
-        if not view.is_sharded:
+        if self._is_due(begun) and not view.is_sharded:
             shard, database = view.runtimes[0], self._target.database
             ok = await self._routed.on_shard(
                 shard, database, CompiledStatement(statement), reply
@@ -60,12 +61,29 @@ class TransactionControl:
             return ok
         if begun.is_snapshot and self._target.view is not None:
             raise Unsupported(SNAPSHOT_OF_SHARDS)
+        self._enter(begun, statement)
+        reply.ok()
+        return True
+
+    def begin_now(self, statement: Statement) -> bool:
+        """Begin a transaction where nothing has to be asked or ended first; False where something has."""
+        begun = Transaction.begun_by(statement)
+        if self._state.transaction is not None or self._is_due(begun):
+            return False
+        self._enter(begun, statement)
+        return True
+
+    def _is_due(self, begun: Transaction) -> bool:
+        """Return whether a BEGIN cannot wait for the first statement: it ends locks and the like, or takes a snapshot."""
+        return bool(
+            self._branches.held or begun.is_snapshot or not self._state.settings.autocommit
+        )
+
+    def _enter(self, begun: Transaction, statement: Statement) -> None:
         if self._state.settings.is_read_only and "READ WRITE" not in statement.shape.options:
             begun.reads_only = True
         self._state.transaction = begun
         self._state.answered_since = True
-        reply.ok()
-        return True
 
     async def commit(self, statement: Statement, reply: Reply) -> bool:
         """Commit. Raises as `Branches.commit`."""
@@ -78,18 +96,17 @@ class TransactionControl:
     async def _end_transaction(
         self, statement: Statement, reply: Reply, end: Callable[[], Awaitable[None]]
     ) -> bool:
-        branches = self._branches.open
         transaction = self._state.transaction
         is_broken = transaction is not None and transaction.broken
         chains, releases = self._what_follows(statement.shape)
         view = self._target.here()
         if not releases and not is_broken:
             shard, database = None, self._target.database
-            if len(branches) == 1 and not branches[0][1].is_closed:
+            alone = self._branches.alone
+            if alone is not None:
                 # One server, its own transaction: AND CHAIN and all.
-                shard = branches[0][0]
-                database = branches[0][1].database
-            elif not (branches or view.is_sharded) and (
+                shard, database = alone[0], alone[1].database
+            elif not (self._branches.open or view.is_sharded) and (
                 chains or not self._state.settings.autocommit
             ):
                 # One server and no transaction: it begins one, or warns of rows that no

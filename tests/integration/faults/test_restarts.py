@@ -128,6 +128,23 @@ def test_a_fleet_streams_what_other_shards_have_while_one_is_down(
         stream.close()
 
 
+def test_a_transaction_waits_with_its_first_statement_alone(start, breakable_servers):
+    proxy = start()
+    connection = create(proxy)
+    low = breakable_servers[0]
+    low.stop()
+    run(connection, "BEGIN")
+    answer = in_thread(lambda: insert(connection, LOW))
+    low.start()
+    answer()
+    low.stop()
+    low.start()
+    with pytest.raises(pymysql.MySQLError):
+        insert(connection, LOW)
+    run(connection, "ROLLBACK")
+    assert rows(connection, "SELECT id FROM my_message") == ()
+
+
 def test_a_write_waits_out_read_only(start, breakable_servers, breakable_database, consume):
     user = ordinary_user(breakable_servers, breakable_database)
     proxy = start(user=user)

@@ -39,17 +39,6 @@ async def test_an_execution_that_cannot_be_prepared_is_told_so(server, shard, se
     assert not session.executor.interrupt()
 
 
-async def test_the_hot_path_leaves_it_to_others_to_open_a_transaction(server, session):
-    await session.run("SELECT 1")
-    await session.begin()
-    assert not send_now(session, "SELECT 1", lambda _: None)
-    await session.run("SELECT 1")
-    done: list[Attempt] = []
-    assert send_now(session, "SELECT 1", done.append)
-    await until(lambda: done)
-    session.executor.settle(done[0], shape("SELECT 1"))
-
-
 async def test_a_kill_under_way_never_meets_another_sessions_statement(server, shard, session):
     gate = asyncio.Event()
     server.once("SLEEP", Silence(gate, rows_of(0)))

@@ -12,10 +12,12 @@ from streamfrom.proxy.sql import fast_path as module
 from streamfrom.proxy.sql.compile.catalog import Catalog
 from streamfrom.proxy.sql.fast_path import FastPath
 from streamfrom.proxy.sql.prepared_statements import PreparedStatements
+from streamfrom.proxy.sql.transaction_control import TransactionControl
+from streamfrom.proxy.wire.constants import Status
 from tests.cases import cases
 from tests.proxy.fake_answers import Error, HangUp, rows_of, until
 from tests.proxy.fake_client import read_result
-from tests.proxy.rigs import SessionRig, context_of, running_shard
+from tests.proxy.rigs import SessionRig, context_of, running_shard, said
 from tests.proxy.sql.compilers import compiler_over
 from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
 
@@ -57,15 +59,17 @@ class Scene:
         runtimes = dict(zip(shards, session.shards, strict=True))
         catalog = Catalog(keyspaces, runtimes, self.registry)  # type: ignore[arg-type]
         self.compiler = compiler_over(catalog, self.registry, session.state)
+        context = context_of(
+            compiler=self.compiler,
+            connections=session.executor.connections,
+            executor=session.executor,
+            registry=self.registry,
+            state=session.state,
+        )
         self.path = FastPath(
-            context_of(
-                compiler=self.compiler,
-                connections=session.executor.connections,
-                executor=session.executor,
-                registry=self.registry,
-                state=session.state,
-            ),
+            context,
             PreparedStatements(),
+            TransactionControl(context, None),  # type: ignore[arg-type]
         )
 
     def reply(self):
@@ -103,6 +107,36 @@ async def test_what_is_not_plain_takes_the_long_way(server, scene, sql):
     for _ in range(2):
         assert await scene.send(sql) is None
     assert server.heard[heard:] == []
+
+
+async def test_a_begin_travels_with_the_first_statement(server, scene):
+    heard = len(server.heard)
+    for end in ("COMMIT", "ROLLBACK"):
+        assert (await scene.send("BEGIN")).ok.status & Status.IN_TRANS
+        assert server.heard[heard:] == []
+        assert (await scene.send("DELETE FROM t")).ok.status & Status.IN_TRANS
+        assert not (await scene.send(end)).ok.status & Status.IN_TRANS
+        assert server.heard[heard:] == ["BEGIN", "DELETE FROM t", end]
+        heard = len(server.heard)
+
+
+@pytest.mark.parametrize("before", ["SAVEPOINT a", "SET @a = 1", "SELECT GET_LOCK('a', 0)"])
+@pytest.mark.parametrize("begin", ["BEGIN", "START TRANSACTION READ WRITE"])
+async def test_a_begin_comes_before_what_cannot_travel_with_it(proxy, server, begin, before):
+    client = await proxy.client("plain")
+    await client.query(before)
+    for sql in (begin, "SELECT * FROM t", "COMMIT"):
+        assert (await client.query(sql)).error is None
+    assert said(server)[-3:] == [begin, "SELECT * FROM t", "COMMIT"]
+
+
+async def test_nothing_runs_outside_of_a_transaction_whose_begin_is_refused(server, scene):
+    server.once("BEGIN", Error(1047, "not yet"))
+    await scene.send("BEGIN")
+    with pytest.raises(BackendLost):
+        await scene.send("SELECT * FROM t")
+    assert scene.session.executor.branches.is_broken
+    assert scene.session.shards[0].pool.connections == 0
 
 
 EARLY = load("plain", raw_table("msg", DEFAULT_COMMENT + ",vt_ack=early"))
