@@ -137,10 +137,8 @@ class Office:
     [
         (10, ("0",), 600),
         (None, ("0",), 400),
-        (1, ("0",), 400),
         (None, ("-40", "40-80", "80-"), 400),
         (1, ("-40", "40-80", "80-"), 400),
-        (10, ("-40", "40-80", "80-"), 400),
     ],
 )
 async def test_four_equal_workers_finish_a_backlog_together(prefetch, shards, messages):
@@ -211,7 +209,7 @@ async def test_a_serial_worker_of_random_times_holds_two_to_eight():
 
 
 async def test_workers_of_random_times_share_a_backlog():
-    assert await Office(400, [exponential] * 4, ack_wait_s=60).run() <= 1.2 * 100
+    assert await Office(200, [exponential] * 4, ack_wait_s=60).run() <= 1.2 * 50
 
 
 async def test_a_worker_that_was_slow_and_is_fast_is_not_held_up():
