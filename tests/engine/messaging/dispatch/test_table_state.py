@@ -112,13 +112,15 @@ def test_a_health_signal_starts_and_stops_the_grace():
     assert bench.wake_s() > 900
     bench.post(ShardDown("0", "refused"))
     only(bench.later(30), End)
+    assert bench.wake_s() is None
 
 
 def test_a_stream_whose_column_was_dropped_ends():
     bench = TableRig().attach(1).attach(2, columns=("id",))
     altered = replace(table(), columns=("id", "priority", "epoch", "time_next", "time_acked"))
-    end = bench.post(Reconfigured(altered))[0]
+    end, poll = bench.post(Reconfigured(altered))
     assert isinstance(end, End)
+    assert isinstance(poll, Poll)
     assert end.receiver == 1
     assert isinstance(end.error, UnknownColumn)
     assert bench.state.receivers == 1
