@@ -23,7 +23,7 @@ Rows = list[list[str]]
 
 
 def cases(**parameters: Callable[[str], Any]) -> Callable[[Test], Test]:
-    """Run a test for each case of its section.
+    """Run a test for each case of its section: one after the other, where it asks for nothing else.
 
     parameters: by name, what makes a value of a line: `str`, `str.encode`, `ast.literal_eval`.
     """
@@ -39,7 +39,9 @@ def cases(**parameters: Callable[[str], Any]) -> Callable[[Test], Test]:
         ]
         ids = [row[0] for row in rows]
         parametrized: Test = pytest.mark.parametrize(tuple(parameters), values, ids=ids)(test)
-        return parametrized
+        # Pytest's own work on a test takes longer than most of these.
+        asks = inspect.signature(test).parameters.keys() - parameters.keys()
+        return parametrized if asks or inspect.iscoroutinefunction(test) else in_turn(parametrized)
 
     return decorate
 
@@ -49,9 +51,8 @@ def in_turn(test: Test) -> Test:
 
     For cases that leave all as it was and take less time than their set-up. A failure names its case.
     """
-    marks = [mark for mark in vars(test).pop("pytestmark") if mark.name == "parametrize"]
     found: list[dict[str, Any]] = [{}]
-    for mark in marks:
+    for mark in vars(test).pop("pytestmark"):
         names, rows = mark.args
         if isinstance(names, str):
             names, rows = [names], [[value] for value in rows]
@@ -62,8 +63,11 @@ def in_turn(test: Test) -> Test:
     @functools.wraps(test)
     def run(*objects: Any, subtests: pytest.Subtests, **others: Any) -> None:
         for case in found:
-            with subtests.test(**case):
+            try:
                 test(*objects, **others, **case)
+            except (Exception, pytest.skip.Exception):
+                with subtests.test(**case):  # each costs as much as a test
+                    raise
 
     wanted = inspect.Parameter("subtests", inspect.Parameter.KEYWORD_ONLY)
     run.__signature__ = signature.replace(parameters=[*fixtures, wanted])  # type: ignore[attr-defined]
