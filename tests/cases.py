@@ -10,10 +10,11 @@ A value that the line cannot hold as it is, or that begins like something else, 
 import ast
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -41,7 +42,9 @@ def cases(**parameters: Callable[[str], Any]) -> Callable[[Test], Test]:
         parametrized: Test = pytest.mark.parametrize(tuple(parameters), values, ids=ids)(test)
         # Pytest's own work on a test takes longer than most of these.
         asks = inspect.signature(test).parameters.keys() - parameters.keys()
-        return parametrized if asks or inspect.iscoroutinefunction(test) else in_turn(parametrized)
+        return (
+            parametrized if asks or inspect.iscoroutinefunction(test) else in_turn(parametrized)
+        )
 
     return decorate
 
@@ -63,15 +66,29 @@ def in_turn(test: Test) -> Test:
     @functools.wraps(test)
     def run(*objects: Any, subtests: pytest.Subtests, **others: Any) -> None:
         for case in found:
-            try:
+            with _told(subtests, case):
                 test(*objects, **others, **case)
-            except (Exception, pytest.skip.Exception):
-                with subtests.test(**case):  # each costs as much as a test
-                    raise
 
+    @functools.wraps(test)
+    async def run_coroutine(*objects: Any, subtests: pytest.Subtests, **others: Any) -> None:
+        for case in found:
+            with _told(subtests, case):
+                await test(*objects, **others, **case)
+
+    made: Any = run_coroutine if inspect.iscoroutinefunction(test) else run
     wanted = inspect.Parameter("subtests", inspect.Parameter.KEYWORD_ONLY)
-    run.__signature__ = signature.replace(parameters=[*fixtures, wanted])  # type: ignore[attr-defined]
-    return run
+    made.__signature__ = signature.replace(parameters=[*fixtures, wanted])
+    return cast("Test", made)
+
+
+@contextmanager
+def _told(subtests: pytest.Subtests, case: dict[str, Any]) -> Iterator[None]:
+    """Make a case that fails a subtest; one that passes would take as long as a test."""
+    try:
+        yield
+    except (Exception, pytest.skip.Exception):
+        with subtests.test(**case):
+            raise
 
 
 @functools.cache

@@ -36,7 +36,7 @@ from streamfrom_worker.handler import Handler
 from streamfrom_worker.session import Answer, Session
 from streamfrom_worker.table import Table, describe
 from streamfrom_worker.task_store import Acknowledger, Inbox, Receiver, TaskStore
-from tests.cases import cases
+from tests.cases import cases, in_turn
 
 
 HANG_S = 60.0
@@ -94,6 +94,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
 ]  # fmt: skip
 
 
+@in_turn
 @pytest.mark.parametrize(("ask", "error", "said"), REFUSED)
 def test_a_mistake_is_refused_with_what_is_wanted(
     ask: Callable[[], Any], error: type[Exception], said: str

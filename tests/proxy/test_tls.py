@@ -2,22 +2,34 @@ import ssl
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
     NoEncryption,
     PrivateFormat,
+    load_pem_public_key,
 )
 from cryptography.x509.oid import NameOID
 
 from streamfrom.proxy.config.file import TlsSettings
 from streamfrom.proxy.config.toml_values import ConfigError
-from streamfrom.proxy.tls import ServerTls
+from streamfrom.proxy.tls import (
+    KEY_BITS,
+    SOON,
+    ServerKey,
+    ServerTls,
+    expires_soon,
+    fault_of_key,
+    fault_of_time,
+    read_certificate,
+)
 from tests.proxy.certificates import issued, write_certificate
 
 
@@ -94,3 +106,53 @@ def shown_by(context):
         with suppress(ssl.SSLWantReadError):
             side.do_handshake()
     return sha256(client.getpeercert(binary_form=True) or b"").digest()
+
+
+# What is wrong with a certificate and its key.
+@pytest.fixture
+def pair(tmp_path):
+    cert, key = (Path(path).read_bytes() for path in write_certificate(tmp_path))
+    return read_certificate(cert), cert, key
+
+
+def test_a_key_may_stand_in_the_file_of_its_certificate_and_none_of_another_kind_fits(pair):
+    """Faults that a configuration may have are in test_tls.py."""
+    certificate, cert, key = pair
+    assert fault_of_key(cert + key, certificate) is None
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    text = other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    assert fault_of_key(text, certificate) == "is not the key of the certificate"
+
+
+def test_a_certificate_has_its_time(pair):
+    certificate = pair[0]
+    begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    assert fault_of_time(certificate, begin) is None
+    assert fault_of_time(certificate, end) is None
+    past, future = begin - timedelta(seconds=1), end + timedelta(seconds=1)
+    assert str(fault_of_time(certificate, past)).startswith("is not valid before 20")
+    assert fault_of_time(certificate, future) == f"has expired on {end:%Y-%m-%d}"
+
+
+def test_the_last_two_weeks_are_soon(pair):
+    certificate = pair[0]
+    end = certificate.not_valid_after_utc
+    assert expires_soon(certificate, end - SOON - timedelta(seconds=1)) is None
+    assert expires_soon(certificate, end - timedelta(days=3)) == (
+        f"expires on {end:%Y-%m-%d}, in 3 days"
+    )
+
+
+SHA1 = hashes.SHA1()
+OAEP = padding.OAEP(padding.MGF1(SHA1), SHA1, label=None)
+
+
+def test_what_a_client_hides_with_the_public_half_the_key_reads():
+    key = ServerKey()
+    public = load_pem_public_key(key.public_pem())
+    assert isinstance(public, RSAPublicKey)
+    assert public.key_size == KEY_BITS
+    assert key.decrypt(public.encrypt(b"password\0", OAEP)) == b"password\0"
+    assert key.public_pem() == key.public_pem()
+    with pytest.raises(ValueError, match=r"Encryption/decryption failed|Ciphertext length"):
+        key.decrypt(b"nonsense")

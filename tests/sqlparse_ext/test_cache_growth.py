@@ -32,8 +32,8 @@ PIECES = [
     b"IS_USED_LOCK('a'),", b"IS_USED_LOCK(", b"TABLE_SCHEMA='a' AND ", b"TABLE_SCHEMA IN (", b"JOIN t ",
     b"JOIN t ON 1 ", b"UNION SELECT 1 ", b"(SELECT 1 FROM t),", b"(1,2),", b"(1+1,2),", b"/*! ", b"NOT ", b"||",
 ]  # fmt: skip
-_DICE = random.Random(os.environ.get("GROWTH_CHARACTERS", "15"))
-SHAPES = [(_DICE.choice(HEADS), piece) for piece in PIECES]
+SHAPES = [(random.Random(piece).choice(HEADS), piece) for piece in PIECES]
+_DICE = random.Random(15)
 SHAPES += [(_DICE.choice(HEADS), b"".join(_DICE.sample(PIECES, 3))) for _ in range(20)]
 SHAPES += [
     (b"SELECT '", b"\\'"), (b"SELECT ", b"/*+ "), (b"SELECT ", b"/*vt+ x"), (b"SELECT ", b"`"), (b"SELECT ", b"@'"),

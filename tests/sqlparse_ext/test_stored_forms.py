@@ -4,12 +4,13 @@ import pytest
 
 from streamfrom.sqlparse_ext.literal_values import Bits, HexString, Number
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case, stored_form
-from tests.cases import cases
+from tests.cases import cases, in_turn
 
 
 CI, BIN = "utf8mb4_general_ci", "utf8mb4_bin"
 
 
+@in_turn
 @pytest.mark.parametrize(
     ("kind", "written", "stored"),
     [

@@ -2,18 +2,20 @@
 
 import ast
 import asyncio
+import re
 
 import aiohttp
+import pytest
 
 from streamfrom.proxy.admin import admin_server
-from streamfrom.proxy.admin.admin_server import AT_ONCE_MAX, AdminServer
+from streamfrom.proxy.admin.admin_server import AT_ONCE_MAX, AdminServer, page_routes
 from streamfrom.proxy.admin.history import queue_records
 from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.config.file import TlsSettings
 from streamfrom.proxy.status.fleet_figures import MembersFigures
 from streamfrom.proxy.status.status_rows import Unanswered
 from streamfrom.proxy.tls import ServerTls
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.proxy.admin.conftest import (
     NAMES,
     QUEUES,
@@ -147,3 +149,37 @@ async def test_no_sample_is_taken_without_a_member(monkeypatch):
     finally:
         await server.stop()
     assert len(asks) >= 3, "the first two were not all that there is"
+
+
+# The page's files: what they may load, and how large they are.
+PATHS = list(page_routes())
+VENDORED = {"/uplot.js", "/uplot.css"}
+KIB = 1024
+
+
+async def test_the_whole_page_is_small_and_never_makes_html_of_text(served):
+    assert {"/", "/page.js", *VENDORED} <= set(PATHS)
+    texts = {path: (await served.ask(path))[1] for path in PATHS}
+    assert sum(map(len, texts.values())) <= 150 * KIB
+    made = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\("
+    assert not [path for path in PATHS if path.endswith(".js") and re.search(made, texts[path])]
+
+
+@in_turn
+@pytest.mark.parametrize("path", PATHS)
+async def test_nothing_comes_from_elsewhere_and_nothing_stands_inline(served, path):
+    status, text, headers = await served.ask(path)
+    assert status == 200
+    policy = headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Cache-Control"] == "no-store"
+    addresses = set(re.findall(r"https?://[^\s\"']+", text))
+    # A namespace, and where the library's home is.
+    assert addresses <= {"http://www.w3.org/2000/svg", "https://github.com/leeoniya/uPlot"} | {
+        "https://github.com/leeoniya/uPlot,"
+    }
+    assert "style=" not in text
+    assert not re.search(r"<script(?![^>]* src=)", text)

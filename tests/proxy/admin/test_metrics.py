@@ -1,7 +1,9 @@
 """Prometheus's text: its own parser reads it, and the figures are the engine's."""
 
+import math
 from dataclasses import replace
 
+from hypothesis import given, strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamfrom.engine.messaging.figures.figures import (
@@ -10,7 +12,7 @@ from streamfrom.engine.messaging.figures.figures import (
     StreamFigures,
 )
 from streamfrom.engine.messaging.table.counters import Counters
-from streamfrom.proxy.admin.metrics import MetricsPage
+from streamfrom.proxy.admin.metrics import MetricFamily, MetricsPage, labels
 from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
 from tests.sim.memory_store import loaded, raw_table
 
@@ -82,3 +84,21 @@ def test_a_name_that_is_no_text_costs_no_other_figure_and_a_certificates_end_is_
     found = samples(queue, member=replace(MEMBER, certificate_expires_s=1234.0))
     assert found["streamfrom_queue_depth", ("keyspace", "ks"), ("queue", "a?")] == 3
     assert found["streamfrom_certificate_expiry_timestamp_seconds",] == 1234
+
+
+# Prometheus's text: whatever names and numbers go in, its own parser reads them again.
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def read(family):
+    (found,) = text_string_to_metric_families(family.text())
+    return found
+
+
+@given(TEXTS, st.floats(allow_nan=False) | st.integers(0, 2**53) | st.booleans())
+def test_a_sample_is_read_as_it_was_written(text, value):
+    family = MetricFamily("depth", "gauge", "How deep it is.")
+    family.add(labels(queue=text, keyspace="ks"), value)
+    (sample,) = read(family).samples
+    assert sample.labels == {"queue": text, "keyspace": "ks"}
+    assert math.isclose(sample.value, value, abs_tol=0.0, rel_tol=0.0)

@@ -6,10 +6,13 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
+from streamfrom.engine.messaging.upkeep.peek import PeekState
 from streamfrom.proxy.admin.admin_server import AT_ONCE_MAX
+from streamfrom.proxy.admin.queue_api import Action, QueueActions
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.status.status_source import Sight
-from tests.proxy.admin.conftest import USERS, Client, stream_of
+from tests.cases import in_turn
+from tests.proxy.admin.conftest import USERS, Acting, Client, stream_of
 from tests.sim.memory_store import loaded, raw_table
 
 
@@ -47,6 +50,7 @@ async def seen(guarded):
     return guarded
 
 
+@in_turn
 @pytest.mark.parametrize(
     ("path", "body", "expected"),
     [
@@ -133,3 +137,38 @@ async def test_a_user_acts_only_with_the_token_of_its_session(seen, path):
     elsewhere = {"Origin": "http://evil.example"}
     assert (await seen.browser.post(path, body, **elsewhere))[0] == 403
     assert seen.acting.sent == []
+
+
+# Actions on messages of several shards, and what is no longer in the state that was meant.
+TABLE = loaded(raw_table("a`b", id_type="varchar"), "ks")
+
+
+@pytest.fixture
+def acting():
+    return Acting()
+
+
+async def test_each_shard_gets_its_own_messages_as_literals_until_one_refuses(acting):
+    ids = {"-80": [b"x'y", b"z"], "80-": [], "c0-": [b"w"]}
+    actions = QueueActions(acting, "app", "::1")
+    assert await actions.act(TABLE, Action.DELETE, ids) == 2
+    assert acting.sent == [
+        ("app", "ks:-80", "DELETE FROM `a``b` WHERE `id` IN ('x''y', 'z')"),
+        ("app", "ks:c0-", "DELETE FROM `a``b` WHERE `id` IN ('w')"),
+    ]
+    acting.sent.clear()
+    acting.error = BackendError(1205, "HY000", "Lock wait timeout exceeded")
+    with pytest.raises(BackendError, match="Lock wait"):
+        await actions.act(TABLE, Action.ACK, {"0": [b"1"], "1": [b"2"]})
+    assert [target for _, target, _ in acting.sent] == ["ks:0"]
+
+
+async def test_what_has_left_the_parked_is_left_alone(acting):
+    actions = QueueActions(acting, "app", "::1")
+    for state, guard in (
+        (PeekState.PARKED, f" AND time_next = {PARKED_NS}"),
+        (PeekState.READY, ""),
+    ):
+        await actions.act(TABLE, Action.RETRY, {"0": [b"1"]}, state)
+        assert ("time_next = 9" in acting.sent[-1][2]) == bool(guard)
+        assert acting.sent[-1][2].endswith(guard)

@@ -10,7 +10,7 @@ import pytest
 from streamfrom.proxy.admin import queue_messages
 from streamfrom.proxy.admin.queue_messages import PAGE_ROWS
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.proxy.admin.conftest import MessagesServer, figures
 from tests.sim.memory_store import loaded, raw_table
 
@@ -96,6 +96,7 @@ def cursor(*told):
     return base64.urlsafe_b64encode(json.dumps(told).encode()).decode()
 
 
+@in_turn
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,5 +1,6 @@
 import asyncio
 import errno
+from dataclasses import replace
 
 import pytest
 import structlog
@@ -8,12 +9,19 @@ from streamfrom.proxy import net
 from streamfrom.proxy.backends import shard as module
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.session_variables import Settings
-from streamfrom.proxy.backends.shard import ShardRuntime
+from streamfrom.proxy.backends.shard import (
+    ReplicaHealth,
+    ShardRuntime,
+    ShardServers,
+    lag_trouble,
+    primary_health,
+    replicas_of,
+)
 from streamfrom.proxy.errors import NoDescriptor, ServerFull
 from tests.proxy.backends.pools import Tenant
 from tests.proxy.fake_answers import Error, Silence, until
 from tests.proxy.fake_server import PASSWORD
-from tests.proxy.rigs import shard_config
+from tests.proxy.rigs import config_of, shard_config
 
 
 @pytest.fixture(autouse=True)
@@ -171,3 +179,84 @@ async def test_waiting_has_an_end(server, shard):
     server.read_only = True
     assert not await shard.wait_available(soon(0.03))
     assert not await shard.wait_available(soon(-1))
+
+
+class Control:
+    """A server that answers from a dictionary of texts."""
+
+    def __init__(self, **channel):
+        self.channels = [channel] if channel else []
+        self.read_only = 0
+
+    async def rows(self, sql):
+        return [("8.4.3",)] if sql == "SELECT VERSION()" else [(self.read_only, "8.4.3")]
+
+    async def records(self, sql):
+        assert sql == "SHOW REPLICA STATUS"
+        return self.channels
+
+
+async def test_a_primary_must_be_writable():
+    control = Control()
+    assert await primary_health(control) == ("8.4.3", None)  # type: ignore[arg-type]
+    control.read_only = 1
+    found = await primary_health(control)  # type: ignore[arg-type]
+    assert found.trouble == "the server is read-only"
+
+
+@pytest.mark.parametrize("column", ["Seconds_Behind_Source", "Seconds_Behind_Master"])
+async def test_a_replica_must_be_near_its_primary(column):
+    ask = ReplicaHealth(30)
+    assert await ask(Control(**{column: 30})) == ("8.4.3", None)  # type: ignore[arg-type]
+    found = await ask(Control(**{column: 31}))  # type: ignore[arg-type]
+    assert found.trouble == "31 s behind, more than replica_max_lag"
+    ask.lag_max_s = 31
+    assert await ask(Control(**{column: 31})) == ("8.4.3", None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("channels", "trouble"),
+    [
+        ([], "the server is no replica"),
+        ([{"Seconds_Behind_Source": None}], "replication is not running"),
+        ([{"Seconds_Behind_Master": None, "Last_SQL_Error": "", "Last_IO_Error": "no route"}], "replication is not running: no route"),
+        ([{"Seconds_Behind_Source": 0}, {"Seconds_Behind_Source": "7"}], "7 s behind, more than replica_max_lag"),
+    ],
+)  # fmt: skip
+def test_what_keeps_a_replica_from_being_read_is_told(channels, trouble):
+    assert lag_trouble(channels, 5) == trouble
+
+
+SHARD = "plain", "-"
+
+
+def servers_of(server, on_change=lambda _: None):
+    """The servers of one shard with a replica, both of them on *server*."""
+    config = config_of(server)
+    (keyspace,) = config.keyspaces
+    (shard,) = keyspace.shards
+    shard = replace(shard, replicas=(server.dsn(user="rep"),))
+    keyspaces = (replace(keyspace, shards=(shard,)),)
+    return ShardServers(replace(config, keyspaces=keyspaces), on_change)
+
+
+async def test_every_server_is_there_once(server):
+    servers = servers_of(server)
+    (replica,) = servers.replicas[SHARD]
+    assert list(servers) == [servers.primaries[SHARD], replica]
+    assert [each.dsn.user for each in servers] == ["root", "rep"]
+    (keyspace,) = config_of(server).keyspaces
+    without = replicas_of(
+        "plain", keyspace.shards[0], pool_timeout_s=1, health=ReplicaHealth(1)
+    )
+    assert without == ()
+
+
+async def test_only_the_primary_reports_a_change(server):
+    told = set[object]()
+    servers = servers_of(server, told.add)
+    for each in servers:
+        await each.probe()
+        each.pool.close()
+        await each.control.close()
+    assert told == {servers.primaries[SHARD]}

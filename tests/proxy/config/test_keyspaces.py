@@ -4,6 +4,7 @@ import pytest
 
 from streamfrom.proxy.config.file import ConfigError
 from streamfrom.proxy.config.keyspaces import make_keyspace, reread_vschema
+from tests.cases import in_turn
 from tests.proxy.config.files import SHARDED, UNSHARDED
 
 
@@ -68,6 +69,7 @@ FAULTS = [
 ]  # fmt: skip
 
 
+@in_turn
 @pytest.mark.parametrize(("text", "expected"), FAULTS, ids=[fault[1] for fault in FAULTS])
 def test_a_fault_names_its_key_and_what_was_expected_but_no_secret(refused, text, expected):
     assert expected in refused(text)[0]

@@ -1,5 +1,6 @@
 """Servers of our own: they answer, keep their data, say why they failed, and never outlive us."""
 
+import ast
 import asyncio
 import signal
 import socket
@@ -15,8 +16,12 @@ from streamfrom.proxy.embedded.servers import (
     EmbeddedServer,
     EmbeddedServerError,
     Family,
+    family_of,
     find_server,
+    install_program,
+    no_defaults,
 )
+from tests.cases import cases
 
 
 HERE = Path(__file__).parents[3]
@@ -266,3 +271,36 @@ def test_a_program_that_is_no_server_shows_what_it_printed(tmp_path):
     server = EmbeddedServer(tmp_path / "server", program=program)
     with pytest.raises(EmbeddedServerError, match=r"could not be initialised[^$]*hello from"):
         server.start()
+
+
+# Which server program is taken.
+def test_a_named_program_comes_first_and_one_of_the_other_family_is_skipped(tmp_path):
+    program = tmp_path / "mine"
+    program.write_text("#!/bin/sh\necho 'mine Ver 9.9 for Linux'\n")
+    program.chmod(0o755)
+    assert find_server(environ={"MYSQLD": str(program)}) == program
+    assert find_server(Family.MYSQL, {"MYSQLD": str(program)}) == program
+    assert family_of(program) is Family.MYSQL
+    program = tmp_path / "mysqld"
+    program.write_text("#!/bin/sh\necho 'mysqld Ver 10.11.2-MariaDB for debian'\n")
+    program.chmod(0o755)
+    assert family_of(program) is Family.MARIADB
+    assert find_server(Family.MYSQL, {"PATH": str(tmp_path)}) != program
+
+
+@cases(text=str, options=ast.literal_eval)
+def test_a_script_that_skips_the_systems_options_itself_is_not_told_to(tmp_path, text, options):
+    program = tmp_path / "mysqld"
+    program.write_text(text)
+    assert no_defaults(program) == options
+
+
+def test_the_install_script_beside_the_server_comes_first(tmp_path):
+    for folder in ("sbin", "bin"):
+        (tmp_path / folder).mkdir()
+    script = tmp_path / "bin" / "mariadb-install-db"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    found = install_program(tmp_path / "sbin" / "mariadbd")
+    assert found is not None
+    assert script.samefile(found)

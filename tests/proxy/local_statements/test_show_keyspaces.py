@@ -1,9 +1,24 @@
+import ast
+import json
 from dataclasses import replace
 
 import pytest
 
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard
+from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
-from streamfrom.proxy.local_statements.show_keyspaces import Tablet, show_vitess, show_vschema
+from streamfrom.proxy.local_statements.show_keyspaces import (
+    Tablet,
+    chosen_databases,
+    like,
+    pattern_text,
+    show_databases,
+    show_vitess,
+    show_vschema,
+    vindex_columns,
+    vindex_rows,
+)
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.cases import cases
 from tests.proxy.keyspaces import PLAIN, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
@@ -92,3 +107,101 @@ def test_vindexes_of_a_table_tell_their_columns(sql):
 def test_vindexes_of_what_there_is_not(table, selected, error, sentence):
     with pytest.raises(error, match=f"^{sentence}$"):
         vschema(f"SHOW VSCHEMA VINDEXES ON {table}", selected)
+
+
+KEYSPACES = [SHARDED, PLAIN]
+
+
+@cases(sql=str, column=str, names=ast.literal_eval)
+def test_they_are_the_keyspaces_in_sight(sql, column, names):
+    (found,), rows = show_databases(statement(sql), KEYSPACES)
+    assert (found.name, rows) == (column, [(name.encode(),) for name in names])
+
+
+def test_what_a_where_says_is_for_a_server_to_decide():
+    asked = statement("SHOW DATABASES WHERE `Database` = 'it''s'")
+    text = chosen_databases(asked, [PLAIN])
+    assert text == (
+        b"SELECT `Database` FROM (SELECT CONVERT('information_schema' USING utf8mb4)"
+        b" COLLATE utf8mb4_general_ci AS `Database` UNION ALL SELECT CONVERT('plain' USING"
+        b" utf8mb4) COLLATE utf8mb4_general_ci) AS `SCHEMATA` WHERE `Database` = 'it''s'"
+    )
+
+
+@cases(pattern=str, found=ast.literal_eval)
+def test_it_matches_whole_names_as_a_server_would(pattern, found):
+    matches = like(statement(f"SHOW VITESS_SHARDS LIKE '{pattern}'"))
+    assert [name for name in ("shop/-80", "shop/80-") if matches.fullmatch(name)] == found
+
+
+def test_its_text_is_that_of_the_literal():
+    assert pattern_text(statement("SHOW DATABASES LIKE 'it''s%'")) == "it's%"
+    assert pattern_text(statement("SHOW DATABASES LIKE x")) == ""
+
+
+# What a SELECT from a vindex answers; the keyspace ids are those of Vitess's own functions.
+TYPES = ("hash", "binary", "numeric", "unicode_loose_md5", "xxhash")
+VINDEXES = {name: {"type": name} for name in TYPES} | {
+    "regions": {"type": "multicol", "params": {"column_count": "2"}}
+}
+KEYSPACE = Keyspace(
+    "commerce",
+    (Shard.named("-80"), Shard.named("80-")),
+    parse_vschema(
+        json.dumps(
+            {
+                "sharded": True,
+                "vindexes": VINDEXES,
+                "tables": {"t": {"column_vindexes": [{"column": "id", "name": "hash"}]}},
+            }
+        ),
+        "commerce",
+    ),
+)
+
+
+def asked(sql, vindex="hash"):
+    assert KEYSPACE.vschema is not None
+    return vindex_rows(statement(sql), KEYSPACE, KEYSPACE.vschema.vindexes[vindex])
+
+
+def test_every_column_has_vitess_value_and_is_a_binary_string_under_the_name_that_is_asked():
+    assert asked("SELECT * FROM hash WHERE id = 1") == [
+        (b"1", bytes.fromhex("166b40b44aba4bd6"), b"", b"\x80", b"166b40b44aba4bd6", b"-80")
+    ]
+    assert asked("SELECT shard, ID, range_start FROM hash WHERE id IN (29999, 397)") == [
+        (b"80-", b"29999", b"\x80"),
+        (b"-80", b"397", b""),
+    ]
+    columns = vindex_columns(shape("SELECT keyspace_id, `ID` FROM commerce.hash WHERE id = 1"))
+    assert [(column.name, column.charset) for column in columns] == [
+        ("keyspace_id", 63),
+        ("ID", 63),
+    ]
+
+
+@cases(vindex=str, value=str)
+def test_what_has_no_keyspace_id_has_no_row(vindex, value):
+    assert asked(f"SELECT * FROM {vindex} WHERE id = {value}", vindex) == []
+
+
+def test_a_text_of_unknown_weights_and_a_vindex_of_several_columns_are_refused():
+    assert asked("SELECT shard FROM unicode_loose_md5 WHERE id = 'a'", "unicode_loose_md5")
+    with pytest.raises(Unsupported, match="keyspace id that 'unicode_loose_md5' has"):
+        asked(
+            "SELECT shard FROM unicode_loose_md5 WHERE id IN ('a', '中')", "unicode_loose_md5"
+        )
+    with pytest.raises(Unsupported, match="'regions', a vindex of several columns"):
+        asked("SELECT * FROM regions WHERE id = 1", "regions")
+
+
+@cases(sql=str)
+def test_other_forms_are_refused_with_the_form_that_there_is(sql):
+    with pytest.raises(Unsupported, match=r"WHERE id = value or id IN \(values\)"):
+        asked(sql)
+
+
+def test_a_number_is_its_text():
+    assert asked("SELECT id, keyspace_id FROM binary WHERE id = 1.50", "binary") == [
+        (b"1.50", b"1.50")
+    ]

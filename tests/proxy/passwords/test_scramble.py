@@ -1,6 +1,7 @@
 from hashlib import sha256
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.passwords.scramble import (
@@ -10,6 +11,7 @@ from streamfrom.proxy.passwords.scramble import (
     masked_password,
     native_proof,
     sha2_proof,
+    sign,
     stored_native,
     stored_sha2,
     unmasked_password,
@@ -63,3 +65,15 @@ def test_a_proof_of_wrong_size_is_wrong(proof):
 @given(password=st.binary(max_size=100), nonce=st.binary(min_size=20, max_size=20))
 def test_a_masked_password_comes_back_with_its_nul(password, nonce):
     assert unmasked_password(masked_password(password, nonce), nonce) == password + b"\0"
+
+
+@given(st.binary(min_size=32, max_size=32), st.binary(max_size=80))
+def test_with_32_bytes_it_is_ed25519(secret, message):
+    assert sign(secret, message) == Ed25519PrivateKey.from_private_bytes(secret).sign(message)
+
+
+def test_a_password_of_another_length_signs_too():
+    # That MariaDB takes these, tests/integration/accounts finds.
+    signatures = {sign(password, b"n" * 32) for password in (b"", b"a", b"b" * 200)}
+    assert len(signatures) == 3
+    assert {len(each) for each in signatures} == {64}

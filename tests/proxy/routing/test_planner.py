@@ -12,7 +12,7 @@ from streamfrom.proxy.routing.routes import (
     WriteParts,
 )
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
 
@@ -38,6 +38,7 @@ def test_everything_goes_to_the_only_shard(sql):
     assert route(sql, keyspace=PLAIN) == OneShard(PLAIN.shards[0])
 
 
+@in_turn
 @pytest.mark.parametrize(
     ("sql", "shard"),
     [

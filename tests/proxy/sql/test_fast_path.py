@@ -14,7 +14,7 @@ from streamfrom.proxy.sql.fast_path import FastPath
 from streamfrom.proxy.sql.prepared_statements import PreparedStatements
 from streamfrom.proxy.sql.transaction_control import TransactionControl
 from streamfrom.proxy.wire.constants import Status
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.proxy.fake_answers import Error, HangUp, rows_of, until
 from tests.proxy.fake_client import read_result
 from tests.proxy.rigs import SessionRig, context_of, running_shard, said
@@ -101,6 +101,7 @@ async def scene(server):
         await session.leave()
 
 
+@in_turn
 @cases(sql=str)
 async def test_what_is_not_plain_takes_the_long_way(server, scene, sql):
     heard = len(server.heard)

@@ -8,7 +8,7 @@ from streamfrom.proxy.wire.commands import stmt_close, stmt_send_long_data
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.resultset import parse_text_row
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.proxy.fake_answers import Error, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused, parameter
 from tests.proxy.rigs import running_proxy
@@ -85,6 +85,7 @@ async def test_what_the_statement_before_left_is_told_in_binary_rows(server, cap
         assert (await client.execute(statement)).error is None
 
 
+@in_turn
 @pytest.mark.parametrize(
     ("sql", "code"), [("", 1065), ("SELECT 1; SELECT 2", 1064), ("STREAM nothing", 1064)]
 )

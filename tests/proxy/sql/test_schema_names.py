@@ -1,6 +1,6 @@
 """What a session reads of system schemas, with the names of keyspaces in it."""
 
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.proxy.fake_answers import Error, Rows
 
 
@@ -14,6 +14,7 @@ async def test_the_columns_of_a_table_are_asked_for_once(server, proxy):
     assert server.controlled.count("SHOW COLUMNS FROM `information_schema`.`tables`") == 1
 
 
+@in_turn
 @cases(sql=str)
 async def test_what_needs_no_other_names_stays_as_it_is(server, proxy, sql):
     server.on("`information_schema`.`nothing`", Error(1109, "Unknown table"))

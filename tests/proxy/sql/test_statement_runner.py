@@ -1,8 +1,10 @@
 import pytest
 
-from tests.proxy.fake_answers import Error
+from streamfrom.proxy.wire.constants import FieldType
+from tests.cases import in_turn
+from tests.proxy.fake_answers import Error, Rows, rows_of
 from tests.proxy.keyspaces import HIGH
-from tests.proxy.rigs import said
+from tests.proxy.rigs import running_proxy, said
 
 
 DEADLOCK = Error(1213, "Deadlock found when trying to get lock")
@@ -47,3 +49,54 @@ async def test_an_open_comment_behind_many_is_refused_at_once(client):
     found = await client.query("/**/" * 200 + "/*")
     assert found.error is not None
     assert "a comment has no end" in str(found.error)
+
+
+# KILL by an expression, and of oneself.
+async def test_a_user_variable_may_name_the_victim(server, proxy):
+    victim, killer = await proxy.client(), await proxy.client()
+    server.once("SELECT (@victim", rows_of(victim.greeting.connection_id))
+    assert (await killer.query("KILL @victim")).error is None
+    assert await victim.is_closed()
+
+
+@in_turn
+@pytest.mark.parametrize("value", [None, b"x", b"", b"-1"])
+async def test_what_is_no_id_is_an_unknown_one(server, proxy, value):
+    client = await proxy.client()
+    server.once("SELECT (@victim", Rows(("@victim",), ((value,),)))
+    assert (await client.query("KILL @victim")).code == 1094
+
+
+async def test_tables_are_not_asked_whom_to_kill(server, proxy):
+    client = await proxy.client()
+    assert (await client.query("KILL (SELECT id FROM t)")).code == 1235
+
+
+def has_databases(server, *names):
+    rows = tuple((name.encode(),) for name in names)
+    text = (FieldType.VAR_STRING,)
+    server.on("information_schema.schemata", Rows(("schema_name",), rows, types=text))
+
+
+@pytest.fixture
+async def plain(server):
+    has_databases(server, "db", "beside")
+    async with running_proxy(server) as made:
+        yield made
+
+
+async def test_from_there_the_schema_of_the_proxy_can_be_used(server, plain):
+    client = await plain.client("beside")
+    for name in ("streamfrom", "streamfrom", "information_schema", "streamfrom", "plain"):
+        assert (await client.query(f"USE {name}")).ok is not None
+    assert (await client.query("SELECT 1")).values == [b"1"]
+    assert server.relays[0].database == "db"
+
+
+@in_turn
+@pytest.mark.parametrize("name", ["Beside", "nowhere", "beside2", ""])
+async def test_what_no_server_has_is_unknown(plain, name):
+    client = await plain.client("plain")
+    assert (await client.query(f"USE `{name}`" if name else "USE ``")).code in (1049, 1064)
+    assert (await client.command(b"\x02" + name.encode())).code == 1049
+    assert (await client.query("SELECT 1")).values == [b"1"]

@@ -15,6 +15,7 @@ from streamfrom.proxy.wire.binary_parameters import (
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.literal_values import Number, decode_literal
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
+from tests.cases import in_turn
 from tests.proxy.wire.peers import write_parameters
 
 
@@ -97,6 +98,7 @@ def test_no_types_at_all_are_refused_and_long_data_takes_the_place_of_a_value():
     assert read_parameters(body, 2, long_data={0: bytearray(b"long")}) == sent
 
 
+@in_turn
 @pytest.mark.parametrize(
     ("parameter", "value", "literal"),
     [

@@ -8,6 +8,7 @@ from streamfrom.proxy.wire.binary_parameters import Parameter, value_of
 from streamfrom.proxy.wire.binary_rows import BinaryRows, row_types
 from streamfrom.proxy.wire.constants import FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition, text_row
+from tests.cases import in_turn
 
 
 def row(*columns: tuple[int, int, bytes | None]) -> bytes:
@@ -40,6 +41,7 @@ def value(kind: int, text: bytes, flags: int = 0) -> bytes:
     return row((kind, flags, text))[2:]
 
 
+@in_turn
 @pytest.mark.parametrize(
     ("kind", "flags", "text", "encoded"),
     [

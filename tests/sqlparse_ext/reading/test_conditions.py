@@ -6,10 +6,11 @@ import pytest
 
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.sqlparse_ext.facts import conditions, shape
 
 
+@in_turn
 @pytest.mark.parametrize(
     ("where", "expected"),
     [

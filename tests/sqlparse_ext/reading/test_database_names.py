@@ -10,7 +10,7 @@ from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.database_names import Qualified, database_names, renamed
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.lexer import splice
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.sqlparse_ext.strategies import MODES, texts
 
 
@@ -141,6 +141,7 @@ def rewritten(sql, mapping, mode=DEFAULT_MODE):
     return splice(found.sql, mode, renamed(found.shape, mapping))
 
 
+@in_turn
 @pytest.mark.parametrize("line", STATEMENTS)
 def test_each_name_of_a_database_is_found_and_no_other(line):
     sql = line.replace("Ks", "ks").encode()

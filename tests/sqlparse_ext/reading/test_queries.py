@@ -2,9 +2,11 @@
 
 import ast
 
-from streamfrom.sqlparse_ext.statements import OPAQUE
+import pytest
+
+from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource, Kind
 from tests.cases import cases
-from tests.sqlparse_ext.facts import conditions, statement, tables, uses
+from tests.sqlparse_ext.facts import conditions, shape, statement, tables, uses
 
 
 @cases(sql=str, expected=ast.literal_eval)
@@ -30,3 +32,58 @@ def test_assignments_give_literals_null_and_opaque():
     assert found.value(assigned["b"]) is None
     assert assigned["c"] is OPAQUE
     assert found.value(assigned["d"]) == b"q"
+
+
+# INSERT and REPLACE: target, lists and forms.
+@cases(sql=str, table=str, columns=ast.literal_eval, source=str)
+def test_forms(sql, table, columns, source):
+    found = shape(sql)
+    assert found.kind is (Kind.REPLACE if sql.startswith("REPLACE") else Kind.INSERT)
+    assert found.insert is not None
+    assert found.insert.columns == columns
+    assert found.insert.source is InsertSource(source)
+    assert tables(sql)[0] == table
+    assert "UNPARSED" not in uses(sql)
+
+
+def test_what_follows_the_rows():
+    found = statement(
+        "INSERT IGNORE INTO t (a, b) VALUES (1, 'x;)'), (2, NULL) AS new "
+        "ON DUPLICATE KEY UPDATE a = 5, b = new.b, c = NULL"
+    )
+    insert = found.shape.insert
+    assert insert is not None
+    assert (insert.ignore, insert.on_duplicate, insert.row_alias) == (True, True, "new")
+    assert found.value(found.shape.assignments["a"]) == 5
+    assert found.shape.assignments["b"] is OPAQUE
+    assert found.shape.assignments["c"] is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "assigned"),
+    [
+        ("INSERT INTO t VALUES (1, f(2)), (3, f(4)) ON DUPLICATE KEY UPDATE a = 5", {"a": 5}),
+        # Not mistaken for a join.
+        ("INSERT INTO t SELECT * FROM u JOIN v ON u.a = v.a ON DUPLICATE KEY UPDATE b = 1", {"b": 1}),
+        ("INSERT INTO t SET a = 1, b = NOW() AS n ON DUPLICATE KEY UPDATE a = 2", {"a": 2}),
+    ],
+)  # fmt: skip
+def test_assignments_behind_rows_a_query_or_set_keep_their_values(sql, assigned):
+    found = statement(sql)
+    assert {
+        name: found.value(each) for name, each in found.shape.assignments.items()
+    } == assigned
+
+
+def test_the_set_form():
+    found = statement("INSERT INTO t SET a = 1, b = NOW() AS n")
+    insert = found.shape.insert
+    assert insert is not None
+    assert (found.value(insert.set["a"]), insert.set["b"]) == (1, OPAQUE)
+    assert insert.row_alias == "n"
+
+
+@cases(sql=str)
+def test_leftovers_are_unparsed(sql):
+    assert "UNPARSED" in uses(sql)
+    assert shape(sql).insert is None

@@ -12,7 +12,7 @@ from streamfrom.sqlparse_ext.reading.split import (
 )
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.text.tokens import tokenise
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.sqlparse_ext.strategies import MODES, texts
 
 
@@ -43,6 +43,7 @@ WHOLE = [
 ]  # fmt: skip
 
 
+@in_turn
 @pytest.mark.parametrize("statement", WHOLE)
 def test_a_statement_is_not_cut(statement):
     assert split_statements(statement) == [statement]

@@ -1,5 +1,8 @@
 import ast
 
+from sqlglot import exp
+
+from streamfrom.sqlparse_ext.selects.select_ast import Reference, Scope
 from streamfrom.sqlparse_ext.selects.select_reader import read_select
 from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
@@ -22,3 +25,22 @@ def test_an_expression_knows_what_it_is_made_of(item, is_constant, has_aggregate
 @cases(sql=str, has_aggregate=ast.literal_eval)
 def test_an_aggregate_anywhere_makes_groups(sql, has_aggregate):
     assert read(sql).has_aggregate is has_aggregate
+
+
+def column(name, table=""):
+    return exp.column(name, table or None)
+
+
+def test_a_name_is_a_source_a_tied_column_of_a_derived_table_or_unknown():
+    outer = Scope(None)
+    outer.add("a", 0)
+    scope = Scope(outer)
+    scope.add("b", 1)
+    scope.add("d", None)
+    scope.names["e"] = {"k": Reference(2, "id")}
+    assert scope.find(column("X", "B")) == Reference(1, "x")
+    assert scope.find(column("x", "a")) == Reference(0, "x")
+    assert scope.find(column("k", "e")) == Reference(2, "id")
+    assert scope.find(column("n", "e")) is None
+    assert scope.find(column("x", "d")) is None
+    assert scope.find(column("x")) is None

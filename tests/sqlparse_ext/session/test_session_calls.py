@@ -2,10 +2,19 @@ import ast
 
 import pytest
 
-from streamfrom.sqlparse_ext.session.session_calls import Dynamic, Step, dynamic, takes_text
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.session.session_calls import (
+    Dynamic,
+    LockCalls,
+    Step,
+    dynamic,
+    inline,
+    lock_calls,
+    takes_text,
+)
 from streamfrom.sqlparse_ext.statements import Slot
 from tests.cases import cases
-from tests.sqlparse_ext.facts import shape
+from tests.sqlparse_ext.facts import shape, statement
 
 
 @pytest.mark.parametrize(
@@ -33,3 +42,36 @@ def test_what_is_written_in_another_way_is_not(sql):
 @cases(sql=str, takes=ast.literal_eval)
 def test_a_text_is_a_value_of_prepare_and_of_execute_immediate(sql, takes):
     assert takes_text(shape(sql)) is takes
+
+
+VALUES = {
+    "FOUND_ROWS": b"5", "CONNECTION_ID": b"17", "CURRENT_USER": b"'ann@%'", "@@WARNING_COUNT": b"2",
+    "@@SOCKET": b"'/p.sock'",
+}  # fmt: skip
+
+
+def inlined(sql: str) -> str:
+    return inline(StatementCache().get(sql.encode()), VALUES).decode()
+
+
+@cases(sql=str, result=str)
+def test_a_call_becomes_its_value_and_its_column_keeps_the_name(sql, result):
+    assert inlined(sql) == result
+
+
+@cases(sql=str)
+def test_what_is_no_such_call_stays(sql):
+    assert inlined(sql) == sql
+
+
+@cases(sql=str, result=str)
+def test_who_holds_a_lock_is_told_in_other_numbers(sql, result):
+    statement = StatementCache().get(sql.encode())
+    assert inline(statement, VALUES, {30: 17, 31: 18}).decode() == result
+
+
+@cases(
+    sql=str, names=ast.literal_eval, has_others=ast.literal_eval, releases_all=ast.literal_eval
+)
+def test_the_locks_that_a_statement_asks_for_are_told(sql, names, has_others, releases_all):
+    assert lock_calls(statement(sql)) == LockCalls(frozenset(names), has_others, releases_all)

@@ -9,6 +9,7 @@ from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text import chunks, lexer
 from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
 from streamfrom.sqlparse_ext.text.tokens import tokenise
+from tests.cases import in_turn
 
 
 MODES = [
@@ -77,6 +78,7 @@ def author(dice: random.Random) -> bytes:
     return form % values(pool, 60)
 
 
+@in_turn
 @pytest.mark.parametrize("seed", range(4 * settings().max_examples))
 def test_a_text_read_in_chunks_is_the_one_read_in_one_go(seed, tiny_chunks):
     dice = random.Random(seed)

@@ -1,14 +1,17 @@
 """The rows of INSERT … VALUES."""
 
+import ast
+
 import pytest
 from hypothesis import given, strategies as st
 
+from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
-from streamfrom.sqlparse_ext.statements import OPAQUE
+from streamfrom.sqlparse_ext.statements import OPAQUE, Param
 from streamfrom.sqlparse_ext.text.chunks import CHUNK_BYTES, between_chunks
 from streamfrom.sqlparse_ext.text.identifiers import literal
-from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
+from streamfrom.sqlparse_ext.text.insert_rows import as_text, insert_rows, parameter_places
 from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
@@ -123,3 +126,43 @@ def test_rows_with_long_values_are_cut_in_chunks(value, meaning, place):
     assert [sql[slice(*span)] for span in found.spans] == [first, last]
     assert [sql[slice(*span)] for span in found.elements(0)] == values
     assert found.select_rows([1]) == HEADS[0] + last
+
+
+def parse(sql: str):
+    return StatementCache().get(sql.encode())
+
+
+def spell(place: int) -> bytes:
+    return b"<%d>" % place
+
+
+@cases(sql=str, count=ast.literal_eval)
+def test_only_the_question_marks_that_are_code_count(sql, count):
+    assert len(parameter_places(sql.encode(), DEFAULT_MODE)) == count
+
+
+def test_values_stand_in_their_places():
+    statement = parse("INSERT INTO t VALUES (?, '?'), (?, ?)")
+    assert as_text(statement.bind((1, 2, 3), spell)) == (
+        b"INSERT INTO t VALUES (<0>, '?'), (<1>, <2>)"
+    )
+    assert as_text(statement) == statement.sql
+
+
+def test_conditions_and_assignments_take_the_values_bound():
+    statement = parse("UPDATE t SET a = ?, b = 1 WHERE id IN (?, 5) AND c = ?")
+    shape = statement.shape
+    assert shape.assignments["a"] == Param(0)
+    bound = statement.bind((7, 8, b"x"))
+    assert bound.values(shape.conditions["id"]) == [8, 5]
+    assert bound.values(shape.conditions["c"]) == [b"x"]
+    assert bound.argument(Param(0)) == 7
+    assert statement.values(shape.conditions["id"]) is None
+    assert statement.argument(Param(0)) is OPAQUE
+
+
+def test_behind_rows_parameters_count_from_the_end():
+    sql = "INSERT INTO t (id, a) VALUES (?, ?), (?, ?), (?, ?) ON DUPLICATE KEY UPDATE a = ?, b = ?"
+    statement = parse(sql).bind(tuple(range(8)))
+    assigned = statement.shape.assignments
+    assert statement.values([assigned["a"], assigned["b"]]) == [6, 7]

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.statements import ListSlot, Slot
-from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
+from streamfrom.sqlparse_ext.text.lexer import Fold, fingerprint, fold_lists, fold_rows, locate
 from streamfrom.sqlparse_ext.text.tokens import tokenise
 from tests.cases import cases
 from tests.sqlparse_ext.strategies import MODES, texts
@@ -96,3 +96,20 @@ def test_every_token_of_a_template_is_found_in_the_text(sql, mode):
 def test_any_bytes_have_a_template_that_covers_them(sql, mode):
     found = fingerprint(sql, mode)
     assert locate(sql, mode, [0, len(found.template)]) == [0, len(sql)]
+
+
+# What is left out of a template, and where its places were before.
+def test_one_row_of_each_kind_stays_and_the_literals_of_all_fall_out():
+    template = b"INSERT t VALUES (\0, f(\0)), (\1, g()), (\0, f(\0)) AS n(\0)"
+    folded, folds, left_out = fold_rows(template, has_rows=False)
+    assert folded == b"INSERT t VALUES (\6, f(\6)), (\6, g()) AS n(\0)"
+    assert folds == [Fold(16, 46, 19)]
+    assert left_out == [(0, 5)]
+
+
+def test_a_list_becomes_one_mark_and_tells_where_its_literals_are():
+    template = b"a = \0 AND b IN (\0, \1,\0) AND (c, d) in ((\0,\1)) AND e = \0"
+    folded, folds, runs = fold_lists(template)
+    assert folded == b"a = \0 AND b IN (\4) AND (c, d) in (\4) AND e = \0"
+    assert [fold.size for fold in folds] == [1, 1]
+    assert runs == ((1, 1, 3), (2, 4, 2))

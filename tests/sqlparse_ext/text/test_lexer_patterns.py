@@ -6,6 +6,7 @@ from hypothesis import given, strategies as st
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.text.chunks import marks
 from streamfrom.sqlparse_ext.text.lexer_patterns import lexis
+from tests.cases import in_turn
 
 
 MODES = [
@@ -33,6 +34,7 @@ def test_marks_in_literals_names_and_comments_are_none(piece):
         assert parameters(piece, mode) == [len(piece) - 1]
 
 
+@in_turn
 @pytest.mark.parametrize("filling", [b"x", b"''", b"**", b"  ", b'""'])
 @pytest.mark.parametrize("count", [70, 5_000, 300_000])
 @pytest.mark.parametrize("form", [b"'%b?' ?", b"/*%b? */ ?", b"-- %b?\n ?", b"#%b?\n ?"])

@@ -16,7 +16,7 @@ from streamfrom.sqlparse_ext.text.version_comments import (
     resolved,
     server_version,
 )
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.growth import is_linear
 
 
@@ -84,15 +84,16 @@ def test_time_is_linear(piece):
     def reading(count: int) -> Callable[[], object]:
         return partial(resolved, b"/*! " + piece * count, DEFAULT_MODE, MARIADB)
 
-    assert is_linear(reading, 10_000, 100_000)
+    assert is_linear(reading, 5_000, 50_000)
 
 
+@in_turn
 @pytest.mark.parametrize(
     "piece", [b"x" * 64, rb"\n", b"''", b"1,", b"'a',", b"`", b"/* */", b"*", b"-- \n", b"\\\\"]
 )
 @pytest.mark.parametrize("head", [b"/*!50000 SELECT */ ", b"/*!50000 '*/ '", b"/*!99999 "])
 def test_others_may_run_before_half_a_megabyte_is_read(head, piece):
-    text = head + piece * ((1 << 20) // len(piece))
+    text = head + piece * ((1 << 19) // len(piece))
     turns = 0
 
     def count() -> None:
@@ -104,7 +105,7 @@ def test_others_may_run_before_half_a_megabyte_is_read(head, piece):
         resolved(text, DEFAULT_MODE, MYSQL)
     finally:
         between_chunks.reset(token)
-    assert turns >= 2
+    assert turns
 
 
 def test_a_literal_of_any_length_is_one():

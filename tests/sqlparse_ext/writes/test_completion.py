@@ -8,10 +8,18 @@ from hypothesis import given, strategies as st
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
-from streamfrom.sqlparse_ext.writes.completion import TableFacts, check_bound, complete
+from streamfrom.sqlparse_ext.writes.completion import (
+    TableFacts,
+    acknowledged,
+    check_bound,
+    complete,
+    is_state_bound,
+    preparable,
+    sets_state,
+)
 from streamfrom.sqlparse_ext.writes.times import TimeColumns
-from tests.cases import cases
-from tests.sqlparse_ext.facts import statement
+from tests.cases import cases, in_turn
+from tests.sqlparse_ext.facts import shape, statement
 
 
 CACHE = StatementCache()
@@ -166,6 +174,7 @@ def test_the_count_stands_behind_the_moment_whatever_literals_are_before_it(begi
     assert completed(sql, LAZY) == begin + b", " + COUNT + b", time_next = NULL" + where
 
 
+@in_turn
 @pytest.mark.parametrize(
     "value",
     [
@@ -225,3 +234,31 @@ def test_a_number_that_is_one_of_several_values_is_left():
             "INSERT INTO m (id, time_acked) VALUES (7, {})",
         ):
             assert b"1700000000000000000" in completed(sql.replace("{}", value).encode())
+
+
+@cases(sql=str, text=str)
+def test_acked_is_an_ack(sql, text):
+    assert sets_state(shape(sql))
+    assert acknowledged(statement(sql)) == text.encode()
+
+
+@cases(sql=str)
+def test_no_other_state_can_be_set(sql):
+    with pytest.raises(Unsupported, match="SET state = 'acked' acknowledges"):
+        acknowledged(statement(sql))
+
+
+def test_a_state_that_is_bound():
+    assert is_state_bound(shape("UPDATE q SET state = ?"))
+    assert not is_state_bound(shape("UPDATE q SET state = 'acked'"))
+    assert not sets_state(shape("UPDATE q SET a = 1 WHERE state = 'acked'"))
+    assert not sets_state(
+        shape("INSERT INTO q (a) VALUES (1) ON DUPLICATE KEY UPDATE state = 1")
+    )
+
+
+def test_what_a_server_prepares_has_the_same_parameters():
+    text = "UPDATE q SET a = ?, q.`state` = ? WHERE state = 'fired' AND id = ?"
+    assert preparable(statement(text)) == (
+        b"UPDATE q SET a = ?, q.time_acked = ? WHERE state = 'fired' AND id = ?"
+    )

@@ -8,7 +8,7 @@ from streamfrom.sqlparse_ext.errors import DelayRefused
 from streamfrom.sqlparse_ext.statements import OPAQUE
 from streamfrom.sqlparse_ext.writes.completion import complete
 from streamfrom.sqlparse_ext.writes.delays import check_not_delayed, check_several_tables
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import CURRENT, FIRST, NOW_NS
 
@@ -37,6 +37,7 @@ def test_what_is_later_or_may_be_is_refused(sql):
         check(sql)
 
 
+@in_turn
 @pytest.mark.parametrize(
     ("sql", "is_fine", "value"),
     [

@@ -4,8 +4,11 @@ import pytest
 
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.writes.insert_gaps import (
+    bounded,
     count_of,
     gaps,
+    insert_select,
+    is_insert_select,
     keeps_shard,
     leaves_out_columns,
     naming_updated,
@@ -13,7 +16,7 @@ from streamfrom.sqlparse_ext.writes.insert_gaps import (
     with_columns,
 )
 from tests.cases import cases
-from tests.sqlparse_ext.facts import statement
+from tests.sqlparse_ext.facts import shape, statement
 
 
 def filled(sql, first=7, columns=None, zero_is_value=False):
@@ -118,3 +121,35 @@ def test_without_an_update_of_duplicates_no_row_is_known_to_stay():
 def test_the_last_value_that_a_client_gave_is_known(sql, last):
     found = statement(f"INSERT INTO t (id) {sql}")
     assert gaps(found, "id", None, zero_is_value=False).last == last
+
+
+@cases(sql=str, head=str, query=str)
+def test_the_query_stands_alone(sql, head, query):
+    found = statement(sql)
+    assert is_insert_select(found.shape)
+    parts = insert_select(found)
+    assert (parts.head.decode(), parts.query.decode()) == (head, query)
+
+
+def test_what_is_returned_stands_behind_the_query():
+    sql = "INSERT INTO t (a) (SELECT b FROM u) RETURNING a, 'x'"
+    assert insert_select(statement(sql)) == (
+        b"INSERT INTO t (a) ",
+        b"SELECT b FROM u",
+        b"RETURNING a, 'x'",
+    )
+
+
+@cases(sql=str)
+def test_other_statements_are_none(sql):
+    assert not is_insert_select(shape(sql))
+
+
+def test_a_query_is_bounded_whatever_its_own_limit():
+    assert bounded(statement("SELECT a FROM t"), 9, b" LOCK") == b"SELECT a FROM t LIMIT 9 LOCK"
+    assert (
+        bounded(statement("SELECT a FROM t LIMIT 90"), 9)
+        == b"SELECT * FROM (SELECT a FROM t LIMIT 90) AS `streamfrom` LIMIT 9"
+    )
+    inner = "SELECT a FROM t WHERE b = (SELECT b FROM u LIMIT 1)"
+    assert bounded(statement(inner), 9) == inner.encode() + b" LIMIT 9"

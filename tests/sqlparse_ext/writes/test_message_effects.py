@@ -14,7 +14,7 @@ from streamfrom.sqlparse_ext.writes.message_effects import (
     effect,
     together,
 )
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import BY_PRIMARY, CURRENT, FIRST, LAZY, NOW_NS
 
@@ -22,6 +22,7 @@ from tests.sqlparse_ext.writes.test_completion import BY_PRIMARY, CURRENT, FIRST
 NEW, RESCHEDULE, HEARTBEAT, ACK, REMOVE, UNKNOWN, TOUCH = EffectKind
 
 
+@in_turn
 @pytest.mark.parametrize(
     ("sql", "kind", "ids"),
     [

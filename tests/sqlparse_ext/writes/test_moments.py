@@ -10,7 +10,7 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind
 from streamfrom.sqlparse_ext.writes.completion import TableFacts, check_bound, complete
 from streamfrom.sqlparse_ext.writes.times import TimeColumns
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.loop_calls import calls_counted
 
 
@@ -49,6 +49,7 @@ MOMENTS = {
 }  # fmt: skip
 
 
+@in_turn
 @pytest.mark.parametrize("moment", MOMENTS)
 @cases(form=str)
 def test_a_moment_beside_a_time_column_becomes_nanoseconds(form, moment):

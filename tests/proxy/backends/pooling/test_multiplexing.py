@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,7 +11,13 @@ import pytest
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.backend import Backend
 from streamfrom.proxy.backends.pooling import multiplexing as module
-from streamfrom.proxy.backends.pooling.multiplexing import SharedConnection, SharedConnections
+from streamfrom.proxy.backends.pooling.multiplexing import (
+    FIRST_TRIAL,
+    QUICK_S,
+    LatencyClass,
+    SharedConnection,
+    SharedConnections,
+)
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.wire.commands import query
@@ -248,3 +255,37 @@ async def test_a_small_pool_has_no_line(server, size, count):
         for name in "abc"[:count]:
             await held(lines, name)
         assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "z") is None
+
+
+WAY_S = 0.002
+
+
+def answered(latency, took_s, times):
+    for _ in range(times):
+        latency.answered(took_s, WAY_S)
+
+
+def test_a_shape_is_quick_once_it_has_shown_it_often_enough():
+    latency = LatencyClass()
+    answered(latency, WAY_S, FIRST_TRIAL - 1)
+    assert not latency.is_quick
+    answered(latency, WAY_S, 1)
+    assert latency.is_quick
+
+
+@pytest.mark.parametrize("took_s", [WAY_S + 2 * QUICK_S, math.inf])
+def test_a_slow_shape_is_never_quick(took_s):
+    latency = LatencyClass()
+    answered(latency, took_s, 10 * FIRST_TRIAL)
+    assert not latency.is_quick
+
+
+def test_a_shape_that_was_slow_once_must_show_more_the_next_time():
+    latency = LatencyClass()
+    answered(latency, WAY_S, FIRST_TRIAL)
+    latency.was_slow()
+    assert not latency.is_quick
+    answered(latency, WAY_S, FIRST_TRIAL)
+    assert not latency.is_quick
+    answered(latency, WAY_S, 3 * FIRST_TRIAL)
+    assert latency.is_quick

@@ -1,12 +1,21 @@
 """Which connection a session gets, and what it finds on it."""
 
+import asyncio
+import random
+from collections import Counter
+from typing import Any
+
 import pytest
 
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
+from streamfrom.proxy.backends.pooling.pool import LIMIT_RETRY_S, PATIENCE_S, Pool
 from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.backends.statement_ids import StatementKey
-from streamfrom.proxy.errors import BackendError
-from tests.proxy.backends.pools import Tenant, pool_on
+from streamfrom.proxy.config.toml_values import Secret
+from streamfrom.proxy.errors import BackendError, PoolTimeout
+from tests.proxy.backends.pools import Connection, Tenant, pool_on
 from tests.proxy.fake_answers import Error, Silence
+from tests.virtual_loop import running
 
 
 async def test_the_hot_path_takes_a_connection_only_as_its_owner_left_it(server):
@@ -85,3 +94,147 @@ async def test_statements_of_idle_connections_make_room_for_those_of_others(serv
         # Only when the other connection is known to have closed it.
         assert server.heard[at:] == ["CLOSE SELECT 1", "PING", "PREPARE SELECT 2"]
         assert not idle.statements
+
+
+# One pool, several accounts: who gets a connection, and how long the others wait.
+LOGIN_S = 0.001
+RUN_S = 2
+ANN, BOB = (Account(name, Secret(name)) for name in ("ann", "bob"))
+
+
+class Server:
+    """Logins at a server; it allows each account *limit* connections."""
+
+    def __init__(self, size: int, limit: int = 1000, timeout_s: float = 10.0) -> None:
+        self.logins: Counter[str] = Counter()
+        self.refused = 0
+        self.open: list[Connection] = []
+        self.held: dict[Tenant, Any] = {}
+        self.limit = limit
+        self.pool = Pool(
+            "ks",
+            "-",
+            size=size,
+            timeout_s=timeout_s,
+            open_backend=self._log_in,
+            on_lost=lambda: None,
+        )
+
+    async def _log_in(self, account: Account, database: str | None, variant: int) -> Any:
+        await asyncio.sleep(LOGIN_S)
+        held = sum(each.account == account and not each.closed for each in self.open)
+        if held >= self.limit:
+            self.refused += 1
+            raise BackendError(1226, "42000", "User has exceeded 'max_user_connections'")
+        self.logins[account.name] += 1
+        connection = Connection(account)
+        self.open.append(connection)
+        return connection
+
+    async def run(self, tenant: Tenant, statement_s: float) -> float:
+        """Run one statement; return how long it waited for a connection."""
+        began_s = asyncio.get_running_loop().time()
+        backend = await self.pool.acquire(tenant, "db")
+        waited_s = asyncio.get_running_loop().time() - began_s
+        assert backend.account == tenant.account
+        assert self.pool.connections <= self.pool.size
+        self.held[tenant] = backend
+        await asyncio.sleep(statement_s)
+        del self.held[tenant]
+        self.pool.release(backend)
+        return waited_s
+
+
+async def crowd(server: Server, account: Account, clients: int, until_s: float) -> list[float]:
+    """Run statements by many clients without a pause; return all their waits."""
+    waits: list[float] = []
+
+    async def client() -> None:
+        tenant, loop = Tenant(account=account), asyncio.get_running_loop()
+        while loop.time() < until_s:
+            waits.append(await server.run(tenant, 0.005))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(clients):
+            group.create_task(client())
+    return waits
+
+
+@running
+async def test_a_crowd_of_one_account_keeps_nobody_elses_client_waiting():
+    server = Server(size=4)
+    until_s = asyncio.get_running_loop().time() + RUN_S
+    ann, bob = await asyncio.gather(
+        crowd(server, ANN, 200, until_s), crowd(server, BOB, 1, until_s)
+    )
+    assert max(bob) < PATIENCE_S + 0.05
+    # That the other one works costs few logins.
+    assert sum(server.logins.values()) < len(ann) / 20
+    assert len(bob) > 5 * RUN_S
+
+
+@running
+async def test_what_the_server_refuses_an_account_waits_for_one_of_the_account():
+    server = Server(size=8, limit=2)
+    until_s = asyncio.get_running_loop().time() + RUN_S
+    ann, bob = await asyncio.gather(
+        crowd(server, ANN, 20, until_s), crowd(server, BOB, 2, until_s)
+    )
+    assert max(ann) < 1
+    assert max(bob) < 0.1
+    # Once a second, and not by each client.
+    assert server.refused < RUN_S / LIMIT_RETRY_S + 20
+    assert sum(not each.closed for each in server.open) == 4
+
+
+@running
+async def test_in_vain_it_gets_the_servers_error():
+    server = Server(size=8, limit=1, timeout_s=5)
+    loop = asyncio.get_running_loop()
+    await server.pool.acquire(Tenant(account=ANN), "db")
+    began_s = loop.time()
+    with pytest.raises(BackendError, match="max_user_connections"):
+        await server.pool.acquire(Tenant(account=ANN), "db")
+    assert loop.time() - began_s == pytest.approx(5, abs=0.1)
+    assert server.pool.connections == 1
+    # Others are served meanwhile, and it is once the server lets it.
+    waiting = asyncio.ensure_future(server.pool.acquire(Tenant(account=ANN), "db"))
+    await asyncio.sleep(0.5)
+    assert await server.run(Tenant(account=BOB), 0.001) < 0.1
+    server.limit = 2
+    backend = await waiting
+    assert backend.account == ANN
+
+
+@pytest.mark.parametrize("seed", range(5))
+@running
+async def test_whatever_accounts_come_and_go_all_are_served(seed):
+    dice = random.Random(seed)
+    server = Server(size=dice.randint(1, 5), limit=dice.randint(1, 4), timeout_s=30)
+    accounts = [SHARDS_ACCOUNT, *(Account(f"u{number}", Secret("")) for number in range(4))]
+    waits: list[float] = []
+
+    async def client(tenant: Tenant) -> None:
+        for _ in range(dice.randint(1, 30)):
+            await asyncio.sleep(dice.random() * 0.05)
+            try:
+                async with asyncio.timeout(dice.choice([None, None, None, 0.02])):
+                    waits.append(await server.run(tenant, dice.random() * 0.02))
+            except TimeoutError:
+                # The client has left, perhaps in the middle of its statement.
+                if (backend := server.held.pop(tenant, None)) is not None:
+                    server.pool.discard(backend)
+            except BackendError:
+                assert tenant.account is SHARDS_ACCOUNT
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(40):
+                tenant = Tenant(dice.randrange(2), account=dice.choice(accounts))
+                group.create_task(client(tenant))
+    except* PoolTimeout as error:
+        raise AssertionError(str(error)) from None
+    assert len(waits) > 100
+    assert server.pool.waiting == server.pool.lent == 0
+    assert server.pool.connections <= server.pool.size
+    server.pool.close()

@@ -2,7 +2,10 @@
 
 import pytest
 
+from tests.cases import in_turn
 
+
+@in_turn
 @pytest.mark.parametrize(
     ("sql", "code"),
     [

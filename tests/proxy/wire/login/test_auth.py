@@ -25,6 +25,7 @@ from streamfrom.proxy.wire.login.auth import (
 )
 from streamfrom.proxy.wire.login.client_auth import ClientAuth
 from streamfrom.proxy.wire.login.handshake import LoginRequest, encode_auth_switch
+from tests.cases import in_turn
 from tests.proxy.wire.accounts import (
     DICE,
     KEY,
@@ -80,6 +81,7 @@ def test_every_kind_of_account_lets_the_right_password_in(kind, plugin, is_secur
     assert accepted.proof == Authenticated(kind)
 
 
+@in_turn
 @pytest.mark.parametrize(
     ("kind", "password"),
     [*itertools.product(["clear", "native", "crypt"], ["wrong", ""]), ("empty", "wrong")],
