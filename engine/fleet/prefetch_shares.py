@@ -45,6 +45,10 @@ class PrefetchShares:
         self._wanting[dispatcher] = None
         return share
 
+    def idle(self, dispatcher: str) -> list[ShareChange]:
+        """Let others have the share of one that dispatches nothing; it comes to want more if it ever does."""
+        return [] if self._prefetch == UNLIMITED else [self._change(dispatcher, 0)]
+
     def left(self, dispatcher: str) -> list[ShareChange]:
         """Let others have the share of one that dispatches no more."""
         for each in (self._shares, self._bounds, self._wanting):

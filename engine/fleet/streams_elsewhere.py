@@ -230,6 +230,8 @@ class StreamsElsewhere(Dispatcher):
         if receiver.rows_max is None and own != 0:
             prefetch = table.properties.prefetch if own is None else own
             record.shares = PrefetchShares(_divided(prefetch), HERE)
+            if not self.here.dispatches_any(keyspace, receiver.shards):
+                self._report_shares(record, record.shares.idle(HERE))
         self._receivers[receiver.id] = record
         self._reconcile(record)
         return table

@@ -211,6 +211,11 @@ class DispatcherHere:
         """Return whether no other process dispatches a shard, as far as this one knows."""
         return (keyspace, shard) not in self._withheld
 
+    def dispatches_any(self, keyspace: str, covered: Collection[ShardName] | None) -> bool:
+        """Return whether it dispatches a shard of *covered*, or of the keyspace for None, as `dispatches`."""
+        shards = self._keyspaces[keyspace].shards if covered is None else covered
+        return any(self.dispatches(keyspace, shard) for shard in shards)
+
     def elected(self, keyspace: str, shard: ShardName) -> None:
         """Dispatch the message tables of a shard from now on; a process without a fleet does so by itself."""
         self._withheld.pop((keyspace, shard), None)

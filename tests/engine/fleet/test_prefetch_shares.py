@@ -29,6 +29,9 @@ def test_together_they_hold_no_more_than_the_prefetch_and_nobody_starves(seed):
             if name in due and held[name] < most:
                 send(name)
 
+    if dice.random() < 0.5:
+        told(shares.idle("a"))
+        told(shares.kept("a", max(held["a"], share["a"])))
     for name in names[1:]:
         share[name] = shares.joined(name)
         owes.add(name)
@@ -51,3 +54,11 @@ def test_together_they_hold_no_more_than_the_prefetch_and_nobody_starves(seed):
                 has_wanted.add(one)
                 told(shares.wanted(one))
     assert served == set(names)
+
+
+def test_one_that_dispatches_nothing_leaves_all_to_the_only_other():
+    shares = PrefetchShares(100, "here")
+    assert shares.idle("here") == [("here", 0)]
+    assert shares.joined("there") == 0
+    shares.kept("there", 0)
+    assert shares.kept("here", 0) == [("there", 100)]

@@ -68,6 +68,7 @@ class Rig:
         self.attached: list[ClientReceiver] = []  # in this process
         self.newcomers: list[Member] = []
         self.held_here: dict[str, tuple[bytes, ...]] = {}
+        self.dispatches = True
         for shard, name in enumerate(dispatchers):
             self.streams.dispatched_by("ks", str(shard), member(name))
 
@@ -103,6 +104,9 @@ class Rig:
     def give_share(self, receiver, share):
         self.said.append(("give_share", share.most))
         self.share_hearer = share.hearer
+
+    def dispatches_any(self, keyspace, covered):
+        return self.dispatches
 
     def progressed_elsewhere(self, receiver, rows):
         self.said.append(("progressed_elsewhere", rows))
@@ -155,6 +159,16 @@ def shared(prefetch):
     assert share == (0 if prefetch > 0 else UNLIMITED)
     link.hearer.heard(ShareKept(1, share))
     return rig, link
+
+
+async def test_where_nothing_is_dispatched_here_the_only_dispatcher_gets_the_whole_prefetch():
+    rig = Rig("m1")
+    rig.dispatches = False
+    rig.open(Client(prefetch=None), prefetch=10)
+    ((_, link),) = rig.links
+    link.hearer.heard(ShareKept(1, link.sent[0].share))
+    rig.share_hearer.share_kept(0)
+    assert (rig.said, link.sent[-1].share) == ([("give_share", 0)], 10)
 
 
 async def test_a_share_goes_back_to_the_others_when_its_link_breaks():
