@@ -113,7 +113,7 @@ class Executor:
             if state.variables is not None:
                 return False
             if state.transaction is not None:
-                if not self.branches.opens_with_statement:
+                if not self.branches.opens_at_once:
                     return False
                 attempt.latency = None
             # Only what `plain_reads` has recognised has a latency class.

@@ -291,23 +291,29 @@ class Branches:
                 if self._state.settings.autocommit
                 else (backend.ending(b"COMMIT"), xid.sql("START"))
             )
+        if transaction.is_plain and not (transaction.savepoints or backend in transaction.xids):
+            self.open_ahead(shard, backend)
+            return
         # Noted before it is sent: a connection that fails half way must stay with this session.
         backend.in_transaction = transaction.has_begun = True
         await backend.pipeline([query(sql) for sql in (*opening, *transaction.savepoints)])
-        self._savepoints.discard(shard)
-        # Behind those that joined before it, also where it was held already.
-        self.held.pop(shard, None)
-        self.held[shard] = backend
+        self._joined(shard, backend)
 
     @property
-    def opens_with_statement(self) -> bool:
-        """True while the transaction's BEGIN can travel with the statement that reaches its first shard (`open_ahead`)."""
+    def opens_at_once(self) -> bool:
+        """True where `join` would only `open_ahead`, as for the first shard of a transaction."""
         transaction = self._state.transaction
         return (
             transaction is not None
             and transaction.is_plain
             and not (self.held or transaction.broken or transaction.savepoints)
         )
+
+    def _joined(self, shard: ShardRuntime, backend: Backend) -> None:
+        self._savepoints.discard(shard)
+        # Behind those that joined before it, also where it was held already.
+        self.held.pop(shard, None)
+        self.held[shard] = backend
 
     def open_ahead(self, shard: ShardRuntime, backend: Backend) -> None:
         """Open the session's transaction on *backend*, in one write with the statement that follows in this turn of the loop.
@@ -317,7 +323,7 @@ class Branches:
         transaction = self._state.transaction
         assert transaction is not None
         backend.in_transaction = transaction.has_begun = True
-        self.held[shard] = backend
+        self._joined(shard, backend)
         backend.send_ahead(query(transaction.begin), AnswerCallback(_begun, backend.abort))
 
     def _check_commits_nothing(self, shard: ShardRuntime, shape: Shape) -> None:
