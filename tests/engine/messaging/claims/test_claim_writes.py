@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest, claim
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
-from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.engine.messaging.table.message import ClaimedRow
 from tests.engine.messaging.conversations import run
@@ -55,19 +54,7 @@ def test_every_row_throws_its_own_dice():
     assert 39.9 < waits_s[1] < 40
 
 
-LIMITED = loaded(raw_table("msg", f"{DEFAULT_COMMENT},vt_max_attempts=2"))
 PARKING = b"UPDATE `msg` FORCE INDEX (`PRIMARY`) SET time_next = 9000000000000000000 WHERE `id` IN (2)"
-
-
-def test_what_was_sent_often_enough_is_parked_in_the_transaction_of_the_claim():
-    answer = StoreAnswer([((b"1", b"5", b"1"), b"x"), ((b"2", b"7", b"2"), b"y")])
-    result, sent = run(claim(LIMITED, request(b"1", b"2"), NOW_NS), answer)
-    assert [row.id for row in result.rows] == [b"1"]
-    assert (result.parked, result.passed_over) == ((b"2",), {b"2": PARKED_NS})
-    assert sent[1] == PARKING
-    assert sent[2].startswith(b"UPDATE `msg`")
-    assert sent[2].endswith(b"WHERE `id` IN (1)")
-    assert sent[3:] == [b"COMMIT"]
 
 
 def test_without_an_index_on_the_id_there_is_no_hint():

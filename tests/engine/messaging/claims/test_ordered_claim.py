@@ -67,21 +67,6 @@ def test_where_nobody_may_go_nothing_is_locked():
     assert result.found == {b"'a'": KeyFound(started, (MessageKey(b"1", 50, 0),))}
 
 
-def test_the_keys_of_followers_are_not_asked_for_again():
-    followers = replace(request(b"1"), known_keys={b"1": b"'a'"})
-    queries, result = answered(
-        claiming(KEYED, followers),
-        StoreAnswer(rows=[told(0, 1, b"8", NOW_NS + 5), told(0, 1, b"9", NOW_NS + 6)]),
-        StoreAnswer(rows=[((b"0", b"1"), b"x")]),
-        StoreAnswer(),
-    )
-    assert b"`message` = 'a' AND epoch > 0" in queries[0].sql
-    assert queries[1].ahead == (queries[0],)
-    assert [query.sql for query in queries[2:]] == [b"COMMIT"]
-    assert result.asked_keys == {b"1": b"'a'"}
-    assert result.rows == ()
-
-
 @pytest.mark.parametrize("first", [b"1", b"7"])
 def test_a_follower_whose_turn_it_is_goes_in_one_round_trip(first):
     followers = replace(request(b"1"), known_keys={b"1": b"'a'"})

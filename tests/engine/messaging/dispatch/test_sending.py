@@ -6,6 +6,7 @@ from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     Changed,
+    Deliver,
     Detached,
     JobDone,
     Left,
@@ -20,6 +21,7 @@ from tests.engine.messaging.job_ends import (
     claim_failed,
     polled,
     release_failed,
+    released,
 )
 from tests.engine.messaging.queue.test_shard_queue import tier
 from tests.engine.messaging.table_rig import (
@@ -46,6 +48,15 @@ def test_m7_another_projection_is_no_other_receiver():
     claim = only(bench.due(1), Claim)
     bench.post(Detached(1))
     only(bench.won(claim), Release)
+
+
+def test_m8_rows_that_never_reached_the_socket_are_released():
+    bench = TableRig().attach(1, 2)
+    deliver = only(bench.won(only(bench.due(1, 2, 3, 4), Claim))[:1], Deliver)
+    release = only(bench.post(Detached(1, deliver.rows[1:])), Release)
+    assert [row.id for row in release.rows] == [b"2"]
+    bench.post(ReceiverReady(2))
+    assert claimed(bench.post(released(release.number, "0", release.rows))) == [[2]]
 
 
 def test_a_release_that_fails_leaves_the_row_to_its_timer():

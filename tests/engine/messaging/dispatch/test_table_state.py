@@ -7,9 +7,7 @@ from dataclasses import replace
 from streamfrom.engine.errors import UnknownColumn
 from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.dispatch.events import (
-    Acked,
     Attached,
-    Changed,
     Deliver,
     Detached,
     End,
@@ -24,7 +22,7 @@ from streamfrom.engine.messaging.dispatch.sending import (
     ROW_BYTES_ASSUMED,
 )
 from streamfrom.engine.messaging.queue.poll import Poll
-from tests.engine.messaging.job_ends import poll_failed, polled
+from tests.engine.messaging.job_ends import polled
 from tests.engine.messaging.table_rig import (
     EMPTY,
     SECOND_NS,
@@ -84,22 +82,6 @@ def test_a_clock_that_is_set_back_makes_no_poll_late():
     poll = only(bench.post(Tick()), Poll)
     bench.post(polled(poll.shard, EMPTY))
     assert bench.wake_s() == 30
-
-
-def test_polls_that_fail_while_claims_work_are_no_lost_shard():
-    bench = TableRig().attach(1)
-    bench.post(Changed("0"))
-    for second in range(100):
-        bench.now_ns += SECOND_NS
-        if any(isinstance(action, Poll) for action in bench.post(poll_failed("0", "slow"))):
-            continue
-        claims = kinds(bench.due(second), Claim)
-        for claim in claims:
-            bench.won(claim)
-            bench.post(Acked("0", claim.ids))
-            bench.post(ReceiverReady(1))
-        bench.later(1)
-    assert bench.state.receivers == 1
 
 
 def test_a_health_signal_starts_and_stops_the_grace():

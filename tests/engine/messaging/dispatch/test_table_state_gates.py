@@ -37,6 +37,16 @@ def test_what_is_acked_past_everybody_is_looked_for():
     assert rig.run(rig.post(looked("0", {}))) == {1: [2]}
 
 
+def test_nothing_is_claimed_before_it_is_known_what_a_former_dispatcher_has_sent():
+    rig = Rig(more=",vt_max_in_flight=2").joined(1, prefetch=0)
+    assert rig.due(1, 2, 3) == []
+    until_ns = {b"8": rig.now_ns + WAIT_NS}
+    actions = found(rig, until_ns)
+    assert [look.ids for look in kinds(actions, Look)] == [(b"8",)] or claimed(actions)
+    assert rig.run(actions) == {1: [1]}
+    assert rig.acked(8) == {1: [2]}
+
+
 def test_a_new_term_reads_anew_and_an_old_answer_counts_no_more():
     rig = limited(2)
     assert rig.run(rig.due(1)) == {1: [1]}

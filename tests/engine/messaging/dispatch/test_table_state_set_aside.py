@@ -14,7 +14,6 @@ from streamfrom.engine.messaging.queue.poll import Poll, PollResult, TierRead
 from streamfrom.engine.messaging.table.message import (
     FOREVER_NS,
     ClaimResult,
-    LeaseWrites,
     MessageKey,
     Refused,
     Tried,
@@ -109,17 +108,3 @@ def test_after_a_ddl_statement_all_are_tried_again_but_not_with_each_of_many():
     rig.refused(again, 1)
     rig.polled()
     assert rig.post(TryAgain()) == []
-
-
-def test_refused_leases_wait_also_where_a_small_cache_wants_leases_written():
-    rig = Rig(cache=2).attach(1)
-    shard = rig.shard_state
-    timers = [MessageKey(b"%d" % n, 50, rig.now_ns + 60 * SECOND_NS) for n in (1, 2, 3)]
-    shard.unwritten.sent(timers, rig.now_ns)
-    assert len(shard.next_write(rig.now_ns)) == 3
-    refused = {one.id: Refused(Tried.LEASE, "no") for one in timers}
-    shard.set_aside.refuse(refused, rig.now_ns)
-    again_ns = dict.fromkeys(refused, rig.now_ns + SECOND_NS)
-    shard.wrote(LeaseWrites((), (), refused), rig.now_ns, again_ns)
-    assert shard.next_write(rig.now_ns) == ()
-    assert len(shard.next_write(rig.now_ns + SECOND_NS)) == 3

@@ -1,6 +1,6 @@
 import pytest
 
-from streamfrom.engine.messaging.gates.shard_gates import InFlightLimit, share
+from streamfrom.engine.messaging.gates.shard_gates import share
 
 
 @pytest.mark.parametrize(
@@ -9,9 +9,3 @@ from streamfrom.engine.messaging.gates.shard_gates import InFlightLimit, share
 def test_the_shares_are_the_limit(limit, shares):
     assert [share(limit, len(shares), index) for index in range(len(shares))] == shares
     assert sum(shares) == limit
-
-
-def test_a_new_term_knows_nothing():
-    limit = InFlightLimit(1, is_known=True, reading=5, look_ns=7)
-    limit.begin()
-    assert limit == InFlightLimit(1)

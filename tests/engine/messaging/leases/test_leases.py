@@ -24,17 +24,6 @@ def held(*pairs):
     return leases
 
 
-def test_a_lease_ends_once_by_an_ack_or_by_its_time():
-    leases = held((1, 10), (2, 20), (3, 30))
-    assert leases.give_back(b"2") == Lease(20, b"2", 1)
-    assert leases.give_back(b"2") is None
-    assert leases.first_look_ns() == 8, "before the first would end"
-    assert leases.ended(9) == []
-    assert leases.ended(25) == [Lease(10, b"1", 1)]
-    assert leases.first_look_ns() == 30
-    assert len(leases) == 1
-
-
 def test_a_message_that_is_sent_again_is_held_by_the_last_one():
     leases = held((1, 10))
     assert leases.give(2, [row(1, 20)]) == [Lease(10, b"1", 1)]

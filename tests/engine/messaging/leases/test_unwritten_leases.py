@@ -45,18 +45,6 @@ def test_what_was_acked_is_not_written():
     assert leases.next_ns() == FOREVER_NS
 
 
-def test_rows_that_somebody_holds_and_all_of_a_failed_write_are_tried_again():
-    leases = sent(1, 2)
-    leases.next_write(10, MANY)
-    assert leases.is_being_written(b"2")
-    assert leases.written(LeaseWrites(locked=(b"2",)), 11) == ([b"2"], [b"1"])
-    assert not leases.is_being_written(b"2")
-    assert leases.next_ns() == 11 + AGAIN_NS
-    assert leases.next_write(leases.next_ns(), MANY) == (b"2",)
-    assert leases.written(None, 500) == ([b"2"], [])
-    assert leases.next_ns() == 500 + AGAIN_NS
-
-
 @pytest.mark.parametrize(
     ("result", "again_ns"),
     [

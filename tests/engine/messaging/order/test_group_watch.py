@@ -45,13 +45,6 @@ def test_an_ack_while_a_statement_asks_is_not_missed():
     assert watch.next(0) == FireRequest((b"3",))
 
 
-def test_an_ack_while_a_claim_holds_is_not_missed():
-    watch = watching()
-    watch.gone([b"1"])  # nobody is known to wait for it
-    watch.held([b"3"])
-    assert watch.next(0) == FireRequest((b"3",))
-
-
 def test_a_message_that_may_be_another_than_before_is_asked_about():
     watch = watching(c3=b"2", c4=b"2")
     watch.changed([b"3", b"8"])

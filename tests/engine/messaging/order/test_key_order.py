@@ -141,12 +141,6 @@ def test_an_ack_that_a_claim_of_other_keys_has_written_lets_the_follower_go():
     assert rig.due_ns(ident(2)) == 0
 
 
-def test_one_that_was_acked_before_it_was_sent_leaves_nobody_who_follows():
-    rig = Rig()
-    assert rig.claimed([1], KeyFound((), (key(1), key(2))), 1, gone=[2])
-    assert rig.times() == {}
-
-
 def test_a_follower_that_is_gone_itself_takes_a_poll():
     rig = Rig()
     rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
