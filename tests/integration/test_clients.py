@@ -67,9 +67,15 @@ class TestCommandLines:
             for pattern in shown:
                 shell.expect(pattern)
 
-    def test_a_stream_shows_rows_at_once_and_ctrl_c_ends_it(self, queue, client):
+    @pytest.mark.parametrize("is_compressed", [False, True], ids=["plain", "compressed"])
+    def test_a_stream_shows_rows_at_once_and_ctrl_c_ends_it(
+        self, queue, client, request, is_compressed
+    ):
         producer = queue.create()
-        shell = client(queue.proxy.port, "--quick", database=queue.keyspace)
+        is_mariadb = request.node.callspec.params["client"] == "mariadb"
+        _, option, *_ = COMPRESSING["mariadb" if is_mariadb else "mysql-zstd"]
+        options = ["--quick", *[option] * is_compressed]
+        shell = client(queue.proxy.port, *options, database=queue.keyspace)
         for turn in range(2):
             shell.type("STREAM id, tenant_id FROM my_message;")
             insert = f"INSERT INTO my_message (id, tenant_id) VALUES ({turn * 3 + 1}, 77{turn})"
@@ -247,16 +253,3 @@ class TestCompression:
         tls = ["--ssl-mode=REQUIRED"] if "mysql9" in command[0] else ["--ssl"]
         told = shell("SELECT REPEAT('x', 100000);", "-N", *tls, proxy=proxy)
         assert told.strip() == "x" * 100_000
-
-
-def test_a_stream_shows_rows_at_once(plain, command, terminal):
-    producer = plain.create()
-    program, *_, option = command
-    shell = terminal(plain.proxy.port, option, "--quick", program=program, database="plain")
-    shell.expect(r"> $")
-    shell.type("STREAM id, tenant_id FROM my_message;")
-    for turn in range(2):
-        run(producer, f"INSERT INTO my_message (id, tenant_id) VALUES ({turn}, 77{turn})")
-        shell.expect(rf"\| +{turn} +\| +77{turn} \|")
-    shell.interrupt()
-    shell.expect(r"> $")

@@ -160,22 +160,18 @@ def check_is_whole(client: Callable[..., Any], sql: str = "XA COMMIT 'x'") -> No
     assert value(client(), "SELECT COUNT(*) FROM t") == len(expected) + 4
 
 
-def vanishes(left: Any, other: Any) -> None:
-    left._force_close()
-
-
-def is_killed(left: Any, other: Any) -> None:
-    run(other, f"KILL {left.thread_id()}")
-
-
 def changes_its_user(left: Any, other: Any) -> None:
     left._execute_command(COMMAND.COM_CHANGE_USER, b"root\0\0\0")
     with contextlib.suppress(pymysql.MySQLError):
         left._read_packet()
 
 
-def resets_its_connection(left: Any, other: Any) -> None:
-    reset(left)
+LEAVES: dict[str, Callable[[Any, Any], Any]] = {
+    "vanishes": lambda left, other: left._force_close(),
+    "is killed": lambda left, other: run(other, f"KILL {left.thread_id()}"),
+    "changes its user": changes_its_user,
+    "resets its connection": lambda left, other: reset(left),
+}
 
 
 class TestPrepared:
@@ -187,13 +183,11 @@ class TestPrepared:
         left.close()
         check_is_whole(client, "XA ROLLBACK 'x'" if way == "batch" else "XA COMMIT 'x'")
 
-    @pytest.mark.parametrize(
-        "leaves", [vanishes, is_killed, changes_its_user, resets_its_connection]
-    )
-    def test_a_client_that_goes_leaves_it(self, left, client, leaves):
+    @pytest.mark.parametrize("way", LEAVES)
+    def test_a_client_that_goes_leaves_it(self, left, client, way):
         other = client()  # before the one connection is in use
         as_text(left)
-        leaves(left, other)
+        LEAVES[way](left, other)
         other.close()
         check_is_whole(client)
 
@@ -216,17 +210,16 @@ class TestPrepared:
         run(second, "XA COMMIT 'x' ONE PHASE")
 
 
-class TestFailedCalls:
-    def test_a_transaction_that_a_failed_call_left_open_stays_open(self, left, client):
-        """An error says nothing of the transaction."""
-        body = f"START TRANSACTION; INSERT INTO t VALUES (1); {FAILS}"
-        run(left, f"CREATE PROCEDURE p() BEGIN {body}; END")
-        refused(left, "CALL p()")
-        run(left, "ROLLBACK")
-        assert value(left, "SELECT COUNT(*) FROM t") == 0
-        refused(left, "CALL p()")
-        run(left, "COMMIT")
-        assert value(client(), "SELECT COUNT(*) FROM t") == 1
+def test_a_transaction_that_a_failed_call_left_open_stays_open(left, client):
+    """An error says nothing of the transaction."""
+    body = f"START TRANSACTION; INSERT INTO t VALUES (1); {FAILS}"
+    run(left, f"CREATE PROCEDURE p() BEGIN {body}; END")
+    refused(left, "CALL p()")
+    run(left, "ROLLBACK")
+    assert value(left, "SELECT COUNT(*) FROM t") == 0
+    refused(left, "CALL p()")
+    run(left, "COMMIT")
+    assert value(client(), "SELECT COUNT(*) FROM t") == 1
 
 
 def test_a_transaction_of_xa_is_not_spread_over_shards(plain: Queue, sharded: Queue) -> None:
