@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -43,6 +44,7 @@ _TEMPORAL: Final = DATES | {FieldType.TIME}
 _DECIMALS: Final = frozenset({FieldType.DECIMAL, FieldType.NEWDECIMAL})
 # What a client sends as a decimal is any text. A server reads up to 65 digits exactly.
 _DECIMAL_LITERAL: Final = re.compile(rb"-?[0-9]{1,35}\.[0-9]{1,30}")
+_HOURS: Final = re.compile(rb"-?(?:\d\d|[0-7]\d\d|8[0-2]\d|83[0-7])(?::[0-5]\d){2}(?:\.\d+)?")
 _BINARY: Final = BLOB_TYPES | {FieldType.BIT, FieldType.GEOMETRY}
 _KEPT: Final = _BINARY | _TEMPORAL | _FIXED_BYTES.keys()
 # MySQL takes a parameter for what was bound to it once, a number or a time, and converts to that whatever is bound later.
@@ -231,7 +233,19 @@ def literal_of(parameter: Parameter, *, backslash_escapes: bool) -> bytes:
     if kind in _BINARY:
         # Without the name of a character set it would be a number to MySQL, next to a number.
         return b"_binary x'" + value.hex().encode() + b"'"
+    if kind in _TEMPORAL:
+        return _typed(kind, value)
     return _quoted(value, backslash_escapes=backslash_escapes)
+
+
+def _typed(kind: int, text: bytes) -> bytes:
+    """Return a date or a time as a literal of its type, where servers take it for one."""
+    name = b"TIME" if kind == FieldType.TIME else b"TIMESTAMP" if b" " in text else b"DATE"
+    try:
+        is_taken = _HOURS.fullmatch(text) or datetime.fromisoformat(text.decode())
+    except ValueError:
+        is_taken = None
+    return name + _quoted(text) if is_taken else _quoted(text)
 
 
 def _quoted(text: bytes, *, backslash_escapes: bool = True) -> bytes:

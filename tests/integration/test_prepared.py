@@ -99,13 +99,21 @@ def test_what_others_bind_to_the_same_statement_changes_nothing(cluster, tables)
         assert fetch(one, sql, "abc", "a", "a") == [("abc",)], value
 
 
-def test_a_decimal_remains_a_number_also_where_the_proxy_merges(cluster, tables):
+def test_a_value_keeps_its_type_also_where_the_proxy_merges(cluster, tables):
     client = cluster.proxy.connector(tables)
     for number, name in enumerate(("abc", "5", "10"), 1):
         change(client, "INSERT INTO item (id, name, price) VALUES (?, ?, 0.1)", number, name)
     sql = "SELECT COUNT(*), SUM(price) * ? FROM item WHERE name > ?"
     half, more = decimal.Decimal("1.10"), decimal.Decimal("5.5")
     assert fetch(client, sql, half, more) == [(1, decimal.Decimal("0.11"))]
+    moment = datetime.datetime(2026, 1, 2, 3, 4, 5, 678)  # noqa: DTZ001 - a DATETIME has none
+    for column, value in (
+        ("moment", moment),
+        ("day", datetime.date(2026, 2, 3)),
+        ("duration", datetime.timedelta(hours=-30, microseconds=5)),
+    ):
+        sql = f"SELECT id, COALESCE({column}, ?) FROM item WHERE id < ? ORDER BY id"
+        assert fetch(client, sql, value, 3) == [(1, value), (2, value)]
 
 
 @in_turn

@@ -115,12 +115,15 @@ def test_no_types_at_all_are_refused_and_long_data_takes_the_place_of_a_value():
         ((FieldType.NEWDECIMAL, False, b"1.5;--"), Number("1.5;--"), b"'1.5;--'"),
         ((FieldType.VAR_STRING, False, b"it's \\"), b"it's \\", b"'it''s \\\\'"),
         ((FieldType.BLOB, False, b"\x00'"), b"\x00'", b"_binary x'0027'"),
-        ((FieldType.DATE, False, b"\xea\x07\x01\x02"), b"2026-01-02", b"'2026-01-02'"),
+        ((FieldType.DATE, False, b"\xea\x07\x01\x02"), b"2026-01-02", b"DATE'2026-01-02'"),
+        # A server refuses a literal that is not on the calendar.
         ((FieldType.DATE, False, b""), b"0000-00-00", b"'0000-00-00'"),
-        ((FieldType.DATETIME, False, b"\xea\x07\x01\x02"), b"2026-01-02 00:00:00", b"'2026-01-02 00:00:00'"),
-        ((FieldType.TIMESTAMP, False, b"\xea\x07\x01\x02\x03\x04\x05\x06\0\0\0"), b"2026-01-02 03:04:05.000006", b"'2026-01-02 03:04:05.000006'"),
-        ((FieldType.TIME, False, b""), b"00:00:00", b"'00:00:00'"),
-        ((FieldType.TIME, False, b"\x01\x01\0\0\0\x02\x03\x04"), b"-26:03:04", b"'-26:03:04'"),
+        ((FieldType.DATE, False, b"\xea\x07\x02\x1e"), b"2026-02-30", b"'2026-02-30'"),
+        ((FieldType.DATETIME, False, b"\xea\x07\x01\x02"), b"2026-01-02 00:00:00", b"TIMESTAMP'2026-01-02 00:00:00'"),
+        ((FieldType.TIMESTAMP, False, b"\xea\x07\x01\x02\x03\x04\x05\x06\0\0\0"), b"2026-01-02 03:04:05.000006", b"TIMESTAMP'2026-01-02 03:04:05.000006'"),
+        ((FieldType.TIME, False, b""), b"00:00:00", b"TIME'00:00:00'"),
+        ((FieldType.TIME, False, b"\x01\x01\0\0\0\x02\x03\x04"), b"-26:03:04", b"TIME'-26:03:04'"),
+        ((FieldType.TIME, False, b"\0\x28\0\0\0\x02\x03\x04"), b"962:03:04", b"'962:03:04'"),
     ],
 )  # fmt: skip
 def test_what_a_parameter_is_worth(parameter, value, literal):
