@@ -1,10 +1,13 @@
 """Keyspaces and shards of a configuration, and every fault with its key."""
 
+from pathlib import Path
+
 import pytest
 
 from streamfrom.proxy.config.file import ConfigError
-from streamfrom.proxy.config.keyspaces import make_keyspace, reread_vschema
-from tests.cases import in_turn
+from streamfrom.proxy.config.keyspaces import make_keyspace, refuse_walls, reread_vschema
+from streamfrom.proxy.config.toml_values import Surroundings, TomlTable
+from tests.cases import cases, in_turn
 from tests.proxy.config.files import SHARDED, UNSHARDED
 
 
@@ -107,3 +110,38 @@ def test_what_is_wrong_with_a_new_vschema_is_told_with_the_key(
     with pytest.raises(ConfigError, match=problem) as caught:
         reread_vschema(keyspace)
     assert caught.value.key == "keyspaces.commerce.vschema"
+
+
+WHY = "the server's grants decide what the user's own account may do"
+
+
+def table(**values):
+    return TomlTable(values, "users[0]", Surroundings(Path("/"), {}))
+
+
+@cases(role=str, grant=str)
+def test_a_former_role_names_the_grant(role, grant):
+    with pytest.raises(ConfigError) as caught:
+        refuse_walls(table(role=role), "o`neil")
+    assert str(caught.value) == (
+        f'users[0].role: expected "user" or "admin": "{role}" is gone, {WHY}; leave role out, and run'
+        f" at each shard: GRANT {grant}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "place"), [("keyspaces", "`database`.*"), ("tables", "`database`.`table`")]
+)
+@pytest.mark.parametrize("value", [["commerce"], [], 5])
+def test_a_former_list_names_the_grant(key, place, value):
+    with pytest.raises(ConfigError) as caught:
+        refuse_walls(table(**{key: value}), "app")
+    assert str(caught.value) == (
+        f"users[0].{key}: no key any more: {WHY}; leave it out, and run for each: GRANT SELECT ON"
+        f" {place} TO `app`"
+    )
+
+
+def test_the_roles_of_today_and_other_values_are_for_others_to_judge():
+    for values in ({}, {"role": "admin"}, {"role": "owner"}, {"role": 5}):
+        refuse_walls(table(**values), "app")
