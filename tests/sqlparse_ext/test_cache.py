@@ -39,12 +39,12 @@ def test_a_statement_of_too_many_tokens_is_refused_and_one_of_many_values_is_not
         cache.get(b"SELECT " + b"a," * 600 + b"a")
     assert cache.get(b"SELECT " + b"a," * 400 + b"a").shape.kind is Kind.SELECT
     for many in (
-        b"INSERT INTO t VALUES " + b"(1,'a')," * 50_000 + b"(1,'a')",
-        b"INSERT INTO t VALUES " + b"(?,?)," * 30_000 + b"(?,?)",
-        b"INSERT INTO t VALUES " + b"(1+1,'a')," * 30_000 + b"(1,'a')",
-        b"SELECT * FROM t WHERE a IN (" + b"1,'x'," * 50_000 + b"5)",
-        b"SELECT 1 /* " + b"a b c " * 50_000 + b"*/",
-        b"SELECT '" + b"a b c " * 50_000 + b"'",
+        b"INSERT INTO t VALUES " + b"(1,'a')," * 15_000 + b"(1,'a')",
+        b"INSERT INTO t VALUES " + b"(?,?)," * 15_000 + b"(?,?)",
+        b"INSERT INTO t VALUES " + b"(1+1,'a')," * 15_000 + b"(1,'a')",
+        b"SELECT * FROM t WHERE a IN (" + b"1,'x'," * 15_000 + b"5)",
+        b"SELECT 1 /* " + b"a b c " * 15_000 + b"*/",
+        b"SELECT '" + b"a b c " * 15_000 + b"'",
         # A dump in one text.
         (b"INSERT INTO t VALUES " + b"(1+1,'a')," * 9_000 + b"(1,'a');\n") * 4,
         (b"INSERT INTO t VALUES " + b"(1,'a')," * 9_000 + b"(1,'a');\n") * 4,
