@@ -47,6 +47,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import StreamLost, UnknownColumn
@@ -115,6 +116,7 @@ if TYPE_CHECKING:
 POLL_KEYS_MIN: Final = 100
 # A wall clock that goes back further was set: what is planned by it would be late by more than a retry is.
 SET_BACK_NS: Final = 10**9
+_SERVED: Final = attrgetter("served")
 
 
 class TableState:
@@ -140,7 +142,6 @@ class TableState:
         self._held = HeldMessages(self._parts)
         self._sending = Sending(self._parts, self._held)
         self._attachments = Attachments(self._parts, self._sending)
-        self._turn = 0  # which shard is served first
         self._now_ns = 0
 
     # The whole interface: handle, wake_ns, and what can be seen of the state
@@ -254,16 +255,12 @@ class TableState:
         """Note that sockets have taken what they were given; return whether a ReceiverReady of one has to follow, which serves all."""
         for receiver in receivers:
             self._receivers.is_free(receiver)
-        if (
+        return bool(
             self._receivers.finishing
             or self._receivers.kept
             or self._receivers.short
             or any(shard.has_more(now_ns) for shard in self._shards.values())
-        ):
-            return True
-        # Whose turn is next does not depend on that.
-        self._pass_turn()
-        return False
+        )
 
     def wake_ns(self) -> int | None:
         """Return when the next Tick is due, or None when only an event can change anything."""
@@ -535,7 +532,7 @@ class TableState:
             case ReceiverReady() | WaitOver() | ShareGiven() | ProgressedElsewhere():
                 self._serve(now_ns)
             case Tick():
-                for shard in self._shards.values():
+                for shard in self._in_turn():
                     wake_ns = min(shard.wake_ns, shard.wake_ready_ns, shard.writes_ns)
                     if wake_ns <= now_ns:
                         self._settle(shard, now_ns)
@@ -547,7 +544,11 @@ class TableState:
             case Touched() if not self._shards[event.shard].set_aside:
                 return
             case _:
-                self._settle(self._shards[event.shard], now_ns)
+                shard = self._shards[event.shard]
+                if self._receivers.is_freed:
+                    # An ack makes room for the shard of its message, which would keep the stream for itself.
+                    self._serve(now_ns, before=shard.served)
+                self._settle(shard, now_ns)
                 if self._receivers.is_freed:
                     self._serve(now_ns)
 
@@ -560,19 +561,17 @@ class TableState:
             return shard.is_quiet(now_ns)
         return isinstance(event.job, Claim) and shard.is_quiet(now_ns, has_claimed=True)
 
-    def _serve(self, now_ns: int) -> None:
-        """Let the shards that have due keys use the receivers that are ready, in turn."""
-        # Each time from another one on: a shard that always has something due would take every receiver.
-        shards = list(self._shards.values())
-        self._pass_turn()
-        for shard in shards[self._turn :] + shards[: self._turn]:
-            if not self._receivers.ready:
+    def _serve(self, now_ns: int, before: int = FOREVER_NS) -> None:
+        """Let the shards that have due keys use the receivers that are ready, in turn; of them those served *before* alone."""
+        for shard in self._in_turn():
+            if not self._receivers.ready or shard.served >= before:
                 return
             if shard.has_more(now_ns):
                 self._settle(shard, now_ns)
 
-    def _pass_turn(self) -> None:
-        self._turn = (self._turn + 1) % len(self._shards)
+    def _in_turn(self) -> list[ShardState]:
+        """Return the shards, the one that was served longest ago first: one that always has something due starves no other."""
+        return sorted(self._shards.values(), key=_SERVED)
 
     def _settle(self, shard: ShardState, now_ns: int) -> None:
         """Claim what can be claimed, poll what must be polled, and note when to look again."""

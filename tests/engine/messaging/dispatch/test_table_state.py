@@ -4,9 +4,12 @@ Names that begin with m restate tests of the original's manager; tests/integrati
 
 from dataclasses import replace
 
+import pytest
+
 from streamfrom.engine.errors import UnknownColumn
 from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.dispatch.events import (
+    Acked,
     Attached,
     Deliver,
     Detached,
@@ -58,6 +61,25 @@ def test_shards_take_turns():
         bench.won(claim)
         actions = bench.post(ReceiverReady(1))
     assert served.count("80-") == 4
+
+
+@pytest.mark.parametrize("streams", [1, 2, 3])
+def test_shards_take_turns_where_acks_make_room(streams):
+    bench = TableRig(batch=1, shards=("-80", "80-"))
+    for number in range(streams):
+        for poll in bench.post(Attached(number, None, ("id",), prefetch=1)):
+            bench.post(polled(poll.shard, EMPTY))
+    actions = bench.due(*range(50), shard="-80") + bench.due(*range(50, 100), shard="80-")
+    claims = kinds(actions, Claim)
+    served: list[str] = []
+    while len(served) < 24:
+        claim = claims.pop(0)
+        served += [claim.shard] * len(claim.ids)
+        for delivery in kinds(bench.won(claim), Deliver):
+            acked = Acked(claim.shard, tuple(row.id for row in delivery.rows))
+            for event in (ReceiverReady(delivery.receiver), acked):
+                claims += kinds(bench.post(event), Claim)
+    assert 9 <= served[:24].count("80-") <= 15
 
 
 def test_who_comes_soon_after_the_last_one_needs_no_poll_for_what_is_known():
