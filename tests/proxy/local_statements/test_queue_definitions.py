@@ -181,9 +181,6 @@ def test_a_queue_in_order_has_the_index_that_finds_what_goes_next():
     assert (types["a b"], types["c"]) == ("varchar", "int")
 
 
-NOW_NS = 1_800_000_000 * 10**9
-
-
 def created(columns, settings):
     queue = read_queue(statement(f"CREATE QUEUE q ({columns}) WITH ({settings})"))
     return queue, new_comment(queue)
