@@ -360,11 +360,6 @@ def claimed(ident: int, message: bytes) -> tuple[bytes, ...]:
     return b"0", b"0", b"%d" % ident, b"%d" % ident, message
 
 
-def claims(server: FakeServer) -> list[str]:
-    """Return the claims of messages that were made there."""
-    return [text for text in server.controlled if "`id` IN (" in text and "SKIP LOCKED" in text]
-
-
 def said(server):
     """What the server heard, without what sets a connection up."""
     return [

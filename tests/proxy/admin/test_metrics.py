@@ -90,15 +90,11 @@ def test_a_name_that_is_no_text_costs_no_other_figure_and_a_certificates_end_is_
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-def read(family):
-    (found,) = text_string_to_metric_families(family.text())
-    return found
-
-
 @given(TEXTS, st.floats(allow_nan=False) | st.integers(0, 2**53) | st.booleans())
 def test_a_sample_is_read_as_it_was_written(text, value):
     family = MetricFamily("depth", "gauge", "How deep it is.")
     family.add(labels(queue=text, keyspace="ks"), value)
-    (sample,) = read(family).samples
+    (found,) = text_string_to_metric_families(family.text())
+    (sample,) = found.samples
     assert sample.labels == {"queue": text, "keyspace": "ks"}
     assert math.isclose(sample.value, value, abs_tol=0.0, rel_tol=0.0)

@@ -11,11 +11,6 @@ from tests.proxy.fake_server import MARIADB, FakeServer
 from tests.proxy.rigs import running_shard
 
 
-def utf8():
-    """Return what everybody gets whom no server knows. Settings are remembered for a while only."""
-    return names("utf8mb4", "utf8mb4_general_ci")
-
-
 async def learnt(server):
     charsets = Charsets()
     async with running_shard(server) as shard:
@@ -34,7 +29,7 @@ async def test_a_collation_that_the_servers_have_is_passed_on_by_name(server):
 async def test_one_they_lack_becomes_the_one_they_all_have(calm):
     async with FakeServer(MARIADB) as server:
         charsets = await learnt(server)
-    assert charsets.settings(255) is utf8()
+    assert charsets.settings(255) is names("utf8mb4", "utf8mb4_general_ci")
     assert charsets.settings(8) is names("latin1", "latin1_swedish_ci")
 
 

@@ -16,13 +16,9 @@ def number(value):
     return Rows(COLUMNS, ((b"%d" % value, b"binary", b"binary", None),), types=TYPES)
 
 
-def names(*found):
-    return Rows(("VARIABLE_NAME",), tuple((name,) for name in found))
-
-
 @pytest.fixture
 async def shards(server, other_server):
-    server.on(NAMES, names(b"a"))
+    server.on(NAMES, Rows(("VARIABLE_NAME",), ((b"a",),)))
     async with (
         running_shard(server, keyspace="one") as here,
         running_shard(other_server, keyspace="two") as there,

@@ -72,15 +72,10 @@ async def test_tables_are_not_asked_whom_to_kill(server, proxy):
     assert (await client.query("KILL (SELECT id FROM t)")).code == 1235
 
 
-def has_databases(server, *names):
-    rows = tuple((name.encode(),) for name in names)
-    text = (FieldType.VAR_STRING,)
-    server.on("information_schema.schemata", Rows(("schema_name",), rows, types=text))
-
-
 @pytest.fixture
 async def plain(server):
-    has_databases(server, "db", "beside")
+    found = Rows(("schema_name",), ((b"db",), (b"beside",)), types=(FieldType.VAR_STRING,))
+    server.on("information_schema.schemata", found)
     async with running_proxy(server) as made:
         yield made
 

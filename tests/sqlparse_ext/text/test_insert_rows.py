@@ -132,10 +132,6 @@ def parse(sql: str):
     return StatementCache().get(sql.encode())
 
 
-def spell(place: int) -> bytes:
-    return b"<%d>" % place
-
-
 @cases(sql=str, count=ast.literal_eval)
 def test_only_the_question_marks_that_are_code_count(sql, count):
     assert len(parameter_places(sql.encode(), DEFAULT_MODE)) == count
@@ -143,7 +139,7 @@ def test_only_the_question_marks_that_are_code_count(sql, count):
 
 def test_values_stand_in_their_places():
     statement = parse("INSERT INTO t VALUES (?, '?'), (?, ?)")
-    assert as_text(statement.bind((1, 2, 3), spell)) == (
+    assert as_text(statement.bind((1, 2, 3), lambda place: b"<%d>" % place)) == (
         b"INSERT INTO t VALUES (<0>, '?'), (<1>, <2>)"
     )
     assert as_text(statement) == statement.sql
