@@ -142,8 +142,10 @@ def lock_calls(statement: Statement) -> LockCalls:
 
 _LIST_ENDS: Final = frozenset(
     {"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT"}
-    | {"INTO", "FOR", "LOCK", "WINDOW", "PROCEDURE"}
+    | {"INTO", "FOR", "LOCK", "WINDOW", "PROCEDURE", "SELECT", ";"}
 )
+# Servers take SELECTs in one another up to this (ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT), and each is read once for those around it.
+_NESTED_MAX: Final = 63
 # Behind a dot stands a column or a function of a schema, behind the others the table of an INSERT.
 _NO_CALL_BEHIND: Final = frozenset(
     {".", "INTO", "INSERT", "REPLACE", "IGNORE", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED"}
@@ -269,13 +271,12 @@ def _name(token: Token) -> str:
 
 def _items(tokens: list[Token]) -> list[tuple[int, int]]:
     """Return where the columns of all SELECTs are, in tokens; a column with a subquery is before those of the subquery."""
-    return [
-        pair
-        for at, token in enumerate(tokens)
-        if token.key == "SELECT"
-        for pair in _items_of(tokens, at)
-        if pair[0] < pair[1]
-    ]
+    found, depth = [], 0
+    for at, token in enumerate(tokens):
+        depth += (token.key == "(") - (token.key == ")")
+        if token.key == "SELECT" and depth <= _NESTED_MAX:
+            found += [pair for pair in _items_of(tokens, at) if pair[0] < pair[1]]
+    return found
 
 
 def _items_of(tokens: list[Token], select: int) -> list[tuple[int, int]]:

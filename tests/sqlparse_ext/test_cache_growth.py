@@ -46,6 +46,7 @@ SHAPES += [
     (b"INSERT INTO t VALUES (", b"NOW( ),"), (b"INSERT INTO t VALUES (", b"_utf8'a',"), (b"INSERT INTO t VALUES (x),", b"(1,'a'),"),
     (b"INSERT ", b"/**/ "), (b"INSERT INTO t ", b"-- \n"), (b"INSERT ", b"INTO "), (b"INSERT INTO t (a", b", `b`"),
     (b"SELECT '", b"''"), (b"SELECT `", b"``"), (b"SELECT '", b'\\"'), (b"SELECT 1.5", b".5"), (b"SELECT ", b"((("),
+    (b"UPDATE t SET ", b"SELECT 1;IS_USED_LOCK(?,"), (b"SELECT USER()", b",(SELECT USER()"), (b"SELECT USER()", b" SELECT 1"),
 ]  # fmt: skip
 # A head, what opens, and what closes it.
 NESTED = [
