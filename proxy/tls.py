@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import ssl
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import structlog
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
     from streamfrom.proxy.config.file import TlsSettings
+
+
+log = structlog.get_logger()
 
 
 class ServerTls:
@@ -80,6 +84,14 @@ class ServerTls:
             # Optional, as TLS 1.3 could not inform a client without one why it was refused: that
             # is said by an error in answer to its login.
             self.context.verify_mode = ssl.CERT_OPTIONAL
+
+    def warn(self) -> None:
+        """Log why clients refuse the certificate at this moment, if they do."""
+        fault = fault_of_time(self.certificate, datetime.now(UTC))
+        if fault is not None:
+            log.warning(
+                "clients refuse the certificate", cert=self._settings.cert, reason=fault
+            )
 
     def for_listener(self, now: Callable[[], ServerTls | None]) -> ssl.SSLContext:
         """Return a context for a listener whose context cannot be replaced.

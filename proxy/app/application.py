@@ -149,6 +149,8 @@ class Application:
             )
         self._charsets = Charsets()
         tls = None if server.tls is None else ServerTls(server.tls)
+        if tls is not None:
+            tls.warn()
         users = {user.name: user for user in config.accounts}
         rsa_key = ServerKey()
         catalog = Catalog(

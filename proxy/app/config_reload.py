@@ -76,6 +76,8 @@ class ConfigReload:
                     reason=each.problem,
                 )
             return
+        if tls is not None:
+            tls.warn()
         await self.prepare(read)
         process.raise_file_limit(found.config)
         is_renewed = self._put_into_force(found, tls)

@@ -215,7 +215,8 @@ def _listener(table: TomlTable, default: str) -> tuple[str, int]:
 
 def _document(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        # Windows begins a text with a byte order mark.
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError("", f"cannot read {path}: {reason(error)}") from error
     except UnicodeDecodeError as error:

@@ -184,7 +184,7 @@ def _keyspace(
 
 def _read(path: Path, key: str) -> str:
     try:
-        return read_bytes(path, key).decode("utf-8")
+        return read_bytes(path, key).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ConfigError(key, f"expected UTF-8 in {path}") from None
 

@@ -5,6 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
@@ -92,6 +93,15 @@ def test_a_listener_shows_the_certificate_in_force(tmp_path):
     assert shown_by(context) == old.certificate_sha256
     in_force[0] = new
     assert shown_by(context) == new.certificate_sha256
+
+
+def test_a_certificate_that_has_expired_is_logged(tmp_path):
+    files = issued("localhost", days=-1).write(tmp_path, "old")
+    with structlog.testing.capture_logs() as logs:
+        ServerTls(TlsSettings(*files, require=False)).warn()
+    assert [(line["cert"], line["reason"][:14]) for line in logs] == [
+        (files[0], "has expired on")
+    ]
 
 
 def shown_by(context):

@@ -176,6 +176,8 @@ def test_a_missing_file_and_other_encodings_than_utf_8_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"^cannot read /.*nope\.toml: No such file"):
         load(tmp_path / "nope.toml", {})
     path = tmp_path / "x.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + UNSHARDED.encode())
+    assert load(path, {}).keyspaces
     path.write_bytes(b'[server]\nlisten = "\xff"')
     with pytest.raises(ConfigError, match=r"^expected UTF-8, got another byte at 19$"):
         load(path, {})
