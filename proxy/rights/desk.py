@@ -257,12 +257,16 @@ class RightsDesk:
         """Return the answer, or the last one while the server cannot be asked. Raises as `check`."""
         loop, generation = asyncio.get_running_loop(), self._answers.generation
         asked_s = loop.time()
+        last = self._answers.last(key, asked_s, self._grace_s())
+        if last is not None and last.value.refusal is not None:
+            last = None
+        if last is not None and last.generation == generation and key.shard.trouble is not None:
+            return last.value  # a server that hangs would be waited for
         try:
             outcome = _RightsReply(None, await self._tables(key))
         except ProxyError as error:
             if not (isinstance(error, BackendError) and error.code in REFUSALS):
-                last = self._answers.last(key, loop.time(), self._grace_s())
-                if last is None or last.value.refusal is not None:
+                if last is None:
                     raise
                 return last.value
             outcome = _RightsReply(_refusal(key, error))

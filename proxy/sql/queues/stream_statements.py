@@ -160,6 +160,8 @@ _MANY_SPELLINGS: Final = frozenset({"date", "datetime", "timestamp", "time", "en
 _KEY_NUMBER: Final = re.compile(rb"-?[0-9]{1,65}(?:\.[0-9]{1,30})?")
 # For a client that asks for one message after the other, a server is asked for the columns once in this time.
 COLUMNS_KNOWN_S: Final = 1.0
+# A shard that has not answered by then is left for another one.
+_ANSWERS_WITHIN_S: Final = 1.0
 
 
 class _Columns(NamedTuple):
@@ -326,12 +328,13 @@ class StreamStatements:
     async def _ask(
         self, view: View, table: MessageTable, columns: tuple[str, ...], shape: Shape
     ) -> list[bytes]:
-        *others, last = view.runtimes
-
         async def ask_all() -> list[bytes]:
+            *others, last = sorted(view.runtimes, key=lambda shard: shard.trouble is not None)
             for shard in others:
-                with suppress(BackendUnavailable, BackendLost):
-                    return await self._definitions_at(shard, view, table, columns, shape)
+                # One that hangs is not known to, at first.
+                with suppress(BackendUnavailable, BackendLost, TimeoutError):
+                    async with asyncio.timeout(_ANSWERS_WITHIN_S):
+                        return await self._definitions_at(shard, view, table, columns, shape)
             return await self._definitions_at(last, view, table, columns, shape)
 
         return await self._connections.patiently(view.runtimes[0], ask_all)

@@ -91,6 +91,22 @@ async def test_a_failure_that_is_no_refusal_takes_no_right_away_and_gives_none(
     assert failure.message in str(caught.value), "a refusal does not stand in"
 
 
+async def test_a_server_in_trouble_is_not_waited_for_where_the_last_answer_stands(
+    server, shard, app, desk, monkeypatch
+):
+    key = Question(app, None, shard, TAKE)
+    await desk.check(key)
+    monkeypatch.setattr(answers, "KEPT_S", 0.0)
+    for trouble, asked in (("no answer within 10 s", 2), (None, 4)):
+        shard.trouble = trouble
+        await desk.check(key)
+        assert len(questions(server)) == asked
+    shard.trouble = "read_only"
+    desk.changed()
+    await desk.check(key)
+    assert len(questions(server)) == 6, "a change is asked for"
+
+
 async def test_an_act_that_cannot_wait_is_allowed_once_the_answer_is_known(
     server, shard, app, desk
 ):

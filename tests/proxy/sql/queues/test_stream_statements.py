@@ -12,6 +12,7 @@ from streamfrom.proxy.sql.queues import stream_statements
 from streamfrom.proxy.sql.queues.stream_statements import MessageStream, stream_keys
 from streamfrom.proxy.wire.framing import frames
 from tests.cases import cases, in_turn
+from tests.proxy.fake_answers import Silence
 from tests.proxy.rigs import RecordingLink
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from tests.sqlparse_ext.facts import statement
@@ -57,6 +58,16 @@ async def test_streams_in_turn_ask_for_their_columns_once_until_these_may_be_oth
     monkeypatch.setattr(stream_statements, "COLUMNS_KNOWN_S", 0)
     await client.query("USE plain")
     assert [await asked("STREAM priority FROM msg LIMIT 1 WAIT 0") for _ in range(2)] == [1, 1]
+
+
+async def test_a_stream_takes_its_columns_from_any_shard_that_answers(
+    server, other_server, messages, monkeypatch
+):
+    monkeypatch.setattr(stream_statements, "_ANSWERS_WITHIN_S", 0.01)
+    client = await messages.client("commerce")
+    server.on("WHERE 1 = 0", Silence())
+    assert (await client.query("STREAM id FROM msg LIMIT 1 WAIT 0")).error is None
+    assert any("WHERE 1 = 0" in text for text in other_server.heard)
 
 
 def keys(where, key="tenant"):
