@@ -104,5 +104,7 @@ class LeavingReceivers:
                     is_lost = True
         if len(written) < len(leases):
             leaving.postpone(now_ns)
-        self._leases.shorten(ids, leaving.due_ns)
+        # A poll may have seen the rows before this answer came: what was sent again is another's.
+        held = self._leases.ids_of(receiver)
+        self._leases.shorten([one for one in ids if one in held], leaving.due_ns)
         return is_lost

@@ -71,3 +71,13 @@ def test_a_message_that_the_queue_knows_otherwise_is_polled_for(known):
         scene.queue.add(known, NOW_NS)
     scene.next_ids()
     assert scene.leaving.shortened(GONE, (b"1", b"2"), NOW_NS)
+
+
+def test_a_message_that_another_receiver_was_sent_meanwhile_keeps_that_lease():
+    scene = Scene()
+    scene.next_ids()
+    # A poll has seen the row before the statement's answer came.
+    scene.leases.give(GONE + 1, [ClaimedRow(b"1", "0", 1, DUE_NS, END_NS, b"")])
+    scene.leaving.shortened(GONE, (b"1", b"2"), NOW_NS)
+    found = {lease.id: lease.until_ns for lease in scene.leases}
+    assert found == {b"1": END_NS, b"2": DUE_NS}
