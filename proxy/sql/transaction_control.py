@@ -74,9 +74,16 @@ class TransactionControl:
         return True
 
     def _is_due(self, begun: Transaction) -> bool:
-        """Return whether a BEGIN cannot wait for the first statement: it ends locks and the like, or takes a snapshot."""
+        """Return whether a BEGIN cannot wait for the first statement.
+
+        It ends locks and the like, takes a snapshot, or has the server report the transaction's state.
+        """
+        settings = self._state.settings
         return bool(
-            self._branches.held or begun.is_snapshot or not self._state.settings.autocommit
+            self._branches.held
+            or begun.is_snapshot
+            or not settings.autocommit
+            or "session_track_transaction_info" in settings.values
         )
 
     def _enter(self, begun: Transaction, statement: Statement) -> None:

@@ -121,6 +121,13 @@ async def test_a_begin_travels_with_the_first_statement(server, scene):
         heard = len(server.heard)
 
 
+async def test_a_begin_whose_answer_the_client_wants_is_sent_at_once(proxy, server):
+    client = await proxy.client("plain")
+    await client.query("SET SESSION session_track_transaction_info = 'STATE'")
+    await client.query("BEGIN")
+    assert said(server)[-1] == "BEGIN"
+
+
 @pytest.mark.parametrize("before", ["SAVEPOINT a", "SET @a = 1", "SELECT GET_LOCK('a', 0)"])
 @pytest.mark.parametrize("begin", ["BEGIN", "START TRANSACTION READ WRITE"])
 async def test_a_begin_comes_before_what_cannot_travel_with_it(proxy, server, begin, before):
