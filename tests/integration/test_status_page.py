@@ -355,7 +355,7 @@ async def a_shard_is_left_out(page: Page, clicks: Clicks) -> None:
         assert await page.run("acts") == [], rate
     await page.run("document.getElementById('pace').value = ''")
     await clicks.press("Delete", DIALOG)
-    await page.until(f"{DIALOG}.innerText.includes('Without shard <b>80-</b>: no answer')")
+    await page.until(f"{DIALOG}.innerText.includes('Without shard <b>80-</b>: away')")
     assert "3 done so far" in await page.run(f"{DIALOG}.innerText")
     await clicks.press("Close", DIALOG)
     await page.until(f"!{DIALOG}")
