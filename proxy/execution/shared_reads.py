@@ -148,7 +148,7 @@ class SharedReads:
                 latency.was_slow()
             elif not latency.is_quick:
                 latency.answered(self._loop.time() - self._began_s, attempt.shard.way_s)
-            return None
+            return None if read is None else self._taken(attempt)
         backend, scanner = attempt.backend, attempt.scanner
         if attempt.failure is not None:
             if backend.is_closed:
@@ -164,6 +164,19 @@ class SharedReads:
         diagnostics.found_rows = scanner.rows
         self._state.answered_at, self._state.diagnostics = None, diagnostics
         return True
+
+    def _taken(self, attempt: Attempt) -> bool | None:
+        """Apply the answer of a read that has taken its connection over, as `answered`.
+
+        Reads of others that were sent behind it run all the same, and clear its warnings. An error stands: it says all by itself.
+        """
+        backend, ok = attempt.backend, attempt.scanner.ok
+        are_cleared = ok is not None and ok.warnings > 0 and backend.is_busy
+        if not are_cleared or attempt.has_written:
+            return None
+        self._own.active.pop(backend, None)
+        attempt.shard.pool.release(backend)
+        return False
 
     def break_up(self) -> None:
         """Give the read under way a connection of its own, where it can be stopped.

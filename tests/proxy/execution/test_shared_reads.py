@@ -130,6 +130,24 @@ async def test_a_long_answer_takes_the_connection_over_and_streams(
     await other.leave()
 
 
+async def test_warnings_that_the_reads_behind_clear_are_read_again(server, company, reader):
+    gate = asyncio.Event()
+    server.once("FROM t", Silence(gate, Rows(("id",), ((b"1",),), warnings=1)))
+    other = Reader(company)
+    reader.send()
+    other.send()
+    await until(lambda: READ in server.heard)
+    (shared,) = company.shared_connections
+    lent = company.pool.lent
+    shared.break_up()
+    gate.set()
+    await until(lambda: reader.outcome and other.outcome)
+    assert (other.finish(), reader.finish()) == ("again", "again")
+    assert reader.session.link.written[reader.at :] == b""
+    assert company.pool.lent == lent - 1
+    await other.leave()
+
+
 async def test_a_read_that_hangs_can_be_killed_and_those_behind_it_go_on(
     server, company, reader
 ):
