@@ -108,7 +108,7 @@ class Sending:
         for receiver in receivers:
             receiver.is_reserved = True
             del self._receivers.ready[receiver.id]
-        number = shard.served = self._parts.number()
+        number = shard.last_claim = self._parts.number()
         run = shard.claims[number] = ClaimRun(
             keys={key.id: key for key in keys},
             receivers=[receiver.id for receiver in receivers],

@@ -88,7 +88,7 @@ class ShardState:
     held_back_ns: when more may be sent, if nothing happens before, where a limit holds back what is due.
     wake_ns: when the shard has work to do by itself.
     wake_ready_ns: when the shard has work to do if a receiver is ready.
-    served: the number of its last claim, so that shards take turns.
+    last_claim: the number of its last claim, so that shards take turns.
     """
 
     name: ShardName
@@ -111,7 +111,7 @@ class ShardState:
     held_back_ns: int = FOREVER_NS
     wake_ns: int = FOREVER_NS
     wake_ready_ns: int = FOREVER_NS
-    served: int = 0
+    last_claim: int = 0
     polls: PollTimes = field(init=False)
     leaving: LeavingReceivers = field(init=False)
     set_aside: SetAside = field(init=False)

@@ -116,7 +116,7 @@ if TYPE_CHECKING:
 POLL_KEYS_MIN: Final = 100
 # A wall clock that goes back further was set: what is planned by it would be late by more than a retry is.
 SET_BACK_NS: Final = 10**9
-_SERVED: Final = attrgetter("served")
+_LAST_CLAIM: Final = attrgetter("last_claim")
 
 
 class TableState:
@@ -547,7 +547,7 @@ class TableState:
                 shard = self._shards[event.shard]
                 if self._receivers.is_freed:
                     # An ack makes room for the shard of its message, which would keep the stream for itself.
-                    self._serve(now_ns, before=shard.served)
+                    self._serve(now_ns, before=shard.last_claim)
                 self._settle(shard, now_ns)
                 if self._receivers.is_freed:
                     self._serve(now_ns)
@@ -564,14 +564,14 @@ class TableState:
     def _serve(self, now_ns: int, before: int = FOREVER_NS) -> None:
         """Let the shards that have due keys use the receivers that are ready, in turn; of them those served *before* alone."""
         for shard in self._in_turn():
-            if not self._receivers.ready or shard.served >= before:
+            if not self._receivers.ready or shard.last_claim >= before:
                 return
             if shard.has_more(now_ns):
                 self._settle(shard, now_ns)
 
     def _in_turn(self) -> list[ShardState]:
         """Return the shards, the one that was served longest ago first: one that always has something due starves no other."""
-        return sorted(self._shards.values(), key=_SERVED)
+        return sorted(self._shards.values(), key=_LAST_CLAIM)
 
     def _settle(self, shard: ShardState, now_ns: int) -> None:
         """Claim what can be claimed, poll what must be polled, and note when to look again."""
