@@ -360,7 +360,7 @@ class ShardRuntime:
         except (BackendUnavailable, BackendError) as error:
             self._note(error)
             reason = error.reason if isinstance(error, BackendUnavailable) else str(error)
-            self._set(reason if self.dsn.server in reason else f"{self.dsn}: {reason}")
+            self._set(self.with_address(reason))
             return
         took_s = loop.time() - began_s
         # The first answer had to open a connection.
@@ -380,6 +380,10 @@ class ShardRuntime:
         if self._globals not in (None, found):
             self.outdate()
         self._globals = found
+
+    def with_address(self, trouble: str) -> str:
+        """Return what ails the server with its address before it, unless that is in it."""
+        return trouble if self.dsn.server in trouble else f"{self.dsn}: {trouble}"
 
     def _set(self, trouble: str | None) -> None:
         before, self.trouble = self.trouble, trouble

@@ -213,7 +213,9 @@ async def _check_keyspace(
             if replica.trouble is None:
                 report.ok(str(replica), f"replica {replica.dsn}: {replica.version}")
             else:
-                report.warning(str(replica), f"replica: {_trouble_of(replica)}")
+                report.warning(
+                    str(replica), f"replica: {replica.with_address(replica.trouble)}"
+                )
     _check_families([each.shard for each in listed], report)
     _compare(listed, report)
     return away
@@ -275,12 +277,6 @@ def _check_sequences(keyspaces: Mapping[str, Keyspace], report: CheckReport) -> 
                     report.error(f"{keyspace.name}.{table.name}", str(error))
 
 
-def _trouble_of(shard: ShardRuntime) -> str:
-    """Return what ails a server, with its address once."""
-    trouble = shard.trouble or "not reached"
-    return trouble if shard.dsn.server in trouble else f"{shard.dsn}: {trouble}"
-
-
 async def _check_shard(
     keyspace: Keyspace, shard: ShardRuntime, report: CheckReport
 ) -> _ShardTables | None:
@@ -289,12 +285,12 @@ async def _check_shard(
     await shard.probe()
     # Who answered has a version. What else ails the server, such as read_only, leaves its tables readable.
     if not shard.version:
-        trouble = _trouble_of(shard)
+        trouble = shard.with_address(shard.trouble or "not reached")
         fix = next((fix for words, fix in _LOGIN_FIXES.items() if words in trouble), None)
         report.error(subject, trouble, fix)
         return None
     if shard.trouble is not None:
-        report.error(subject, _trouble_of(shard))
+        report.error(subject, shard.with_address(shard.trouble))
     else:
         report.ok(subject, f"{shard.dsn}: {shard.version}")
     store = ShardStore({(keyspace.name, shard.name): shard}, SystemClock())
