@@ -257,21 +257,26 @@ class RightsDesk:
         """Return the answer, or the last one while the server cannot be asked. Raises as `check`."""
         loop, generation = asyncio.get_running_loop(), self._answers.generation
         asked_s = loop.time()
-        last = self._answers.last(key, asked_s, self._grace_s())
-        if last is not None and last.value.refusal is not None:
-            last = None
+        last = self._standing(key)
         if last is not None and last.generation == generation and key.shard.trouble is not None:
             return last.value  # a server that hangs would be waited for
         try:
             outcome = _RightsReply(None, await self._tables(key))
         except ProxyError as error:
             if not (isinstance(error, BackendError) and error.code in REFUSALS):
+                last = self._standing(key)
                 if last is None:
                     raise
                 return last.value
             outcome = _RightsReply(_refusal(key, error))
         self._answers.keep(key, Answer(outcome, asked_s, generation))
         return outcome
+
+    def _standing(self, key: Question) -> Answer[_RightsReply] | None:
+        """Return the last answer where that was a permission which still stands."""
+        now_s = asyncio.get_running_loop().time()
+        last = self._answers.last(key, now_s, self._grace_s())
+        return None if last is None or last.value.refusal is not None else last
 
     async def _tables(self, key: Question) -> frozenset[str] | None:
         """Put the question to the server; return the tables that it shows, if it is about these."""
