@@ -270,7 +270,7 @@ def _inode(file: Path) -> tuple[int, int]:
 
 @contextmanager
 def _named(where: str) -> Iterator[None]:
-    """Have an OSError name *where* it was to be listened."""
+    """Have an OSError name *where* the proxy was to listen."""
     try:
         yield
     except OSError as error:

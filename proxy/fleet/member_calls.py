@@ -226,7 +226,7 @@ async def ask_all(
             # `member` of a line is whose log it is.
             log.warning(
                 "a member does not answer",
-                unanswering=_named(member),
+                peer=_named(member),
                 method=method,
                 reason=each,
             )

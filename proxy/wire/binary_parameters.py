@@ -44,6 +44,7 @@ _TEMPORAL: Final = DATES | {FieldType.TIME}
 _DECIMALS: Final = frozenset({FieldType.DECIMAL, FieldType.NEWDECIMAL})
 # What a client sends as a decimal is any text. A server reads up to 65 digits exactly.
 _DECIMAL_LITERAL: Final = re.compile(rb"-?[0-9]{1,35}\.[0-9]{1,30}")
+# A TIME ends at 838:59:59.
 _HOURS: Final = re.compile(rb"-?(?:\d\d|[0-7]\d\d|8[0-2]\d|83[0-7])(?::[0-5]\d){2}(?:\.\d+)?")
 _BINARY: Final = BLOB_TYPES | {FieldType.BIT, FieldType.GEOMETRY}
 _KEPT: Final = _BINARY | _TEMPORAL | _FIXED_BYTES.keys()

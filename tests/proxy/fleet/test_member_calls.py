@@ -176,7 +176,7 @@ async def test_the_log_names_who_does_not_answer_beside_who_asked(three):
     with structlog.testing.capture_logs() as logs:
         await one.others.processes(EVE)
     (line,) = logs
-    assert line["unanswering"] == f"member two at {two.own.address}"
+    assert line["peer"] == f"member two at {two.own.address}"
     assert "member" not in line, "that is whose log it is"
 
 
