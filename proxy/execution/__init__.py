@@ -8,5 +8,5 @@ Read in this order:
 * ``session_tracking``, ``diagnostics_queries``, ``retry_rules``: what an answer means, what it left behind, and what may be tried again;
 * ``user_variable_sync``, ``user_variables``: user variables, brought to whichever connection the session goes on;
 * ``prepared_execution``: a prepared statement on whichever connection it lands;
-* ``transaction``: a transaction with its branches over several shards.
+* ``transaction``, ``pending_effects``: a transaction with its branches over several shards, and what it did to messages.
 """

@@ -209,8 +209,6 @@ class Transaction:
     reads_only: bool = False
     is_snapshot: bool = False
     is_plain: bool = True  # `begin` is a BEGIN that no server refuses
-    # No BEGIN of the client opened it, but a statement without autocommit.
-    is_implicit: bool = False
     # False while all there is are savepoints without autocommit, which begin none.
     has_begun: bool = True
     is_xa: bool = False  # the client began it with XA START

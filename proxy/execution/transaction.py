@@ -1,8 +1,8 @@
 """A session's transaction over one or several shards.
 
 A *branch* is the part of a transaction that one shard runs, on one backend connection. BEGIN reaches a shard only when a
-statement does, in one write with it where it can. COMMIT goes to the branches in the order in which they joined. If some shards commit and
-others fail, the error says so. With `transaction_mode = "twopc"` every branch but the first is an XA transaction, and
+statement does, in one write with it where it can. COMMIT goes to the branches in the order in which they joined. If some shards
+commit and others fail, the error says so. With `transaction_mode = "twopc"` every branch but the first is an XA transaction, and
 `proxy.twophase.coordinator` commits over several shards.
 
 A branch that is lost takes the transaction with it: the others are rolled back, and every
@@ -13,8 +13,7 @@ quietly run outside the transaction that it believes to be in.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.backends.answer_readers import AnswerCallback
@@ -33,14 +32,15 @@ from streamfrom.proxy.twophase.coordinator import Branch, Coordinator, roll_back
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
-from streamfrom.sqlparse_ext.writes.hidden_writes import WRITES, HiddenWrites, runs_unseen
-from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE, UNKNOWN, Effect
+from streamfrom.sqlparse_ext.writes.hidden_writes import WRITES, runs_unseen
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.pending_effects import PendingEffects
+    from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 
 # InnoDB undoes the whole transaction then, not just the statement: a full lock table, a deadlock.
@@ -63,56 +63,6 @@ def _begun(_answer: BufferedAnswer) -> None:
 def may_commit(shape: Shape) -> bool:
     """Return whether a statement may commit the transaction that it finds, on the shard that runs it alone."""
     return bool(shape.uses & Uses.IMPLICIT_COMMIT) or runs_unseen(shape)
-
-
-@dataclass(slots=True, eq=False)
-class PendingEffects:
-    """The effects of a transaction on message tables, which are reported to the engine at the commit."""
-
-    # Reports to the engine the effects on one table of a shard, or on ANY_TABLE.
-    _publish: Callable[[ShardRuntime, str, list[Effect]], None]
-    hidden: Callable[
-        [ShardRuntime], HiddenWrites
-    ]  # by what statements on a shard write to tables that they do not name
-    # By shard and table. An unknown effect is one, however many statements had it.
-    _pending: dict[tuple[ShardRuntime, str], list[Effect]] = field(default_factory=dict)
-
-    def add(self, shard: ShardRuntime, table: str, effect: Effect) -> None:
-        """Remember that *table* on *shard* will have changed once the transaction commits."""
-        self._pending.setdefault((shard, table), []).append(effect)
-
-    def wrote_unseen(self, shard: ShardRuntime) -> None:
-        """Remember that any table on *shard* may have changed once the transaction commits."""
-        self._pending[shard, ANY_TABLE] = [UNKNOWN]
-
-    def committed(self) -> None:
-        """Report the effects to the engine, table by table."""
-        pending, self._pending = self._pending, {}
-        for (shard, table), effects in pending.items():
-            self._publish(shard, table, effects)
-
-    def perhaps_committed(self) -> None:
-        """Have the tables read that may have changed, and keep the effects for a later end of the transaction."""
-        for shard, table in self._pending:
-            self._publish(shard, table, [UNKNOWN])
-
-    def rolled_back(self) -> None:
-        """Drop the effects: no row has changed."""
-        self._pending.clear()
-
-    def taken(self) -> PendingEffects:
-        """Return the pending effects as an object of its own, which the session cannot drop."""
-        taken = PendingEffects(self._publish, self.hidden)
-        # The commit goes on without its session: a client that leaves meanwhile calls
-        # `rolled_back`, and the engine must still hear of what is committed.
-        taken._pending, self._pending = self._pending, {}
-        return taken
-
-    def partly_rolled_back(self) -> None:
-        """Keep only that these tables may have changed: which effects are left is not known."""
-        # A savepoint keeps no place in this list. An UNKNOWN effect makes the engine poll the
-        # table, which costs one read and is never wrong.
-        self._pending = {place: [UNKNOWN] for place in self._pending}
 
 
 class Branches:
@@ -214,9 +164,7 @@ class Branches:
 
     def _may_begin(self) -> Transaction:
         if self._state.transaction is None:
-            self._state.transaction = Transaction(
-                b"START TRANSACTION", is_implicit=True, has_begun=False
-            )
+            self._state.transaction = Transaction(b"START TRANSACTION", has_begun=False)
         return self._state.transaction
 
     def opened_cursor(self, shard: ShardRuntime, backend: Backend) -> None:
@@ -291,7 +239,7 @@ class Branches:
                 if self._state.settings.autocommit
                 else (backend.ending(b"COMMIT"), xid.sql("START"))
             )
-        if transaction.is_plain and not (transaction.savepoints or backend in transaction.xids):
+        elif transaction.is_plain and not transaction.savepoints:
             self.open_ahead(shard, backend)
             return
         # Noted before it is sent: a connection that fails half way must stay with this session.

@@ -19,9 +19,10 @@ from streamfrom.proxy.errors import (
     ServerShutdown,
 )
 from streamfrom.proxy.execution.executor import Executor
+from streamfrom.proxy.execution.pending_effects import PendingEffects
 from streamfrom.proxy.execution.session_connections import SessionConnections
 from streamfrom.proxy.execution.session_state import SessionState
-from streamfrom.proxy.execution.transaction import Branches, PendingEffects
+from streamfrom.proxy.execution.transaction import Branches
 from streamfrom.proxy.fairness import next_turn
 from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.sessions.command_loop import CommandLoop

@@ -146,8 +146,10 @@ class FastPath:
             reply.ok()
             on_over(None)
             return True
+        if shape.kind not in _ENDS or shape.options:
+            return False
         alone = self._executor.branches.alone
-        if shape.kind not in _ENDS or shape.options or alone is None:
+        if alone is None:
             return False
         shard, backend = alone
         packet = query(statement.sql)

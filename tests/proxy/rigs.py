@@ -22,10 +22,11 @@ from streamfrom.proxy.config.file import (
 )
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.executor import Executor
+from streamfrom.proxy.execution.pending_effects import PendingEffects
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.execution.session_connections import SessionConnections
 from streamfrom.proxy.execution.session_state import SessionState, Transaction
-from streamfrom.proxy.execution.transaction import Branches, PendingEffects
+from streamfrom.proxy.execution.transaction import Branches
 from streamfrom.proxy.net import Link
 from streamfrom.proxy.rights.desk import RightsDesk
 from streamfrom.proxy.sql.compile.large_texts import LargeTexts, readers
