@@ -4,7 +4,7 @@ from streamfrom.engine.messaging.acks.ack_writes import write_acks
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.message import AckWrites
 from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
-from tests.engine.messaging.claims.test_claim_writes_first_delivery import BY_ID
+from tests.engine.messaging.claims.test_claim_writes import BY_ID
 from tests.engine.messaging.conversations import answered
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 

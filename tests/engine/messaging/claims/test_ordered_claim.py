@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
-from streamfrom.engine.messaging.claims.ordered_claim import KEYS_AT_ONCE, claim_in_order
+from streamfrom.engine.messaging.claims.ordered_claim import KEYS_AT_ONCE, Claim, claim_in_order
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.message import KeyFound, MessageKey
 from streamfrom.engine.messaging.table.message_table import MessageTable, load
+from streamfrom.engine.messaging.table.store_job import At
 from tests.engine.messaging.conversations import answered
-from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
+from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
 NOW_NS = 1000 * 10**9
@@ -138,3 +139,22 @@ def test_a_statement_asks_for_some_keys(keys, statements):
         *[StoreAnswer()] * (statements + 1),
     )
     assert sum(b"UNION ALL" in query.sql for query in queries) == statements
+
+
+LAZY, STRICT = ",vt_lease=lazy", ",vt_order=strict"
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_elected", "begins"),
+    [
+        (LAZY, True, b"SELECT IFNULL(time_next, 0), `id`"),  # a read alone
+        (LAZY, False, b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0)"),
+        (",vt_lease=written", True, b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0)"),
+        (STRICT, True, b"SELECT `id`, IFNULL(time_next, 0), ''"),  # one key for all
+        (STRICT, False, b"SELECT `id`, IFNULL(time_next, 0), ''"),
+    ],
+)
+def test_without_an_election_rows_are_won_by_a_write(settings, is_elected, begins):
+    table = loaded(raw_table("msg", DEFAULT_COMMENT + settings))
+    job = Claim(1, "-", (b"1",), ("id",))
+    assert next(job.talk(table, At("-", 1, is_elected))).sql.startswith(begins)

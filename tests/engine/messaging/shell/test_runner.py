@@ -1,11 +1,19 @@
 """The shell around the scheduler: timers, tasks, turns of the loop."""
 
 import asyncio
+import functools
+import sys
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from streamfrom import engine
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.dispatch.events import Acked, Tick
+from streamfrom.engine.messaging.dispatch.events import Acked, Due, Tick
+from tests.cases import cases
 from tests.engine.messaging.runner_rig import (
     COMMENT,
     STOPPED,
@@ -15,6 +23,8 @@ from tests.engine.messaging.runner_rig import (
     streaming,
 )
 from tests.fixtures.logged import logged
+from tests.sim.memory_store import StoredRow
+from tests.virtual_loop import run_virtual
 
 
 async def test_a_commit_reaches_its_claim_in_the_same_turn_of_the_loop():
@@ -138,3 +148,113 @@ async def test_stopping_does_not_wait_for_a_backend_that_hangs():
     before_s = now_s()
     await rig.runner.stop(STOPPED)
     assert now_s() - before_s < 3
+
+
+FLOOD = 2_000
+FEW = 20
+CLAIM_S = 0.01
+KEYS = COMMENT + ",vt_key=message,vt_max_per_key="
+
+
+class Acknowledging(Receiver):
+    """Acknowledges what it is given a moment later."""
+
+    def __init__(self, rig, **options):
+        super().__init__(**options)
+        self.rig = rig
+
+    def deliver(self, rows):
+        ids = [row.id for row in rows]
+        asyncio.get_running_loop().call_later(2 * CLAIM_S, self.acknowledge, ids)
+        return super().deliver(rows)
+
+    def acknowledge(self, ids):
+        self.rig.runner.post(Acked("0", self.rig.store.ack("ks", "0", "msg", ids)))
+
+
+async def pause(_call, _shard):
+    await asyncio.sleep(CLAIM_S)
+
+
+@pytest.mark.parametrize(("in_order", "begun_s"), [(1, 1), (2, 0.05), (10, 0.05), (10, 1)])
+async def test_messages_of_other_keys_go_past_a_flood(in_order, begun_s):
+    rig = RunnerRig(KEYS + str(in_order), pause=pause)
+    receiver = Acknowledging(rig)
+    insert = partial(rig.store.insert, "ks", "0", "msg")
+    insert(*(StoredRow(b"%d" % one, key=b"'a'") for one in range(1, FLOOD + 1)))
+    rig.runner.attach(receiver)
+    await asyncio.sleep(begun_s)
+    before = len(receiver.ids)
+    rig.runner.post(Due("0", insert(StoredRow(b"5000", key=b"'b'"))))
+    await asyncio.sleep(10 * CLAIM_S)
+    assert receiver.ids.index(5000) - before < FEW
+
+
+@pytest.mark.parametrize("fair", [False, True])
+async def test_keys_take_turns_and_of_each_no_more_start_than_may(fair):
+    settings = COMMENT + ",vt_key=tenant,vt_max_per_key=2" + ",vt_fair=on" * fair
+    rig = RunnerRig(settings, numbers=("tenant",), pause=pause)
+    # Two of the urgent flood fit into the room for three, and one of the next.
+    receiver = Acknowledging(rig, prefetch=3)
+    for key in range(1, 4):
+        rows = (StoredRow(b"%d%02d" % (key, n), key, key=b"%d" % key) for n in range(100))
+        rig.store.insert("ks", "0", "msg", *rows)
+    rig.runner.attach(receiver)
+    await asyncio.sleep(200 * CLAIM_S)
+    counts = Counter(ident // 100 for ident in receiver.ids[:30])
+    assert counts.total() == 30
+    if fair:
+        assert max(counts.values()) - min(counts[key] for key in range(1, 4)) <= 3
+    else:
+        assert counts[3] == 0
+
+
+ENGINE = str(Path(engine.__file__).parent)
+MESSAGES = 250
+
+
+@functools.cache
+def calls(settings):
+    """Return how many functions of the engine are called while messages are sent and acknowledged in batches."""
+    counted = 0
+
+    def count(frame, event, _):
+        nonlocal counted
+        counted += event == "call" and frame.f_code.co_filename.startswith(ENGINE)
+
+    rig: Any = None
+
+    class Acknowledging(Receiver):
+        def deliver(self, rows):
+            ids = tuple(row.id for row in rows)
+            asyncio.get_running_loop().call_soon(rig.runner.post, Acked("0", ids))
+            for ident in ids:
+                rig.row(int(ident)).time_acked_ns = 1
+            return super().deliver(rows)
+
+    async def main():
+        nonlocal rig
+        rig, receiver = RunnerRig(COMMENT + settings), Acknowledging()
+        rig.runner.attach(receiver)
+        rig.commit(1)
+        await asyncio.sleep(1)  # the bucket of a rate is empty when its dispatcher begins
+        sys.setprofile(count)
+        try:
+            rig.commit(*range(2, MESSAGES + 1))
+            while len(receiver.rows) < MESSAGES:  # noqa: ASYNC110  (on a virtual clock)
+                await asyncio.sleep(0.01)
+        finally:
+            sys.setprofile(None)
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+    return counted
+
+
+@cases(setting=str, beside=str)
+def test_a_setting_that_never_bites_costs_nothing(setting, beside):
+    assert calls(setting) <= 1.05 * calls(beside)
+
+
+def test_one_that_bites_is_counted():
+    assert calls(",vt_max_rate=2000") > 1.05 * calls("")
