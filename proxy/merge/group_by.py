@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.proxy.merge.aggregates import Listed
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.select_ast import SUBQUERY
 from streamfrom.sqlparse_ext.statements import Slot
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
 
 
 BITS: Final = frozenset({"BIT_AND", "BIT_OR", "BIT_XOR"})
-MERGED: Final = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"}) | BITS | {"GROUP_CONCAT"}
-EXTREMES: Final = frozenset({"MIN", "MAX"})
+MERGED: Final = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"}) | BITS
+EXTREMES: Final = frozenset({"MIN", "MAX"})  # DISTINCT changes nothing of them
 
 Words = tuple[object, ...]
 
@@ -79,8 +78,6 @@ class Grouping:
         # The arguments of each such aggregate, as places in *distinct*; no list twice.
         self.lists: list[tuple[int, ...]] = []
         self.list_of: dict[int, int] = {}  # the list of each output
-        # What every GROUP_CONCAT of the SELECT lists, or None without one.
-        self.concatenated: Listed | None = None
         # HAVING's conditions on aggregates: an output, an operator, and a number or None.
         self.tests: list[tuple[int, str, int | str | None]] = []
         self.pushed: list[bytes] = []  # HAVING's conditions on groups alone, as text
@@ -211,20 +208,12 @@ class Grouping:
             raise Unsupported(f"{call.function} over several shards")
         if call.distinct and not call.arguments:
             raise Unsupported("DISTINCT *")
-        is_list = call.function == "GROUP_CONCAT" or (
-            call.function == "COUNT" and call.distinct
-        )
-        if len(call.arguments) > 1 and not is_list:
+        if len(call.arguments) > 1 and not (call.function == "COUNT" and call.distinct):
             raise Unsupported(f"{call.function} of several arguments")
-        for expression in (*call.arguments, *(each.expression for each in call.order)):
+        for expression in call.arguments:
             # A name is a column here; an alias may be meant outside of the list, where no column has its name.
             known = expression.names if in_list else self._table_columns
             self._texts.check_repeatable(expression, known)
-        if call.function == "GROUP_CONCAT":
-            listed = Listed(call, self._texts)
-            if self.concatenated is not None and not self.concatenated.is_same(listed):
-                raise Unsupported("GROUP_CONCAT of several lists over several shards")
-            self.concatenated = listed
 
     def _find(self, expression: Expression) -> int:
         """Return the output that an expression of HAVING or ORDER BY means; add it if needed."""
@@ -297,8 +286,6 @@ class Grouping:
                 return place
         if leaf.call is not None:
             self._check(leaf.call, in_list=in_list)
-            if leaf.call.function == "GROUP_CONCAT":
-                raise Unsupported("an expression of GROUP_CONCAT over several shards")
             return self._add(Output(self._texts.of(leaf), words, call=leaf.call))
         if leaf.has_aggregate:
             raise Unsupported.computing(self._texts.of(leaf), "no way to merge it")
@@ -386,7 +373,7 @@ class Grouping:
         known: list[Words] = []
         for number, output in enumerate(self.outputs):
             call = output.call
-            if call is None or not call.distinct or call.function in _NOT_LISTED:
+            if call is None or not call.distinct or call.function in EXTREMES:
                 continue
             places = []
             for argument in call.arguments:
@@ -399,14 +386,12 @@ class Grouping:
             if tuple(places) not in self.lists:
                 self.lists.append(tuple(places))
             self.list_of[number] = self.lists.index(tuple(places))
-        is_alone = not self.groups and bool(self.distinct or self.concatenated)
+        is_alone = not self.groups and bool(self.distinct)
         if is_alone and any(output.is_constant for output in self.outputs):
             # Where there are no rows no shard would give the constant.
             raise Unsupported("a constant and an aggregate with DISTINCT over several shards")
 
 
-# DISTINCT changes nothing, or they see to it themselves.
-_NOT_LISTED: Final = EXTREMES | {"GROUP_CONCAT"}
 # Calls that a connection answers for itself, and words that may be columns all the same.
 _OWN: Final = frozenset({"LAST_INSERT_ID", "DATABASE", "SCHEMA", "IS_USED_LOCK", "DEFAULT"})
 _MAY_BE_COLUMNS: Final = frozenset(

@@ -11,7 +11,7 @@ ones of several shards stand side by side. With DISTINCT y next to it, it gives 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.aggregate_expressions import Computation
@@ -22,10 +22,8 @@ from streamfrom.proxy.merge.aggregates import (
     Extreme,
     First,
     Folded,
-    GroupConcat,
     Nothing,
     Sum,
-    separator_of,
 )
 from streamfrom.proxy.merge.comparison import (
     NOT_FIXED,
@@ -51,7 +49,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 if TYPE_CHECKING:
     from streamfrom.proxy.merge.aggregates import Accumulator
-    from streamfrom.proxy.merge.comparison import Component
     from streamfrom.proxy.merge.shard_texts import Texts
 
 
@@ -79,9 +76,6 @@ class GroupsQuery:
         self._is_counted = is_counted
         # The expressions of aggregates, None without any; set by `describe`.
         self.computation: Computation | None = None
-        # A shard must be asked for group_concat_max_len (`concat_bytes_max`).
-        self.asks_concat_length = False
-        self.concat_bytes_max = 0
         aliases = {item.alias for item in texts.select.items if item.alias is not None}
         # A shard must be asked for the table's columns, because an alias in GROUP BY means a column where there is one of that
         # name.
@@ -101,9 +95,6 @@ class GroupsQuery:
         grouping = self._grouping = Grouping(self._texts, definitions, table_columns)
         wanted = [(group.text, False) for group in grouping.groups]
         wanted += [(self._texts.of(argument), False) for argument in grouping.distinct]
-        if grouping.concatenated is not None:
-            wanted += [(text, False) for text in grouping.concatenated.order]
-        self.asks_concat_length = grouping.concatenated is not None
         for place, output in enumerate(grouping.outputs):
             if output.call is not None:
                 if output.call.function in EXTREMES:
@@ -162,9 +153,6 @@ class GroupsQuery:
         """Return what each shard is asked."""
         texts, grouping = self._texts, self._grouping
         columns = [self._compared(grouping.groups[place].text) for place, _ in grouping.order]
-        listed = grouping.concatenated
-        if listed is not None:
-            columns += [*map(self._compared, listed.order), listed.bytes]
         more = [texts.of(argument) for argument in grouping.distinct]
         # A shard cannot count distinct values for all: the same value may be on two shards. So
         # it gives every distinct value, in order, and the merge counts.
@@ -179,9 +167,6 @@ class GroupsQuery:
         select = texts.select
         pieces = [b"SELECT", texts.options(), b", ".join(columns) or b"1"]
         pieces += [texts.at(select.source), texts.at(select.where)]
-        if listed is not None:
-            grouped += [*listed.order, listed.bytes]
-            order += [*listed.ordered, listed.bytes]
         if grouped or more:
             pieces += [b"GROUP BY", b", ".join(grouped + more)]
         if grouping.pushed:
@@ -190,7 +175,7 @@ class GroupsQuery:
             pieces += [b"ORDER BY", b", ".join(order + more)]
         # The LIMIT may go to the shards only where a shard's first groups are the answer's
         # first ones: no other order, and nothing that takes groups out behind the merge.
-        is_final = not (grouping.final_order or grouping.tests or more or listed)
+        is_final = not (grouping.final_order or grouping.tests or more)
         if grouped and is_final and texts.reach is not None:
             pieces.append(b"LIMIT %d" % texts.reach)
         return b" ".join(filter(None, pieces))
@@ -222,10 +207,6 @@ class GroupsQuery:
             return parts if call.distinct else [*parts, b"COUNT(%b)" % argument]
         if call.function == "COUNT" and call.distinct:
             return []
-        if call.function == "GROUP_CONCAT":
-            listed = self._grouping.concatenated
-            assert listed is not None
-            return [*listed.parts, *map(self._compared, listed.order)]
         return [exactly(output.text) if is_exact else output.text]
 
     def _is_exact(self, place: int) -> bool:
@@ -247,11 +228,9 @@ class GroupsQuery:
             return list(described)
         # One server sorts the groups of COUNT(DISTINCT) without a temporary table, unless they
         # are wanted in yet another order.
-        listed = grouping.concatenated
-        is_direct = bool(grouping.distinct or listed) and not grouping.final_order
+        is_direct = bool(grouping.distinct) and not grouping.final_order
         runs_alike = bool(grouping.groups) and not is_direct and self._texts.count != 0
         column = len(grouping.order) + len(grouping.distinct)
-        column += 0 if listed is None else len(listed.order) + 1
         found = []
         for place, (output, definition) in enumerate(
             zip(grouping.outputs, described, strict=False)
@@ -271,13 +250,6 @@ class GroupsQuery:
             self._keys[grouping.groups[place].text].decoder(descending=down)
             for place, down in grouping.order
         ]
-        listed = self._listed_decoders()
-        if listed:
-            decoders += [*listed, ColumnKey(Comparison.BYTES).decoder()]
-        # What GROUP_CONCAT is ordered by stands between the group's key and the DISTINCT
-        # arguments, so the places of these move by as much.
-        skipped = len(decoders) - len(grouping.order)
-        lists = [tuple(place + skipped for place in places) for places in grouping.lists]
         decoders += [
             self._keys[self._texts.of(argument)].decoder() for argument in grouping.distinct
         ]
@@ -315,7 +287,10 @@ class GroupsQuery:
             window,
             accumulators,
             Distinct(
-                len(grouping.groups), lists, grouping.list_of, memory_bytes=self._memory_bytes
+                len(grouping.groups),
+                grouping.lists,
+                grouping.list_of,
+                memory_bytes=self._memory_bytes,
             ),
             width=grouping.width,
             tests=tests[False],
@@ -323,16 +298,6 @@ class GroupsQuery:
             kept=kept,
             computed=computed,
         )
-
-    def _listed_decoders(self) -> list[Callable[[bytes | None], Component]]:
-        """Return what reads the order of GROUP_CONCAT."""
-        listed = self._grouping.concatenated
-        if listed is None:
-            return []
-        return [
-            self._keys[text].decoder(descending=down)
-            for text, down in zip(listed.order, listed.directions, strict=True)
-        ]
 
     def _sort(self, place: int, accumulator: Accumulator, *, descending: bool) -> GroupSort:
         grouping = self._grouping
@@ -344,8 +309,6 @@ class GroupsQuery:
             component = [group for group, _ in grouping.order].index(found.group)
             return GroupSort(lambda key, _: key[component])
         call = found.call
-        if call is not None and call.function == "GROUP_CONCAT":
-            raise Unsupported("ORDER BY GROUP_CONCAT over several shards")
         if call is not None and isinstance(accumulator, Extreme):
             argument = self._texts.of(call.arguments[0])
             if comparison_of(self._types[argument]) is Comparison.ORDINAL:
@@ -378,14 +341,6 @@ class GroupsQuery:
             return First(column)
         if call.function == "COUNT":
             return CountDistinct() if call.distinct else Folded(column, "COUNT")
-        if call.function == "GROUP_CONCAT":
-            return GroupConcat(
-                column,
-                self._listed_decoders(),
-                separator_of(call, self._texts),
-                distinct=call.distinct,
-                bytes_max=min(self.concat_bytes_max, self._memory_bytes),
-            )
         if call.function in BITS:
             if parts[column].type != FieldType.LONGLONG:
                 raise Unsupported(f"{call.function} of byte strings over several shards")

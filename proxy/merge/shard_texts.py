@@ -82,11 +82,6 @@ class Texts:
             return None
         return value if isinstance(value, int) else value.text
 
-    def string(self, slot: Slot) -> bytes | None:
-        """Return the value of a literal, None if it is no string."""
-        value = self._statement.value(slot)
-        return value if isinstance(value, bytes) else None
-
     def condition(self, condition: HavingCondition) -> bytes:
         """Return a condition of HAVING."""
         return b"(%b%b)" % (self.of(condition.left), self.tail(condition))

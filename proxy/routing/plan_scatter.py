@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from streamfrom.proxy.routing.vschema_tables import VschemaTables
     from streamfrom.sqlparse_ext.selects.select_ast import Expression, Select
 
-# What `proxy.merge` can put together, if `sqlparse_ext.selects.select_reader` can read it.
-_MERGED: Final = Uses.AGGREGATE | Uses.GROUP | Uses.DISTINCT | Uses.ORDER | Uses.LIMIT
+# What looks at rows of all shards together. `proxy.merge` can put it together, if `sqlparse_ext.selects.select_reader` can read it.
+MERGED: Final = (
+    Uses.AGGREGATE | Uses.GROUP | Uses.DISTINCT | Uses.ORDER | Uses.LIMIT | Uses.WINDOW
+)
 _NEEDS_MERGE: Final = (
     (Uses.AGGREGATE, "an aggregate over several shards"),
     (Uses.GROUP, "GROUP BY over several shards"),
@@ -59,7 +61,7 @@ def scattered_select(
     certain: those of them that every row of the answer has a row of.
     """
     refuse(shape, _NEVER_MERGED)
-    if not shape.uses & (_MERGED | Uses.WINDOW):
+    if not shape.uses & MERGED:
         return Concatenate(shards)
     template = shape.template
     select = _read_select(template, tuple(main)) if main else _read_derived(template)

@@ -5,7 +5,7 @@ and is kept: `Plan` says how its shards are found (always this one, by the value
 column, all of them, or not at all and why), and `Plan.route` puts the values in.
 
 A SELECT that cannot be answered in one go has parts, each with a route of its own: SELECTs of a UNION, derived tables, bodies of
-WITH, or the rows of its one table. Their rows take their places, and the first shard answers the rest.
+WITH, or the rows of its tables. Their rows take their places, and the first shard answers the rest.
 
 Nothing is guessed. What would need rows of several shards to be joined, or to be put together in
 a way that is not exact, is refused with `unsupported: …` rather than answered wrongly.
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import MissingVindexColumn
 from streamfrom.proxy.routing.plan_joins import JoinPlanner
-from streamfrom.proxy.routing.plan_scatter import refuse, scattered_select
+from streamfrom.proxy.routing.plan_scatter import MERGED, refuse, scattered_select
 from streamfrom.proxy.routing.routes import (
     Combine,
     Concatenate,
@@ -164,7 +164,9 @@ class Planner:
             parts = read_inner_selects(shape.template) if shape.kind is Kind.SELECT else None
             if parts is not None:
                 return plan_of_parts(self._tables, shape, parts, self._route_of)
-            return JoinPlanner(self._tables, shape).plan()
+            joined = JoinPlanner(self._tables, shape).plan()
+            whole = plan_of_rows(self._tables, shape, self._route_of)
+            return Plan(find=merged_or_by_rows(joined.route, whole))
         rows = self._tables.rows(tables[0].name)
         changes = shape.kind is Kind.UPDATE and not shape.assignments.keys().isdisjoint(
             rows.columns
@@ -174,22 +176,14 @@ class Planner:
             rows.refuse_changes(shape)
         whole = plan_of_rows(self._tables, shape, self._route_of)
 
-        def scattered(shards: tuple[Shard, ...], statement: Statement | None = None) -> Route:
-            try:
-                route = self._scattered(shape, shards)
-            except Unsupported:
-                if whole is None or statement is None:
-                    raise
-                return whole(statement)
-            return replace(route, otherwise=whole) if isinstance(route, Merge) else route
+        def scattered(shards: tuple[Shard, ...], statement: Statement) -> Route:
+            merged = merged_or_by_rows(lambda _: self._scattered(shape, shards), whole)
+            return merged(statement)
 
         if not given and limit is None:
-            try:
-                return Plan(scattered(self._shards))
-            except Unsupported:
-                if whole is None:
-                    raise
-                return Plan(find=whole)
+            if whole is not None:
+                return Plan(find=lambda statement: scattered(self._shards, statement))
+            return Plan(self._scattered(shape, self._shards))
 
         def find(statement: Statement) -> Route:
             if changes:
@@ -452,8 +446,8 @@ def _combined(
 def plan_of_rows(
     tables: VschemaTables, shape: Shape, route_of: Callable[[Statement], Route]
 ) -> Callable[[Statement], Combine] | None:
-    """Return what routes a SELECT by the rows of its one table, which one shard goes on with; None for other statements."""
-    if shape.kind is not Kind.SELECT or shape.uses & _REFUSED:
+    """Return what routes a SELECT by the rows of its tables, which one shard goes on with; None for other statements."""
+    if shape.kind is not Kind.SELECT or shape.uses & _REFUSED or not shape.uses & MERGED:
         return None
     rows = read_table_rows(shape.template)
     if rows is None:
@@ -467,5 +461,24 @@ def plan_of_rows(
         first = tables.shards[0]
         others = tuple(shard for shard in tables.shards[1:] if shard in shards)
         return Combine((first, *others), rows, ((0, part, route),))
+
+    return find
+
+
+def merged_or_by_rows(
+    merged: Callable[[Statement], Route], whole: Callable[[Statement], Combine] | None
+) -> Callable[[Statement], Route]:
+    """Return what routes as *merged* does, or by the rows where answers of several shards cannot be merged."""
+    if whole is None:
+        return merged
+
+    def find(statement: Statement) -> Route:
+        try:
+            route = merged(statement)
+        except Unsupported:
+            with suppress(Unsupported):
+                return whole(statement)
+            raise
+        return replace(route, otherwise=whole) if isinstance(route, Merge) else route
 
     return find

@@ -10,17 +10,17 @@ pages. `a UNION ALL b ORDER BY x LIMIT 3` is read as `SELECT * FROM (a UNION ALL
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from streamfrom.sqlparse_ext.reading.parser import parse
 from streamfrom.sqlparse_ext.reading.queries import read_factor
 from streamfrom.sqlparse_ext.reading.statement_features import VOLATILE
 from streamfrom.sqlparse_ext.selects.select_reader import FOREIGN, read_select_from
-from streamfrom.sqlparse_ext.statements import Param, Shape, Statement
+from streamfrom.sqlparse_ext.statements import Param, Shape, Statement, TableRef
 from streamfrom.sqlparse_ext.text.identifiers import quoted
 from streamfrom.sqlparse_ext.text.lexer import Edit, fingerprint, locate, replace, splice
 from streamfrom.sqlparse_ext.text.tokens import (
@@ -221,55 +221,90 @@ def _shifted(spell: Callable[[int], bytes] | None, by: int) -> Callable[[int], b
 _parse = lru_cache(maxsize=2048)(parse)
 
 
-_SOURCE_ENDS: Final = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WINDOW"})
 # What locks the rows, or leaves something behind, or reads other rows, or needs the table itself.
 _NOT_OF_ROWS: Final = frozenset(
     {"INTO", "PROCEDURE", "FETCH", "FOR", "LOCK", "SQL_CALC_FOUND_ROWS", ":=", ";"}
     | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", "EXAMINED", "DEFAULT", "_ROWID"}
 )
+_JOINS: Final = frozenset({"JOIN", "STRAIGHT_JOIN", ","})
+_MADE_ONE: Final = frozenset({"USING", "NATURAL"})  # columns of two tables
+
+
+class QualifiedColumn(NamedTuple):
+    """`alias.column` in a template. end: the place behind it."""
+
+    start: int
+    end: int
+    table: str  # the alias as FROM has it
+    column: str  # in lower case
 
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """The rows of the one table of a SELECT.
+    """The rows of the FROM and WHERE of a SELECT.
 
     `SELECT STD(a) FROM t WHERE b > 1` is `SELECT STD(a) FROM (SELECT a FROM t WHERE b > 1) AS t`. So what cannot be made of the answers of
     several shards can be made of their rows, by one of them.
     """
 
     source: Excerpt  # FROM and WHERE
-    table: str  # its name
-    name: str  # what the rest calls the table
-    # The names in the statement, in lower case, of which its columns are some; None for all columns.
+    tables: tuple[str, ...]  # the names of its tables
+    name: str  # what the rest calls the rows
+    # The names alone in the rest, in lower case, of which its columns are some; None for all columns.
     wanted: frozenset[str] | None
+    qualified: tuple[QualifiedColumn, ...] = ()  # what the rest has with its table in front
+    shared: frozenset[str] = frozenset()  # the names that columns of several tables have there
     operators: tuple[str, ...] = ()  # none, as of other parts that are no UNION
 
-    def ask_columns(self) -> bytes:
-        """Return the query whose rows begin with the names of the table's columns, invisible ones too."""
-        return b"SHOW COLUMNS FROM " + quoted(self.table)
+    def ask_columns(self) -> list[bytes]:
+        """Return a query for each table; its rows begin with the names of the columns, invisible ones too."""
+        return [b"SHOW COLUMNS FROM " + quoted(table) for table in self.tables]
 
-    def statement(
-        self, statement: Statement, columns: Iterable[str] | None = None
-    ) -> Statement:
+    def statement(self, statement: Statement, columns: Iterable[str] = ()) -> Statement:
         """Return the SELECT of the rows, with the values that *statement* is bound to.
 
-        columns: those of the table, of which the wanted ones are selected; None for all.
+        columns: those of all tables, of which the wanted ones are selected.
         """
-        items = b"*"
-        if self.wanted is not None and columns is not None:
-            found = [name for name in columns if name.lower() in self.wanted]
-            items = b", ".join(map(quoted, found)) or b"1"
-        return self.source.statement(statement, b"SELECT %b " % items)
+        if self.wanted is None:
+            return self.source.statement(statement, b"SELECT * ")
+        items = {
+            self._named(each): b"%b.%b AS %b"
+            % (quoted(each.table), quoted(each.column), quoted(self._named(each)))
+            for each in self.qualified
+        }
+        # Alone a name that several tables have is no column.
+        counts = Counter(name.lower() for name in columns)
+        for name in sorted(self.wanted - items.keys()):
+            if counts[name] == 1:
+                items[name] = quoted(name)
+        text = b", ".join(items.values()) or b"1"
+        return self.source.statement(statement, b"SELECT %b " % text)
+
+    def _named(self, column: QualifiedColumn) -> str:
+        """Return what the rows call a column."""
+        is_shared = column.column in self.shared
+        return f"{column.table}.{column.column}" if is_shared else column.column
 
     def with_parts(self, statement: Statement, texts: Mapping[int, bytes]) -> bytes:
         """Return *statement* as it reads the rows that the first of *texts* gives."""
-        start, end = locate(statement.sql, statement.mode, (self.source.start, self.source.end))
-        source = b"FROM (%b) AS %b" % (texts[0], quoted(self.name))
-        return statement.sql[:start] + source + statement.sql[end:]
+        edits = [
+            Edit(
+                self.source.start,
+                self.source.end,
+                b"FROM (%b) AS %b" % (texts[0], quoted(self.name)),
+            )
+        ]
+        edits += [
+            Edit(
+                each.start, each.end, b"%b.%b" % (quoted(self.name), quoted(self._named(each)))
+            )
+            for each in self.qualified
+        ]
+        return splice(statement.sql, statement.mode, edits)
 
 
 def read_table_rows(template: bytes) -> TableRows | None:
-    """Return the rows that a SELECT reads; None where it reads more than one table, or in doubt."""
+    """Return the rows that a SELECT from tables reads; None for any other, and in doubt."""
     tokens = statement_tokens(template)
     if not tokens or tokens[0].key != "SELECT":
         return None
@@ -281,22 +316,63 @@ def read_table_rows(template: bytes) -> TableRows | None:
     start = cursor.at = cursor.find({"FROM"})
     if not cursor.accept("FROM"):
         return None
-    table = read_factor(cursor)
-    if table is None or table.schema is not None or cursor.key not in ("", *_SOURCE_ENDS):
-        return None
+    tables: dict[str, TableRef] = {}
+    while True:
+        table = read_factor(cursor)
+        if table is None or table.schema is not None:
+            return None
+        tables[(table.alias or table.name).lower()] = table
+        cursor.at = cursor.find(_FROM_ENDS | _JOINS | _MADE_ONE)
+        if cursor.key in _MADE_ONE:
+            return None
+        if not cursor.accept_any(_JOINS):
+            break
     if cursor.accept("WHERE"):
-        cursor.at = cursor.find(_SOURCE_ENDS)
-    names = {unquote(token, template).lower() for token in tokens if token.is_name}
+        cursor.at = cursor.find(_FROM_ENDS)
+    rest = [*range(start), *range(cursor.at, len(tokens))]
     # Behind the sign of a multiplication stands an operand.
     has_star = any(
-        token.key == "*" and after.key in (",", "FROM") for token, after in pairwise(tokens)
+        tokens[place].key == "*" and tokens[place + 1].key in (",", "FROM")
+        for place in range(start)
     )
+    qualified = tuple(_qualified(tokens, template, rest, tables))
+    alone = frozenset(
+        unquote(tokens[place], template).lower()
+        for place in rest
+        if tokens[place].is_name and tokens[place - 1].key != "."
+    )
+    columns = Counter(column for _, column in {(each.table, each.column) for each in qualified})
+    shared = frozenset(column for column, count in columns.items() if count > 1)
+    # Such a name alone is the label of an item, which the rows do not have.
+    if (has_star and len(tables) > 1) or shared & alone:
+        return None
+    (first, *others) = tables.values()
     return TableRows(
         excerpt(tokens, start, cursor.at),
-        table.name,
-        table.alias or table.name,
-        None if has_star else frozenset(names),
+        tuple(table.name for table in tables.values()),
+        "streamfrom" if others else first.alias or first.name,
+        None if has_star else alone,
+        qualified,
+        shared,
     )
+
+
+def _qualified(
+    tokens: list[Token], template: bytes, places: Iterable[int], tables: Mapping[str, TableRef]
+) -> Iterator[QualifiedColumn]:
+    """Give what stands as `alias.column` at *places*, which are the places of tokens."""
+    for place in places:
+        cursor = Cursor(tokens, template, place)
+        before = tokens[place - 1].key
+        table = cursor.table()
+        if before == "." or table is None or table.schema is None or cursor.key in ("(", "."):
+            continue
+        found = tables.get(table.schema.lower())
+        if found is not None:
+            end = tokens[cursor.at - 1].end
+            yield QualifiedColumn(
+                tokens[place].start, end, found.alias or found.name, table.name.lower()
+            )
 
 
 _STARTS: Final = frozenset({"SELECT", "("})

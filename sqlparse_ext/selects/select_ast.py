@@ -67,8 +67,6 @@ class AggregateCall:
     function: str
     distinct: bool
     arguments: tuple[Expression, ...]
-    order: tuple[OrderItem, ...] = ()  # the ORDER BY of GROUP_CONCAT
-    separator: Slot | None = None  # the SEPARATOR of GROUP_CONCAT; None is the comma
 
 
 @dataclass(frozen=True, slots=True)

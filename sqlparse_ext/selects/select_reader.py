@@ -54,7 +54,6 @@ FOREIGN: Final = frozenset(
 )
 _FOREIGN: Final = FOREIGN - {"OVER"}
 _PARTITION_ENDS: Final = frozenset({"ORDER", "ROWS", "RANGE", "GROUPS"})
-_CALL_CLAUSES: Final = frozenset({"ORDER", "LIMIT", "SEPARATOR"})
 # Words behind which a name goes on with the expression, and words that end one themselves.
 # Bare words that are no columns.
 _NO_COLUMN: Final = (
@@ -341,29 +340,12 @@ class _SelectReader:
         if tokens[first].key == "*" and first == end - 2:
             return AggregateCall(tokens[start].key, distinct, ())
         last = end - 1
-        separator = None
-        if tokens[last - 2].key == "SEPARATOR":
-            found = tokens[last - 1].slot
-            if not isinstance(found, Slot):
-                return None
-            separator, last = found, last - 2
-        inside.at = first
-        stop = min(inside.find(_CALL_CLAUSES), last)
         arguments = tuple(
-            self.expression(*bounds) for bounds in split_commas(tokens, first, stop)
+            self.expression(*bounds) for bounds in split_commas(tokens, first, last)
         )
-        order: tuple[OrderItem, ...] = ()
-        if stop < last:
-            inside.at = stop
-            if not inside.accept("ORDER", "BY") or inside.find({"LIMIT"}) < last:
-                return None
-            order = tuple(
-                self.order_item(*bounds) for bounds in split_commas(tokens, inside.at, last)
-            )
-        expressions = [*arguments, *(each.expression for each in order)]
-        if not all(expression.words for expression in expressions):
+        if not all(expression.words for expression in arguments):
             return None
-        return AggregateCall(tokens[start].key, distinct, arguments, order, separator)
+        return AggregateCall(tokens[start].key, distinct, arguments)
 
     def bare(self, start: int, end: int) -> tuple[int, int]:
         """Return where an expression is without parentheses around it: (2) is a position too."""

@@ -74,13 +74,16 @@ FORMS = {
     "words": ("UNION ALL", "UNION ALL", "UNION", "UNION", "EXCEPT", "INTERSECT"),
     "item": ("(SELECT {counted} FROM {any} {x} WHERE {x}.id = {o}.id{one}) AS s",),
     "counted": ("COUNT(*)", "MAX(k)", "{x}.k"),
-    "aggregate": ("COUNT(*)", "SUM({x}.k)", "MIN({x}.v)", "COUNT(DISTINCT {x}.k)"),
+    "aggregate": (
+        "COUNT(*)", "SUM({x}.k)", "MIN({x}.v)", "COUNT(DISTINCT {x}.k)", "STD({x}.v) > 1",
+        "GROUP_CONCAT({x}.k ORDER BY {x}.k DESC)",
+    ),
     "grouped": (
         *["SELECT {aggregate} AS m FROM {source}"] * 2,
         *["SELECT {group}, {aggregate} AS m FROM {source} GROUP BY {group}{having}{order}"] * 3,
     ),
     "having": ("", "", " HAVING COUNT(*) > 1"),
-    "order": ("", " ORDER BY {group}"),
+    "order": ("", "", " ORDER BY {group}", " WITH ROLLUP"),
 }  # fmt: skip
 
 

@@ -80,13 +80,7 @@ async def _ask_comparisons(backend: Backend, texts: Texts, plan: MergeQuery) -> 
     computation = plan.computation
     if computation is not None:
         questions += [computation.trial(), computation.ask_collations()]
-    if plan.asks_concat_length:
-        questions.append(b"SELECT @@group_concat_max_len")
     answers = await _ask(backend, questions) if questions else []
-    if plan.asks_concat_length:
-        *answers, length = answers
-        (told,) = parse_text_row(length.rows[0])
-        plan.concat_bytes_max = int(told or 0)
     if computation is not None:
         *answers, tried, collations = answers
         if tried.error is not None or collations.error is not None:

@@ -141,8 +141,8 @@ class TwoStageSelect:
         whole.learn(_columns(described))
         answered = route.answered
         if isinstance(route.parts, TableRows) and route.parts.wanted is not None:
-            listed = await ask(route.parts.ask_columns())
-            names = [parse_text_row(row)[0] or b"" for row in listed.rows]
+            listed = [await ask(question) for question in route.parts.ask_columns()]
+            names = [parse_text_row(row)[0] or b"" for each in listed for row in each.rows]
             part = route.parts.statement(
                 statement, [name.decode("utf-8", "surrogateescape") for name in names]
             )

@@ -33,15 +33,6 @@ def run(sql, parts, *shards, columns=None):
     return answer(plan(sql, columns).merger(len(shards), parts), *shards)
 
 
-def test_an_order_by_group_concat_is_refused():
-    found = plan(
-        "SELECT a, GROUP_CONCAT(b ORDER BY c) x FROM t GROUP BY a ORDER BY x",
-        [number("a"), number("x")],
-    )
-    with pytest.raises(Unsupported, match="ORDER BY GROUP_CONCAT"):
-        found.merger(2, [number("")] * 9)
-
-
 def test_bits_of_byte_strings_are_refused():
     parts = [number("BIT_OR(v)", kind=FieldType.LONGLONG)]
     assert run("SELECT BIT_OR(v) FROM t", parts, [(5,)], [(3,)]) == [("7",)]

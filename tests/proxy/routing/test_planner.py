@@ -138,10 +138,10 @@ def test_what_could_be_answered_wrongly_is_refused_by_name(sql, sentence):
 @pytest.mark.parametrize(
     ("sql", "rows"),
     [
-        ("SELECT STD(a) FROM t GROUP BY a WITH ROLLUP", "SELECT * FROM t"),
+        ("SELECT STD(a) FROM t GROUP BY a WITH ROLLUP", "SELECT 1 FROM t"),
         (
             "SELECT id, RANK() OVER (ORDER BY a) FROM t AS x WHERE x.a > 5",
-            "SELECT * FROM t AS x WHERE x.a > 5",
+            "SELECT 1 FROM t AS x WHERE x.a > 5",
         ),
     ],
 )

@@ -164,11 +164,27 @@ def test_the_columns_that_may_be_needed_are_names_in_the_text(sql, columns):
 def test_the_columns_that_are_named_are_selected():
     sql = "SELECT SUM(a) AS s FROM t WHERE `B` > 1"
     found, whole = read(sql), statement(sql)
-    assert found.ask_columns() == b"SHOW COLUMNS FROM `t`"
-    assert (
-        found.statement(whole, ["A", "b", "c"]).sql == b"SELECT `A`, `b` FROM t WHERE `B` > 1"
-    )
+    assert found.ask_columns() == [b"SHOW COLUMNS FROM `t`"]
+    assert found.statement(whole, ["A", "b", "c"]).sql == b"SELECT `a` FROM t WHERE `B` > 1"
     assert found.statement(whole, ["c"]).sql == b"SELECT 1 FROM t WHERE `B` > 1"
+
+
+def test_columns_of_one_name_have_their_tables_in_the_rows_of_a_join():
+    sql = (
+        "SELECT T.a, STD(v.a), V.b, c, f(d) FROM t AS T JOIN u V ON T.id = V.id, w"
+        " WHERE v.e > 1 GROUP BY T.A"
+    )
+    found, whole = read(sql), statement(sql)
+    assert found.tables == ("t", "u", "w")
+    rows = found.statement(whole, ["id", "a", "c", "id", "a", "b", "d", "e", "d"]).sql
+    assert rows.decode() == (
+        "SELECT `T`.`a` AS `T.a`, `V`.`a` AS `V.a`, `V`.`b` AS `b`, `c` FROM t AS T JOIN u V"
+        " ON T.id = V.id, w WHERE v.e > 1"
+    )
+    assert found.with_parts(whole, {0: b"ROWS"}).decode() == (
+        "SELECT `streamfrom`.`T.a`, STD(`streamfrom`.`V.a`), `streamfrom`.`b`, c, f(d)"
+        " FROM (ROWS) AS `streamfrom` GROUP BY `streamfrom`.`T.a`"
+    )
 
 
 @cases(sql=str)
