@@ -300,6 +300,12 @@ def _literal(name: str, value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
+def mode_before(settings: Settings, name: str) -> str:
+    """Return the assignment that gives the next transaction alone the mode of *settings*."""
+    value = settings.values.get(name)
+    return f"@@{name} = " + (f"@@global.{name}" if value is None else _literal(name, value))
+
+
 def names(charset: str, collation: str) -> Settings:
     """Return the settings that `SET NAMES charset COLLATE collation` makes."""
     return Settings(

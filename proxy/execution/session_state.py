@@ -14,10 +14,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
-from streamfrom.proxy.backends.session_variables import TRACKED, UNLIMITED, Settings
+from streamfrom.proxy.backends.session_variables import (
+    TRACKED,
+    UNLIMITED,
+    Settings,
+    mode_before,
+)
 from streamfrom.proxy.wire.constants import Capability, Status, TrackerKind
 from streamfrom.proxy.wire.trackers import SHOWN_BY_DEFAULT, shown_to
-from streamfrom.sqlparse_ext.reading.session_settings import passing_variables
+from streamfrom.sqlparse_ext.reading.session_settings import (
+    TRANSACTION_VARIABLES,
+    passing_variables,
+)
 from streamfrom.sqlparse_ext.reading.statement_features import may_assign
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, SetKind, SetScope, Uses
@@ -212,6 +220,8 @@ class Transaction:
     # False while all there is are savepoints without autocommit, which begin none.
     has_begun: bool = True
     is_xa: bool = False  # the client began it with XA START
+    # What sets the modes that it began with, by variable, where the session's are others by now.
+    modes: dict[str, str] = field(default_factory=dict)
     # The global id of the transaction, once it is over several shards and commits in two phases.
     whole: GlobalId | None = None
     # The XA ids of its branches, where it commits in two phases; the first branch has none.
@@ -231,9 +241,23 @@ class Transaction:
     @classmethod
     def chained_to(cls, before: Transaction | None) -> Transaction:
         """Return the transaction that AND CHAIN opens after *before*, READ ONLY if that was."""
-        if before is not None and before.reads_only:
-            return cls(b"START TRANSACTION READ ONLY", reads_only=True)
-        return cls(b"START TRANSACTION")
+        if before is None:
+            return cls(b"START TRANSACTION")
+        begin = b"START TRANSACTION READ ONLY" if before.reads_only else b"START TRANSACTION"
+        modes = before.modes
+        return cls(begin, reads_only=before.reads_only, is_plain=not modes, modes=modes)
+
+    def keep_modes(self, settings: Settings, changed: Iterable[str]) -> None:
+        """Keep the modes of *settings* for shards that join late: those that have *changed* are the next transaction's."""
+        for name in TRANSACTION_VARIABLES.intersection(changed):
+            self.modes.setdefault(name, mode_before(settings, name))
+            self.is_plain = False
+
+    @property
+    def opening(self) -> list[bytes]:
+        """The statements that open it on a shard, but for savepoints."""
+        modes = [f"SET {', '.join(self.modes.values())}".encode()] if self.modes else []
+        return [*modes, self.begin]
 
 
 class AskedLocks(NamedTuple):
@@ -410,4 +434,6 @@ class SessionState:
         """Apply the changes of the session's variables that an answer reports."""
         changes = [(t.name, t.value) for t in trackers if t.kind == TrackerKind.SYSVAR]
         if changes:
+            if self.transaction is not None and self.transaction.has_begun:
+                self.transaction.keep_modes(self.settings, dict(changes))
             self.use(self.settings.with_changes(changes))

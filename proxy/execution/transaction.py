@@ -227,21 +227,19 @@ class Branches:
             raise TransactionSpansShards(str(others[0][0]), str(shard))
         if transaction.is_snapshot and any(o.keyspace == shard.keyspace for o, _ in others):
             raise Unsupported(SNAPSHOT_OF_SHARDS)
-        opening: tuple[bytes, ...] = (transaction.begin,)
+        opening = transaction.opening
         if others and self._coordinator is not None and not transaction.reads_only:
             if transaction.whole is None:
                 transaction.whole = await self._coordinator.name(others[0][0])
             xid = await self._coordinator.branch(transaction.whole, shard)
             transaction.xids[backend] = xid
-            # Without autocommit MySQL has begun something with a mere SHOW, which is in the way.
-            opening = (
-                (xid.sql("START"),)
-                if self._state.settings.autocommit
-                else (backend.ending(b"COMMIT"), xid.sql("START"))
-            )
+            opening[-1] = xid.sql("START")
         elif transaction.is_plain and not transaction.savepoints:
             self.open_ahead(shard, backend)
             return
+        if opening[0] != transaction.begin and not self._state.settings.autocommit:
+            # MySQL has begun something with a mere SHOW, which is in the way.
+            opening.insert(0, backend.ending(b"COMMIT"))
         # Noted before it is sent: a connection that fails half way must stay with this session.
         backend.in_transaction = transaction.has_begun = True
         await backend.pipeline([query(sql) for sql in (*opening, *transaction.savepoints)])

@@ -26,8 +26,8 @@ _SCOPES: Final = {
     "LOCAL": SetScope.SESSION,
     **dict.fromkeys(("GLOBAL", "PERSIST", "PERSIST_ONLY"), SetScope.GLOBAL),
 }
-# Written `@@name`, these reach the next transaction only.
-_TRANSACTION_VARIABLES: Final = frozenset(
+# The modes of transactions. Written `@@name`, they reach the next transaction only; a session's, from the next one on.
+TRANSACTION_VARIABLES: Final = frozenset(
     {"transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"}
 )
 # These forms take the whole statement, commas and all.
@@ -141,7 +141,7 @@ def _item(item: Cursor, scope: SetScope) -> SetItem:
             name = rest
             scope = _SCOPES[scope_word.upper()]
         else:
-            scope = SetScope.NEXT if name in _TRANSACTION_VARIABLES else SetScope.SESSION
+            scope = SetScope.NEXT if name in TRANSACTION_VARIABLES else SetScope.SESSION
     elif token.is_variable:
         kind, scope = SetKind.USER, SetScope.SESSION
     elif not token.is_name:

@@ -97,6 +97,30 @@ class TestTransactions:
         assert rows(setup, "SELECT n FROM customer WHERE id = 4") == ((3,),)
 
 
+    @pytest.mark.parametrize("way", ["BEGIN", "SET autocommit = 0"])
+    @pytest.mark.parametrize("mode", ["READ ONLY", "ISOLATION LEVEL READ UNCOMMITTED"])
+    def test_a_mode_of_the_session_counts_from_the_next_one_on(self, tight, way, mode):
+        client, other = crowd(tight, 2, database="commerce", autocommit=True)
+        run(other, f"INSERT INTO customer (id, n) VALUES ({HIGH}, 1)")
+        run(client, way)
+        run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
+        run(client, f"SET SESSION TRANSACTION {mode}")
+        run(other, "BEGIN")
+        run(other, f"UPDATE customer SET n = 2 WHERE id = {HIGH}")
+        # The second shard joins only now.
+        assert value(client, f"SELECT n FROM customer WHERE id = {HIGH}") == 1
+        run(other, "COMMIT")
+        run(client, f"DELETE FROM customer WHERE id = {HIGH}")
+        run(client, "COMMIT")
+        run(client, "BEGIN")
+        run(other, "BEGIN")
+        run(other, f"INSERT INTO customer (id) VALUES ({HIGH})")
+        seen = rows(client, f"SELECT id FROM customer WHERE id IN ({LOW}, {HIGH})")
+        assert len(seen) == (1 if mode == "READ ONLY" else 2)
+        if mode == "READ ONLY":
+            assert refused(client, f"DELETE FROM customer WHERE id = {LOW}")[0] == 1792
+
+
 def is_stopped(process: int) -> bool:
     """Return whether no thread of *process* runs any more, some time after a SIGSTOP."""
     stats = [path.read_text() for path in Path(f"/proc/{process}/task").glob("*/stat")]
