@@ -16,7 +16,7 @@ from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.reading.queries import Assignment, UpdateParts, parts_of_update
+from streamfrom.sqlparse_ext.reading.queries import UpdateParts, parts_of_update
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.statements import (
     OPAQUE,
@@ -28,6 +28,7 @@ from streamfrom.sqlparse_ext.statements import (
     Uses,
 )
 from streamfrom.sqlparse_ext.stored_forms import StoredForm, stored_form
+from streamfrom.sqlparse_ext.text.identifiers import quoted
 from streamfrom.sqlparse_ext.text.insert_rows import InsertRows, insert_rows
 from streamfrom.sqlparse_ext.text.lexer import (
     Edit,
@@ -227,8 +228,8 @@ def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
     if parts is None or shape.uses & Uses.CTE:
         return _UpdatePlan()
     tokens = cursor.tokens
-    acked = _acknowledgement(cursor, parts)
-    is_ack = acked is not None
+    acked = [each for each in parts.assignments if each.column == "time_acked"][-1:]
+    is_ack = bool(acked) and _acks(cursor, acked[0].start, acked[0].end)
     hint: tuple[Edit, ...] = ()
     if (is_ack or "time_acked" in shape.guards) and not any(
         token.key in ("INDEX", "KEY") for token in tokens[: parts.table_end]
@@ -236,77 +237,79 @@ def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
         # With `time_acked IS NULL` servers may read along the index that begins with it: MariaDB
         # wherever one row waits, MySQL where as few wait as are named. That locks all that wait until
         # the commit, so a claim passes over a new one, and the other way round it is a deadlock.
-        hint = (_behind(shape, tokens[parts.table_end - 1], b" FORCE INDEX (PRIMARY)"),)
+        hint = (_behind(cursor, tokens[parts.table_end - 1], b" FORCE INDEX (PRIMARY)"),)
     if not is_ack:
         return _UpdatePlan(hinted=hint)
-    fixed = []
-    if is_lazy and acked is not None and "epoch" not in shape.assignments:
-        fixed.append(_behind(shape, tokens[acked.end - 1], COUNT_SEND))
-    fixed += _idiom(shape, tokens, parts, b"", is_guarded="time_acked" in shape.guards)
+    leaving = [] if any(each.column == "time_next" for each in parts.assignments) else [b""]
+    guarded = [] if "time_acked" in shape.guards else [b""]
+    fixed = _idiom(cursor, parts, leaving, guarded)
+    if is_lazy and "epoch" not in shape.assignments:
+        fixed.insert(0, _behind(cursor, tokens[acked[0].end - 1], COUNT_SEND))
     return _UpdatePlan(tuple(fixed), (*hint, *fixed), is_ack=True)
 
 
 def _idiom(
-    shape: Shape, tokens: Sequence[Token], parts: UpdateParts, of: bytes, *, is_guarded: bool
+    cursor: Cursor, parts: UpdateParts, leaving: Collection[bytes], guarded: Collection[bytes]
 ) -> list[Edit]:
-    """Return the edits that give an ack `time_next = NULL` and the guard; *of* is what stands before its table's columns."""
-    edits, behind_set = [], b""
+    """Return the edits that give an ack `time_next = NULL` and the guard, each with what stands before its tables' columns."""
+    edits, tokens = [], cursor.tokens
     # An acked row leaves the index of those that are due.
-    if all(each.column != "time_next" for each in parts.assignments):
-        behind_set = b", %btime_next = NULL" % of
-    if not is_guarded:
-        guard = b"%btime_acked IS NULL" % of
-        if parts.where is None:
-            behind_set += b" WHERE " + guard
-        elif parts.where[0] < parts.where[1]:
-            # In parentheses, as the client's condition may have an OR.
-            first, last = parts.where
-            edits.append(Edit(tokens[first].start, tokens[first].start, b"("))
-            edits.append(_behind(shape, tokens[last - 1], b") AND " + guard))
+    behind_set = b"".join(b", %btime_next = NULL" % of for of in leaving)
+    guard = b" OR ".join(b"%btime_acked IS NULL" % of for of in guarded)
+    if guard and parts.where is None:
+        behind_set += b" WHERE " + guard
+    elif guard and parts.where is not None and parts.where[0] < parts.where[1]:
+        first, last = parts.where
+        # In parentheses, as there may be an OR.
+        guard = b"(%b)" % guard if len(guarded) > 1 else guard
+        edits.append(Edit(tokens[first].start, tokens[first].start, b"("))
+        edits.append(_behind(cursor, tokens[last - 1], b") AND " + guard))
     if behind_set:
-        edits.append(_behind(shape, tokens[parts.set_end - 1], behind_set))
+        edits.append(_behind(cursor, tokens[parts.set_end - 1], behind_set))
     return edits
 
 
 @lru_cache(maxsize=1024)
 def _joined_ack(shape: Shape, foreign: frozenset[str]) -> list[Edit]:
-    """Return the edits that make an UPDATE of several tables, *foreign* ones among them, the whole idiom if it acknowledges.
+    """Return the edits that make an UPDATE of several tables, *foreign* ones among them, the whole idiom where it acknowledges.
 
     Leases are written before a statement whose effect is unknown, so no send is left to be counted.
     """
     cursor, parts = parts_of_update(shape, of_several=True)
-    acked = None if parts is None else _acknowledgement(cursor, parts)
-    if parts is None or acked is None:
+    if parts is None:
         return []
     tokens, template = cursor.tokens, shape.template
-    first = column = acked.start - 2
-    while tokens[first - 1].key == ".":
-        first -= 2
-    if first < column and unquote(tokens[column - 2], template).lower() in foreign:
-        return []
-    of = template[tokens[first].start : tokens[column].start]
-    return _idiom(shape, tokens, parts, of, is_guarded=_GUARD.search(template) is not None)
+    queues = [n for t in shape.tables if (n := t.alias or t.name).lower() not in foreign]
+    acked: dict[str, bytes] = {}  # what stands before the columns of the queues, by name
+    scheduled = set()
+    for column, value, end in parts.assignments:
+        first = at = value - 2
+        while tokens[first - 1].key == ".":
+            first -= 2
+        of = template[tokens[first].start : tokens[at].start]
+        name = unquote(tokens[at - 2], template).lower() if of else ""
+        if not of and len(queues) == 1:
+            of, name = quoted(queues[0]) + b".", queues[0].lower()
+        if column == "time_next":
+            scheduled.add(name)
+        elif column == "time_acked" and name not in foreign and _acks(cursor, value, end):
+            acked[name] = of
+    leaving = [of for name, of in acked.items() if name not in scheduled]
+    guarded = () if _GUARD.search(template) is not None else acked.values()
+    return _idiom(cursor, parts, leaving, guarded)
 
 
-def _behind(shape: Shape, token: Token, text: bytes) -> Edit:
+def _behind(cursor: Cursor, token: Token, text: bytes) -> Edit:
     """Return the edit that puts *text* behind *token*, kept apart from a word that follows."""
-    follows = shape.template[token.end : token.end + 1]
+    follows = cursor.template[token.end : token.end + 1]
     return Edit(token.end, token.end, text + (b" " if follows.isalpha() else b""))
 
 
-def _acknowledgement(cursor: Cursor, parts: UpdateParts) -> Assignment | None:
-    """Return what gives time_acked a value: not NULL, not DEFAULT, not just a column's; None without it."""
-    given = [each for each in parts.assignments if each.column == "time_acked"]
-    if not given:
-        return None
-    start, end = given[-1].start, given[-1].end
-    token = cursor.tokens[start]
-    if token.key in ("NULL", "DEFAULT"):
-        return None
-    value = Cursor(cursor.tokens, cursor.template, start)
-    if end - start > 1 or token.slot is not None or read_moment(value, end) is not None:
-        return given[-1]
-    return None
+def _acks(cursor: Cursor, start: int, end: int) -> bool:
+    """Return whether time_acked = tokens[start:end] gives it a value: not NULL, not DEFAULT, not just a column's."""
+    token, value = cursor.tokens[start], Cursor(cursor.tokens, cursor.template, start)
+    is_value = end - start > 1 or token.slot is not None or read_moment(value, end) is not None
+    return is_value and token.key not in ("NULL", "DEFAULT")
 
 
 def is_ack(shape: Shape) -> bool:
