@@ -29,7 +29,13 @@ from streamfrom import __version__
 from streamfrom.proxy import log
 from streamfrom.proxy.accounts.job_grants import Purpose
 from streamfrom.proxy.config.file import Config, ConfigError, LogFormat, LogSettings, load
-from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, FleetConfig, worker_count
+from streamfrom.proxy.config.fleet_members import (
+    AUTO,
+    WORKERS_MAX,
+    FleetConfig,
+    check_ports,
+    worker_count,
+)
 from streamfrom.proxy.printable import printable
 from streamfrom.proxy.process import ServiceManager
 from streamfrom.proxy.report import CheckReport
@@ -96,17 +102,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.command == "check":
             from streamfrom.proxy.commands.check import check
 
-            return uvloop.run(check(read(), as_json=arguments.json))
+            config = read()
+            check_ports(config, worker_count(config.fleet, None, _cores()))
+            return uvloop.run(check(config, as_json=arguments.json))
         if arguments.command == "grants":
             return _grants(read(), arguments)
         if seat is not None:
             read = partial(_read_seated, read, seat)
         config = read()
         _configure_log(config.log, seat, verbose=arguments.verbose)
-        count = worker_count(config.fleet, arguments.workers, _cores())
+        count = 1 if seat else worker_count(config.fleet, arguments.workers, _cores())
+        check_ports(config, count)
         # It is this process's own: no process waits for news of a worker.
         manager = ServiceManager(os.environ.pop("NOTIFY_SOCKET", ""))
-        if seat is None and count > 1:
+        if count > 1:
             command = command_of(arguments.config)
             workers = Workers(config, command, count, os.environ)
             return uvloop.run(_serve_workers(workers, manager))
