@@ -238,6 +238,7 @@ SELECT TRIGGER_SCHEMA FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA
 {TABLES}table_schema = @s
 {TABLES}table_schema IN (SELECT schema_name FROM information_schema.schemata WHERE schema_name = 'NAME')
 SELECT table_schema AS s, table_name FROM information_schema.tables WHERE table_name = 'item' HAVING s = 'NAME'
+SELECT COUNT(*) > 0 FROM information_schema.tables GROUP BY table_schema HAVING table_schema = 'NAME'
 SELECT * FROM information_schema.schemata WHERE schema_name = 'NAME'
 SELECT information_schema.tables.table_schema FROM information_schema.tables WHERE table_name = 'item' AND table_schema LIKE 'NAME'
 SELECT c.column_name FROM information_schema.tables t JOIN information_schema.columns AS c USING (table_schema, table_name) WHERE t.table_schema = 'NAME' AND table_name = 'item' ORDER BY 1
