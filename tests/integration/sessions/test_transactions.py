@@ -96,7 +96,6 @@ class TestTransactions:
         first.commit()
         assert rows(setup, "SELECT n FROM customer WHERE id = 4") == ((3,),)
 
-
     @pytest.mark.parametrize("way", ["BEGIN", "SET autocommit = 0"])
     @pytest.mark.parametrize("mode", ["READ ONLY", "ISOLATION LEVEL READ UNCOMMITTED"])
     def test_a_mode_of_the_session_counts_from_the_next_one_on(self, tight, way, mode):
