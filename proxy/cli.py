@@ -29,18 +29,12 @@ from streamfrom import __version__
 from streamfrom.proxy import log
 from streamfrom.proxy.accounts.job_grants import Purpose
 from streamfrom.proxy.config.file import Config, ConfigError, LogFormat, LogSettings, load
-from streamfrom.proxy.config.fleet_members import (
-    AUTO,
-    WORKERS_MAX,
-    FleetConfig,
-    check_ports,
-    worker_count,
-)
+from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, FleetConfig, worker_count
 from streamfrom.proxy.printable import printable
 from streamfrom.proxy.process import ServiceManager
 from streamfrom.proxy.report import CheckReport
 from streamfrom.proxy.workers.supervisor import WorkerFailed, Workers, command_of
-from streamfrom.proxy.workers.worker_seat import WorkerSeat
+from streamfrom.proxy.workers.worker_seat import WorkerSeat, check_ports
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.engine.messaging.table.message_ids import MEMBERS_MAX
 from streamfrom.proxy.config.toml_values import ConfigError, TomlTable, shown
-
-
-if TYPE_CHECKING:
-    from streamfrom.proxy.config.file import Config
 
 
 NAME_MAX: Final = 64  # of its column in streamfrom.members
@@ -70,20 +65,6 @@ def worker_count(fleet: FleetConfig, asked: int | None, cores: int) -> int:
                 f"expected no such key with {count} workers: each has a port of its own",
             )
     return count
-
-
-def check_ports(config: Config, workers: int) -> None:
-    """Raise ConfigError where two keys want one port; each of *workers* takes the next one from `admin.listen` on."""
-    ports = [("server.listen", config.server.host, config.server.port)]
-    if config.grpc is not None:
-        ports.append(("grpc.listen", *config.grpc))
-    if config.admin is not None and config.admin[1]:
-        host, first = config.admin
-        ports += [("admin.listen", host, first + n) for n in range(workers)]
-    for (other, *taken), (key, *wanted) in combinations(ports, 2):
-        if taken == wanted and wanted[1] and key != other:
-            several = "a port of its own for each worker" if workers > 1 else "another port"
-            raise ConfigError(key, f"expected {several}; {wanted[1]} is that of {other}")
 
 
 def _workers(table: TomlTable) -> int:

@@ -10,7 +10,10 @@ import asyncio
 import json
 import socket
 from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Final, Self
+
+from streamfrom.proxy.config.toml_values import ConfigError
 
 
 if TYPE_CHECKING:
@@ -55,6 +58,20 @@ class WorkerSeat:
         """Return the shared Unix socket, of a configuration that has one."""
         assert self.unix_fd is not None
         return socket.socket(fileno=self.unix_fd)
+
+
+def check_ports(config: Config, workers: int) -> None:
+    """Raise ConfigError where two keys want one port, once the workers are `seated`."""
+    ports = [("server.listen", config.server.host, config.server.port)]
+    if config.grpc is not None:
+        ports.append(("grpc.listen", *config.grpc))
+    if config.admin is not None and config.admin[1]:
+        host, first = config.admin
+        ports += [("admin.listen", host, first + n) for n in range(workers)]
+    for (other, *taken), (key, *wanted) in combinations(ports, 2):
+        if taken == wanted and wanted[1] and key != other:
+            expected = "a port for each worker" if workers > 1 else "another port"
+            raise ConfigError(key, f"expected {expected}; {wanted[1]} is {other}'s")
 
 
 class Parent:

@@ -1,14 +1,6 @@
-from contextlib import nullcontext
-
 import pytest
 
-from streamfrom.proxy.config.fleet_members import (
-    AUTO,
-    FleetConfig,
-    check_ports,
-    read_address,
-    worker_count,
-)
+from streamfrom.proxy.config.fleet_members import AUTO, FleetConfig, read_address, worker_count
 from streamfrom.proxy.config.toml_values import ConfigError
 from tests.cases import cases
 from tests.proxy.config.files import UNSHARDED
@@ -62,29 +54,3 @@ def test_workers_that_could_not_reach_each_other_are_refused(settings, key):
     with pytest.raises(ConfigError) as caught:
         worker_count(settings, 2, 8)
     assert caught.value.key == key
-
-
-@pytest.mark.parametrize(
-    ("tables", "workers", "error"),
-    [
-        ("[grpc]\nlisten = 'h:7'\n[admin]\nlisten = 'h:4'", 3, ""),
-        ("[grpc]\nlisten = 'i:7'\n[admin]\nlisten = 'h:4'", 4, ""),
-        ("[grpc]\nlisten = 'h:0'\n[admin]\nlisten = 'h:0'", 4, ""),
-        (
-            *("[grpc]\nlisten = 'h:7'\n[admin]\nlisten = 'h:4'", 4),
-            "admin.listen: expected a port of its own for each worker; 7 is that of grpc.listen",
-        ),
-        (
-            *("[admin]\nlisten = 'h:8'", 2),
-            "admin.listen: expected a port of its own for each worker; 9 is that of server.listen",
-        ),
-        (
-            *("[grpc]\nlisten = 'h:9'", 1),
-            "grpc.listen: expected another port; 9 is that of server.listen",
-        ),
-    ],
-)
-def test_no_port_is_wanted_twice(read, tables, workers, error):
-    config = read(f"[server]\nlisten = 'h:9'\n{UNSHARDED}\n{tables}")
-    with pytest.raises(ConfigError, match=error) if error else nullcontext():
-        check_ports(config, workers)

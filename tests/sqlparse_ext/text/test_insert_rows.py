@@ -145,6 +145,21 @@ def test_values_stand_in_their_places():
     assert as_text(statement) == statement.sql
 
 
+def test_null_and_texts_are_numbers_in_a_limit():
+    spelt = [b"NULL", b"'2'", b"NULL", b"'3'", b"'x'"]
+    for sql, expected in (
+        ("SELECT ?, ? FROM t LIMIT ?, ?", b"SELECT NULL, '2' FROM t LIMIT 0, 3"),
+        ("SELECT ?, a FROM t limit\n? offset ?", b"SELECT NULL, a FROM t limit\n2 offset 0"),
+        (
+            "SELECT ?, ?, b.limit, ?, ? LIMIT ?",
+            b"SELECT NULL, '2', b.limit, NULL, '3' LIMIT 'x'",
+        ),
+    ):
+        statement = parse(sql)
+        bound = statement.bind((None,) * sql.count("?"), spelt.__getitem__)
+        assert as_text(bound) == expected
+
+
 def test_conditions_and_assignments_take_the_values_bound():
     statement = parse("UPDATE t SET a = ?, b = 1 WHERE id IN (?, 5) AND c = ?")
     shape = statement.shape
