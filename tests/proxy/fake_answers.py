@@ -18,7 +18,7 @@ from streamfrom.proxy.wire.resultset import (
     resultset_head,
     text_row,
 )
-from tests.proxy.wire.peers import encode_trackers
+from tests.proxy.wire.peers import encode_trackers, unframed
 
 
 # A wait that lasts so long is one without an end, however busy the machine is.
@@ -152,7 +152,7 @@ def payloads_of(
             head, _ = resultset_head(definitions, capabilities=flags, status=status)
             encode = BinaryRows(definitions).encode if is_binary else text_row
             return [
-                *_unframed(head),
+                *unframed(head),
                 *map(encode, answer.rows),
                 *(
                     payloads_of(answer.then, status=status, flags=flags)
@@ -160,13 +160,3 @@ def payloads_of(
                     else [end_of_rows(flags, status=status, warnings=answer.warnings)]
                 ),
             ]
-
-
-def _unframed(data: bytes) -> list[bytes]:
-    payloads = []
-    at = 0
-    while at < len(data):
-        size = int.from_bytes(data[at : at + 3], "little")
-        payloads.append(data[at + 4 : at + 4 + size])
-        at += 4 + size
-    return payloads

@@ -4,11 +4,12 @@ from streamfrom.proxy import fairness
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.execution.session_state import SessionState
-from streamfrom.proxy.wire.framing import Framer, frame, frames
+from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.prepare_response import PARAMETER
 from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.rigs import RecordingLink
+from tests.proxy.wire.peers import unframed
 
 
 class Scene:
@@ -22,13 +23,8 @@ class Scene:
 
     def packets(self):
         """Every payload, numbered without a gap up to the reply's own count."""
-        framer = Framer(1 << 24)
-        framer.next_sequence = self.first
-        framer.feed(bytes(self.link.written))
-        found = []
-        while (payload := framer.next_packet()) is not None:
-            found.append(payload)
-        assert framer.next_sequence == self.reply.sequence % 256
+        found = unframed(bytes(self.link.written), self.first)
+        assert (self.first + len(found)) % 256 == self.reply.sequence % 256
         return found
 
 

@@ -5,7 +5,7 @@ import pytest
 from streamfrom.proxy.passwords.scramble import stored_native, stored_sha2
 from streamfrom.proxy.passwords.verifier import ROUNDS_AT_ONCE, Verifier, sha256_crypt
 from tests.cases import cases
-from tests.proxy.wire.accounts import CRYPT, NATIVE, PASSWORD, in_one_go, verifier
+from tests.proxy.wire.accounts import CRYPT, NATIVE, PASSWORD, in_one_go, in_pieces, verifier
 
 
 def test_verifiers_are_made_from_what_servers_store():
@@ -39,19 +39,8 @@ def test_clear_text_is_checked_against_whatever_is_known(kind):
     assert not in_one_go(verifier(kind).is_password(b"other"))
 
 
-def whole(pieces):
-    """Return the hash, and behind how many pieces it came."""
-    count = 0
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as ended:
-            return ended.value, count
-        count += 1
-
-
 @cases(password=str.encode, salt=str.encode, rounds=ast.literal_eval, digest=str.encode)
 def test_published_hashes(password, salt, rounds, digest):
-    found, pieces = whole(sha256_crypt(password, salt, rounds))
+    found, pieces = in_pieces(sha256_crypt(password, salt, rounds))
     assert found == digest
     assert pieces == -(-rounds // ROUNDS_AT_ONCE)

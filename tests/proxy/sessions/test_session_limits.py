@@ -7,6 +7,7 @@ import tracemalloc
 
 import pytest
 
+from streamfrom.proxy.wire.commands import stmt_close, stmt_send_long_data
 from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import Error, Ok, Rows, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD
@@ -71,14 +72,6 @@ async def test_a_server_that_cannot_be_stopped_loses_its_connection(server, prox
     assert "whether it took effect is unknown" in result.message
 
 
-def long_data(statement, data):
-    return frame(b"\x18" + statement.to_bytes(4, "little") + b"\0\0" + data, 0)
-
-
-def close(statement):
-    return frame(b"\x19" + statement.to_bytes(4, "little"), 0)
-
-
 def held_bytes(proxy, user="root"):
     return proxy.app.services.memory_of(user).used_bytes
 
@@ -97,10 +90,10 @@ async def test_whatever_clients_do_nothing_is_held_when_they_are_gone(server, se
                     case 0 | 1:
                         known.append((await client.prepare("SELECT ?"))[0])
                     case 2 if known:
-                        client.write(close(known.pop(dice.randrange(len(known)))))
+                        client.write(stmt_close(known.pop(dice.randrange(len(known)))))
                     case 3 if known:
                         data = b"x" * dice.randrange(60_000)
-                        client.write(long_data(dice.choice(known), data))
+                        client.write(stmt_send_long_data(dice.choice(known), 0, data))
                     case 4 if known:
                         await client.execute(dice.choice(known), b"")
                     case 5 if dice.random() < 0.3:
@@ -155,6 +148,6 @@ async def test_a_large_command_does_not_stay_with_a_client_that_is_idle(server, 
         server.break_connections()
         await until(lambda: kept_bytes() < 100_000)
         statement, *_ = await client.prepare("SELECT ?")
-        client.write(long_data(statement, b"x" * 300_000))
+        client.write(stmt_send_long_data(statement, 0, b"x" * 300_000))
         assert (await client.query("SELECT 1")).values == [b"1"]
         assert kept_bytes() < 100_000

@@ -15,13 +15,19 @@ from streamfrom.proxy.wire.login.auth import (
 from streamfrom.proxy.wire.server_connection import ServerConnection
 
 
-def in_one_go(pieces):
-    """What a generator returns, once all of its pieces are done."""
+def in_pieces(pieces):
+    """What a generator returns, once all of its pieces are done, and how many these were."""
+    count = 0
     while True:
         try:
             next(pieces)
         except StopIteration as ended:
-            return ended.value
+            return ended.value, count
+        count += 1
+
+
+def in_one_go(pieces):
+    return in_pieces(pieces)[0]
 
 
 class PromptAuth(ServerAuth):

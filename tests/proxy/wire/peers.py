@@ -14,7 +14,7 @@ from streamfrom.proxy.wire.constants import (
     FieldType,
     TrackerKind,
 )
-from streamfrom.proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.framing import Framer, frame, frames
 from streamfrom.proxy.wire.login.handshake import LoginRequest
 from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
@@ -31,6 +31,16 @@ UNSIGNED: Final = bytes((FieldType.LONGLONG, 0x80))
 TEXT: Final = bytes((FieldType.VAR_STRING, 0))
 _INDICATORS: Final = {None: 1, "DEFAULT": 2, "IGNORE": 3}
 _WITH_LENGTH: Final = frozenset((TrackerKind.SCHEMA, TrackerKind.TXCHAR, TrackerKind.TXSTATE))
+
+
+def unframed(data: bytes, sequence: int = 1) -> list[bytes]:
+    """Return the payloads of whole packets that are numbered from *sequence* on."""
+    framer = Framer(1 << 30)
+    framer.next_sequence = sequence
+    framer.feed(data)
+    found = list(iter(framer.next_packet, None))
+    assert framer.take_rest() == b""
+    return found
 
 
 def bulk_body(rows: Iterable[Sequence[int | bytes | str | None]]) -> bytes:

@@ -17,7 +17,7 @@ from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.passwords.scramble import native_proof, sha2_proof
 from streamfrom.proxy.wire import commands
 from streamfrom.proxy.wire.constants import NATIVE_PASSWORD, PROXY_OFFER, Capability
-from streamfrom.proxy.wire.framing import Framer, frame
+from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.login.auth import Authenticated, Deferred
 from streamfrom.proxy.wire.login.handshake import (
     Greeting,
@@ -45,7 +45,7 @@ from tests.proxy.wire.accounts import (
     authenticator,
     in_one_go,
 )
-from tests.proxy.wire.peers import PING, encode_change_user
+from tests.proxy.wire.peers import PING, encode_change_user, unframed
 from tests.proxy.wire.streams import cut, places
 
 
@@ -82,16 +82,6 @@ def following(data, sequence):
         sequence = data[3] + 1
         data = data[4 + int.from_bytes(data[:3], "little") :]
     return sequence
-
-
-def payloads(data, sequence):
-    framer = Framer(1 << 24)
-    framer.next_sequence = sequence
-    framer.feed(data)
-    found = []
-    while (payload := framer.next_packet()) is not None:
-        found.append(payload)
-    return found
 
 
 @pytest.mark.parametrize("password", [PASSWORD, "wrong"])
@@ -131,7 +121,7 @@ def test_no_command_is_read_after_a_refused_login(data, places):
     attempt, closed = (e for piece in cut(stream, places) for e in server.receive_data(piece))
     assert isinstance(attempt, LoginAttempt)
     assert isinstance(closed.error, AccessDenied)
-    (error,) = payloads(server.data_to_send(), 2)
+    (error,) = unframed(server.data_to_send(), 2)
     assert parse_err(error).sqlstate == "28000"
     assert server.user is None
 
@@ -175,7 +165,7 @@ def test_tls_is_refused_where_it_was_not_offered_and_a_login_in_the_clear_where_
     server = connection(tls=True, requires_tls=True)
     (closed,) = server.receive_data(frame(encode_login(login()), 1))
     assert isinstance(closed.error, InsecureTransport)
-    (error,) = payloads(server.data_to_send(), 2)
+    (error,) = unframed(server.data_to_send(), 2)
     assert parse_err(error).code == 3159
     on_a_socket = connection(tls=True, requires_tls=True, is_secure=True)
     events = on_a_socket.receive_data(frame(encode_login(login()), 1))
@@ -190,12 +180,12 @@ def test_a_change_of_user_starts_a_new_login_on_the_same_connection():
     (attempt,) = server.receive_data(frame(encode_change_user(change), 0))
     assert attempt.is_change
     assert server.user is None
-    (switch,) = payloads(server.data_to_send(), 1)
+    (switch,) = unframed(server.data_to_send(), 1)
     nonce = switch.split(b"\0", 1)[1][:20]
     proof = native_proof(PASSWORD.encode(), nonce)
     assert server.receive_data(frame(proof, 2)) == [Authenticated("clear")]
     server.accept()
-    assert payloads(server.data_to_send(), 3)[0][0] == 0
+    assert unframed(server.data_to_send(), 3)[0][0] == 0
     assert server.receive_data(PING) == [CommandReceived(b"\x0e", 1)]
 
 
@@ -225,7 +215,7 @@ def test_a_shutdown_is_told_once_and_a_refusal_has_a_sqlstate_for_who_is_in():
     server = logged_in()
     server.refuse(ServerShutdown())
     server.refuse(ServerShutdown())
-    (error,) = payloads(server.data_to_send(), 0)
+    (error,) = unframed(server.data_to_send(), 0)
     assert parse_err(error).code == 1053
     assert refusal(UnknownDatabase("x"), PROXY_OFFER)[4:14] == b"\xff\x19\x04#42000U"
     assert refusal(TooManyConnections()) == b"\x17\x00\x00\x00\xff\x10\x04Too many connections"

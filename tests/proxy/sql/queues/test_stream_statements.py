@@ -14,6 +14,7 @@ from streamfrom.proxy.wire.framing import frames
 from tests.cases import cases, in_turn
 from tests.proxy.fake_answers import Silence
 from tests.proxy.rigs import RecordingLink
+from tests.proxy.wire.peers import unframed
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from tests.sqlparse_ext.facts import statement
 
@@ -129,11 +130,7 @@ class Scene:
 
     @property
     def rows_written(self):
-        at = count = 0
-        while at < len(self.link.written):
-            at += 4 + int.from_bytes(self.link.written[at : at + 3], "little")
-            count += 1
-        return count
+        return len(unframed(bytes(self.link.written), 4))
 
 
 @pytest.fixture

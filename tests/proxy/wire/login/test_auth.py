@@ -33,6 +33,8 @@ from tests.proxy.wire.accounts import (
     PASSWORD,
     PromptAuth,
     authenticator,
+    in_one_go,
+    in_pieces,
     nonce_source,
 )
 
@@ -219,17 +221,6 @@ def test_a_nonce_is_text_without_nul_and_takes_enough_dice(dice):
         nonce_from(dice[1:])
 
 
-def judged(server):
-    pieces = server.judge()
-    count = 0
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as ended:
-            return ended.value, count
-        count += 1
-
-
 @pytest.mark.parametrize("user", ["crypt", "nobody"])
 @pytest.mark.parametrize("password", [PASSWORD, "wrong"])
 def test_a_crypt_hash_is_costly_and_made_in_pieces(user, password):
@@ -237,12 +228,12 @@ def test_a_crypt_hash_is_costly_and_made_in_pieces(user, password):
     login = request(user, password=password)
     server = ServerAuth(auth, login, host="h", nonce=NONCE, is_secure=True)
     assert server.begin() == [Deferred(is_costly=False)]
-    assert judged(server) == ([Send(FULL_NEEDED)], 0)
+    assert in_pieces(server.judge()) == ([Send(FULL_NEEDED)], 0)
     assert server.receive(password.encode() + b"\0") == [Deferred(is_costly=True)]
     if (user, password) == ("crypt", PASSWORD):
-        actions, pieces = judged(server)
+        actions, pieces = in_pieces(server.judge())
         assert actions == [Accepted(Authenticated("crypt"), b"")]
         assert pieces == 1000 // ROUNDS_AT_ONCE
     else:
         with pytest.raises(AccessDenied):
-            judged(server)
+            in_one_go(server.judge())
