@@ -1,7 +1,5 @@
 """What MariaDB's drivers ask for: batches (COM_STMT_BULK_EXECUTE), and what is told of a column beside its type."""
 
-import asyncio
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -11,32 +9,12 @@ from streamfrom.proxy.wire.codec import PacketReader
 from streamfrom.proxy.wire.constants import MARIADB_METADATA
 from tests.fixtures.streams import message_table, rows, run
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
-from tests.proxy.fake_client import MARIADB, OLD, Client, Result
+from tests.proxy.fake_client import MARIADB, OLD, Client, Result, talk
 
 
 pytestmark = pytest.mark.db
 
 IDS = (*LOW_IDS, *HIGH_IDS)
-Batches = Callable[[str, Callable[[Client], Coroutine[Any, Any, Any]]], Any]
-
-
-@pytest.fixture
-def batches(cluster: SharedCluster) -> Batches:
-    """A function that runs a coroutine with a client that sends batches to a keyspace."""
-
-    def batches(keyspace: str, work: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:
-        async def all_of_it() -> Any:
-            client = await Client.connect(
-                cluster.proxy.port, database=keyspace, capabilities=MARIADB
-            )
-            try:
-                return await work(client)
-            finally:
-                await client.close()
-
-        return asyncio.run(all_of_it())
-
-    return batches
 
 
 async def batch(
@@ -51,7 +29,7 @@ def affected(result: Result) -> int:
     return result.ok.affected_rows
 
 
-def test_a_batch_is_one_statement(client: Any, keyspace: str, batches: Batches) -> None:
+def test_a_batch_is_one_statement(client: Any, cluster: SharedCluster, keyspace: str) -> None:
     run(client, "CREATE TABLE item (id BIGINT PRIMARY KEY, name VARCHAR(9) DEFAULT 'none')")
 
     async def work(client: Client) -> None:
@@ -72,12 +50,12 @@ def test_a_batch_is_one_statement(client: Any, keyspace: str, batches: Batches) 
         result = await batch(client, insert, (3, b"x", b"p"), (7, b"x", b"q"))
         assert affected(result) == 4
 
-    batches(keyspace, work)
+    talk(cluster.proxy.port, work, database=keyspace)
     found = rows(client, "SELECT id, name FROM item ORDER BY id")
     assert found == ((1, "z"), (3, "p"), (4, "z"), (5, "d"), (7, "q"), (8, "h"))
 
 
-def test_messages_sent_and_acknowledged_in_batches(client, cluster, keyspace, batches, consume):
+def test_messages_sent_and_acknowledged_in_batches(client, cluster, keyspace, consume):
     run(client, message_table("my_message", columns="message VARCHAR(100)"))
     consumer = consume(cluster.proxy, database=keyspace)
 
@@ -89,7 +67,7 @@ def test_messages_sent_and_acknowledged_in_batches(client, cluster, keyspace, ba
         assert affected(await batch(client, ack, *((n,) for n in IDS))) == len(IDS)
         assert affected(await batch(client, ack, *((n,) for n in IDS))) == 0
 
-    batches(keyspace, work)
+    talk(cluster.proxy.port, work, database=keyspace)
     left = "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL OR time_next IS NOT NULL"
     assert rows(client, left) == ((0,),)
     acked = rows(client, "SELECT MIN(time_acked) FROM my_message")[0][0]
@@ -125,13 +103,10 @@ def test_what_is_told_beside_a_type_reaches_who_knows_it(client, cluster, keyspa
         run(client, f"INSERT INTO item VALUES ({each}, '{{\"a\": {each}}}', UUID(), 0)")
     run(client, message_table("my_message", columns="doc JSON"))
 
-    async def work() -> None:
-        client = await Client.connect(
-            cluster.proxy.port, database=keyspace, capabilities=MARIADB_METADATA | flags
-        )
-        plain = await Client.connect(
-            cluster.proxy.port, database=keyspace, capabilities=MARIADB
-        )
+    port = cluster.proxy.port
+
+    async def work(client: Client) -> None:
+        plain = await Client.connect(port, database=keyspace, capabilities=MARIADB)
         for sql, said in (
             ("SELECT doc, n FROM item WHERE id = 1", [JSON, b""]),
             ("SELECT u, doc, n FROM item ORDER BY n, id", [UUID, JSON, b""]),
@@ -157,7 +132,6 @@ def test_what_is_told_beside_a_type_reaches_who_knows_it(client, cluster, keyspa
         client.send("STREAM id, doc FROM my_message")
         assert await client.head() == 2
         assert extended(client) == [b"", JSON]
-        await client.close()
         await plain.close()
 
-    asyncio.run(work())
+    talk(port, work, database=keyspace, capabilities=MARIADB_METADATA | flags)

@@ -1,7 +1,5 @@
 """INSERT, REPLACE and DELETE … RETURNING over shards, whose answers are those of one server."""
 
-import asyncio
-
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
@@ -10,7 +8,7 @@ from tests.cases import in_turn
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
 from tests.fixtures.streams import refused, refuses, rows, run, value
 from tests.integration.scatter import ComparedCluster, ask, check, differences, parse_binary_row
-from tests.proxy.fake_client import MARIADB, Client, Result
+from tests.proxy.fake_client import Client, Result, talk
 
 
 pytestmark = pytest.mark.db
@@ -191,15 +189,7 @@ def test_prepared_statements_and_batches_give_binary_rows(client, cluster, keysp
         ids += [int(ident or 0) for _, ident, _ in found]
         assert sorted(stream.ids(10)) == sorted(ids) == ids
 
-    async def all_of_it() -> None:
-        port = cluster.proxy.port
-        client = await Client.connect(port, database=keyspace, capabilities=MARIADB)
-        try:
-            await work(client)
-        finally:
-            await client.close()
-
-    asyncio.run(all_of_it())
+    talk(cluster.proxy.port, work, database=keyspace)
 
 
 def test_mysql_says_what_it_says_itself(client):

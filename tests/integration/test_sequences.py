@@ -1,6 +1,5 @@
 """Ids from a sequence, which no two proxies give twice."""
 
-import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,7 +16,7 @@ from tests.fixtures.running_proxy import (
     write_vschema,
 )
 from tests.fixtures.streams import rows, run, value
-from tests.proxy.fake_client import MARIADB as MARIADB_CLIENT, Client
+from tests.proxy.fake_client import Client, talk
 
 
 pytestmark = pytest.mark.db
@@ -57,17 +56,13 @@ def test_a_batch_takes_its_ids_from_the_sequence(proxy: RunningProxy, family: Fa
     if family is Family.MYSQL:
         pytest.skip("MySQL knows no batches")
 
-    async def send() -> tuple[int, int]:
-        client = await Client.connect(
-            proxy.port, database="commerce", capabilities=MARIADB_CLIENT
-        )
+    async def send(client: Client) -> tuple[int, int]:
         statement, _, _ = await client.prepare("INSERT INTO customer (id, name) VALUES (?, ?)")
         result = await client.bulk(statement, (None, b"a"), (None, b"it's"), ("DEFAULT", None))
-        await client.close()
         assert result.ok is not None, result.error
         return result.ok.affected_rows, result.ok.last_insert_id
 
-    assert asyncio.run(send()) == (3, 1)
+    assert talk(proxy.port, send, database="commerce") == (3, 1)
     client = proxy.connect(database="commerce", autocommit=True)
     found = rows(client, "SELECT id, name FROM customer ORDER BY id")
     assert found == ((1, "a"), (2, "it's"), (3, None))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from streamfrom.proxy.passwords.scramble import sha2_proof
 from streamfrom.proxy.wire.binary_parameters import Parameter
@@ -35,7 +36,7 @@ from streamfrom.proxy.wire.login.handshake import (
 )
 from streamfrom.proxy.wire.resultset import Err, Ok, parse_err, parse_ok, parse_text_row
 from tests.proxy.fake_answers import HANG_S
-from tests.proxy.wire.peers import bulk_body, encode_change_user, write_parameters
+from tests.proxy.wire.peers import bulk_body, encode_change_user, unframed, write_parameters
 
 
 MODERN = PROXY_OFFER
@@ -87,13 +88,7 @@ class Result:
 
 def read_result(data: bytes, capabilities: int) -> Result:
     """Take the answer to one command apart, every packet numbered from 1."""
-    framer = Framer(1 << 30)
-    framer.next_sequence = 1
-    framer.feed(data)
-    packets = []
-    while (payload := framer.next_packet()) is not None:
-        packets.append(payload)
-    assert framer.take_rest() == b""
+    packets = unframed(data)
     result = Result()
     keeps_eof = not capabilities & Capability.DEPRECATE_EOF
     if packets[0][0] in (0x00, 0xFE, 0xFF):
@@ -367,3 +362,22 @@ class Client:
         self._writer.close()
         with suppress(OSError):
             await self._writer.wait_closed()
+
+
+def talk(
+    port: int,
+    work: Callable[[Client], Coroutine[Any, Any, Any]],
+    *,
+    database: str,
+    capabilities: int = MARIADB,
+) -> Any:
+    """Run a coroutine with a client of its own, outside of any loop, and return what it does."""
+
+    async def all_of_it() -> Any:
+        client = await Client.connect(port, database=database, capabilities=capabilities)
+        try:
+            return await work(client)
+        finally:
+            await client.close()
+
+    return asyncio.run(all_of_it())

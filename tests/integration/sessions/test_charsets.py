@@ -47,6 +47,12 @@ def connect(port: int, database: str, charset: str, *, raw: bool = False) -> Any
     return client
 
 
+@pytest.fixture
+def both(tight, servers, sharded_database):
+    """The ways to one server, as ports and databases: through the proxy, and straight."""
+    return (tight.port, "plain"), (servers[1].port, f"{sharded_database}_plain")
+
+
 # Where bytes are what they seem.
 TEXTS = (
     b"SELECT HEX('\xb2\\\\') AS b, '\xb0\xa1\\'' AS c, \"\xb0\xa1''\" AS d, `a`.`\xb0\xa1` FROM (SELECT 1 AS"
@@ -58,9 +64,9 @@ TEXTS = (
 
 @in_turn
 @pytest.mark.parametrize("charset", [*UNREAD, *READ])
-def test_a_login_has_its_character_set_as_on_the_server(tight, servers, charset):
+def test_a_login_has_its_character_set_as_on_the_server(both, charset):
     told = []
-    for port, database in ((tight.port, "plain"), (servers[1].port, "mysql")):
+    for port, database in both:
         client = connect(port, database, charset, raw=True)
         run(client, "SET @n = 1")
         client._execute_command(3, b"SELECT _utf8mb4 x'e4b8ad' AS c, _utf8mb4 x'd0b6' AS d")
@@ -74,32 +80,28 @@ def test_a_login_has_its_character_set_as_on_the_server(tight, servers, charset)
     assert told[0][0][0][:3] == (charset.encode(),) * 3
 
 
+SETTING = (
+    "SET NAMES {}",
+    "SET character_set_client = {}",
+    "SET @@session.character_set_client = CONCAT('{1}', '{2}')",
+)
+
+
 @in_turn
 @pytest.mark.parametrize("charset", UNREAD)
-@pytest.mark.parametrize("by", ["login", "SET NAMES", "SET", "expression", "PREPARE"])
-def test_statements_and_values_are_the_servers(tight, servers, sharded_database, charset, by):
+@pytest.mark.parametrize("by", ["login", "PREPARE", *SETTING])
+def test_statements_and_values_are_the_servers(tight, both, charset, by):
     owner = tight.connect(database="plain", autocommit=True)
     run(owner, "CREATE TABLE IF NOT EXISTS victim (id INT)")
     half = len(charset) // 2
     found = []
-    for port, database in (
-        (tight.port, "plain"),
-        (servers[1].port, f"{sharded_database}_plain"),
-    ):
+    for port, database in both:
         client = connect(port, database, charset if by == "login" else "utf8mb4", raw=True)
         if by == "PREPARE":
             run(client, f"PREPARE change_it FROM 'SET NAMES {charset}'")
             run(client, "EXECUTE change_it")
         elif by != "login":
-            run(
-                client,
-                {
-                    "SET NAMES": f"SET NAMES {charset}",
-                    "SET": f"SET character_set_client = {charset}",
-                    "expression": "SET @@session.character_set_client ="
-                    f" CONCAT('{charset[:half]}', '{charset[half:]}')",
-                }[by],
-            )
+            run(client, by.format(charset, charset[:half], charset[half:]))
         told = answers(client, ATTACK + b" AS a")
         told += answers(client, ATTACK.replace(b"HEX(", b"CONNECTION_ID() > 0, (") + b" AS b")
         told += answers(client, b"SELECT 'it\\'s' AS a, CHAR_LENGTH('a\\\\') AS b")
@@ -157,7 +159,7 @@ NAMED = (
 
 @in_turn
 @pytest.mark.parametrize("charset", [*UNREAD, "gb18030", "ujis", "gb2312"])
-def test_names_are_written_as_the_server_reads_them(tight, servers, sharded_database, charset):
+def test_names_are_written_as_the_server_reads_them(servers, both, charset):
     """MariaDB's own tests of Japanese (mysql-test/suite/jp) do all of that."""
     if not execute(servers[1], f"SHOW CHARACTER SET LIKE '{charset}'"):
         return
@@ -171,10 +173,7 @@ def test_names_are_written_as_the_server_reads_them(tight, servers, sharded_data
     }
     words = {key: word.encode(codec, "ignore") for key, word in names.items()}
     found = []
-    for port, database in (
-        (tight.port, "plain"),
-        (servers[1].port, f"{sharded_database}_plain"),
-    ):
+    for port, database in both:
         client = connect(port, database, charset, raw=True)
         told = []
         for sql in NAMED:
@@ -229,11 +228,11 @@ SETS = (
 
 @in_turn
 @pytest.mark.parametrize("others", [0, 4])
-def test_a_set_warns_as_the_server_alone_does(tight, servers, sharded_database, others):
+def test_a_set_warns_as_the_server_alone_does(tight, both, others):
     """Also where others have had the connection when the client asks."""
     crowd = [tight.connect(database="plain", autocommit=True) for _ in range(others)]
     found = []
-    for port, database in ((tight.port, "plain"), (servers[1].port, sharded_database)):
+    for port, database in both:
         told: list[Any] = []
         for text in SETS:
             client = connect(port, database, "utf8mb4")

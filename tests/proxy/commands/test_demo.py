@@ -1,5 +1,6 @@
 """`streamfrom demo`: it runs as printed, stops cleanly, and says what to do when it cannot run."""
 
+import itertools
 import json
 import os
 import re
@@ -10,8 +11,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pymysql
 import pytest
@@ -21,6 +22,7 @@ from streamfrom.proxy.commands.demo import DemoError, run_demo, shard_names
 from streamfrom.proxy.config.file import load
 from streamfrom.proxy.embedded.servers import find_server
 from tests.fixtures.database_servers import free_port
+from tests.fixtures.programs import StartProgram
 
 
 HERE = Path(__file__).parents[2]
@@ -30,19 +32,16 @@ READY_S = 120.0
 class RunningDemo:
     """The demo as a user starts it, its output gathered in a file."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, start_program: StartProgram, options: Any) -> None:
         self.output_path = folder / "output.txt"
         self.temporary = folder / "tmp"
-        self.temporary.mkdir()
-        with self.output_path.open("wb") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "streamfrom.proxy", "demo", *options],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=HERE,
-                env={**os.environ, "TMPDIR": str(self.temporary)},
-            )
+        self.temporary.mkdir(parents=True)
+        self.process = start_program(
+            [sys.executable, "-m", "streamfrom.proxy", "demo", *options],
+            self.output_path,
+            cwd=HERE,
+            env={**os.environ, "TMPDIR": str(self.temporary)},
+        )
 
     def output(self) -> str:
         return self.output_path.read_text()
@@ -66,21 +65,13 @@ class RunningDemo:
 
 
 @pytest.fixture
-def start(tmp_path):
+def start(tmp_path, start_program):
     if find_server() is None:
         pytest.skip("no server on this machine")
-    demos: list[RunningDemo] = []
-
-    def start(*options: str) -> RunningDemo:
-        folder = tmp_path / f"demo-{len(demos)}"
-        folder.mkdir()
-        demos.append(RunningDemo(folder, *options))
-        return demos[-1]
-
-    yield start
-    for one in demos:
-        one.process.kill()
-        one.process.wait()
+    numbers = itertools.count()
+    return lambda *options: RunningDemo(
+        tmp_path / f"demo-{next(numbers)}", start_program, options
+    )
 
 
 def connect(port, user="root", password=""):
@@ -207,7 +198,7 @@ def test_key_ranges_are_equal_and_meet_however_many_they_are():
     for count in range(1, demo.SHARDS_MAX + 1):
         names = [name.split("-") for name in shard_names(count)]
         assert names[0][0] == names[-1][1] == ""
-        assert all(low[1] == high[0] != "" for low, high in pairwise(names))
+        assert all(low[1] == high[0] != "" for low, high in itertools.pairwise(names))
 
 
 def serve(config, path):
