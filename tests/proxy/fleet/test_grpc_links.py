@@ -159,18 +159,6 @@ async def test_an_outage_of_a_member_is_logged_once_and_so_is_its_end(pair, impa
     ]
 
 
-async def test_a_newcomer_is_let_in_once_the_directory_was_read_again(pair):
-    one, two = pair
-    two.known = []
-    hearer = Hearer()
-    one.links.connect(two.own, hearer)
-    await two.knocked.wait()
-    two.known = [one.own]
-    member, _, _ = await two.visits.get()
-    assert member == one.own
-    assert hearer.reasons.empty(), "the same link tries again"
-
-
 async def test_who_greets_has_the_directory_read_and_is_no_visitor(pair):
     one, two = pair
     two.known = []
