@@ -86,11 +86,16 @@ async def test_bytes_go_both_ways_and_the_end_is_told_once():
     assert server.told == client.told == ["connected", "lost"]
 
 
-async def test_what_is_written_ahead_leaves_with_what_follows_or_with_the_turn_of_the_loop():
-    link = net.Link(Owner)
-    transport = Mock()
+def mocked():
+    """A link on a transport that notes what it is told."""
+    link, transport = Link(Owner), Mock()
     transport.get_extra_info.return_value = None
     link.connection_made(transport)
+    return link, transport
+
+
+async def test_what_is_written_ahead_leaves_with_what_follows_or_with_the_turn_of_the_loop():
+    link, transport = mocked()
     link.write_ahead(b"1")
     link.write_ahead(b"2")
     link.write(b"3")
@@ -110,9 +115,7 @@ async def test_what_is_written_ahead_leaves_with_what_follows_or_with_the_turn_o
 
 def test_what_may_wait_leaves_with_what_follows_or_when_its_time_is_over():
     async def writes():
-        link, transport = net.Link(Owner), Mock()
-        transport.get_extra_info.return_value = None
-        link.connection_made(transport)
+        link, transport = mocked()
         link.write_ahead(b"1", 2)
         await asyncio.sleep(1)
         link.write(b"2")
@@ -154,16 +157,6 @@ async def test_a_peer_that_does_not_read_blocks_the_link_until_it_does(high_wate
         assert not server.link.blocked
 
 
-class Transport(asyncio.Transport):
-    """One whose peer is whatever the test says."""
-
-    def __init__(self, peername):
-        super().__init__({"peername": peername})
-
-    def set_write_buffer_limits(self, high=None, low=None):
-        pass
-
-
 @pytest.mark.parametrize(
     ("peername", "peer", "is_near"),
     [
@@ -176,8 +169,9 @@ class Transport(asyncio.Transport):
     ],
 )
 def test_only_this_machines_addresses_are_loopback(peername, peer, is_near):
-    link = Link(Owner)
-    link.connection_made(Transport(peername))
+    link, transport = Link(Owner), Mock()
+    transport.get_extra_info = {"peername": peername}.get
+    link.connection_made(transport)
     assert (link.peer, link.is_loopback) == (peer, is_near)
 
 
@@ -279,10 +273,7 @@ async def test_what_is_packed_waits_for_a_peer_that_does_not_read():
 
 
 async def test_a_link_that_passes_its_turn_reads_on_unless_it_is_paused_and_calls_once():
-    link = net.Link(Owner)
-    transport = Mock()
-    transport.get_extra_info.return_value = None
-    link.connection_made(transport)
+    link, transport = mocked()
     link.pass_turn()
     assert transport.method_calls[-1] == call.pause_reading()
     await asyncio.sleep(0)

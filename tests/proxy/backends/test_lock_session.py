@@ -30,19 +30,6 @@ def asks(first, *others):
     return answers
 
 
-async def test_a_refusal_is_thrown_into_the_conversation_which_may_go_on(server, session):
-    server.on("FROM t", Error(1146, "no such table", "42S02"))
-
-    def talk():
-        try:
-            yield StoreQuery(b"SELECT n FROM t", 1)
-        except ServerRefused as refused:
-            yield StoreQuery(b"DO 1")
-            return refused.code
-
-    assert (await session.converse(talk()))[0] == 1146
-
-
 async def test_a_transaction_begins_with_its_first_statement_and_is_undone_when_refused(
     server, session
 ):

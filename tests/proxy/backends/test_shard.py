@@ -14,8 +14,6 @@ from streamfrom.proxy.backends.shard import (
     ShardRuntime,
     ShardServers,
     lag_trouble,
-    primary_health,
-    replicas_of,
 )
 from streamfrom.proxy.errors import NoDescriptor, ServerFull
 from tests.proxy.backends.pools import Tenant
@@ -196,14 +194,6 @@ class Control:
         return self.channels
 
 
-async def test_a_primary_must_be_writable():
-    control = Control()
-    assert await primary_health(control) == ("8.4.3", None)  # type: ignore[arg-type]
-    control.read_only = 1
-    found = await primary_health(control)  # type: ignore[arg-type]
-    assert found.trouble == "the server is read-only"
-
-
 @pytest.mark.parametrize("column", ["Seconds_Behind_Source", "Seconds_Behind_Master"])
 async def test_a_replica_must_be_near_its_primary(column):
     ask = ReplicaHealth(30)
@@ -238,18 +228,6 @@ def servers_of(server, on_change=lambda _: None):
     shard = replace(shard, replicas=(server.dsn(user="rep"),))
     keyspaces = (replace(keyspace, shards=(shard,)),)
     return ShardServers(replace(config, keyspaces=keyspaces), on_change)
-
-
-async def test_every_server_is_there_once(server):
-    servers = servers_of(server)
-    (replica,) = servers.replicas[SHARD]
-    assert list(servers) == [servers.primaries[SHARD], replica]
-    assert [each.dsn.user for each in servers] == ["root", "rep"]
-    (keyspace,) = config_of(server).keyspaces
-    without = replicas_of(
-        "plain", keyspace.shards[0], pool_timeout_s=1, health=ReplicaHealth(1)
-    )
-    assert without == ()
 
 
 async def test_only_the_primary_reports_a_change(server):

@@ -15,16 +15,12 @@ from streamfrom.proxy.execution.diagnostics_queries import (
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import text_row
-from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.cases import cases
+from tests.sqlparse_ext.facts import statement
 
 
 ROWS = [text_row([b"Warning", b"1292", b"cut"]), text_row([b"Error", b"1064", b"bad"])]
-
-
-def parse(sql):
-    return StatementCache().get(sql.encode())
 
 
 def diagnostics(**facts):
@@ -37,22 +33,22 @@ def diagnostics(**facts):
 
 async def test_an_error_of_the_proxys_own_is_told_like_a_servers_and_without_warnings_nothing():
     told = diagnostics_of_error(Unsupported("so"))
-    _, rows = warnings_answer(parse("SHOW ERRORS"), told, 0)
+    _, rows = warnings_answer(statement("SHOW ERRORS"), told, 0)
     assert list(rows) == [text_row([b"Error", b"1235", b"unsupported: so"])]
-    columns, rows = warnings_answer(parse("SHOW WARNINGS"), None, 0)
+    columns, rows = warnings_answer(statement("SHOW WARNINGS"), None, 0)
     assert (len(columns), rows) == (3, ())
 
 
 @cases(sql=str, rows=ast.literal_eval)
 async def test_servers_let_ask_for_some_of_them_and_how_many_there_are(sql, rows):
-    columns, found = warnings_answer(parse(sql), diagnostics(columns=(b"c",), rows=ROWS), 0)
+    columns, found = warnings_answer(statement(sql), diagnostics(columns=(b"c",), rows=ROWS), 0)
     assert (len(columns), list(found)) == (1, list(rows))
 
 
 @pytest.mark.parametrize("sql", ["GET DIAGNOSTICS @n = NUMBER", "SHOW WARNINGS LIMIT @a"])
 async def test_other_ways_to_ask_are_refused(sql):
     with pytest.raises(Unsupported):
-        warnings_answer(parse(sql), diagnostics(), 0)
+        warnings_answer(statement(sql), diagnostics(), 0)
 
 
 async def test_a_count_that_another_server_is_being_asked_for_is_waited_for():
@@ -61,7 +57,7 @@ async def test_a_count_that_another_server_is_being_asked_for_is_waited_for():
     here: Any = SimpleNamespace(found_rows=CarriedFoundRows(0))
     here.found_rows.of = coming
     state.answered_at = here
-    queries = DiagnosticsQueries(state, parse("SELECT FOUND_ROWS()"))
+    queries = DiagnosticsQueries(state, statement("SELECT FOUND_ROWS()"))
     assert queries.packet_for(here) is None
     waiting = asyncio.ensure_future(queries.prepare_on(here))
     coming.found_rows = 7

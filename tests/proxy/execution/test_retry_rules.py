@@ -45,13 +45,9 @@ def test_what_follows(ending, read, write, read_inside, write_inside):
 
 
 @pytest.mark.parametrize("ending", Ending)
-@pytest.mark.parametrize("is_read", [True, False])
-def test_what_a_client_has_seen_or_somebody_stopped_stands(ending, is_read):
-    assert decide(ending, is_read=is_read, is_final=True) is STANDS
-
-
-@pytest.mark.parametrize("ending", Ending)
-def test_behind_the_deadline_nothing_waits(ending):
+def test_what_a_client_has_seen_or_somebody_stopped_stands_and_nothing_waits_too_long(ending):
+    for is_read in (True, False):
+        assert decide(ending, is_read=is_read, is_final=True) is STANDS
     assert decide(ending, is_read=True, is_late=True) is not WAITS
 
 

@@ -94,6 +94,13 @@ async def reader(company):
     await made.leave()
 
 
+@pytest.fixture
+async def other(company):
+    made = Reader(company)
+    yield made
+    await made.leave()
+
+
 @pytest.mark.parametrize(
     "answer", [Error(1054), Rows(("id",), ((b"1",),), warnings=1)], ids=["error", "warnings"]
 )
@@ -113,11 +120,10 @@ async def test_an_answer_that_breaks_off_is_read_again(server, company, reader):
 
 
 async def test_a_long_answer_takes_the_connection_over_and_streams(
-    server, company, reader, monkeypatch
+    server, reader, other, monkeypatch
 ):
     monkeypatch.setattr(module, "HELD_BYTES_MAX", 1000)
     server.once("FROM t", Rows(("id",), ((b"x" * 100_000,),) * 30))
-    other = Reader(company)
     reader.send()
     other.send()
     await until(lambda: reader.outcome and other.outcome)
@@ -127,13 +133,13 @@ async def test_a_long_answer_takes_the_connection_over_and_streams(
     assert attempt.backend.owner is reader.session.state
     assert len(reader.finish().values) == 30
     assert not reader.latency.is_quick
-    await other.leave()
 
 
-async def test_warnings_that_the_reads_behind_clear_are_read_again(server, company, reader):
+async def test_warnings_that_the_reads_behind_clear_are_read_again(
+    server, company, reader, other
+):
     gate = asyncio.Event()
     server.once("FROM t", Silence(gate, Rows(("id",), ((b"1",),), warnings=1)))
-    other = Reader(company)
     reader.send()
     other.send()
     await until(lambda: READ in server.heard)
@@ -145,14 +151,10 @@ async def test_warnings_that_the_reads_behind_clear_are_read_again(server, compa
     assert (other.finish(), reader.finish()) == ("again", "again")
     assert reader.session.link.written[reader.at :] == b""
     assert company.pool.lent == lent - 1
-    await other.leave()
 
 
-async def test_a_read_that_hangs_can_be_killed_and_those_behind_it_go_on(
-    server, company, reader
-):
+async def test_a_read_that_hangs_can_be_killed_and_those_behind_it_go_on(server, reader, other):
     server.once("FROM t", Silence())
-    other = Reader(company)
     reader.send()
     other.send()
     await until(lambda: READ in server.heard)
@@ -160,29 +162,25 @@ async def test_a_read_that_hangs_can_be_killed_and_those_behind_it_go_on(
     await until(lambda: reader.outcome and other.outcome)
     assert other.finish() == "again"
     assert reader.finish().code == 1317
-    await other.leave()
 
 
 async def test_a_read_behind_one_that_hangs_is_not_killed_but_begins_anew(
-    server, company, reader
+    server, reader, other
 ):
     server.once("FROM t", Silence())
-    first = Reader(company)
-    first.send()
+    other.send()
     reader.send()
     assert reader.session.executor.interrupt() == []
     await until(lambda: reader.outcome)
     assert reader.finish() == "again"
-    assert first.outcome is None
-    await first.leave()
+    assert other.outcome is None
 
 
 async def test_a_session_that_leaves_in_the_middle_of_its_read_disturbs_nobody(
-    server, company, reader
+    server, reader, other
 ):
     gate = asyncio.Event()
     server.once("FROM t", Silence(gate, rows_of(1)), rows_of(2))
-    other = Reader(company)
     other.send()
     reader.send()
     await other.leave()
@@ -192,12 +190,11 @@ async def test_a_session_that_leaves_in_the_middle_of_its_read_disturbs_nobody(
     assert other.session.link.written == b""
 
 
-async def test_a_slow_read_of_a_session_that_left_is_killed(server, company, reader):
+async def test_a_slow_read_of_a_session_that_left_is_killed(server, company, reader, other):
     server.once("FROM t", Silence())
-    first = Reader(company)
-    first.send()
+    other.send()
     reader.send()
-    await first.leave()
+    await other.leave()
     (shared,) = company.shared_connections
     shared.break_up()
     await until(lambda: reader.outcome)

@@ -43,21 +43,6 @@ async def test_what_somebody_else_would_inherit_is_thrown_away(server, trouble):
         assert await pool.acquire(Tenant(), "db") is not backend
 
 
-async def test_recycling_undoes_what_the_session_left(server):
-    async with pool_on(server, size=1) as pool:
-        ann = Tenant(time_zone="UTC")
-        backend = await pool.acquire(ann, "db")
-        await backend.query(b"BEGIN")
-        await backend.query(b"SET @a = 1")
-        backend.in_transaction = True
-        await pool.recycle(backend)
-        (connection,) = server.relays
-        assert not connection.in_transaction
-        assert connection.user_variables == set()
-        assert await pool.acquire(Tenant(), "db") is backend
-        assert connection.variables["session_track_state_change"] == "1"
-
-
 @pytest.mark.parametrize(
     ("step", "answer"),
     [
