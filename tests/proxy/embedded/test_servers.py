@@ -264,10 +264,15 @@ def test_without_any_server_the_error_says_what_to_install(tmp_path, monkeypatch
         EmbeddedServer(tmp_path)
 
 
+def shell_script(path, text):
+    """Write a program, and return its path."""
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
 def test_a_program_that_is_no_server_shows_what_it_printed(tmp_path):
-    program = tmp_path / "mysqld"
-    program.write_text("#!/bin/sh\necho hello from the wrong program\nexit 3\n")
-    program.chmod(0o755)
+    program = shell_script(tmp_path / "mysqld", "echo hello from the wrong program\nexit 3")
     server = EmbeddedServer(tmp_path / "server", program=program)
     with pytest.raises(EmbeddedServerError, match=r"could not be initialised[^$]*hello from"):
         server.start()
@@ -275,15 +280,11 @@ def test_a_program_that_is_no_server_shows_what_it_printed(tmp_path):
 
 # Which server program is taken.
 def test_a_named_program_comes_first_and_one_of_the_other_family_is_skipped(tmp_path):
-    program = tmp_path / "mine"
-    program.write_text("#!/bin/sh\necho 'mine Ver 9.9 for Linux'\n")
-    program.chmod(0o755)
+    program = shell_script(tmp_path / "mine", "echo 'mine Ver 9.9 for Linux'")
     assert find_server(environ={"MYSQLD": str(program)}) == program
     assert find_server(Family.MYSQL, {"MYSQLD": str(program)}) == program
     assert family_of(program) is Family.MYSQL
-    program = tmp_path / "mysqld"
-    program.write_text("#!/bin/sh\necho 'mysqld Ver 10.11.2-MariaDB for debian'\n")
-    program.chmod(0o755)
+    program = shell_script(tmp_path / "mysqld", "echo 'mysqld Ver 10.11.2-MariaDB for debian'")
     assert family_of(program) is Family.MARIADB
     assert find_server(Family.MYSQL, {"PATH": str(tmp_path)}) != program
 
@@ -298,9 +299,7 @@ def test_a_script_that_skips_the_systems_options_itself_is_not_told_to(tmp_path,
 def test_the_install_script_beside_the_server_comes_first(tmp_path):
     for folder in ("sbin", "bin"):
         (tmp_path / folder).mkdir()
-    script = tmp_path / "bin" / "mariadb-install-db"
-    script.write_text("#!/bin/sh\n")
-    script.chmod(0o755)
+    script = shell_script(tmp_path / "bin" / "mariadb-install-db", "")
     found = install_program(tmp_path / "sbin" / "mariadbd")
     assert found is not None
     assert script.samefile(found)

@@ -13,9 +13,9 @@ from streamfrom.proxy.rights.questions import (
     draw,
     take,
 )
-from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.cases import cases
 from tests.sim.memory_store import loaded, raw_table
+from tests.sqlparse_ext.facts import shape
 
 
 TABLE = loaded(raw_table("msg"))
@@ -50,4 +50,4 @@ def test_names_that_are_no_text_are_asked_for_as_they_are():
 
 @cases(sql=str, expected=ast.literal_eval)
 def test_statements_after_which_rights_are_asked_for_anew(sql, expected):
-    assert changes_rights(StatementCache().get(sql.encode()).shape) == expected
+    assert changes_rights(shape(sql)) == expected

@@ -9,11 +9,11 @@ from streamfrom.proxy.errors import (
 )
 from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
-from streamfrom.sqlparse_ext.cache import StatementCache
+from tests.sqlparse_ext.facts import statement
 
 
 def prepared(sql: str = "SELECT ?") -> PreparedStatement:
-    return PreparedStatement(StatementCache().get(sql.encode()), None)
+    return PreparedStatement(statement(sql), None)
 
 
 def test_a_session_has_a_limit_and_an_unknown_id_is_told_as_mysql_does():

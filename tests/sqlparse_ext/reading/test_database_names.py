@@ -5,16 +5,15 @@ import ast
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.database_names import Qualified, database_names, renamed
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.lexer import splice
 from tests.cases import cases, in_turn
+from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.strategies import MODES, texts
 
 
-CACHE = StatementCache()
 # Statements that servers take, with Ks where a database is named, and ks where the same word is a table, an alias or a text.
 STATEMENTS = """
 SELECT * FROM Ks.t
@@ -137,7 +136,7 @@ IF (SELECT ks.a FROM Ks.t ks) THEN TRUNCATE TABLE Ks.u; END IF
 
 
 def rewritten(sql, mapping, mode=DEFAULT_MODE):
-    found = CACHE.get(sql, mode)
+    found = statement(sql, mode)
     return splice(found.sql, mode, renamed(found.shape, mapping))
 
 
@@ -182,17 +181,17 @@ def test_a_qualifier_is_dropped_where_no_one_name_serves(sql, expected):
     ],
 )  # fmt: skip
 def test_what_a_name_stands_before(sql, roles):
-    assert [each.role for each in database_names(CACHE.get(sql.encode()).shape).places] == roles
+    assert [each.role for each in database_names(statement(sql).shape).places] == roles
 
 
 @cases(sql=str, has=ast.literal_eval)
 def test_tables_without_a_database(sql, has):
-    assert database_names(CACHE.get(sql.encode()).shape).has_unqualified_tables is has
+    assert database_names(statement(sql).shape).has_unqualified_tables is has
 
 
 @cases(sql=str, read=ast.literal_eval)
 def test_the_tables_that_queries_read(sql, read):
-    found = database_names(CACHE.get(sql.encode()).shape).read
+    found = database_names(statement(sql).shape).read
     assert [(each.schema, each.name, each.has_alias) for each in found] == read
 
 

@@ -4,7 +4,6 @@ import ast
 
 import pytest
 
-from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.reading.statement_features import (
     alias_at,
     asks_sequence,
@@ -36,8 +35,7 @@ def test_a_value_of_a_sequence_is_seen_wherever_it_stands(sql, asks):
 
 
 def has_alias(item: str) -> bool:
-    shape = StatementCache().get(f"SELECT {item}".encode()).shape
-    tokens = statement_tokens(shape.template)
+    tokens = statement_tokens(shape(f"SELECT {item}").template)
     return alias_at(tokens, 1, len(tokens)) is not None
 
 

@@ -2,7 +2,6 @@
 
 import ast
 
-from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.session.information_schema import (
     asks_by_parameter,
     describes,
@@ -12,9 +11,9 @@ from streamfrom.sqlparse_ext.session.information_schema import (
 )
 from streamfrom.sqlparse_ext.text.lexer import splice
 from tests.cases import cases
+from tests.sqlparse_ext.facts import statement
 
 
-CACHE = StatementCache()
 COLUMNS = "SELECT COLUMN_NAME FROM information_schema.COLUMNS "
 KNOWN = {
     ("information_schema", "t"): ("TABLE_SCHEMA", "TABLE_NAME"),
@@ -26,10 +25,6 @@ DERIVED = (
     f"(SELECT /*vt+ schemas_named */ {CASE}, `TABLE_NAME` FROM `information_schema`.`t`"
     " WHERE COALESCE(`TABLE_SCHEMA`, '') NOT IN ('own', 'x'))"
 )
-
-
-def statement(sql):
-    return CACHE.get(sql.encode())
 
 
 def named(sql, database=None, names=None, *, on_mariadb=False):

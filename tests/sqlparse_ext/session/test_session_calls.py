@@ -2,7 +2,6 @@ import ast
 
 import pytest
 
-from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.session.session_calls import (
     Dynamic,
     LockCalls,
@@ -51,7 +50,7 @@ VALUES = {
 
 
 def inlined(sql: str) -> str:
-    return inline(StatementCache().get(sql.encode()), VALUES).decode()
+    return inline(statement(sql), VALUES).decode()
 
 
 @cases(sql=str, result=str)
@@ -66,8 +65,7 @@ def test_what_is_no_such_call_stays(sql):
 
 @cases(sql=str, result=str)
 def test_who_holds_a_lock_is_told_in_other_numbers(sql, result):
-    statement = StatementCache().get(sql.encode())
-    assert inline(statement, VALUES, {30: 17, 31: 18}).decode() == result
+    assert inline(statement(sql), VALUES, {30: 17, 31: 18}).decode() == result
 
 
 @cases(

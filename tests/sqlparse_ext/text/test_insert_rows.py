@@ -5,7 +5,6 @@ import ast
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.statements import OPAQUE, Param
@@ -128,21 +127,17 @@ def test_rows_with_long_values_are_cut_in_chunks(value, meaning, place):
     assert found.select_rows([1]) == HEADS[0] + last
 
 
-def parse(sql: str):
-    return StatementCache().get(sql.encode())
-
-
 @cases(sql=str, count=ast.literal_eval)
 def test_only_the_question_marks_that_are_code_count(sql, count):
     assert len(parameter_places(sql.encode(), DEFAULT_MODE)) == count
 
 
 def test_values_stand_in_their_places():
-    statement = parse("INSERT INTO t VALUES (?, '?'), (?, ?)")
-    assert as_text(statement.bind((1, 2, 3), lambda place: b"<%d>" % place)) == (
+    found = statement("INSERT INTO t VALUES (?, '?'), (?, ?)")
+    assert as_text(found.bind((1, 2, 3), lambda place: b"<%d>" % place)) == (
         b"INSERT INTO t VALUES (<0>, '?'), (<1>, <2>)"
     )
-    assert as_text(statement) == statement.sql
+    assert as_text(found) == found.sql
 
 
 def test_null_and_texts_are_numbers_in_a_limit():
@@ -155,25 +150,25 @@ def test_null_and_texts_are_numbers_in_a_limit():
             b"SELECT NULL, '2', b.limit, NULL, '3' LIMIT 'x'",
         ),
     ):
-        statement = parse(sql)
-        bound = statement.bind((None,) * sql.count("?"), spelt.__getitem__)
+        found = statement(sql)
+        bound = found.bind((None,) * sql.count("?"), spelt.__getitem__)
         assert as_text(bound) == expected
 
 
 def test_conditions_and_assignments_take_the_values_bound():
-    statement = parse("UPDATE t SET a = ?, b = 1 WHERE id IN (?, 5) AND c = ?")
-    shape = statement.shape
+    found = statement("UPDATE t SET a = ?, b = 1 WHERE id IN (?, 5) AND c = ?")
+    shape = found.shape
     assert shape.assignments["a"] == Param(0)
-    bound = statement.bind((7, 8, b"x"))
+    bound = found.bind((7, 8, b"x"))
     assert bound.values(shape.conditions["id"]) == [8, 5]
     assert bound.values(shape.conditions["c"]) == [b"x"]
     assert bound.argument(Param(0)) == 7
-    assert statement.values(shape.conditions["id"]) is None
-    assert statement.argument(Param(0)) is OPAQUE
+    assert found.values(shape.conditions["id"]) is None
+    assert found.argument(Param(0)) is OPAQUE
 
 
 def test_behind_rows_parameters_count_from_the_end():
     sql = "INSERT INTO t (id, a) VALUES (?, ?), (?, ?), (?, ?) ON DUPLICATE KEY UPDATE a = ?, b = ?"
-    statement = parse(sql).bind(tuple(range(8)))
-    assigned = statement.shape.assignments
-    assert statement.values([assigned["a"], assigned["b"]]) == [6, 7]
+    found = statement(sql).bind(tuple(range(8)))
+    assigned = found.shape.assignments
+    assert found.values([assigned["a"], assigned["b"]]) == [6, 7]

@@ -1,18 +1,17 @@
 import ast
 
-from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites, cascading
 from tests.cases import cases
+from tests.sqlparse_ext.facts import statement
 
 
-CACHE = StatementCache()
 SHOP = HiddenWrites(
     ("shop_db", "shop"), ("Outbox", "seen"), ("my_message",), ("enqueue", "tools")
 )
 
 
 def hides(sql: bytes, known: HiddenWrites = SHOP) -> bool:
-    return known.by(CACHE.get(sql).shape)
+    return known.by(statement(sql).shape)
 
 
 @cases(sql=str.encode, hidden=str)

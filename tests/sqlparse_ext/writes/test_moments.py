@@ -5,27 +5,26 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind
 from streamfrom.sqlparse_ext.writes.completion import TableFacts, check_bound, complete
 from streamfrom.sqlparse_ext.writes.times import TimeColumns
 from tests.cases import cases, in_turn
 from tests.loop_calls import calls_counted
+from tests.sqlparse_ext.facts import statement
 
 
 NOW_NS = 1_700_000_000_000_000_000
 NOW = b"1700000000000000000"
 COLUMNS = ("id", "priority", "epoch", "time_next", "time_acked", "body")
 FACTS = TableFacts("m", "id", 50, 0, frozenset(COLUMNS), False, False, False, COLUMNS)
-CACHE = StatementCache()
 
 
 def sent(sql, times=FACTS.times, now_ns=NOW_NS):
     """Return what is sent for *sql*, the text itself where nothing changes."""
-    statement = CACHE.get(sql)
-    facts = None if statement.shape.kind is Kind.SELECT else FACTS
-    done = complete(statement, facts, now_ns, times)
+    found = statement(sql)
+    facts = None if found.shape.kind is Kind.SELECT else FACTS
+    done = complete(found, facts, now_ns, times)
     return sql if done is None else done.text
 
 
@@ -89,13 +88,13 @@ def test_another_tables_columns_are_its_own():
 
 
 def test_what_is_bound_is_looked_at_too():
-    statement = CACHE.get(b"SELECT * FROM m WHERE time_next < ? AND body = ?")
+    found = statement("SELECT * FROM m WHERE time_next < ? AND body = ?")
     for value in (None, 0, 5, NOW_NS, b"1700000000000000000"):
-        check_bound(statement.bind((value, b"2026-01-01")), None, FACTS.times)
+        check_bound(found.bind((value, b"2026-01-01")), None, FACTS.times)
     for value in (b"2026-01-01 00:00:00", 1795220485):
         with pytest.raises(Unsupported):
-            check_bound(statement.bind((value, b"")), None, FACTS.times)
-    rows = CACHE.get(b"INSERT INTO m (id, time_next) VALUES (?, ?), (?, ?)")
+            check_bound(found.bind((value, b"")), None, FACTS.times)
+    rows = statement("INSERT INTO m (id, time_next) VALUES (?, ?), (?, ?)")
     check_bound(rows.bind((1, 0, 2, None)), FACTS, FACTS.times)
     with pytest.raises(Unsupported):
         check_bound(rows.bind((1, 0, 2, 1795220485)), FACTS, FACTS.times)
@@ -119,9 +118,9 @@ def test_no_text_breaks_it_and_completing_again_changes_nothing(pieces):
 def test_the_work_grows_with_the_text_and_not_faster(unit):
     def calls(count):
         sql = b"SELECT * FROM m WHERE time_next IN (" + unit * count + b"1)"
-        statement = StatementCache().get(sql)
+        found = statement(sql)
         with calls_counted() as counts, suppress(Unsupported):
-            complete(statement, None, NOW_NS, FACTS.times)
+            complete(found, None, NOW_NS, FACTS.times)
         return sum(counts.values())
 
     # Ten times the text; a quadratic reader makes a hundred times as many calls.

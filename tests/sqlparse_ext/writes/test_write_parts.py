@@ -2,7 +2,6 @@
 
 import pytest
 
-from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import ListSlot
 from streamfrom.sqlparse_ext.writes.write_parts import (
@@ -49,7 +48,7 @@ def test_other_statements_have_no_such_limit(sql):
 
 
 def shared(sql: bytes, *shares: list[int]) -> list[bytes]:
-    found = StatementCache().get(sql)
+    found = statement(sql)
     (slot,) = found.shape.conditions["id"]
     assert isinstance(slot, ListSlot)
     return share_list(found, slot, shares)
