@@ -49,13 +49,7 @@ from streamfrom.sqlparse_ext.writes.moments import (
     refusal,
     value_plan,
 )
-from streamfrom.sqlparse_ext.writes.times import (
-    NO_MOMENTS,
-    Mixture,
-    TimeColumns,
-    names_function,
-    read_moment,
-)
+from streamfrom.sqlparse_ext.writes.times import NO_MOMENTS, NOW_WORDS, TimeColumns, time_words
 
 
 if TYPE_CHECKING:
@@ -307,8 +301,8 @@ def _behind(cursor: Cursor, token: Token, text: bytes) -> Edit:
 
 def _acks(cursor: Cursor, start: int, end: int) -> bool:
     """Return whether time_acked = tokens[start:end] gives it a value: not NULL, not DEFAULT, not just a column's."""
-    token, value = cursor.tokens[start], Cursor(cursor.tokens, cursor.template, start)
-    is_value = end - start > 1 or token.slot is not None or read_moment(value, end) is not None
+    token = cursor.tokens[start]
+    is_value = end - start > 1 or token.slot is not None or token.key in NOW_WORDS
     return is_value and token.key not in ("NULL", "DEFAULT")
 
 
@@ -422,9 +416,9 @@ def _complete_rows(
     rows = rows or insert_rows(statement)
     if rows is None:
         # VALUES ROW(…), which MySQL takes: what each column is given is not known here.
-        function = names_function(statement.shape.template)
+        _, function = time_words(statement.shape.template, facts.times.names)
         if indexes and function:
-            raise refusal(Mixture(min(indexes.values()), function))
+            raise refusal(min(indexes.values()), function)
         return [], []
     edits: list[Edit] = []
     scheduled_at = columns.index("time_scheduled") if "time_scheduled" in columns else None

@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.statements import Opaque, Shape, Slot, Statement, Value
+from streamfrom.sqlparse_ext.statements import (
+    ListSlot,
+    Opaque,
+    Param,
+    Shape,
+    Slot,
+    Statement,
+    Value,
+)
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate
-from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 from streamfrom.sqlparse_ext.writes.moment_reader import MomentReader
 from streamfrom.sqlparse_ext.writes.times import (
     NO_MOMENTS,
     SECOND_NS,
-    WORD,
-    Mixture,
+    Literals,
     MomentPlan,
+    Place,
+    Shifts,
     TimeColumns,
-    names_function,
     number_of,
+    time_words,
 )
 
-
-if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.writes.times import LiteralSum
 
 # A longer one takes more than some 10 ms to read, in which no other client is served: of that it is
 # asked only whether it has a time column and a time function, literals left out.
 _TEMPLATE_BYTES_MAX: Final = 16 << 10
 # 1973 in nanoseconds: microseconds since 1970 reach it in the year 5138.
 NS_MIN: Final = 10**17
+# No interval or product of use has more digits: Fraction would write out 1e999999.
+_INTERVAL_DIGITS_MAX: Final = 20
 _EXPONENT_MAX: Final = 30
 # Servers refuse aliases of more than 256 characters.
 _ALIAS_BYTES_MAX: Final = 200
@@ -40,21 +48,29 @@ _ALIAS_BYTES_MAX: Final = 200
 @lru_cache(maxsize=2048)
 def moment_plan(shape: Shape, columns: TimeColumns) -> MomentPlan:
     """Return what is to be done about the moments in statements of *shape*: once for a shape."""
-    template = shape.template
-    if len(template) > _TEMPLATE_BYTES_MAX:
-        times = {word.decode() for word in WORD.findall(template.lower())} & columns.names
-        function = names_function(template)
-        if not times or not function:
-            return NO_MOMENTS
-        return MomentPlan(mixtures=(Mixture(min(times), function),))
-    return MomentReader(statement_tokens(shape.template), shape.template, columns).plan()
+    column, function = time_words(shape.template, columns.names)
+    if not column and not columns.target:
+        return NO_MOMENTS
+    is_long = len(shape.template) > _TEMPLATE_BYTES_MAX
+    plan = None if is_long else MomentReader(shape.template, columns).plan()
+    if plan is not None:
+        return plan
+    return _unread(column or ("" if is_long else min(columns.names)), function)
 
 
 @lru_cache(maxsize=2048)
 def value_plan(template: bytes, column: str) -> MomentPlan:
     """Return what is to be done about one value, with this template, that *column* is given."""
-    columns = TimeColumns(frozenset({column}))
-    return MomentReader(statement_tokens(template), template, columns).plan_of_value(column)
+    names = frozenset({column})
+    plan = MomentReader(template, TimeColumns(names)).plan_of_value(column)
+    return _unread(column, time_words(template, names)[1]) if plan is None else plan
+
+
+def _unread(column: str, function: str) -> MomentPlan:
+    """Return the plan for what is not read: a time column and a time function in it are refused."""
+    if not column or not function:
+        return NO_MOMENTS
+    return MomentPlan(mixtures=((Place(column, is_column=True), Place(function)),))
 
 
 def moment_edits(plan: MomentPlan, statement: Statement, now_ns: int) -> list[Edit]:
@@ -63,13 +79,8 @@ def moment_edits(plan: MomentPlan, statement: Statement, now_ns: int) -> list[Ed
     Raises Unsupported for an interval whose amount is none that is exact here.
     """
     edits = []
-    for start, end, moment, is_shift in plan.moments:
-        ns = moment.ns(statement, 0 if is_shift else now_ns)
-        if ns is None:
-            raise Unsupported(
-                "an INTERVAL for a time column that is not a whole number (of seconds, a"
-                " decimal); write the number itself"
-            )
+    for start, end, shifts, is_shift in plan.moments:
+        ns = sum(_shift_ns(shifts, statement), 0 if is_shift else now_ns)
         edits.append(Edit(start, end, b"%d" % ns if ns >= 0 else b"(%d)" % ns))
     for start, end in plan.named:
         first, last = locate(statement.sql, statement.mode, (start, end))
@@ -79,39 +90,54 @@ def moment_edits(plan: MomentPlan, statement: Statement, now_ns: int) -> list[Ed
     return edits
 
 
+def _shift_ns(shifts: Shifts, statement: Statement) -> Iterator[int]:
+    for slot, unit_ns in shifts:
+        amount = _number(slot, statement)
+        if (
+            amount is None
+            or Decimal(amount).adjusted() >= _INTERVAL_DIGITS_MAX
+            # The server rounds 1.5 MINUTE in its own way.
+            or (amount % 1 and abs(unit_ns) != SECOND_NS)
+        ):
+            raise Unsupported(
+                "an INTERVAL for a time column that is not a whole number (of seconds, a"
+                " decimal); write the number itself"
+            )
+        yield int(amount * unit_ns)
+
+
 def check_moments(plan: MomentPlan, statement: Statement) -> None:
     """Raise Unsupported where *statement*, of the plan's shape, would take a moment for another."""
-    for mixture in plan.mixtures:
-        if not mixture.unit_ns or (
-            _ratio(mixture.up, mixture.down, statement) != mixture.unit_ns
-        ):
-            raise refusal(mixture)
+    for places in plan.mixtures:
+        scales = {_scale(place, statement) for place in places}
+        if len(scales) > 1 or None in scales:
+            column = next(place.name for place in places if place.is_column)
+            function = next(place.name for place in places if not place.is_column)
+            raise refusal(column, function)
     check_literals(plan, statement)
-    for each in plan.sums:
-        check_value(_total(each, statement), each.column, is_given=each.is_given)
 
 
 def check_literals(plan: MomentPlan, statement: Statement) -> None:
     """Raise Unsupported where a literal or a bound value of *statement*, of the plan's shape, is no number of nanoseconds."""
-    for column, operand, is_given in plan.literals:
-        for value in statement.values((operand,)) or ():
+    for column, literals, is_given in plan.literals:
+        for value in _values(literals, statement):
             check_value(value, column, is_given=is_given)
 
 
-def _total(each: LiteralSum, statement: Statement) -> int | None:
-    total = Fraction(0)
-    for sign, slots in each.terms:
-        product = _ratio(slots, (), statement)
-        if product is None:
-            return None
-        total += sign * product
-    return int(total)
+def _values(literals: Literals, statement: Statement) -> Iterable[Value | Opaque]:
+    """Return the values of one literal, parameter or list, or the sum of several literals."""
+    ((sign, factors), *others) = literals
+    if sign == 1 and len(factors) == 1 and not others:
+        return statement.values(factors) or ()
+    products = [(sign, _product(factors, statement)) for sign, factors in literals]
+    known = [sign * product for sign, product in products if product is not None]
+    return [int(sum(known))] if len(known) == len(products) else []
 
 
-def refusal(mixture: Mixture) -> Unsupported:
+def refusal(column: str, function: str) -> Unsupported:
     """Return the error for what stands together and must not."""
     return Unsupported(
-        f"{mixture.function} here with {mixture.column}, which holds nanoseconds since 1970; write"
+        f"{function} here with {column}, which holds nanoseconds since 1970; write"
         " NOW() or NOW() + INTERVAL n SECOND, MINUTE, HOUR, DAY or WEEK as the whole value that it"
         " is compared with or given, or UNIX_TIMESTAMP('2026-01-31 12:00:00') * 1000000000"
     )
@@ -146,19 +172,26 @@ def check_value(value: Value | Opaque, column: str, *, is_given: bool) -> None:
         )
 
 
-def _ratio(
-    up: tuple[Slot, ...], down: tuple[Slot, ...], statement: Statement
+def _number(slot: Slot | Param | ListSlot, statement: Statement) -> Decimal | int | None:
+    """Return the number that a literal or a bound value is; None where it is no plain number."""
+    is_bound = isinstance(slot, Param)
+    return number_of(statement.argument(slot) if is_bound else statement.value(slot))
+
+
+def _scale(place: Place, statement: Statement) -> Fraction | None:
+    """Return what of a nanosecond an expression's unit is; None where that is not known."""
+    up, down = _product(place.up, statement), _product(place.down, statement)
+    return up / (down * place.unit_ns) if up and down and place.unit_ns else None
+
+
+def _product(
+    factors: Iterable[Slot | Param | ListSlot], statement: Statement
 ) -> Fraction | None:
-    """Return the product of *up* through that of *down*; None where it is no plain number."""
-    ratio = Fraction(1)
-    for slots, is_up in ((up, True), (down, False)):
-        for slot in slots:
-            value = statement.value(slot)
-            number = number_of(value)
-            # No more digits than a product of use has: Fraction would write out 1e999999.
-            if number is None or abs(Decimal(number).adjusted()) > _EXPONENT_MAX:
-                return None
-            if not (number or is_up):
-                return None
-            ratio = ratio * Fraction(number) if is_up else ratio / Fraction(number)
-    return ratio
+    """Return the product of literals; None where one is no plain number."""
+    product = Fraction(1)
+    for slot in factors:
+        number = _number(slot, statement)
+        if number is None or abs(Decimal(number).adjusted()) > _EXPONENT_MAX:
+            return None
+        product *= Fraction(number)
+    return product

@@ -1,22 +1,19 @@
-"""Reads the time functions people write where a message table wants nanoseconds; what is planned for them.
+"""The parts of a statement that moments are looked for in, the time functions people write, and what is planned for them.
 
-`NOW()` in a bigint column would store 20260101120000, which is a moment in 1970. Next to a time
-column, as a whole value, it can only mean the moment, so the proxy puts in the nanoseconds. Where
-that is so, and what is refused, `sqlparse_ext.writes.moment_reader` says.
-
-`Terms` cuts a statement by its tokens alone. A *term* stands between two borders: commas, AND, OR and the words that begin clauses.
-Comparisons cut a term into *operands*. Groups, `( … )` and `CASE … END`, stay closed until they are asked for.
+A `Node` is a token or a whole group, so that a list of nodes has no parentheses. Borders (commas, AND, OR and the
+words that begin clauses) cut such a list into terms, comparisons cut a term into operands.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Final, NamedTuple
 
 from streamfrom.sqlparse_ext.literal_values import Bits, Number
-from streamfrom.sqlparse_ext.statements import ListSlot, Opaque, Param, Slot, Statement, Value
-from streamfrom.sqlparse_ext.text.tokens import QUERY_WORDS, Cursor, Token
+from streamfrom.sqlparse_ext.statements import ListSlot, Opaque, Param, Slot, Value
+from streamfrom.sqlparse_ext.text.tokens import QUERY_WORDS, Token, unquote
 
 
 SECOND_NS: Final = 1_000_000_000
@@ -28,11 +25,11 @@ UNIT_NS: Final = {
     "DAY": 86_400 * SECOND_NS,
     "WEEK": 7 * 86_400 * SECOND_NS,
 }
-_CALLS: Final = frozenset(
-    {"NOW", "CURRENT_TIMESTAMP", "SYSDATE", "LOCALTIME", "LOCALTIMESTAMP", "UTC_TIMESTAMP"}
+# They mean now, and some need no parentheses.
+NOW_WORDS: Final = frozenset(
+    {"CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "UTC_TIMESTAMP"}
 )
-_WORDS: Final = frozenset({"CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "UTC_TIMESTAMP"})
-_SIGNS: Final = {"+": 1, "-": -1}
+_NOW_CALLS: Final = NOW_WORDS | {"NOW", "SYSDATE"}
 _ARITHMETIC: Final = {"DATE_ADD": 1, "ADDDATE": 1, "DATE_SUB": -1, "SUBDATE": -1}
 # What gives a date or a time, or takes one: a time column is none.
 TIME_FUNCTIONS: Final = frozenset({
@@ -50,42 +47,34 @@ TIME_WORDS: Final = frozenset({
     "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "UTC_DATE", "UTC_TIME",
     "UTC_TIMESTAMP", "INTERVAL", "DATETIME", "TIMESTAMP", "DATE",
 })  # fmt: skip
-# Those that make a literal behind them a date or a time.
-LITERAL_WORDS: Final = frozenset({"TIMESTAMP", "DATE", "TIME", "TS", "D", "T"})
 _LOWER: Final = frozenset(word.lower() for word in TIME_FUNCTIONS | TIME_WORDS)
-WORD: Final = re.compile(rb"[a-z_]+")
-_DEPTH_MAX: Final = 20
-_INTERVAL_DIGITS_MAX: Final = 20
+_WORD: Final = re.compile(rb"[a-z_]+")
+# Words between two terms, unless they are the name of a function.
+BORDERS: Final = frozenset({
+    "SELECT", "DISTINCT", "DISTINCTROW", "FROM", "WHERE", "HAVING", "ON", "GROUP", "ORDER", "BY", "LIMIT",
+    "OFFSET", "SET", "VALUES", "VALUE", "UNION", "EXCEPT", "INTERSECT", "JOIN", "INNER", "LEFT", "RIGHT",
+    "CROSS", "STRAIGHT_JOIN", "NATURAL", "USING", "AND", "OR", "XOR", "&&", "||", ",", ";", "AS", "ASC", "DESC",
+    "WITH", "UPDATE", "DELETE", "INSERT", "INTO", "RETURNING", "WHEN", "THEN", "ELSE", "FOR", "LOCK", "WINDOW",
+    "DUPLICATE", "ROLLUP", "SQL_CALC_FOUND_ROWS", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE", "IGNORE", "TABLE",
+})  # fmt: skip
+COMPARISONS: Final = frozenset({
+    "=", "<=>", "<", ">", "<=", ">=", "<>", "!=", ":=", "BETWEEN", "IN", "LIKE", "REGEXP", "RLIKE", "IS",
+})  # fmt: skip
+PREFIXES: Final = frozenset({"NOT", "BINARY", "ALL", "ANY", "SOME"})
+_NO_FUNCTIONS: Final = (BORDERS | COMPARISONS | PREFIXES | {"INTERVAL"}) - {
+    "LEFT", "RIGHT", "INSERT", "VALUES", "VALUE",
+}  # fmt: skip
+_CLOSE: Final = {"(": ")", "CASE": "END", "{": "}"}
+_SIGNS: Final = {"+": 1, "-": -1}
+_TRUTHS: Final = {"TRUE": 1, "FALSE": 0}
+# What is nested deeper is not looked into.
+_DEPTH_MAX: Final = 60
 
 
-def names_function(template: bytes) -> str:
-    """Return a time function that a template names, "" where it names none."""
-    found = {word.decode() for word in WORD.findall(template.lower())} & _LOWER
-    return min(found).upper() if found else ""
-
-
-class Moment(NamedTuple):
-    """Now, plus for each of *shifts* its literal times its nanoseconds.
-
-    An interval is a duration: a DAY has 24 hours, also where clocks are put forward or back.
-    """
-
-    shifts: tuple[tuple[Slot | Param, int], ...] = ()
-
-    def ns(self, statement: Statement, now_ns: int) -> int | None:
-        """Return the nanoseconds since the epoch; None when a literal is no plain number."""
-        for slot, unit_ns in self.shifts:
-            value = (
-                statement.argument(slot) if isinstance(slot, Param) else statement.value(slot)
-            )
-            amount = number_of(value)
-            # No interval of use is longer than this; it also keeps out 1e999999.
-            if amount is None or Decimal(amount).adjusted() >= _INTERVAL_DIGITS_MAX:
-                return None
-            if amount % 1 and abs(unit_ns) != SECOND_NS:
-                return None  # the server rounds 1.5 MINUTE in its own way
-            now_ns += int(amount * unit_ns)
-        return now_ns
+def time_words(template: bytes, names: frozenset[str]) -> tuple[str, str]:
+    """Return one of *names*, and one time function, that a template names; "" for none."""
+    words = {word.decode() for word in _WORD.findall(template.lower())}
+    return min(words & names, default=""), min(words & _LOWER, default="").upper()
 
 
 def number_of(value: Value | Opaque) -> Decimal | int | None:
@@ -102,180 +91,238 @@ def number_of(value: Value | Opaque) -> Decimal | int | None:
     return number if number.is_finite() else None
 
 
-class _NoMomentError(Exception):
-    """The tokens say something else."""
+# --- nodes --------------------------------------------------------------------------------------
 
 
-_Shifts = tuple[tuple[Slot | Param, int], ...]
+class Node(NamedTuple):
+    """A name with the dots in it, `( … )`, `CASE … END`, `name( … )`, `INTERVAL n unit`, or any other token."""
+
+    key: str  # of its token, or of the first; of `a.b` that of `b`
+    start: int
+    end: int
+    slot: Slot | ListSlot | Param | None = None
+    name: str = ""  # in lower case, without quotes; "" for what is no name
+    of: str = ""  # the name before its dot
+    inside: list[Node] | None = None
+    unit_ns: int = 0  # the nanoseconds of the interval of which *slot* is the number
+
+    @property
+    def is_query(self) -> bool:
+        """Whether it is a query in parentheses, or behind a function's name."""
+        return any(node.key in QUERY_WORDS for node in (self.inside or ())[:1])
 
 
-def read_moment(cursor: Cursor, end: int) -> Moment | None:
-    """Return the moment that the tokens from the cursor to *end* say; None if they say no such."""
-    try:
-        moment = Moment(_sum(cursor, 0))
-    except _NoMomentError:
-        return None
-    return moment if cursor.at == end else None
-
-
-def read_duration(cursor: Cursor) -> Moment | None:
-    """Move past `INTERVAL n unit` and return it, as far from now; None if it is no such."""
-    try:
-        return Moment(_interval(cursor, 1))
-    except _NoMomentError:
-        return None
-
-
-def _expect(cursor: Cursor, key: str) -> None:
-    if not cursor.accept(key):
-        raise _NoMomentError
-
-
-def _sum(cursor: Cursor, depth: int) -> _Shifts:
-    """Read a moment and the intervals that are added to it."""
-    shifts = _term(cursor, depth)
-    while sign := _SIGNS.get(cursor.key, 0):
-        cursor.take()
-        shifts += _interval(cursor, sign)
-    return shifts
-
-
-def _term(cursor: Cursor, depth: int) -> _Shifts:
-    if _datetime(cursor):
-        return ()
-    if depth > _DEPTH_MAX:
-        raise _NoMomentError
-    if cursor.key == "INTERVAL":
-        shifts = _interval(cursor, 1)
-        _expect(cursor, "+")
-        return shifts + _term(cursor, depth + 1)
-    name = ""
-    if cursor.key != "(" and cursor.peek(1).key == "(":
-        name = cursor.take().key
-    _expect(cursor, "(")
-    if sign := _ARITHMETIC.get(name, 0):
-        shifts = _sum(cursor, depth + 1)
-        _expect(cursor, ",")
-        if name in ("ADDDATE", "SUBDATE") and cursor.key != "INTERVAL":
-            shifts += _shift(cursor, sign * UNIT_NS["DAY"])
+def nest(tokens: Sequence[Token], template: bytes) -> list[Node] | None:
+    """Return tokens as nodes; None where a group is not closed, or is too deep."""
+    around: list[tuple[Token, list[Node]]] = []
+    nodes: list[Node] = []
+    for token in tokens:
+        key = token.key
+        if around and key == _CLOSE[around[-1][0].key]:
+            inside = nodes
+            first, nodes = around.pop()
+            if nodes and nodes[-1].name and nodes[-1].key not in _NO_FUNCTIONS and key == ")":
+                name = nodes.pop()
+                nodes.append(Node(name.key, name.start, token.end, inside=inside))
+            else:
+                nodes.append(Node(first.key, first.start, token.end, inside=inside))
+        elif key in _CLOSE:
+            around.append((token, nodes))
+            nodes = []
+            if len(around) > _DEPTH_MAX:
+                return None
         else:
-            shifts += _interval(cursor, sign)
-    elif name == "TIMESTAMPADD":
-        unit_ns = _unit_ns(cursor)
-        _expect(cursor, ",")
-        shifts = _shift(cursor, unit_ns)
-        _expect(cursor, ",")
-        shifts += _sum(cursor, depth + 1)
-    elif name == "UNIX_TIMESTAMP":
-        return _seconds(cursor, depth)
-    elif not name:
-        shifts = _sum(cursor, depth + 1)
+            name_of = unquote(token, template).lower() if token.is_name else ""
+            nodes.append(Node(key, token.start, token.end, token.slot, name_of))
+            _join(nodes)
+    return None if around else nodes
+
+
+def _join(nodes: list[Node]) -> None:
+    """Make the last nodes one if they are `a.b`, or an interval of a fixed length."""
+    last = nodes[-1]
+    if len(nodes) > 2 and last.name and nodes[-2].key == "." and nodes[-3].name:
+        nodes[-3:] = [last._replace(start=nodes[-3].start, of=nodes[-3].name)]
+    unit_ns = UNIT_NS.get(last.key.removeprefix("SQL_TSI_"), 0)
+    if not unit_ns or len(nodes) < 3 or not isinstance(nodes[-2].slot, Slot | Param):
+        return
+    first = -3
+    if nodes[-3].key == "-" and len(nodes) > 3:
+        first, unit_ns = -4, -unit_ns
+    if nodes[first].key == "INTERVAL":
+        start, slot = nodes[first].start, nodes[-2].slot
+        nodes[first:] = [Node("INTERVAL", start, last.end, slot, unit_ns=unit_ns)]
+
+
+class Term(NamedTuple):
+    """The nodes behind a border, or behind a comparison, whose key is *border*; "" for the first."""
+
+    border: str
+    nodes: list[Node]
+
+
+def cut(nodes: Sequence[Node], borders: Collection[str]) -> list[Term]:
+    """Return what stands between *borders*; the AND of a BETWEEN is none, unless BETWEEN is."""
+    found = [Term("", [])]
+    betweens = 0
+    for node in nodes:
+        key = "" if node.inside is not None else node.key
+        if key in borders and not (key == "AND" and betweens):
+            found.append(Term(key, []))
+            betweens = 0
+        else:
+            betweens += (key == "BETWEEN") - (key == "AND")
+            found[-1].nodes.append(node)
+    return found
+
+
+# --- time functions -----------------------------------------------------------------------------
+
+# Literals, each times its nanoseconds.
+Shifts = tuple[tuple[Slot | Param, int], ...]
+
+
+def _signed(nodes: Sequence[Node]) -> Iterator[tuple[int, list[Node]]]:
+    """Yield what is added, with its sign."""
+    sign = 1
+    for key, part in cut(nodes, _SIGNS):
+        sign *= _SIGNS.get(key, 1)
+        if part:
+            yield sign, part
+            sign = 1
+
+
+def read_moment(nodes: Sequence[Node]) -> Shifts | None:
+    """Return how far from now the moment is that nodes say; None if they say no such.
+
+    An interval is a duration: a DAY has 24 hours, also where clocks are put forward or back.
+    """
+    shifts: Shifts = ()
+    moment: Node | None = None
+    for sign, part in _signed(nodes):
+        if len(part) != 1:
+            return None
+        (node,) = part
+        is_seconds = moment is not None and moment.key == "UNIX_TIMESTAMP"
+        if isinstance(node.slot, Slot | Param) and (node.unit_ns or is_seconds):
+            shifts += ((node.slot, sign * (node.unit_ns or SECOND_NS)),)
+        elif moment is None and sign > 0 and (of_node := _shifts(node)) is not None:
+            moment = node
+            shifts += of_node
+        else:
+            return None
+    return None if moment is None or nodes[-1].key in _SIGNS else shifts
+
+
+def _shifts(node: Node) -> Shifts | None:
+    """Return how far from now `NOW()`, `DATE_ADD(…)` and the like are."""
+    key, inside = node.key, node.inside
+    if inside is None:
+        return () if key in NOW_WORDS else None
+    if key in _NOW_CALLS:
+        return () if not inside or (len(inside) == 1 and inside[0].slot is not None) else None
+    if key == "(":
+        return read_moment(inside)
+    if key == "UNIX_TIMESTAMP":
+        # A server takes a UTC_TIMESTAMP for a time of the session's zone.
+        is_utc = inside[:1] and inside[0].key == "UTC_TIMESTAMP"
+        return None if is_utc else read_moment(inside) if inside else ()
+    parts = [part for _, part in cut(inside, {","})]
+    if key in _ARITHMETIC and len(parts) == 2 and len(parts[1]) == 1:
+        base, (amount,) = parts
+        unit_ns = amount.unit_ns or (UNIT_NS["DAY"] if key in ("ADDDATE", "SUBDATE") else 0)
+        unit_ns *= _ARITHMETIC[key]
+    elif key == "TIMESTAMPADD" and len(parts) == 3 and len(parts[0]) == len(parts[1]) == 1:
+        (unit,), (amount,), base = parts
+        unit_ns = UNIT_NS.get(unit.key.removeprefix("SQL_TSI_"), 0)
     else:
-        raise _NoMomentError
-    _expect(cursor, ")")
-    return shifts
+        return None
+    shifts, slot = read_moment(base), amount.slot
+    if shifts is None or not unit_ns or not isinstance(slot, Slot | Param):
+        return None
+    return (*shifts, (slot, unit_ns))
 
 
-def _seconds(cursor: Cursor, depth: int) -> _Shifts:
-    """Read UNIX_TIMESTAMP(), or of a moment, behind its parenthesis, and the seconds that are added to it."""
-    if cursor.key == "UTC_TIMESTAMP":
-        raise _NoMomentError  # a server takes it for a time of the session's zone
-    shifts = () if cursor.key == ")" else _sum(cursor, depth + 1)
-    _expect(cursor, ")")
-    sign = _SIGNS.get(cursor.key, 0)
-    if not sign or cursor.peek(1).key == "INTERVAL":
-        return shifts
-    cursor.take()
-    return shifts + _shift(cursor, sign * SECOND_NS)
+def read_durations(nodes: Sequence[Node]) -> list[Moment] | None:
+    """Return the intervals that stand behind a column; None where there is more."""
+    first, *others = cut(nodes, _SIGNS)
+    found = []
+    for _, part in others:
+        slot = part[0].slot if len(part) == 1 and part[0].unit_ns else None
+        if not isinstance(slot, Slot | Param):
+            return None
+        shift = (slot, part[0].unit_ns)
+        found.append(Moment(part[0].start, part[0].end, (shift,), is_shift=True))
+    return None if first.nodes else found
 
 
-def _datetime(cursor: Cursor) -> bool:
-    """Move past NOW(), NOW(6), CURRENT_TIMESTAMP and the like."""
-    if cursor.key in _CALLS and cursor.peek(1).key == "(":
-        cursor.at += 2
-        if cursor.peek().slot is not None:
-            cursor.take()
-        return cursor.accept(")")
-    return bool(cursor.accept_any(_WORDS))
+# (sign, factors) of literals that are multiplied and added.
+Literals = tuple[tuple[int, tuple[Slot | ListSlot | Param, ...]], ...]
 
 
-def _interval(cursor: Cursor, sign: int) -> _Shifts:
-    _expect(cursor, "INTERVAL")
-    ((slot, factor),) = _shift(cursor, sign)
-    return ((slot, factor * _unit_ns(cursor)),)
-
-
-def _unit_ns(cursor: Cursor) -> int:
-    """Move past a unit of a fixed length and return its nanoseconds."""
-    unit_ns = UNIT_NS.get(cursor.take().key.removeprefix("SQL_TSI_"))
-    if unit_ns is None:
-        raise _NoMomentError
-    return unit_ns
-
-
-def _shift(cursor: Cursor, unit_ns: int) -> _Shifts:
-    """Move past a literal, which may have a minus before it, or a `?`."""
-    if cursor.accept("-"):
-        unit_ns = -unit_ns
-    slot = cursor.take().slot
-    if not isinstance(slot, Slot | Param):
-        raise _NoMomentError
-    return ((slot, unit_ns),)
+def read_literals(nodes: Sequence[Node]) -> Literals:
+    """Return the literals that nodes add and multiply, or one literal of any kind; nothing where there is more."""
+    if len(nodes) == 1 and nodes[0].slot is not None and not nodes[0].unit_ns:
+        return ((1, (nodes[0].slot,)),)
+    found = []
+    for sign, part in _signed(nodes):
+        factors: list[Slot] = []
+        truth = 1
+        for _, factor in cut(part, {"*"}):
+            if len(factor) != 1:
+                return ()
+            if isinstance(factor[0].slot, Slot) and not factor[0].unit_ns:
+                factors.append(factor[0].slot)
+            elif factor[0].key in _TRUTHS:
+                truth *= _TRUTHS[factor[0].key]
+            else:
+                return ()
+        found.append((sign * truth, tuple(factors)))
+    return tuple(found)
 
 
 # --- plans --------------------------------------------------------------------------------------
 
 
-class PlacedMoment(NamedTuple):
-    """A range of a template whose expression means a moment, or with *is_shift* a duration."""
+class Moment(NamedTuple):
+    """A range of a template that means now plus *shifts*, or with *is_shift* a duration."""
 
     start: int
     end: int
-    moment: Moment
+    shifts: Shifts
     is_shift: bool = False
 
 
-class LiteralSum(NamedTuple):
-    """Literals that are multiplied and added, next to a time column: (sign, factors) of each."""
+class Beside(NamedTuple):
+    """Literals that stand next to a time column."""
 
     column: str
-    terms: tuple[tuple[int, tuple[Slot, ...]], ...]
-    # The sum is all that the column is given; it is not compared with the column, nor one of several values.
+    literals: Literals
+    # They are all that the column is given; they are not compared with the column, nor one of several values.
     is_given: bool = False
 
 
-class Mixture(NamedTuple):
-    """A time column and a time function that stand in one term.
+class Place(NamedTuple):
+    """A time column, or a time function, in an expression, and what it is multiplied by and divided by there."""
 
-    They are in the same unit where *up* multiplied, divided by *down*, comes to *unit_ns*, the
-    nanoseconds of what the function counts; 0 for one that counts nothing.
-    """
-
-    column: str
-    function: str
+    name: str
+    # The nanoseconds of what it counts since 1970: 1 for a time column, 0 for a function that counts nothing.
+    unit_ns: int = 0
     up: tuple[Slot, ...] = ()
     down: tuple[Slot, ...] = ()
-    unit_ns: int = 0
-
-
-class Beside(NamedTuple):
-    """A literal, a parameter or a list of literals that stands next to a time column. is_given: as of `LiteralSum`."""
-
-    column: str
-    operand: Slot | Param | ListSlot
-    is_given: bool = False
+    is_column: bool = False
 
 
 class MomentPlan(NamedTuple):
     """What is to be done about the moments of one shape."""
 
-    moments: tuple[PlacedMoment, ...] = ()
+    moments: tuple[Moment, ...] = ()
     # The ranges of select items that contain a moment and have no alias. Such an item is given its text as an alias, since the
     # server names its column after the text.
     named: tuple[tuple[int, int], ...] = ()
     literals: tuple[Beside, ...] = ()
-    sums: tuple[LiteralSum, ...] = ()
-    mixtures: tuple[Mixture, ...] = ()
+    # Time columns and time functions that stand in one term: each of these is right where all are in the same unit.
+    mixtures: tuple[tuple[Place, ...], ...] = ()
 
 
 NO_MOMENTS: Final = MomentPlan()
@@ -289,153 +336,3 @@ class TimeColumns(NamedTuple):
     foreign: frozenset[str] = frozenset()
     # The columns to which an INSERT into a message table without a column list gives values; () for every other statement.
     target: tuple[str, ...] = ()
-
-
-# Words between two terms, unless they are the name of a function.
-BORDERS: Final = frozenset({
-    "SELECT", "DISTINCT", "DISTINCTROW", "FROM", "WHERE", "HAVING", "ON", "GROUP", "ORDER", "BY", "LIMIT",
-    "OFFSET", "SET", "VALUES", "VALUE", "UNION", "EXCEPT", "INTERSECT", "JOIN", "INNER", "LEFT", "RIGHT",
-    "CROSS", "STRAIGHT_JOIN", "NATURAL", "USING", "AND", "OR", "XOR", "&&", "||", ",", ";", "AS", "ASC", "DESC",
-    "WITH", "UPDATE", "DELETE", "INSERT", "INTO", "RETURNING", "WHEN", "THEN", "ELSE", "FOR", "LOCK", "WINDOW",
-    "DUPLICATE", "ROLLUP", "SQL_CALC_FOUND_ROWS", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE", "IGNORE", "TABLE",
-})  # fmt: skip
-COMPARISONS: Final = frozenset({
-    "=", "<=>", "<", ">", "<=", ">=", "<>", "!=", ":=", "BETWEEN", "IN", "LIKE", "REGEXP", "RLIKE", "IS",
-})  # fmt: skip
-PREFIXES: Final = frozenset({"NOT", "BINARY", "ALL", "ANY", "SOME"})
-CLOSE: Final = {"(": ")", "CASE": "END", "{": "}"}
-_PLUS_OR_MINUS: Final = frozenset({"+", "-"})
-_TRUTHS: Final = {"TRUE": 1, "FALSE": 0}
-_ALSO_FUNCTIONS: Final = frozenset({"LEFT", "RIGHT", "INSERT", "VALUES", "VALUE"})
-
-
-class Term(NamedTuple):
-    """The tokens between two borders, or an operand between two comparisons; *border* is the key of the one before it."""
-
-    border: str
-    start: int
-    end: int
-
-
-class Terms:
-    """The terms of a template's tokens.
-
-    ends: the end of each group, by its beginning.
-    depth: how deep groups are nested; None where a group is not closed.
-    """
-
-    def __init__(self, tokens: list[Token]) -> None:
-        self.tokens = tokens
-        self.ends: dict[int, int] = {}
-        self._around: list[int] = []  # the beginning of the group around each token, or -1
-        deepest = 0
-        opened: list[int] = []
-        for place, token in enumerate(tokens):
-            if opened and token.key == CLOSE[tokens[opened[-1]].key]:
-                self.ends[opened.pop()] = place
-            self._around.append(opened[-1] if opened else -1)
-            if token.key in CLOSE:
-                opened.append(place)
-                deepest = max(deepest, len(opened))
-        self.depth = None if opened else deepest
-
-    def key(self, place: int) -> str:
-        """Return the key of a token, "" for none."""
-        return self.tokens[place].key if place < len(self.tokens) else ""
-
-    def is_call(self, place: int, end: int) -> bool:
-        """Whether `name(` begins here, before *end*."""
-        return place + 1 < end and self.key(place + 1) == "(" and self.tokens[place].is_name
-
-    def behind(self, place: int) -> int:
-        """Return the place behind a token, or behind the group that it begins."""
-        return self.ends.get(place, place) + 1
-
-    def is_group(self, start: int, end: int) -> bool:
-        """Whether one group is all of tokens[start:end]."""
-        return self.ends.get(start) == end - 1
-
-    def cut(self, start: int, end: int) -> list[Term]:
-        """Return the terms of tokens[start:end]."""
-        found: list[Term] = []
-        betweens = 0
-        border, first, place = "", start, start
-        while place < end:
-            key = self.key(place)
-            if key == "BETWEEN":
-                betweens += 1
-            elif key == "AND" and betweens:
-                betweens -= 1
-            elif key in BORDERS and not (key in _ALSO_FUNCTIONS and self.is_call(place, end)):
-                found.append(Term(border, first, place))
-                border, first, betweens = key, place + 1, 0
-            place = self.behind(place)
-        return [*found, Term(border, first, end)]
-
-    def operands(self, start: int, end: int) -> list[Term]:
-        """Return the operands of a term, more than one where it compares (or assigns)."""
-        found: list[Term] = []
-        comparison, first, place = "", start, start
-        while place < end:
-            key = self.key(place)
-            if key in COMPARISONS or key == "AND":  # the AND of BETWEEN
-                found.append(Term(comparison, first, place))
-                comparison, first = key, place + 1
-            place = self.behind(place)
-        return [*found, Term(comparison, first, end)]
-
-    def literal_sum(self, start: int, end: int) -> tuple[tuple[int, tuple[Slot, ...]], ...]:
-        """Return the (sign, factors) of literals that are multiplied and added, FALSE having sign 0; nothing where there is more."""
-        found: list[tuple[int, tuple[Slot, ...]]] = []
-        cursor = Cursor(self.tokens, b"", start, end)
-        while cursor.at < end:
-            sign = 1
-            while key := cursor.accept_any(_PLUS_OR_MINUS):
-                sign = -sign if key == "-" else sign
-            factors: list[Slot] = []
-            is_factor = True
-            while is_factor:
-                token = cursor.take()
-                if isinstance(token.slot, Slot):
-                    factors.append(token.slot)
-                elif token.key in _TRUTHS:
-                    sign *= _TRUTHS[token.key]
-                else:
-                    return ()
-                is_factor = cursor.accept("*")
-            if cursor.at < end and cursor.key not in _PLUS_OR_MINUS:
-                return ()
-            found.append((sign, tuple(factors)))
-        return tuple(found)
-
-    def scale(
-        self, start: int, end: int, outermost: int = -1
-    ) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
-        """Return the literals that tokens[start:end] are multiplied by, and divided by.
-
-        Factors of the groups around it count as well, up to that which begins at *outermost*, or
-        to a query.
-        """
-        tokens = self.tokens
-        up: list[Slot] = []
-        down: list[Slot] = []
-        while True:
-            while self.key(end) in ("*", "/", "DIV") and end + 1 < len(tokens):
-                slot = tokens[end + 1].slot
-                if not isinstance(slot, Slot):
-                    break
-                (up if tokens[end].key == "*" else down).append(slot)
-                end += 2
-            if start > 1 and tokens[start - 1].key == "*":
-                slot = tokens[start - 2].slot
-                if isinstance(slot, Slot):
-                    up.append(slot)
-            around = self._around[start]
-            if around in (-1, outermost) or tokens[around].key != "(":
-                break
-            if tokens[around + 1].key in QUERY_WORDS:
-                break
-            start, end = around, self.ends[around] + 1
-            if around and tokens[around - 1].is_name and tokens[around - 1].key not in BORDERS:
-                start -= 1
-        return tuple(up), tuple(down)

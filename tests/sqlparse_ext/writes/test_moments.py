@@ -1,5 +1,6 @@
 """Moments beside the time columns of a message table."""
 
+import ast
 from contextlib import suppress
 
 import pytest
@@ -38,6 +39,13 @@ def where(condition):
         found.add(text[len(head) :].decode())
     (only,) = found
     return only
+
+
+@cases(text=str.encode, offset_ns=ast.literal_eval)
+def test_moments(text, offset_ns):
+    assert sent(b"UPDATE m SET time_next = " + text) == (
+        b"UPDATE m SET time_next = %d" % (NOW_NS + offset_ns)
+    )
 
 
 # What stands for now, and for a moment from now.
