@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from streamfrom.sqlparse_ext.reading.queries import insert_parts
+from streamfrom.sqlparse_ext.reading.statement_features import NO_ALIAS
 from streamfrom.sqlparse_ext.statements import InsertSource, Slot
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 from streamfrom.sqlparse_ext.writes.times import (
@@ -59,13 +60,7 @@ _OF_IF: Final = {",": True}
 _OF_CASE: Final = {"WHEN": False, "THEN": True, "ELSE": True}
 _OPERATORS: Final = COMPARISONS | {"AND"}  # the AND of BETWEEN
 # A word behind a column, or before one, that is no name.
-_NO_ALIASES: Final = BORDERS | COMPARISONS | PREFIXES | frozenset({
-    "DIV", "MOD", "COLLATE", "END", "CASE", "NULL", "TRUE", "FALSE", "KEY", "INTERVAL", "EXISTS", "UNKNOWN", "ESCAPE",
-    "OVER", "PARTITION", "ROWS", "RANGE", "REPLACE", "LOW_PRIORITY", "QUICK", "DELAYED", "SQL_SMALL_RESULT",
-    "SQL_BIG_RESULT", "SQL_BUFFER_RESULT", "OUTER",
-    # Types of CAST.
-    "SIGNED", "UNSIGNED", "INTEGER", "INT", "BIGINT", "DECIMAL", "CHAR", "DOUBLE", "FLOAT", "REAL", "JSON", "NCHAR",
-})  # fmt: skip
+_NO_ALIASES: Final = BORDERS | COMPARISONS | PREFIXES | NO_ALIAS
 # They make a literal behind them a time, as TIMESTAMP and DATE do.
 _LITERAL_WORDS: Final = frozenset({"TIME", "TS", "D", "T"})
 _BOOLEAN: Final = frozenset({"EXISTS", "ISNULL"})
@@ -159,7 +154,8 @@ class MomentReader:
             elif len(part) > 1 and _ends_value(part[-2]):
                 self._alias(part[-1], part[:-1], is_as=False)
             for node in part:
-                self._find_aliases(node.inside or [])
+                if node.key != "CAST":  # AS stands there before a type
+                    self._find_aliases(node.inside or [])
             source = part
 
     def _alias(self, alias: Node, source: Sequence[Node], *, is_as: bool) -> None:

@@ -56,6 +56,7 @@ BORDERS: Final = frozenset({
     "CROSS", "STRAIGHT_JOIN", "NATURAL", "USING", "AND", "OR", "XOR", "&&", "||", ",", ";", "AS", "ASC", "DESC",
     "WITH", "UPDATE", "DELETE", "INSERT", "INTO", "RETURNING", "WHEN", "THEN", "ELSE", "FOR", "LOCK", "WINDOW",
     "DUPLICATE", "ROLLUP", "SQL_CALC_FOUND_ROWS", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE", "IGNORE", "TABLE",
+    "SQL_SMALL_RESULT", "SQL_BIG_RESULT", "SQL_BUFFER_RESULT",
 })  # fmt: skip
 COMPARISONS: Final = frozenset({
     "=", "<=>", "<", ">", "<=", ">=", "<>", "!=", ":=", "BETWEEN", "IN", "LIKE", "REGEXP", "RLIKE", "IS",
