@@ -1,17 +1,12 @@
 """Moments beside the time columns of a message table."""
 
-import ast
-from contextlib import suppress
-
 import pytest
-from hypothesis import given, strategies as st
 
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind
 from streamfrom.sqlparse_ext.writes.completion import TableFacts, check_bound, complete
 from streamfrom.sqlparse_ext.writes.times import TimeColumns
 from tests.cases import cases, in_turn
-from tests.loop_calls import calls_counted
 from tests.sqlparse_ext.facts import statement
 
 
@@ -39,13 +34,6 @@ def where(condition):
         found.add(text[len(head) :].decode())
     (only,) = found
     return only
-
-
-@cases(text=str.encode, offset_ns=ast.literal_eval)
-def test_moments(text, offset_ns):
-    assert sent(b"UPDATE m SET time_next = " + text) == (
-        b"UPDATE m SET time_next = %d" % (NOW_NS + offset_ns)
-    )
 
 
 # What stands for now, and for a moment from now.
@@ -106,33 +94,6 @@ def test_what_is_bound_is_looked_at_too():
     check_bound(rows.bind((1, 0, 2, None)), FACTS, FACTS.times)
     with pytest.raises(Unsupported):
         check_bound(rows.bind((1, 0, 2, 1795220485)), FACTS, FACTS.times)
-
-
-PIECES = ["time_next", "NOW()", "(", ")", ",", "<", "=", "AND", "BETWEEN", "CASE", "WHEN", "THEN", "END",
-          "5", "'x'", "+", "*", "INTERVAL 1 DAY", "UNIX_TIMESTAMP(", "SELECT", "FROM", "IN", "m", "IF("]  # fmt: skip
-
-
-@given(st.lists(st.sampled_from(PIECES), max_size=25))
-def test_no_text_breaks_it_and_completing_again_changes_nothing(pieces):
-    sql = ("SELECT * FROM m WHERE " + " ".join(pieces)).encode()
-    try:
-        once = sent(sql)
-    except Unsupported:
-        return
-    assert sent(once) == once
-
-
-@cases(unit=str.encode)
-def test_the_work_grows_with_the_text_and_not_faster(unit):
-    def calls(count):
-        sql = b"SELECT * FROM m WHERE time_next IN (" + unit * count + b"1)"
-        found = statement(sql)
-        with calls_counted() as counts, suppress(Unsupported):
-            complete(found, None, NOW_NS, FACTS.times)
-        return sum(counts.values())
-
-    # Ten times the text; a quadratic reader makes a hundred times as many calls.
-    assert calls(400) < 15 * calls(40)
 
 
 def test_a_long_text_is_refused_where_it_may_need_reading():
