@@ -147,6 +147,7 @@ class Elector:
         self._given_up_ns: int | None = None  # when the answer under way is waited for no more
         self._failures = 0
         self._is_failing = False
+        self._denied: str | None = None  # why the directory has no row of this member
         self._drain: asyncio.Task[None] | None = None
         # Also without any answer: a dispatcher that hears nothing must fall silent.
         self._timer = WakeTimer(self._loop, now_ns, self._check)
@@ -294,9 +295,10 @@ class Elector:
             raise
         self._is_failing = False
         self._secret = joined.secret
-        if joined.denied is not None:
+        if joined.denied is not None and joined.denied != self._denied:
             extra = {**self._named, "reason": joined.denied}
             log.info("the directory has no row of this member", extra=extra)
+        self._denied = joined.denied
         return session
 
     async def _acquire(self, session: ElectionSession, wait_s: int) -> LockHold | None:

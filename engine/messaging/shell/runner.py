@@ -395,7 +395,7 @@ class Runner:
             self._log.failed(job.name, job.shard, error)
             failure = str(error)
         else:
-            self._log.works(job.shard)
+            self._log.works(job.name, job.shard)
             if isinstance(job, Claim):
                 self._claimed(job.shard, result)
         if isinstance(job, WriteAcks):

@@ -40,7 +40,7 @@ class TableLog:
 
     def __init__(self, table: MessageTable) -> None:
         self.table = table
-        self._failing: set[ShardName] = set()
+        self._failing: dict[ShardName, str] = {}  # what failed last
 
     def failed(self, what: str, shard: ShardName, error: Exception) -> None:
         """Log the first failure of a shard, and every fault of our own."""
@@ -52,12 +52,12 @@ class TableLog:
             is_quiet = isinstance(error, (TableGone, NotDispatched))
             level = logging.INFO if is_quiet else logging.WARNING
             log.log(level, "work on a queue failed", extra=extra)
-        self._failing.add(shard)
+        self._failing[shard] = what
 
-    def works(self, shard: ShardName) -> None:
-        """Log the first success of a shard that failed."""
-        if shard in self._failing:
-            self._failing.discard(shard)
+    def works(self, what: str, shard: ShardName) -> None:
+        """Log the success of what failed; others may do well while a lock keeps that from a shard."""
+        if self._failing.get(shard) == what:
+            del self._failing[shard]
             log.info("work on a queue continues", extra=self._named(shard))
 
     def standing(self, receiver: Receiver, found: ReportStanding, since_s: float) -> None:

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from streamfrom.engine.errors import NotDispatched, TableGone
+from streamfrom.engine.errors import NotDispatched, StoreError, TableGone
 from streamfrom.engine.messaging.dispatch.events import Acked
 from streamfrom.engine.messaging.gates.set_aside import SetAsideRow
 from streamfrom.engine.messaging.shell.table_log import COLLECTS, SET_ASIDE_LOGGED_MAX, TableLog
@@ -35,6 +35,19 @@ async def test_a_stream_survives_a_restart_of_the_backend(caplog):
         ("work on a queue continues", None, None),
     ]
     assert logged(caplog, "keyspace", "queue", "shard")[0][1:] == ("ks", "msg", "0")
+
+
+def test_what_a_lock_keeps_from_a_shard_fails_once_while_all_else_works(caplog):
+    caplog.set_level(logging.INFO)
+    log = TableLog(loaded(raw_table("msg")))
+    for _ in range(3):
+        log.failed("writing of leases", "0", StoreError("Lock wait timeout exceeded"))
+        log.works("claim", "0")
+    log.works("writing of leases", "0")
+    assert logged(caplog, "task") == [
+        ("work on a queue failed", "writing of leases"),
+        ("work on a queue continues", None),
+    ]
 
 
 @pytest.mark.parametrize("kind", [TableGone, NotDispatched])
