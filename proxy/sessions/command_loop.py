@@ -196,12 +196,19 @@ class CommandLoop:
                 self._start(_refuse, error)
                 return
             self._current = CommandReceived(payload, sequence, piece)
-        if sequence == 1:
-            if code == _QUERY:
-                if self._fast_path.send(payload[1:], reply, self._sent_over):
+        try:
+            if sequence == 1:
+                if code == _QUERY:
+                    if self._fast_path.send(payload[1:], reply, self._sent_over):
+                        return
+                elif code == _EXECUTE and self._fast_path.execute(
+                    payload, reply, self._sent_over
+                ):
                     return
-            elif code == _EXECUTE and self._fast_path.execute(payload, reply, self._sent_over):
-                return
+        except Exception as error:  # noqa: BLE001 - as `_run`
+            self._answer_error(error)
+            self._next()
+            return
         self._start(self._dispatch.dispatch, payload, reply)
 
     def _unanswered(self, payload: bytes) -> None:

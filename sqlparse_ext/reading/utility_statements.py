@@ -114,7 +114,7 @@ def _ddl_query(shape: Shape, cursor: Cursor) -> None:
         start -= 1
     end = len(keys)
     if keys[-2:] == ["CHECK", "OPTION"]:
-        end = max(at for at, key in enumerate(keys) if key == "WITH")
+        end = max((at for at, key in enumerate(keys) if key == "WITH"), default=end)
     from streamfrom.sqlparse_ext.reading.structure import query_tables  # loads sqlglot
 
     tables = query_tables(cursor.tokens[start:end], shape.template)

@@ -86,12 +86,15 @@ async def test_a_fault_of_ours_is_an_internal_error_and_logged_once(server, prox
         monkeypatch.undo()
         monkeypatch.setattr(SessionTarget, "resolve", fail)
         long_way = await client.query("SHOW TABLES FROM x")
-    for result in (direct, long_way):
+        monkeypatch.undo()
+        monkeypatch.setattr(SessionTarget, "parse", fail)
+        read = await client.query("SELECT 2")
+    for result in (direct, long_way, read):
         assert result.code == 1105
         assert result.message == (
             f"internal error (connection {client.greeting.connection_id}; the proxy's log says more)"
         )
-    assert [line["event"] for line in logs] == ["internal error"] * 2
+    assert [line["event"] for line in logs] == ["internal error"] * 3
     assert all(line["connection"] == client.greeting.connection_id for line in logs)
 
 
