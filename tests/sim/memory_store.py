@@ -6,14 +6,13 @@ every atomic step of a call: a test lets time pass there, or raises a StoreError
 that fails before or after it took effect. ``refuses`` says which rows the database does not write.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from streamfrom.engine.clock import Clock
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.leases.lease_rows import (
@@ -25,7 +24,7 @@ from streamfrom.engine.messaging.leases.lease_rows import (
     is_lease,
 )
 from streamfrom.engine.messaging.order.group_table import Fire
-from streamfrom.engine.messaging.queue.poll import Poll, poll
+from streamfrom.engine.messaging.queue.poll import Poll, PollResult, poll
 from streamfrom.engine.messaging.shell.message_store import Store
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.backoff import PARKED_NS, is_spent, spread, wait_range
@@ -57,17 +56,12 @@ from streamfrom.engine.messaging.upkeep.partitions import (
     ROWS_COUNTED_MAX,
     Outcome,
     PartitionCensus,
+    Partitions,
     RowsLeft,
 )
 from streamfrom.engine.messaging.upkeep.purge import PURGE_ROWS_MAX
+from streamfrom.engine.sharding.keyspace import ShardName
 from tests.sim.stored_rows import StoredRow as StoredRow, answer as answer, by_id, turns_of
-
-
-if TYPE_CHECKING:
-    from streamfrom.engine.clock import Clock
-    from streamfrom.engine.messaging.queue.poll import PollResult
-    from streamfrom.engine.messaging.upkeep.partitions import Partitions
-    from streamfrom.engine.sharding.keyspace import ShardName
 
 
 REFUSAL: Final = "the database does not write this row"
@@ -177,27 +171,11 @@ class MemoryStore(Store):
 
     async def run(self, table, shard, job):
         """Answer a job without its conversation, but for polls."""
-        match job:
-            case Claim():
-                return await self.claim(table, shard, job)
-            case Poll():
-                return await self.poll(table, shard, job.request)
-            case Look():
-                return await self.look(table, shard, job.ids)
-            case FindLeases():
-                return await self.leases_left(table, shard)
-            case Release():
-                return await self.release(table, shard, job.rows)
-            case Shorten():
-                return await self.shorten(table, shard, job.leases, job.due_ns)
-            case WriteLeases():
-                return await self.write_leases(table, shard, job.leases)
-            case WriteAcks():
-                return await self.write_acks(table, shard, job.acks)
-            case Fire():
-                return await self.fire(table, shard, job.request)
-            case _:
-                raise AssertionError(job)
+        if isinstance(job, Poll):
+            return await self.poll(table, shard, job.request)
+        work = WORK[type(job)]
+        async with self._call(work.__name__, shard):
+            return work(self, table, shard, self.table(table.keyspace, shard, table.name), job)
 
     async def discover(self, keyspace, shard, names=None, placed=(), running=()):
         """Return the definitions, the same for every shard."""
@@ -230,210 +208,179 @@ class MemoryStore(Store):
                 await self.pause("poll", shard)
                 return result
 
-    async def claim(self, table, shard, request):
+    def claim(self, table, shard, rows, request):
         """Read what was never sent, if leases are lazy, and claim what is still due and not locked."""
-        async with self._call("claim", shard):
-            now_ns = self.clock.time_ns()
-            rows = self.table(table.keyspace, shard, table.name)
-            won = []
-            first = wait_range(table.properties, 0)
-            turns = ClaimResult(())
-            if table.properties.in_order is not None:
-                ends_ns = {i: one.time_next_ns for i, one in request.unwritten.items()}
-                ends_ns.update(request.held_ns)
-                turns = turns_of(
-                    table,
-                    {
-                        i: replace(row, time_next_ns=held_ns, epoch=max(row.epoch, 1))
-                        if (held_ns := ends_ns.get(i)) is not None
-                        else row
-                        for i, row in rows.items()
-                        if i not in request.left_out
-                    },
-                    request.ids,
-                    now_ns,
-                    request.known_keys,
-                )
-                free = [ident for ident, key in turns.asked_keys.items() if key is None]
-                request = replace(request, ids=(*free, *turns.chosen))
-            passed_over = dict(turns.passed_over)
-            spent, held, refused = [], [], {}
-            # As a database would: in the order of the key, whatever order was asked for.
-            for row in sorted((rows[i] for i in set(request.ids) if i in rows), key=by_id):
-                time_next_ns = row.time_next_ns or 0
-                if row.time_acked_ns is not None:
-                    continue
-                is_first = row.epoch == 0 and row.id not in request.unwritten
-                comes_after = table.groups is not None and row.after is not None
-                is_lazy = table.properties.lease_delay_ns and time_next_ns <= now_ns
-                if is_first and is_lazy and not comes_after:
-                    due_ns = now_ns + spread(first, request.draw())
-                    sent = (row.id, shard, 0, time_next_ns, due_ns, row.payload)
-                    won.append(ClaimedRow(*sent, is_written=False))
-                    continue
-                if row.is_locked or time_next_ns > now_ns:
-                    passed_over[row.id] = time_next_ns
-                    continue
-                if self.refuses(Tried.CLAIM, row):
-                    refused[row.id] = Refused(Tried.CLAIM, REFUSAL)
-                    continue
-                row.epoch = row.epoch or int(row.id in request.unwritten)
-                if comes_after and not row.epoch and _member(rows, row) is not None:
-                    row.time_next_ns = passed_over[row.id] = HELD_NS
-                    held.append(row.id)
-                    continue
-                if is_spent(table.properties, row.epoch):
-                    spent.append(row.id)
-                    if (dead_letter := table.properties.dead_letter) is None:
-                        row.time_next_ns = passed_over[row.id] = PARKED_NS
-                    else:
-                        self.table(table.keyspace, shard, dead_letter)[row.id] = rows.pop(
-                            row.id
-                        )
-                    continue
-                wait_ns = spread(wait_range(table.properties, row.epoch), request.draw())
-                due_ns = now_ns + wait_ns
-                sent = (row.id, shard, row.epoch, time_next_ns, due_ns, row.payload)
-                won.append(ClaimedRow(*sent))
-                row.epoch += 1
-                row.time_next_ns = due_ns
-            result = replace(
-                turns,
-                rows=tuple(won),
-                passed_over=passed_over,
-                held=tuple(held),
-                refused=refused,
+        now_ns = self.clock.time_ns()
+        won = []
+        first = wait_range(table.properties, 0)
+        turns = ClaimResult(())
+        if table.properties.in_order is not None:
+            ends_ns = {i: one.time_next_ns for i, one in request.unwritten.items()}
+            ends_ns.update(request.held_ns)
+            turns = turns_of(
+                table,
+                {
+                    i: replace(row, time_next_ns=held_ns, epoch=max(row.epoch, 1))
+                    if (held_ns := ends_ns.get(i)) is not None
+                    else row
+                    for i, row in rows.items()
+                    if i not in request.left_out
+                },
+                request.ids,
+                now_ns,
+                request.known_keys,
             )
-            if table.properties.dead_letter is None:
-                return replace(result, parked=tuple(spent))
-            return replace(result, dead=tuple(spent))
+            free = [ident for ident, key in turns.asked_keys.items() if key is None]
+            request = replace(request, ids=(*free, *turns.chosen))
+        passed_over = dict(turns.passed_over)
+        spent, held, refused = [], [], {}
+        # As a database would: in the order of the key, whatever order was asked for.
+        for row in sorted((rows[i] for i in set(request.ids) if i in rows), key=by_id):
+            time_next_ns = row.time_next_ns or 0
+            if row.time_acked_ns is not None:
+                continue
+            is_first = row.epoch == 0 and row.id not in request.unwritten
+            comes_after = table.groups is not None and row.after is not None
+            is_lazy = table.properties.lease_delay_ns and time_next_ns <= now_ns
+            if is_first and is_lazy and not comes_after:
+                due_ns = now_ns + spread(first, request.draw())
+                sent = (row.id, shard, 0, time_next_ns, due_ns, row.payload)
+                won.append(ClaimedRow(*sent, is_written=False))
+                continue
+            if row.is_locked or time_next_ns > now_ns:
+                passed_over[row.id] = time_next_ns
+                continue
+            if not self._may_write(Tried.CLAIM, row, refused):
+                continue
+            row.epoch = row.epoch or int(row.id in request.unwritten)
+            if comes_after and not row.epoch and _member(rows, row) is not None:
+                row.time_next_ns = passed_over[row.id] = HELD_NS
+                held.append(row.id)
+                continue
+            if is_spent(table.properties, row.epoch):
+                spent.append(row.id)
+                if (dead_letter := table.properties.dead_letter) is None:
+                    row.time_next_ns = passed_over[row.id] = PARKED_NS
+                else:
+                    self.table(table.keyspace, shard, dead_letter)[row.id] = rows.pop(row.id)
+                continue
+            wait_ns = spread(wait_range(table.properties, row.epoch), request.draw())
+            due_ns = now_ns + wait_ns
+            sent = (row.id, shard, row.epoch, time_next_ns, due_ns, row.payload)
+            won.append(ClaimedRow(*sent))
+            row.epoch += 1
+            row.time_next_ns = due_ns
+        is_dead = table.properties.dead_letter is not None
+        return replace(
+            turns,
+            rows=tuple(won),
+            passed_over=passed_over,
+            held=tuple(held),
+            refused=refused,
+            **{"dead" if is_dead else "parked": tuple(spent)},
+        )
 
-    async def look(self, table, shard, ids):
+    def look(self, _table, _shard, rows, job):
         """Return when unacked rows are due."""
-        async with self._call("look", shard):
-            rows = self.table(table.keyspace, shard, table.name)
-            return {
-                ident: rows[ident].time_next_ns or 0
-                for ident in ids
-                if ident in rows and rows[ident].time_acked_ns is None
-            }
+        return {
+            ident: rows[ident].time_next_ns or 0
+            for ident in job.ids
+            if ident in rows and rows[ident].time_acked_ns is None
+        }
 
-    async def fire(self, table, shard, request):
+    def fire(self, table, _shard, rows, job):
         """Make held rows due whose groups are done; a walk goes over all of them at once."""
-        async with self._call("fire", shard):
-            now_ns = self.clock.time_ns()
-            rows = self.table(table.keyspace, shard, table.name)
-            asked = sorted(rows) if request.ids is None else request.ids
-            fired, waiting, dead, locked = [], {}, {}, []
-            refused = {}
-            for row in (rows[ident] for ident in asked if ident in rows):
-                if row.time_acked_ns is not None or row.time_next_ns != HELD_NS:
-                    continue
-                member = _member(rows, row) if table.groups is not None else None
-                if member is not None:
-                    waiting[row.id] = member.id
-                    if member.time_next_ns == PARKED_NS:
-                        dead[row.id] = row.after or b""
-                elif row.id in request.left_out:
-                    continue
-                elif row.is_locked:
-                    locked.append(row.id)
-                elif self.refuses(Tried.FIRE, row):
-                    refused[row.id] = Refused(Tried.FIRE, REFUSAL)
-                else:
-                    row.time_next_ns = now_ns
-                    fired.append(MessageKey(row.id, row.priority, now_ns))
-            return FireResult(tuple(fired), waiting, dead, tuple(locked), refused=refused)
+        now_ns, request = self.clock.time_ns(), job.request
+        asked = sorted(rows) if request.ids is None else request.ids
+        fired, waiting, dead, locked, refused = [], {}, {}, [], {}
+        for row in (rows[ident] for ident in asked if ident in rows):
+            if row.time_acked_ns is not None or row.time_next_ns != HELD_NS:
+                continue
+            member = _member(rows, row) if table.groups is not None else None
+            if member is not None:
+                waiting[row.id] = member.id
+                if member.time_next_ns == PARKED_NS:
+                    dead[row.id] = row.after or b""
+            elif row.id not in request.left_out and self._may_write(
+                Tried.FIRE, row, refused, locked
+            ):
+                row.time_next_ns = now_ns
+                fired.append(MessageKey(row.id, row.priority, now_ns))
+        return FireResult(tuple(fired), waiting, dead, tuple(locked), refused=refused)
 
-    async def leases_left(self, table, shard):
+    def leases_left(self, table, _shard, rows, _job):
         """Return which messages the rows show to be in flight, and until when."""
-        async with self._call("leases_left", shard):
-            now_ns = self.clock.time_ns()
-            return {
-                row.id: row.time_next_ns or 0
-                for row in self.table(table.keyspace, shard, table.name).values()
-                if row.time_acked_ns is None
-                and is_lease(table.properties, row.epoch, row.time_next_ns or 0, now_ns)
-            }
+        now_ns = self.clock.time_ns()
+        return {
+            row.id: row.time_next_ns or 0
+            for row in rows.values()
+            if row.time_acked_ns is None
+            and is_lease(table.properties, row.epoch, row.time_next_ns or 0, now_ns)
+        }
 
-    async def release(self, table, shard, rows):
+    def release(self, _table, _shard, rows, job):
         """Undo the claim of rows to which nothing has happened since."""
-        async with self._call("release", shard):
-            stored = self.table(table.keyspace, shard, table.name)
-            refused = {}
-            for claimed in rows:
-                row = stored.get(claimed.id)
-                shown = (
-                    None if row is None else (row.time_acked_ns, row.epoch, row.time_next_ns)
-                )
-                if shown != (None, claimed.epoch + 1, claimed.due_next_ns):
-                    continue
-                if self.refuses(Tried.RETURN, row):
-                    refused[row.id] = Refused(Tried.RETURN, REFUSAL)
-                    continue
+        refused = {}
+        for claimed in job.rows:
+            row = rows.get(claimed.id)
+            shown = None if row is None else (row.time_acked_ns, row.epoch, row.time_next_ns)
+            is_ours = shown == (None, claimed.epoch + 1, claimed.due_next_ns)
+            if is_ours and self._may_write(Tried.RETURN, row, refused):
                 row.epoch, row.time_next_ns = claimed.epoch, claimed.time_next_ns
-            return refused
+        return refused
 
-    async def shorten(self, table, shard, leases, due_ns):
+    def shorten(self, _table, _shard, rows, job):
         """Make rows due sooner to which nothing has happened since."""
-        async with self._call("shorten", shard):
-            stored = self.table(table.keyspace, shard, table.name)
-            shortened, refused = [], {}
-            for lease in leases:
-                row = stored.get(lease.id)
-                shown = None if row is None else (row.time_acked_ns, row.time_next_ns)
-                if shown != (None, lease.until_ns):
-                    continue
-                if self.refuses(Tried.RETURN, row):
-                    refused[row.id] = Refused(Tried.RETURN, REFUSAL)
-                    continue
-                row.time_next_ns = due_ns
+        shortened, refused = [], {}
+        for lease in job.leases:
+            row = rows.get(lease.id)
+            shown = None if row is None else (row.time_acked_ns, row.time_next_ns)
+            if shown == (None, lease.until_ns) and self._may_write(Tried.RETURN, row, refused):
+                row.time_next_ns = job.due_ns
                 shortened.append(lease.id)
-            return Shortenings(tuple(shortened), refused)
+        return Shortenings(tuple(shortened), refused)
 
-    async def write_leases(self, table, shard, leases):
+    def write_leases(self, _table, _shard, rows, job):
         """Let rows that are not locked show leases."""
-        async with self._call("write_leases", shard):
-            now_ns = self.clock.time_ns()
-            stored = self.table(table.keyspace, shard, table.name)
-            changed, locked, refused = [], [], {}
-            for lease in leases:
-                row = stored.get(lease.id)
-                if row is None or row.time_acked_ns is not None:
-                    continue
-                time_ns = row.time_next_ns or 0
-                is_new = lease.is_first and not row.epoch
-                is_ours = time_ns in lease.shown_ns or (is_new and time_ns <= now_ns)
-                if not (is_ours or is_new):
-                    changed.append(row.id)
-                elif row.is_locked:
-                    locked.append(row.id)
-                elif self.refuses(Tried.LEASE, row):
-                    refused[row.id] = Refused(Tried.LEASE, REFUSAL)
+        now_ns = self.clock.time_ns()
+        changed, locked, refused = [], [], {}
+        for lease in job.leases:
+            row = rows.get(lease.id)
+            if row is None or row.time_acked_ns is not None:
+                continue
+            time_ns = row.time_next_ns or 0
+            is_new = lease.is_first and not row.epoch
+            is_ours = time_ns in lease.shown_ns or (is_new and time_ns <= now_ns)
+            if not (is_ours or is_new):
+                changed.append(row.id)
+            elif self._may_write(Tried.LEASE, row, refused, locked):
+                row.epoch = max(row.epoch, 1)
+                if is_ours:
+                    row.time_next_ns = lease.until_ns
                 else:
-                    row.epoch = max(row.epoch, 1)
-                    if is_ours:
-                        row.time_next_ns = lease.until_ns
-                    else:
-                        changed.append(row.id)
-            return LeaseWrites(tuple(changed), tuple(locked), refused)
+                    changed.append(row.id)
+        return LeaseWrites(tuple(changed), tuple(locked), refused)
 
-    async def write_acks(self, table, shard, acks):
+    def write_acks(self, table, shard, rows, job):
         """Acknowledge rows that are not locked."""
-        async with self._call("write_acks", shard):
-            stored = self.table(table.keyspace, shard, table.name)
-            locked, refused = [], {}
-            for ident, acked_ns in acks:
-                row = stored.get(ident)
-                if row is not None and row.time_acked_ns is None:
-                    if row.is_locked:
-                        locked.append(ident)
-                    elif self.refuses(Tried.ACK, row):
-                        refused[ident] = Refused(Tried.ACK, REFUSAL)
-                    else:
-                        self.ack(table.keyspace, shard, table.name, (ident,))
-                        row.time_acked_ns = acked_ns
-            return AckWrites(tuple(locked), refused)
+        locked, refused = [], {}
+        for ident, acked_ns in job.acks:
+            row = rows.get(ident)
+            is_unacked = row is not None and row.time_acked_ns is None
+            if is_unacked and self._may_write(Tried.ACK, row, refused, locked):
+                self.ack(table.keyspace, shard, table.name, (ident,))
+                row.time_acked_ns = acked_ns
+        return AckWrites(tuple(locked), refused)
+
+    def _may_write(self, tried, row, refused, locked=None):
+        """Return whether the database writes a row that nobody has locked; note it where it does not."""
+        if locked is not None and row.is_locked:
+            locked.append(row.id)
+        elif self.refuses(tried, row):
+            refused[row.id] = Refused(tried, REFUSAL)
+        else:
+            return True
+        return False
 
     async def purge(self, table, shard, cutoff_ns, left_out=()):
         """Delete one batch of old acked rows."""
@@ -446,13 +393,9 @@ class MemoryStore(Store):
                 and row.time_acked_ns < cutoff_ns
                 and row.id not in left_out
             ][:PURGE_ROWS_MAX]
-            refused = {
-                ident: Refused(Tried.PURGE, REFUSAL)
-                for ident in old
-                if self.refuses(Tried.PURGE, rows[ident])
-            }
+            refused = {}
             for ident in old:
-                if ident not in refused:
+                if self._may_write(Tried.PURGE, rows[ident], refused):
                     del rows[ident]
             return Purged(len(old), len(old) - len(refused), refused)
 
@@ -540,3 +483,16 @@ def _member(rows, after):
         if row.group == after.after and row.after != row.group and row.time_acked_ns is None
     )
     return max(members, key=by_id, default=None)
+
+
+# Who answers a job; its name is that of the call.
+WORK: Final[dict[type, Callable[..., object]]] = {
+    Claim: MemoryStore.claim,
+    FindLeases: MemoryStore.leases_left,
+    Fire: MemoryStore.fire,
+    Look: MemoryStore.look,
+    Release: MemoryStore.release,
+    Shorten: MemoryStore.shorten,
+    WriteAcks: MemoryStore.write_acks,
+    WriteLeases: MemoryStore.write_leases,
+}
