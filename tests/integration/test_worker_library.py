@@ -7,9 +7,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import asyncmy
 import pytest
@@ -20,8 +23,9 @@ from sqlalchemy.orm import Session
 from streamfrom_worker import Message, Park, Queue, Result, Retry, Worker, address
 from streamfrom_worker.session import Session as WorkerSession
 from tests.cases import cases
+from tests.fixtures.programs import kill
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import WAIT_S, rows, run
+from tests.fixtures.streams import WAIT_S, eventually, rows, run
 from tests.integration.conftest import Queue as Place
 
 
@@ -298,3 +302,33 @@ def test_a_signal_lets_work_end_and_gives_back_what_has_not_begun(plain, tmp_pat
     assert {str(n) for (n,) in left} == {"0", "1", "2", "3"} - begun
     # Another worker has them at once, not when a lease ends.
     plain.stream("STREAM n FROM job").comes(*(n for (n,) in left))
+
+
+def test_kills_of_workers_lose_nothing_and_repeat_only_what_they_cut_off(
+    plain, tmp_path, start_program
+):
+    job, kills = Job(plain), 4
+    (tmp_path / "jobs.py").write_text(JOBS)
+    command = [sys.executable, "jobs.py", url_of(plain.proxy, plain.keyspace)]
+    said = [tmp_path / f"worker {number}" for number in range(kills + 3)]
+
+    def start(number: int) -> "subprocess.Popen[Any]":
+        environ = {"PYTHONPATH": str(LIBRARY)}
+        return start_program(command, said[number], cwd=tmp_path, env=environ)
+
+    def begun(number: int) -> Counter[str]:
+        lines = said[number].read_text().splitlines()
+        return Counter(line.split()[1] for line in lines if line.startswith("begin"))
+
+    workers = [start(number) for number in range(3)]
+    values = ", ".join(f"({n}, '{{\"seconds\": 0.05}}')" for n in range(400))
+    run(job.client, f"INSERT INTO job (n, payload) VALUES {values}")
+    for number in range(kills):
+        eventually(partial(begun, number))
+        kill(workers[number])
+        workers.append(start(number + 3))
+    eventually(lambda: job.unacked() == 0)
+    by_worker = [*map(begun, range(len(said)))]
+    by_survivors = sum(by_worker[kills:], Counter[str]())
+    assert set().union(*by_worker) == {str(n) for n in range(400)}
+    assert {*by_survivors.values(), *(c for one in by_worker for c in one.values())} == {1}
