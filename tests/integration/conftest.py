@@ -43,6 +43,10 @@ DISPATCHED = "is dispatched from here"
 FAULTS = ("internal error", "Traceback", "Exception in callback", "was never ")
 
 
+def pytest_itemcollected(item):
+    item.add_marker(pytest.mark.db)
+
+
 @dataclass(frozen=True)
 class SharedCluster:
     """The shared proxy and what stands behind it."""

@@ -15,9 +15,6 @@ from tests.fixtures.terminal import Terminal
 from tests.integration.conftest import Queue
 
 
-pytestmark = pytest.mark.db
-
-
 def ask(address: str, path: str) -> tuple[int, str]:
     try:
         with urllib.request.urlopen(f"{address}{path}", timeout=60) as answer:

@@ -19,7 +19,7 @@ from tests.fixtures.streams import WAIT_S, eventually, rows, run
 from tests.integration.conftest import Queue as Place
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server]
+pytestmark = pytest.mark.one_server
 
 LIBRARY = Path(__file__).parents[2] / "clients" / "python"
 ACK_WAIT_S = 3

@@ -3,15 +3,11 @@
 import json
 from collections import Counter
 
-import pytest
-
 from tests.fixtures.database_servers import execute
 from tests.fixtures.fork_server import run_to_end
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
 from tests.fixtures.streams import message_table, run
 
-
-pytestmark = pytest.mark.db
 
 KEYS = (
     "vt_ack_wait=30,vt_purge_after=60,vt_batch_size=10,vt_cache_size=100,vt_poller_interval=1"

@@ -19,7 +19,7 @@ from tests.integration.conftest import SETTINGS, SharedCluster
 from tests.proxy.certificates import write_certificate
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server]
+pytestmark = pytest.mark.one_server
 
 PROGRAMS = {"mariadb": "mariadb", "mysql": "/opt/mysql9/bin/mysql"}
 PROMPT = r"(?:MySQL|MariaDB|mysql)[^\n]*> $"

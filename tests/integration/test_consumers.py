@@ -21,8 +21,6 @@ from tests.fixtures.streams import eventually, message_table, rows, run, value
 from tests.integration import toolchains
 
 
-pytestmark = pytest.mark.db
-
 ROOT = Path(__file__).parents[2]
 CONSUMERS = ROOT / "examples" / "consumers"
 END_S = 120.0

@@ -1,13 +1,8 @@
 """A lock on a table's definition holds up no answer of the proxy's, and hides no other table."""
 
-import pytest
-
 from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import message_table, refused, run, value
 from tests.integration.conftest import SETTINGS
-
-
-pytestmark = pytest.mark.db
 
 
 def test_who_locks_tables_is_not_kept_waiting_nor_are_others(

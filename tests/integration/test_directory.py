@@ -12,8 +12,6 @@ from tests.fixtures.streams import eventually, refused, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
 
 
-pytestmark = pytest.mark.db
-
 DISPATCHED = "is dispatched from here"
 
 

@@ -20,7 +20,7 @@ from tests.fixtures.streams import eventually, rows, run
 from tests.integration.conftest import Lone, Queue as Place
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server]
+pytestmark = pytest.mark.one_server
 
 ACK_WAIT_S = 3
 HANG_MS = 60_000

@@ -21,8 +21,6 @@ from tests.integration.test_prepared import ITEM
 from tests.proxy.certificates import write_certificate
 
 
-pytestmark = pytest.mark.db
-
 # A JVM that shakes hands for the first time, beside all other tests, takes its time.
 GUARDED = """[server]
 listen = "127.0.0.1:0"

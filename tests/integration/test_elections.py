@@ -38,9 +38,6 @@ from tests.fixtures.database_servers import execute
 from tests.fixtures.streams import eventually, run
 
 
-pytestmark = pytest.mark.db
-
-
 def member(name, fleet=""):
     return Member(
         name * 16, fleet, f"10.0.0.1:{ord(name)}", f"PEM {name}", ord(name), "1.0", "c"
@@ -91,16 +88,6 @@ async def directory(session, database, own):
     found = Directory(own)
     found.take(read, 0)
     return found
-
-
-async def test_one_of_two_has_the_lock_and_both_see_who(opened, database):
-    first, second = await opened(A), await opened(B)
-    assert await acquired(first, database) is LockHold.BOTH
-    assert await acquired(second, database) is None
-    for session, own in ((first, A), (second, B)):
-        found = await directory(session, database, own)
-        assert found.dispatcher == A
-        assert found.members == {A.id: A, B.id: B}
 
 
 async def test_who_holds_the_lock_and_says_nothing_loses_it(opened, database):

@@ -9,7 +9,7 @@ from tests.fixtures.programs import finished
 from tests.fixtures.streams import rows
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server]
+pytestmark = pytest.mark.one_server
 
 LIBRARY = Path(__file__).parents[2] / "clients" / "python"
 SENT = 10

@@ -24,7 +24,7 @@ from tests.fixtures.streams import eventually, message_table, rows, run
 from tests.integration import toolchains
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server]
+pytestmark = pytest.mark.one_server
 
 SERVICE = "/vtgateservice.Vitess"
 # It ends a test that hangs.

@@ -18,7 +18,7 @@ from tests.fixtures.running_proxy import HERE
 from tests.fixtures.streams import WAIT_S, eventually, rows, run
 from tests.integration import toolchains
 from tests.integration.conftest import Queue as Place, SharedCluster
-from tests.integration.test_wheel import UNREACHABLE, environment
+from tests.release.test_wheel import UNREACHABLE, environment
 
 
 pytestmark = [pytest.mark.db, pytest.mark.one_server]

@@ -21,7 +21,7 @@ from tests.fixtures.streams import message_table, refused, rows, run, value
 from tests.proxy.certificates import issued
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server]
+pytestmark = pytest.mark.one_server
 
 Connect = Callable[..., str]
 ROOT = user_toml("root", account="shared")

@@ -14,7 +14,7 @@ from tests.fixtures.running_proxy import keyspace_toml, write_vschema
 from tests.fixtures.streams import Consume, eventually, rows, run
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server]
+pytestmark = pytest.mark.one_server
 
 MARKUP = "<script>alert('1')</script>\\%_"
 HOSTILE = {"html": "<img src=x onerror=\"document.title='taken'\">", "no": [], "n": 1}

@@ -29,7 +29,7 @@ from tests.fixtures.streams import WAIT_S, eventually, rows, run
 from tests.integration.conftest import Queue as Place
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server]
+pytestmark = pytest.mark.one_server
 
 WORK_S = 3.0  # longer than the lease of the queue that it is for
 LIBRARY = Path(__file__).parents[2] / "clients" / "python"

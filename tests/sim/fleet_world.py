@@ -18,18 +18,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
-from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.election import LEASE_NS
-from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
+from streamfrom.engine.fleet.fleet import Fleet
 from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.dispatch.events import Deposed, Elected, ServedElsewhere
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.table.message import ClaimedRow
 from streamfrom.engine.messaging.table.store_job import Access
 from tests.sim.memory_store import MemoryStore
-from tests.sim.servers import FakeSession, FakeShard, Network, Work, nobody_watches, now_ns
+from tests.sim.servers import FakeSession, FakeShard, Network, Work, now_ns
 from tests.sim.settings import KEYSPACE
-from tests.sim.ways import Ways, WaysOf
+from tests.sim.ways import Ways, fleet_of
 from tests.sim.world import World
 
 
@@ -161,22 +160,10 @@ class FleetWorld(World):
                 self.store.rows,
                 refuses=self.bad.refuses,
             )
-        name = f"m{number}"
-        own = Member(name, "", f"{name}:1", f"PEM {name}", number, "1", "c")
         for shard in self.settings.shards:
             self.parts[number, shard] = ShardOfMember(self, number, shard)
-        fleet = self.fleets[number] = Fleet(
-            own,
-            [
-                ElectedDatabase(
-                    ((KEYSPACE, shard),), shard, self.parts[number, shard].open, nobody_watches
-                )
-                for shard in self.settings.shards
-            ],
-            WaysOf(self.ways, own),
-            now_ns,
-        )
-        self.ways.services[name] = own, fleet
+        openers = {shard: self.parts[number, shard].open for shard in self.settings.shards}
+        fleet = self.fleets[number] = fleet_of(number, self.ways, openers)
         registry = super().make_registry(
             number,
             keyspace,

@@ -28,6 +28,7 @@ from streamfrom.engine.fleet.election import LEASE_NS, LOOK_NS
 from streamfrom.engine.fleet.elector import Elector
 from streamfrom.engine.fleet.lock_connection import Ask, dispatcher_lock
 from tests.sim.servers import FakeSession, FakeShard, Network, nobody_watches, now_ns
+from tests.sim.ways import member_of
 from tests.virtual_loop import run_virtual
 
 
@@ -49,8 +50,7 @@ class SimMember:
     is_alive: bool = True
 
     def __post_init__(self):
-        number = self.fleet.names
-        own = Member(self.name, "", f"{self.name}:1", f"PEM {self.name}", number, "1", "c")
+        own = member_of(self.name, self.fleet.names)
         self.elector = Elector("ks/-", DATABASE, own, self, self._open, now_ns, nobody_watches)
         self.elector.start()
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from streamfrom.engine.fleet.directory import Member
-from streamfrom.engine.fleet.peer_link import LinkHearer, PeerService, Roster, RowsSent
+from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
+from streamfrom.engine.fleet.peer_link import LinkHearer, RowsSent
+from tests.sim.servers import nobody_watches, now_ns
 
 
 CONNECT_S = 2.0  # the longest that a transport tries
 MESSAGE_S = 1e-6  # timers of the same moment run in any order
-
-
-class Service(PeerService, Roster, Protocol):
-    """A member as others reach it: its `Fleet`."""
 
 
 @dataclass(eq=False)
@@ -96,7 +94,7 @@ class Ways:
 
     delay: Callable[[], float] = lambda: 0.001
     check_sent: Callable[[str, tuple[bytes, ...]], None] = lambda _name, _payloads: None
-    services: dict[str, tuple[Member, Service]] = field(default_factory=dict)
+    services: dict[str, tuple[Member, Fleet]] = field(default_factory=dict)
     pairs: dict[Pair, None] = field(default_factory=dict)
     cut_off: set[str] = field(default_factory=set)
 
@@ -142,3 +140,21 @@ class WaysOf:
         ways.pairs[pair] = None
         _, service = ways.services[member.id]
         pair.ends[1].hearer = service.accept(self.own, pair.ends[1])
+
+
+def member_of(name: str, number: int) -> Member:
+    return Member(name, "", f"{name}:1", f"PEM {name}", number, "1", "c")
+
+
+def fleet_of(
+    number: int, ways: Ways, openers: dict[str, Any], *, has_ways: bool = True
+) -> Fleet:
+    """Return the fleet as member m*number* sees it. openers: what opens its sessions, for each shard of `ks`."""
+    own = member_of(f"m{number}", number)
+    databases = [
+        ElectedDatabase((("ks", shard),), shard, opener, nobody_watches)
+        for shard, opener in openers.items()
+    ]
+    fleet = Fleet(own, databases, WaysOf(ways, own) if has_ways else None, now_ns)
+    ways.services[own.id] = own, fleet
+    return fleet

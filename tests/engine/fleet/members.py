@@ -4,15 +4,14 @@ import asyncio
 from dataclasses import dataclass, field
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.fleet.directory import Member
-from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
+from streamfrom.engine.fleet.fleet import Fleet
 from streamfrom.engine.messaging.shell.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
 from tests.engine.messaging.runner_rig import Receiver
 from tests.sim.memory_store import MemoryStore, StoredRow, raw_table
-from tests.sim.servers import FakeShard, Network, nobody_watches, now_ns
-from tests.sim.ways import Ways, WaysOf
+from tests.sim.servers import FakeShard, Network
+from tests.sim.ways import Ways, fleet_of
 from tests.virtual_loop import VirtualClock
 
 
@@ -60,28 +59,18 @@ class Members:
             await registry.stop(STOPPED)
 
     async def start(self, number, *, has_ways=True):
-        name = f"m{number}"
-        own = Member(name, "", f"{name}:1", f"PEM {name}", number, "1", "c")
         network = Network()
 
         def opener(shard):
             return lambda _on_lost: self.servers[shard].open(network)
 
-        fleet = Fleet(
-            own,
-            [
-                ElectedDatabase((("ks", name),), name, opener(name), nobody_watches)
-                for name in self.shards
-            ],
-            WaysOf(self.ways, own) if has_ways else None,
-            now_ns,
-        )
+        openers = {shard: opener(shard) for shard in self.shards}
+        fleet = fleet_of(number, self.ways, openers, has_ways=has_ways)
         keyspace = Keyspace("ks", tuple(Shard.named(name) for name in self.shards))
         registry = Registry(
             [keyspace], self.store, clock=VirtualClock(), may_send=fleet.may_send
         )
         await registry.start()
-        self.ways.services[name] = own, fleet
         self.fleets.append(fleet)
         self.registries.append(registry)
         self.networks.append(network)

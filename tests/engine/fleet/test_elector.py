@@ -6,12 +6,13 @@ import logging
 import pytest
 
 from streamfrom.engine.errors import NotDispatched, StoreError, TableGone
-from streamfrom.engine.fleet.directory import Member, MemberDifferences, Stranger
+from streamfrom.engine.fleet.directory import MemberDifferences, Stranger
 from streamfrom.engine.fleet.election import ANSWER_NS, LEASE_NS
 from streamfrom.engine.fleet.elector import Elector
 from streamfrom.engine.fleet.lock_connection import acquire
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from tests.sim.servers import FakeShard, Network, Work, now_ns
+from tests.sim.ways import member_of
 from tests.virtual_loop import VirtualLoop
 
 
@@ -29,7 +30,7 @@ class Part:
         self.doubts = self.opened = 0
         self.is_busy = asyncio.Event()
         self.is_busy.set()
-        own = Member(name, "", f"{name}:1", f"PEM {name}", ord(name[0]), "1", "c")
+        own = member_of(name, ord(name[0]))
         self.elector = Elector("ks/-", DATABASE, own, self, self._open, now_ns, self._doubted)
         self.elector.start()
 

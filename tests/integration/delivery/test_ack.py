@@ -13,8 +13,6 @@ from tests.integration.conftest import Queue, SharedCluster
 from tests.integration.delivery.producing import insert, insert_all
 
 
-pytestmark = pytest.mark.db
-
 SECOND_NS = 10**9
 
 

@@ -28,8 +28,6 @@ from tests.fixtures.streams import (
 from tests.integration.conftest import Queue
 
 
-pytestmark = pytest.mark.db
-
 QUICK = ",vt_min_backoff=0.2,vt_max_backoff=0.2"
 WRITTEN = ",vt_lease=written"
 SET_ASIDE = "SELECT id, tried FROM streamfrom.set_aside WHERE keyspace = 'plain'"

@@ -10,8 +10,6 @@ from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert, insert_all
 
 
-pytestmark = pytest.mark.db
-
 QUIET_S = 0.4
 
 

@@ -15,8 +15,6 @@ from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all, locked
 
 
-pytestmark = pytest.mark.db
-
 EARLY = ",vt_ack=early,vt_release_after=never"
 ACK = "UPDATE my_message SET time_acked = NOW(), time_next = NULL WHERE id = {} AND time_acked IS NULL"
 HELD = "SELECT id FROM my_message WHERE id = 1 FOR UPDATE"

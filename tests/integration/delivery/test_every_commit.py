@@ -17,8 +17,6 @@ from tests.fixtures.streams import Consumer, message_table, run
 from tests.integration.conftest import Queue
 
 
-pytestmark = pytest.mark.db
-
 QUIET_S = 0.4
 INSERT = "INSERT INTO my_message (id) VALUES ({id})"
 PROCEDURE = "CREATE PROCEDURE enqueue(n BIGINT) INSERT INTO my_message (id) VALUES (n)"

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import pymysql
-import pytest
 
 from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import root
@@ -14,8 +13,6 @@ from tests.fixtures.streams import eventually, rows, run
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all, locked
 
-
-pytestmark = pytest.mark.db
 
 ACK = "UPDATE my_message SET time_acked = NOW(), time_next = NULL WHERE id = {} AND time_acked IS NULL"
 UNACKED = "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL"

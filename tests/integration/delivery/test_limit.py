@@ -14,9 +14,6 @@ from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
 
-pytestmark = pytest.mark.db
-
-
 def taken(connection: Any, limit: int, wait: str = " WAIT 0") -> list[int]:
     return sorted(
         i for (i,) in rows(connection, f"STREAM id FROM my_message LIMIT {limit}{wait}")

@@ -9,8 +9,6 @@ from tests.fixtures.streams import WAIT_S, eventually, rows, run
 from tests.integration.conftest import Queue, SharedCluster
 
 
-pytestmark = pytest.mark.db
-
 QUIET_S = 0.3
 ONE_OF_A_KEY = (
     "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
@@ -243,17 +241,3 @@ def test_prepared_and_with_an_end(cluster: SharedCluster, keyed_producer) -> Non
     client.close()
     waited = "STREAM id FROM my_message WHERE tenant = 'a' LIMIT 3 WAIT 30"
     assert rows(keyed_producer, waited) == ((1,),)
-
-
-def test_a_member_that_does_not_dispatch_gives_them_as_well(server, database, fleet, consume):
-    _, second = fleet()
-    keyed_producer = second.connect(database=database, autocommit=True)
-    run(keyed_producer, KEYED)
-    insert_keyed(keyed_producer, (1, "a"), (2, "b"))
-    one = consume(second, "STREAM id FROM my_message WHERE tenant = 'b'", database=database)
-    assert one.ids(1) == [2]
-    insert_keyed(keyed_producer, (3, "a"), (4, "b"))
-    assert one.ids(1) == [4]
-    assert one.poll(QUIET_S) is None
-    ended = "STREAM id FROM my_message WHERE tenant IN ('a', 'b') LIMIT 9 WAIT 0"
-    assert sorted(rows(keyed_producer, ended)) == [(1,), (3,)]

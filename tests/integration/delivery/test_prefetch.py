@@ -9,8 +9,6 @@ from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
 
-pytestmark = pytest.mark.db
-
 QUIET_S = 0.3
 STREAM_3 = "STREAM /*vt+ PREFETCH=3 */ id FROM my_message"
 
@@ -126,26 +124,6 @@ def test_no_more_are_in_flight_than_allowed_and_an_ack_gives_room(queue: Queue) 
     run(other, "ALTER QUEUE my_message SET (max_in_flight = DEFAULT)")
     stream.take(32)
     assert sorted(stream.rows) == [(ident,) for ident in range(1, 41)]
-
-
-def test_what_a_former_dispatcher_has_sent_is_in_flight(plain: Queue) -> None:
-    other = plain.create()
-    run(
-        other,
-        "INSERT INTO my_message (id, epoch, time_next) VALUES"
-        " (1, 1, NOW() + INTERVAL 10 MINUTE), (2, 1, NOW() + INTERVAL 10 MINUTE),"
-        # Of this one no lease is so long: somebody has rescheduled it.
-        " (3, 1, NOW() + INTERVAL 1 DAY)",
-    )
-    insert_all(other, [11, 12, 13, 14])
-    run(other, "ALTER QUEUE my_message SET (ack_wait = 600, max_in_flight = 3)")
-    stream = plain.stream("STREAM id FROM my_message")
-    assert stream.take(1) == [(11,)]
-    assert stream.poll(QUIET_S) is None
-    run(other, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
-    assert stream.take(1) == [(12,)]
-    run(other, "DELETE FROM my_message WHERE id = 2")
-    assert stream.take(1) == [(13,)]
 
 
 def test_no_more_are_sent_a_second_than_the_rate_and_it_changes_live(queue: Queue) -> None:

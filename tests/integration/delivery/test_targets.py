@@ -18,8 +18,6 @@ from tests.integration.conftest import HIGH_IDS, LOW_IDS, Queue
 from tests.integration.delivery.producing import insert, insert_all
 
 
-pytestmark = pytest.mark.db
-
 QUIET_S = 0.4
 
 

@@ -12,8 +12,6 @@ from tests.fixtures.streams import refused, refuses, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
 
 
-pytestmark = pytest.mark.db
-
 SECOND_NS = 10**9
 # When the messages are due, in seconds from now; both shards have some of each.
 OFFSETS_S = (-86_400, -3_600, -60, 60, 3_600, 86_400, 40 * 86_400, -400 * 86_400)

@@ -15,7 +15,7 @@ from tests.fixtures.streams import eventually, message_table, refused, rows, run
 from tests.integration.conftest import DISPATCHED
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server]
+pytestmark = pytest.mark.one_server
 
 TEXTS = "message LONGTEXT"
 
@@ -60,24 +60,6 @@ def test_streams_and_commits_at_any_member_are_of_one_queue(server, database, fl
         update = f"UPDATE my_message SET time_acked = 1800000000000000005 WHERE id = {ident}"
         change(member, database, update)
     assert sorted(came) == [1, 2, 3, 4, 5, 6]
-
-
-def test_a_backlog_reaches_a_fast_stream_beside_a_stalled_one(server, database, fleet, consume):
-    """What the stalled one's socket never took comes at once when it leaves, what it took soon after."""
-    table = message_table(
-        poller_interval=10_000, ack_wait=600, columns=TEXTS, more=",vt_release_after=1"
-    )
-    execute(server, table, database=database)
-    values = ", ".join(f"({ident}, REPEAT('x', 20000))" for ident in range(1, 501))
-    execute(server, f"INSERT INTO my_message (id, message) VALUES {values}", database=database)
-    _, second = fleet()
-    sql = "STREAM /*vt+ PREFETCH=0 */ * FROM my_message"
-    stalled, fast = (consume(second, sql, database=database) for _ in range(2))
-    came = set(fast.ids(200))
-    stalled.close()
-    while len(came) < 500:
-        came |= set(fast.ids(1))
-    assert came == set(range(1, 501))
 
 
 def test_a_member_of_another_fleet_only_waits(server, database, fleet, start_proxy, consume):

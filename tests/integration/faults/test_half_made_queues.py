@@ -11,7 +11,7 @@ from tests.fixtures.database_servers import DatabaseServer, execute, root
 from tests.fixtures.streams import eventually, refused, run, tried
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server, pytest.mark.slow]
+pytestmark = [pytest.mark.one_server, pytest.mark.slow]
 
 CREATE = "CREATE QUEUE my_message (a INT) PARTITION BY DAY WITH (ack_wait = 5)"
 

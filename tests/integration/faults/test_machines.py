@@ -14,7 +14,7 @@ from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import Consumer, eventually, message_table, rows, run
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server]
+pytestmark = pytest.mark.one_server
 
 DISPATCHED = "is dispatched from here"
 NOT_REACHED = "a member cannot be reached"

@@ -34,7 +34,7 @@ from tests.integration.faults.breaking import (
 )
 
 
-pytestmark = [pytest.mark.db, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.one_server

@@ -36,7 +36,7 @@ PAUSES_S = (0.5, 3.0, 8.0)
 READ_ONLY_S = 1.5
 # Both pools, the control connections, listeners and files of one proxy that no client uses.
 DESCRIPTORS_MAX = 120
-pytestmark = [pytest.mark.db, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 class Rounds:

@@ -16,7 +16,7 @@ from tests.fixtures.streams import WAIT_S, eventually, message_table, rows, run
 from tests.integration.faults.breaking import HIGH, LOW, Servers, StartFaulty, create, insert
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server, pytest.mark.slow]
+pytestmark = [pytest.mark.one_server, pytest.mark.slow]
 
 
 @contextmanager

@@ -9,8 +9,6 @@ from tests.fixtures.streams import eventually, rows, run, value
 from tests.integration.conftest import Queue
 
 
-pytestmark = pytest.mark.db
-
 # Only news can bring anything within this interval.
 NEVER_S = 10_000
 STREAM = "STREAM id FROM step"
@@ -96,25 +94,6 @@ def test_whatever_ends_a_group_fires_what_comes_after(plain: Queue, end: str) ->
     held(client, 2)
     run(client, end)
     assert stream.ids(1) == [2]
-
-
-def test_chains_several_at_the_end_and_groups_of_nobody(queue: Queue) -> None:
-    client = make(queue)
-    stream = queue.stream(STREAM)
-    # 3 and 4 come after b; 4 is of c, after which 5 comes, whose own group says c as well.
-    insert(client, (1, "b", None), (2, "b", None), (3, None, "b"), (4, "c", "b"), (5, "c", "c"))
-    insert(client, (6, None, "nobody"), (7, "nobody", "nobody"), (8, "", ""))
-    assert sorted(stream.ids(5)) == [1, 2, 6, 7, 8]
-    held(client, 3, 4, 5)
-    ack(client, 1, 6, 7, 8)
-    stream.nothing(0.3)
-    ack(client, 2)
-    assert sorted(stream.ids(2)) == [3, 4]
-    held(client, 5)
-    ack(client, 3)
-    stream.nothing(0.3)
-    ack(client, 4)
-    assert stream.ids(1) == [5]
 
 
 def test_what_is_delayed_as_well_fires_at_the_later_of_both(queue: Queue) -> None:

@@ -11,8 +11,6 @@ from tests.fixtures.streams import eventually, message_table, refused, rows, run
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 
 
-pytestmark = pytest.mark.db
-
 HOUR = SPANS["HOUR"]
 QUEUE = "CREATE QUEUE my_message (payload VARCHAR(64))"
 # After a transaction that held the table for long the next try is up to a minute later.

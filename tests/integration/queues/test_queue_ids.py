@@ -17,9 +17,6 @@ from tests.integration.conftest import Queue, SharedCluster
 from tests.integration.delivery.producing import insert
 
 
-pytestmark = pytest.mark.db
-
-
 @pytest.fixture
 def client(cluster: SharedCluster, keyspace: str) -> Any:
     client = cluster.proxy.connect(database=keyspace, autocommit=True)

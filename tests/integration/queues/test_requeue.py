@@ -12,8 +12,6 @@ from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
 
-pytestmark = pytest.mark.db
-
 QUEUE = "CREATE QUEUE job (n INT) WITH (ack_wait = 30, max_attempts = 2)"
 
 
@@ -171,28 +169,6 @@ def test_a_queue_that_is_there_gets_one_and_its_definition_says_so(client: Any) 
     assert names(client) == ["job", "job_dead"]
     run(client, "ALTER QUEUE job SET (dead_letter = on)")
     assert run(client, "ALTER QUEUE job REQUEUE DEAD") == 0
-
-
-def test_the_last_wait_parks_a_message_and_one_update_revives_it(queue: Queue) -> None:
-    other = queue.create()
-    run(other, "ALTER QUEUE my_message SET (ack_wait = 0.3, min_backoff = 0.3, max_attempts=2)")
-    stream = queue.stream("STREAM id FROM my_message")
-    insert_all(other, [1])
-    assert stream.take(2) == [(1,), (1,)]
-    parked = f"SELECT id, epoch FROM my_message WHERE time_next = {PARKED_NS}"
-    eventually(lambda: rows(other, parked) == ((1, 2),))
-    figures = (
-        "SELECT depth, parked, parked_total FROM streamfrom.queues WHERE queue = 'my_message'"
-    )
-    eventually(lambda: rows(other, figures) == ((0, 1, 1),))
-    run(other, "ALTER QUEUE my_message SET (ack_wait = 60, min_backoff = 60)")
-    insert_all(other, [2])
-    assert stream.take(1) == [(2,)]
-    run(other, "UPDATE my_message SET time_acked = NOW() WHERE id = 2")
-    where = f"WHERE time_next = {PARKED_NS} AND time_acked IS NULL"
-    run(other, f"UPDATE my_message SET time_next = 0, epoch = 0 {where}")
-    assert stream.take(1) == [(1,)]
-    eventually(lambda: rows(other, figures)[0][1:] == (0, 1))
 
 
 GRAVE = (

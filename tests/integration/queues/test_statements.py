@@ -14,8 +14,6 @@ from tests.fixtures.streams import refused, refuses, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
 
 
-pytestmark = pytest.mark.db
-
 PROPOSAL = "CREATE QUEUE my_queue(\n\nuser_id BIGINT(10),\n\npayload VARCHAR(256),\n\n)"
 
 

@@ -14,8 +14,6 @@ from tests.fixtures.database_servers import root
 from tests.fixtures.streams import message_table, run
 
 
-pytestmark = pytest.mark.db
-
 SEED = int(os.environ.get("SCATTER_SEED", "1"))
 VALUES = int(os.environ.get("STORED_VALUES", "5"))  # of each type
 REFUSED = {1235, 1366}

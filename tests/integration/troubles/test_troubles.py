@@ -19,7 +19,7 @@ from tests.integration.troubles.operated import KEYSPACE, QUEUE, Operated, steps
 from tests.proxy.certificates import issued
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server]
+pytestmark = pytest.mark.one_server
 
 # The id that the guide has for an example, and the connection.
 POISON, CONNECTION = 1, "4194305"

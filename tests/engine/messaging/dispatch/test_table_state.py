@@ -70,19 +70,6 @@ def test_a_claim_of_long_bodies_takes_few_rows_until_they_are_short_again():
     assert sizes == [16, 32, 64, 128, 256, 500]
 
 
-def test_shards_take_turns():
-    bench = TableRig(batch=1, shards=("-80", "80-")).attach(1)
-    served = []
-    actions = bench.due(*range(10), shard="-80")
-    bench.due(*range(10, 20), shard="80-")
-    for _ in range(8):
-        (claim,) = kinds(actions, Claim)
-        served.append(claim.shard)
-        bench.won(claim)
-        actions = bench.post(ReceiverReady(1))
-    assert served.count("80-") == 4
-
-
 @pytest.mark.parametrize("streams", [1, 2, 3])
 def test_shards_take_turns_where_acks_make_room(streams):
     bench = TableRig(batch=1, shards=("-80", "80-"))

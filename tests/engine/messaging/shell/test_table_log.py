@@ -79,62 +79,40 @@ async def test_a_fault_of_our_own_is_logged_with_its_trace_and_holds_nobody_up(c
     assert caplog.records[0].exc_info
 
 
-async def test_a_stream_that_stands_still_is_named_in_the_log(caplog):
+# One that holds as many as a window begins with, and acks none, collects them before its first ack.
+@pytest.mark.parametrize(("prefetch", "advice"), [(2, None), (AUTO, COLLECTS)])
+async def test_a_stream_that_stands_still_is_named_in_the_log_with_what_to_write(
+    caplog, prefetch, advice
+):
     rig = RunnerRig()
-    idle = Receiver(prefetch=2, connection_id=77, shards=frozenset({"0"}))
-    rig.runner.attach(idle)
+    rig.runner.attach(Receiver(prefetch=prefetch, connection_id=77, shards=frozenset({"0"})))
     rig.commit(1, 2, 3)
     await asyncio.sleep(100)
-    assert logged(
-        caplog, "queue", "shards", "connection", "unacked", "stalled_s", "advice"
-    ) == [("stream stalled", "msg", "0", 77, 2, 15, None)]
+    told = logged(caplog, "queue", "shards", "connection", "unacked", "stalled_s", "advice")
+    assert told == [("stream stalled", "msg", "0", 77, 2, 15, advice)]
 
 
-async def test_a_consumer_that_collects_messages_before_its_first_ack_reads_in_the_log_what_to_write(
-    caplog,
-):
-    rig = RunnerRig()
-    rig.runner.attach(Receiver(prefetch=AUTO, connection_id=77))
-    rig.commit(1, 2, 3)
-    await asyncio.sleep(20)
-    assert logged(caplog, "connection", "unacked", "stalled_s", "advice") == [
-        ("stream stalled", 77, 2, 15, COLLECTS)
-    ]
-
-
+@pytest.mark.parametrize(
+    ("grave", "event"), [(None, "messages parked"), ("grave", "messages dead-lettered")]
+)
 async def test_what_was_sent_often_enough_is_named_in_the_log_counted_and_asked_for_no_more(
-    caplog,
+    caplog, grave, event
 ):
-    rig, receiver = RunnerRig(f"{COMMENT},vt_max_attempts=2"), Receiver()
+    more = f",vt_max_attempts=2,vt_dead_letter={grave or ''}"
+    rig, receiver = RunnerRig(f"{COMMENT}{more}"), Receiver()
     rig.insert(*range(1, 13))
     rig.runner.attach(receiver)
     await asyncio.sleep(200)
     assert sorted(receiver.ids) == sorted([*range(1, 13)] * 2)
-    assert rig.runner.state.counters("0").parked == 12
-    before = len(rig.store.calls)
-    await asyncio.sleep(300)
-    assert len(rig.store.calls) == before, "what is parked is left in peace"
-    told = logged(caplog, "queue", "shard", "attempts", "count", "ids")
-    assert {each[:4] for each in told} == {("messages parked", "msg", "0", 2)}
-    assert sum(each[4] for each in told) == 12
-    assert "1, 2" in told[0][5]
-
-
-async def test_dead_letters_are_named_in_the_log_counted_and_gone(caplog):
-    more = ",vt_max_attempts=1,vt_dead_letter=grave"
-    rig, receiver = RunnerRig(f"{COMMENT}{more}"), Receiver()
-    rig.insert(1, 2)
-    rig.runner.attach(receiver)
-    await asyncio.sleep(100)
-    assert sorted(receiver.ids) == [1, 2]
     counters = rig.runner.state.counters("0")
-    assert (counters.dead_lettered, counters.parked) == (2, 0)
+    assert (counters.dead_lettered, counters.parked) == ((12, 0) if grave else (0, 12))
     before = len(rig.store.calls)
     await asyncio.sleep(300)
-    assert len(rig.store.calls) == before
-    told = logged(caplog, "dead_letter", "attempts", "count")
-    assert {each[:3] for each in told} == {("messages dead-lettered", "grave", 1)}
-    assert sum(each[3] for each in told) == 2
+    assert len(rig.store.calls) == before, "what was given up is left in peace"
+    told = logged(caplog, "queue", "shard", "dead_letter", "attempts", "count", "ids")
+    assert {each[:5] for each in told} == {(event, "msg", "0", grave, 2)}
+    assert sum(each[5] for each in told) == 12
+    assert "1, 2" in told[0][6]
 
 
 async def test_a_message_that_waits_for_a_parked_one_is_told_once(caplog):

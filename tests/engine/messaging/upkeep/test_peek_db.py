@@ -9,7 +9,6 @@ from streamfrom.engine.messaging.upkeep.peek import (
     Match,
     PeekState,
     can_peek,
-    in_state,
     peek,
     peek_by_value,
     rows_of,
@@ -33,35 +32,6 @@ def ids(client, table, state, limit):
         place = page.place
         if place is None:
             return found, pages
-
-
-ROWS = (
-    (b"1", 5, 0), (b"2", 5, 0), (b"3", 5, 0), (b"4", 5, None), (b"5", 5, NOW_NS - 9), (b"6", 5, NOW_NS - 5),
-    (b"7", 7, 0), (b"8", 7, NOW_NS + 5), (b"9", 7, NOW_NS + 9), (b"10", 9, NOW_NS + 9), (b"11", 9, NOW_NS + 9),
-    (b"12", 5, HELD_NS), (b"13", 9, HELD_NS), (b"14", 7, PARKED_NS), (b"15", 7, PARKED_NS), (b"16", 9, PARKED_NS),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("limit", [1, 2, 3, 100])
-def test_every_message_of_a_state_is_on_one_page(client, database, limit):
-    table = create(client, database)
-    insert(client, *ROWS)
-    client.execute(
-        b"INSERT INTO msg (id, time_next, time_acked) VALUES (20, NULL, 4), (21, NULL, 5)"
-    )
-    ready = [b"4", b"6", b"5", b"1", b"2", b"3", b"7"]
-    assert ids(client, table, PeekState.READY, limit)[0] == ready
-    assert ids(client, table, PeekState.SCHEDULED, limit)[0] == [b"9", b"8", b"10", b"11"]
-    assert ids(client, table, PeekState.BLOCKED, limit)[0] == [b"12", b"13"]
-    assert ids(client, table, PeekState.PARKED, limit)[0] == [b"14", b"15", b"16"]
-    acked = client.run(peek(table, PeekState.ACKED, None, NOW_NS, limit))
-    assert acked.ids == (b"21", b"20")[:limit]
-    every = ids(client, table, PeekState.ALL, limit)[0]
-    assert every == [b"%d" % number for number in (*range(1, 17), 20, 21)]
-    for state in (PeekState.READY, PeekState.SCHEDULED, PeekState.BLOCKED, PeekState.PARKED):
-        found = client.run(rows_of(table, every, (), 9, in_state(state, NOW_NS)))
-        expected = ids(client, table, state, limit)[0]
-        assert sorted(row.id for row in found) == sorted(expected)
 
 
 def test_texts_and_bytes_as_ids_are_gone_on_behind(client, database):
