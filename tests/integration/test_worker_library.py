@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import asyncmy
 import pytest
@@ -312,11 +311,11 @@ def test_kills_of_workers_lose_nothing_and_repeat_only_what_they_cut_off(
     command = [sys.executable, "jobs.py", url_of(plain.proxy, plain.keyspace)]
     said = [tmp_path / f"worker {number}" for number in range(kills + 3)]
 
-    def start(number: int) -> "subprocess.Popen[Any]":
+    def start(number):
         environ = {"PYTHONPATH": str(LIBRARY)}
         return start_program(command, said[number], cwd=tmp_path, env=environ)
 
-    def begun(number: int) -> Counter[str]:
+    def begun(number):
         lines = said[number].read_text().splitlines()
         return Counter(line.split()[1] for line in lines if line.startswith("begin"))
 

@@ -233,7 +233,7 @@ class MemoryStore(Store):
             free = [ident for ident, key in turns.asked_keys.items() if key is None]
             request = replace(request, ids=(*free, *turns.chosen))
         passed_over = dict(turns.passed_over)
-        spent, held, refused = [], [], {}
+        spent, held, refused = [], [], dict[bytes, Refused]()
         # As a database would: in the order of the key, whatever order was asked for.
         for row in sorted((rows[i] for i in set(request.ids) if i in rows), key=by_id):
             time_next_ns = row.time_next_ns or 0
@@ -277,7 +277,8 @@ class MemoryStore(Store):
             passed_over=passed_over,
             held=tuple(held),
             refused=refused,
-            **{"dead" if is_dead else "parked": tuple(spent)},
+            dead=tuple(spent) if is_dead else (),
+            parked=() if is_dead else tuple(spent),
         )
 
     def look(self, _table, _shard, rows, job):
@@ -292,7 +293,8 @@ class MemoryStore(Store):
         """Make held rows due whose groups are done; a walk goes over all of them at once."""
         now_ns, request = self.clock.time_ns(), job.request
         asked = sorted(rows) if request.ids is None else request.ids
-        fired, waiting, dead, locked, refused = [], {}, {}, [], {}
+        fired, waiting, dead = [], {}, {}
+        locked, refused = list[bytes](), dict[bytes, Refused]()
         for row in (rows[ident] for ident in asked if ident in rows):
             if row.time_acked_ns is not None or row.time_next_ns != HELD_NS:
                 continue
@@ -320,7 +322,7 @@ class MemoryStore(Store):
 
     def release(self, _table, _shard, rows, job):
         """Undo the claim of rows to which nothing has happened since."""
-        refused = {}
+        refused = dict[bytes, Refused]()
         for claimed in job.rows:
             row = rows.get(claimed.id)
             shown = None if row is None else (row.time_acked_ns, row.epoch, row.time_next_ns)
@@ -331,7 +333,7 @@ class MemoryStore(Store):
 
     def shorten(self, _table, _shard, rows, job):
         """Make rows due sooner to which nothing has happened since."""
-        shortened, refused = [], {}
+        shortened, refused = [], dict[bytes, Refused]()
         for lease in job.leases:
             row = rows.get(lease.id)
             shown = None if row is None else (row.time_acked_ns, row.time_next_ns)
@@ -343,7 +345,7 @@ class MemoryStore(Store):
     def write_leases(self, _table, _shard, rows, job):
         """Let rows that are not locked show leases."""
         now_ns = self.clock.time_ns()
-        changed, locked, refused = [], [], {}
+        changed, locked, refused = [], list[bytes](), dict[bytes, Refused]()
         for lease in job.leases:
             row = rows.get(lease.id)
             if row is None or row.time_acked_ns is not None:
@@ -363,7 +365,7 @@ class MemoryStore(Store):
 
     def write_acks(self, table, shard, rows, job):
         """Acknowledge rows that are not locked."""
-        locked, refused = [], {}
+        locked, refused = list[bytes](), dict[bytes, Refused]()
         for ident, acked_ns in job.acks:
             row = rows.get(ident)
             is_unacked = row is not None and row.time_acked_ns is None
@@ -393,7 +395,7 @@ class MemoryStore(Store):
                 and row.time_acked_ns < cutoff_ns
                 and row.id not in left_out
             ][:PURGE_ROWS_MAX]
-            refused = {}
+            refused = dict[bytes, Refused]()
             for ident in old:
                 if self._may_write(Tried.PURGE, rows[ident], refused):
                     del rows[ident]
