@@ -4,7 +4,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from streamfrom.proxy.wire.resultset import parse_column_definition
-from tests.cases import in_turn
+from tests.cases import cases, in_turn
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
 from tests.fixtures.streams import refused, refuses, rows, run, value
 from tests.integration.scatter import ComparedCluster, ask, check, differences, parse_binary_row
@@ -93,19 +93,7 @@ def test_rows_that_are_read_first_are_returned(table: ComparedCluster) -> None:
 
 
 @in_turn
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "INSERT INTO t (id, s) VALUES (90, (SELECT MAX(s) FROM u))",
-        "INSERT INTO t SET id = 90, s = (SELECT MAX(s) FROM t x)",
-        "INSERT INTO t (id, s) VALUES (90, 'a') RETURNING id, (SELECT COUNT(*) FROM u)",
-        "INSERT INTO t (id) VALUES (90) ON DUPLICATE KEY UPDATE s = (SELECT MAX(s) FROM u)",
-        "INSERT INTO t (id, s) SELECT id, s FROM u RETURNING (SELECT COUNT(*) FROM u)",
-        "DELETE FROM t RETURNING id, (SELECT COUNT(*) FROM u)",
-        "DELETE FROM t LIMIT 2 RETURNING id",
-        "DELETE FROM t ORDER BY id LIMIT 2 RETURNING id",
-    ],
-)
+@cases(sql=str)
 def test_what_one_shard_cannot_know_is_refused(table: ComparedCluster, sql: str) -> None:
     table.create(COLUMNS, "u")
     for connection in table.spread.values():

@@ -1,6 +1,7 @@
 """Short ways to ask for the facts of a text."""
 
 from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.literal_values import Number, decode_literal
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.statements import Shape, Statement, Uses, Value
 
@@ -11,6 +12,11 @@ def statement(sql: str | bytes, mode: SqlMode = DEFAULT_MODE) -> Statement:
 
 def shape(sql: str | bytes, mode: SqlMode = DEFAULT_MODE) -> Shape:
     return statement(sql, mode).shape
+
+
+def value(text: str) -> int | bytes | Number:
+    """Return what a literal is worth: `5`, `1.50`, `'a'`, `x'00'`."""
+    return decode_literal(text.encode(), DEFAULT_MODE)
 
 
 def tables(sql: str) -> list[str]:

@@ -1,5 +1,6 @@
 """Streams and acks that make no sense, clients that do not read or leave in the middle: nothing is delivered, lost or left behind."""
 
+import ast
 import contextlib
 import time
 from typing import Any
@@ -8,7 +9,7 @@ import pymysql
 import pytest
 from pymysql.constants import COMMAND
 
-from tests.cases import in_turn
+from tests.cases import cases, in_turn
 from tests.fixtures.background import running
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import answers, eventually, refuses, rows, run, value
@@ -26,34 +27,13 @@ class TestStatements:
         return made
 
     @in_turn
-    @pytest.mark.parametrize(
-        ("sql", "code", "words"),
-        [
-            ("STREAM * FROM nosuch", 1146, "message table 'nosuch' not found in keyspace"),
-            ("STREAM * FROM ordinary", 1146, "message table 'ordinary' not found in keyspace"),
-            ("STREAM * FROM nosuch.t", 1049, "Unknown database 'nosuch'"),
-            ("STREAM nosuch FROM my_message", 1054, "Unknown column 'nosuch' in"),
-            ("STREAM * FROM my_message WHERE id > 1", 1064, "takes the key of the table"),
-            ("STREAM * FROM my_message WHERE id = 1", 1210, "and my_message has none: ALTER"),
-            ("STREAM * FROM my_message; SELECT 1", 1064, "syntax"),
-            ("STREAM * FROM my_message m", 1064, "syntax"),
-        ],
-    )
+    @cases(sql=str, code=ast.literal_eval, words=str)
     def test_a_stream_of_what_cannot_be_streamed(self, connection, sql, code, words):
         refuses(connection, sql, code, words)
         assert value(connection, "SELECT 1") == 1
 
     @in_turn
-    @pytest.mark.parametrize(
-        "sql",
-        [
-            "SELECT * FROM nosuch",
-            "SELECT * FROM my_message JOIN nosuch ON nosuch.id = my_message.id",
-            "INSERT INTO nosuch (id) VALUES (1)",
-            "UPDATE nosuch SET time_acked = NOW() WHERE id = 1",
-            "PREPARE s FROM 'DELETE FROM nosuch WHERE id = ?'",
-        ],
-    )
+    @cases(sql=str)
     def test_a_table_that_is_not_there_is_refused_as_on_one_server(self, connection, sql):
         refuses(connection, sql, 1146, "nosuch' doesn't exist")
 

@@ -34,27 +34,7 @@ def test_ever_new_values_do_not_fill_the_memory_and_what_was_forgotten_still_com
     assert again.fits(before)
 
 
-@pytest.mark.parametrize(
-    ("known", "wanted", "statement"),
-    [
-        ({}, {}, None),
-        ({"autocommit": "OFF"}, {"autocommit": "OFF"}, None),
-        ({}, {"autocommit": "OFF"}, b"SET @@session.autocommit = 'OFF'"),
-        ({"autocommit": "ON"}, {"autocommit": "OFF"}, b"SET @@session.autocommit = 'OFF'"),
-        ({}, {"sql_select_limit": "10"}, b"SET @@session.sql_select_limit = 10"),
-        ({}, {"max_statement_time": "1.5"}, b"SET @@session.max_statement_time = 1.5"),
-        ({}, {"time_zone": "-05:00"}, b"SET @@session.time_zone = '-05:00'"),
-        ({}, {"time_zone": "it's \\"}, b"SET @@session.time_zone = 'it''s \\\\'"),
-        ({}, {"character_set_results": ""}, b"SET @@session.character_set_results = NULL"),
-        ({}, {"character_set_results": "NULL"}, b"SET @@session.character_set_results = NULL"),
-        ({}, {"sql_mode": ""}, b"SET @@session.sql_mode = ''"),
-        (
-            {"sql_mode": "ANSI"},
-            {"sql_mode": "ANSI", "sql_notes": "OFF", "unique_checks": "OFF"},
-            b"SET @@session.sql_notes = 'OFF', @@session.unique_checks = 'OFF'",
-        ),
-    ],
-)
+@cases(known=ast.literal_eval, wanted=ast.literal_eval, statement=str.encode)
 def test_one_set_turns_a_connection_into_what_is_wanted(known, wanted, statement):
     assert Settings(wanted.items()).statement_from(Settings(known.items())) == statement
 

@@ -1,8 +1,9 @@
-import pytest
+import ast
 
 from streamfrom.proxy.backends.statement_ids import KEPT_BYTES_MAX, StatementIds, StatementKey
 from streamfrom.proxy.wire.binary_parameters import kinds_of
 from streamfrom.proxy.wire.constants import FieldType
+from tests.cases import cases
 
 
 def key(text: str, database: str | None = "db", mode: str | None = None) -> StatementKey:
@@ -78,24 +79,7 @@ def bound(name: str) -> bytes:
     return kinds_of(bitmap + b"\1" + bytes((kind, 0)), 1)
 
 
-@pytest.mark.parametrize(
-    ("before", "then", "fits"),
-    [
-        ("text", "int", True),
-        ("NULL", "date", True),
-        ("int", "bigint", True),
-        ("int", "NULL", True),
-        ("int", "typed NULL", True),
-        ("text bytes", "text", True),
-        ("datetime", "timestamp", True),
-        ("int", "text", False),
-        ("text int NULL", "text", False),
-        ("int", "double", False),
-        ("decimal", "bytes", False),
-        ("date", "datetime", False),
-        ("time", "text", False),
-    ],
-)
+@cases(before=str, then=str, fits=ast.literal_eval)
 def test_a_statement_is_prepared_again_for_what_mysql_would_convert(before, then, fits):
     ids = StatementIds()
     ids.put(key("a"), 1)

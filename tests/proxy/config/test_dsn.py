@@ -1,5 +1,6 @@
 """Addresses of backends."""
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -15,18 +16,7 @@ def read(text, environ=None, folder="/etc"):
     return parse(text, "here", database="commerce", around=around)
 
 
-@pytest.mark.parametrize(
-    ("text", "user", "password", "host", "port", "database"),
-    [
-        ("mysql://app:secret@db1:3307/shop?ssl_mode=REQUIRED", "app", "secret", "db1", 3307, "shop"),
-        ("mysql://root@db1", "root", "", "db1", 3306, "commerce"),
-        ("mysql://root@db1/", "root", "", "db1", 3306, "commerce"),
-        ("mysql://a%40b:p%2Fw%3A%25@db1/my%20db", "a@b", "p/w:%", "db1", 3306, "my db"),
-        ("mysql://root@${HOST}:${PORT}/${DB}", "root", "", "db9", 99, "x"),
-        ("${URL}", "a", "p@w", "db1", 3306, "x"),
-        ("mysql://root@[::1]:3307", "root", "", "::1", 3307, "commerce"),
-    ],
-)  # fmt: skip
+@cases(text=str, user=str, password=str, host=str, port=ast.literal_eval, database=str)
 def test_every_part_is_read_and_may_be_left_out_encoded_or_a_variable(
     text, user, password, host, port, database
 ):

@@ -72,24 +72,10 @@ def test_only_what_changes_nothing_may_be_repeated(kind, expected):
     assert is_repeatable(shape(kind)) is expected
 
 
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (None, Ending.ANSWERED),
-        (Err(1064, "42000", b"read-only"), Ending.ANSWERED),
-        (Err(1290, "HY000", b"--skip-grant-tables"), Ending.ANSWERED),
-        (Err(1290, "HY000", b"--read-only"), Ending.READ_ONLY),
-        (Err(1290, "HY000", b"--read-only").exception(), Ending.READ_ONLY),
-        (Err(1290, "HY000", b"the read_only option"), Ending.READ_ONLY),
-        (Err(1053, "08S01", b""), Ending.READ_ONLY),
-        (Err(1836, "HY000", b""), Ending.READ_ONLY),
-        (Err(3032, "HY000", b""), Ending.READ_ONLY),
-        (Err(1461, "42000", b""), Ending.FULL),
-        (Err(1243, "HY000", b""), Ending.ANSWERED),
-    ],
-)
-def test_what_a_server_refused_without_doing_anything(error, expected):
-    assert ending_of(error) is expected
+@cases(code=int, expected=Ending.__getitem__, text=str.encode)
+def test_what_a_server_refused_without_doing_anything(code, expected, text):
+    error = Err(code, "HY000", text or b"")
+    assert ending_of(error) is ending_of(error.exception()) is expected
 
 
 @pytest.mark.parametrize("code", [1243, 1615])

@@ -16,12 +16,18 @@ from tests.cases import cases
 from tests.sqlparse_ext.facts import shape
 
 
-STATE = Tracker(TrackerKind.STATE, "", "1")
-SCHEMA = Tracker(TrackerKind.SCHEMA, "", "shop")
+TRACKERS = {
+    "STATE": Tracker(TrackerKind.STATE, "", "1"),
+    "SCHEMA": Tracker(TrackerKind.SCHEMA, "", "shop"),
+}
 
 
-def sysvar(name, value):
-    return Tracker(TrackerKind.SYSVAR, name, value)
+def trackers(text):
+    """Return what a server tells: `STATE`, `SCHEMA`, `variable=value`."""
+    return tuple(
+        TRACKERS.get(word) or Tracker(TrackerKind.SYSVAR, *word.split("="))
+        for word in text.split()
+    )
 
 
 def ok(affected_rows=0, last_insert_id=0, warnings=0):
@@ -38,28 +44,7 @@ def test_what_leaves_no_state_may_go_on_anywhere(sql):
     assert not must_stay(shape(sql), ())
 
 
-@pytest.mark.parametrize(
-    ("sql", "trackers", "expected"),
-    [
-        ("SET autocommit = 0", (sysvar("autocommit", "OFF"), STATE), False),
-        ("SET NAMES utf8mb4", (sysvar("character_set_client", "utf8mb4"), STATE), False),
-        ("SET CHARACTER SET latin1", (STATE,), False),
-        ("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", (STATE,), False),
-        ("SET GLOBAL max_connections = 5", (STATE,), False),
-        # For the next transaction only: no variable says so.
-        ("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", (STATE,), True),
-        ("SET @@transaction_isolation = 'SERIALIZABLE'", (STATE,), True),
-        ("SET autocommit = 0, profiling = 1", (sysvar("autocommit", "OFF"), STATE), True),
-        ("SET sort_buffer_size = 65536", (STATE,), True),
-        ("SET ROLE admin", (STATE,), True),
-        # No SET, and nothing else explains the change.
-        ("CALL p()", (STATE,), True),
-        # A routine may set a variable that is followed, and do what is not.
-        ("CALL p()", (sysvar("sql_mode", "ANSI"), STATE), True),
-        ("CALL p()", (SCHEMA, STATE), True),
-        ("SELECT 1", (SCHEMA,), False),
-    ],
-)
+@cases(sql=str, trackers=trackers, expected=ast.literal_eval)
 def test_a_change_that_no_variable_explains_keeps_the_session_on_its_connection(
     sql, trackers, expected
 ):

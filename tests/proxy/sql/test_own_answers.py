@@ -3,8 +3,6 @@
 import ast
 import json
 
-import pytest
-
 from streamfrom.proxy.sql.own_answers import explanation
 from tests.cases import cases, in_turn
 from tests.proxy.fake_answers import Error
@@ -13,21 +11,7 @@ from tests.proxy.sql.scatter.test_insert_selects import InsertColumnsRig
 
 
 @in_turn
-@pytest.mark.parametrize(
-    ("sql", "rows"),
-    [
-        ("SHOW DATABASES", [b"commerce", b"information_schema", b"plain"]),
-        ("SHOW KEYSPACES", [b"commerce", b"plain"]),
-        ("SHOW VITESS_SHARDS", [b"commerce/-80", b"commerce/80-", b"plain/-"]),
-        ("SHOW VITESS_TARGET", [b"commerce"]),
-        ("SHOW QUEUES", []),
-        ("SHOW VSCHEMA VINDEXES ON pin", []),
-        ("SELECT id, shard FROM md5 WHERE id = NULL", []),
-        ("SELECT CONNECTION_ID()", None),
-        ("SHOW PROCESSLIST", None),
-        ("SHOW VITESS_TABLETS", None),
-    ],
-)
+@cases(sql=str, rows=ast.literal_eval)
 async def test_a_description_has_the_columns_of_the_answer(client, sql, rows):
     told = await client.query(sql)
     assert told.error is None

@@ -8,7 +8,7 @@ from streamfrom.proxy.wire.binary_parameters import Parameter, value_of
 from streamfrom.proxy.wire.binary_rows import BinaryRows, row_types
 from streamfrom.proxy.wire.constants import FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition, text_row
-from tests.cases import in_turn
+from tests.cases import cases
 
 
 def row(*columns: tuple[int, int, bytes | None]) -> bytes:
@@ -41,40 +41,18 @@ def value(kind: int, text: bytes, flags: int = 0) -> bytes:
     return row((kind, flags, text))[2:]
 
 
-@in_turn
-@pytest.mark.parametrize(
-    ("kind", "flags", "text", "encoded"),
-    [
-        (FieldType.TINY, 0, b"-1", b"\xff"),
-        (FieldType.TINY, FieldFlag.UNSIGNED, b"255", b"\xff"),
-        (FieldType.SHORT, FieldFlag.UNSIGNED, b"00007", b"\x07\0"),
-        (FieldType.YEAR, 0, b"2026", b"\xea\x07"),
-        (FieldType.LONG, 0, b"-2", b"\xfe\xff\xff\xff"),
-        (FieldType.INT24, 0, b"1", b"\x01\0\0\0"),
-        (FieldType.LONGLONG, FieldFlag.UNSIGNED, b"18446744073709551615", b"\xff" * 8),
-        (FieldType.FLOAT, 0, b"1.5", struct.pack("<f", 1.5)),
-        (FieldType.DOUBLE, 0, b"-0.1", struct.pack("<d", -0.1)),
-        (FieldType.NEWDECIMAL, 0, b"1.50", b"\x041.50"),
-        (FieldType.VAR_STRING, 0, b"", b"\0"),
-        (FieldType.BLOB, 0, b"a" * 300, b"\xfc\x2c\x01" + b"a" * 300),
-        (FieldType.BIT, 0, b"\x01", b"\x01\x01"),
-        (FieldType.DATE, 0, b"2026-01-02", b"\x04\xea\x07\x01\x02"),
-        (FieldType.DATE, 0, b"0000-00-00", b"\0"),
-        (FieldType.DATETIME, 0, b"2026-01-02 00:00:00", b"\x04\xea\x07\x01\x02"),
-        (FieldType.TIMESTAMP, 0, b"2026-01-02 03:04:05", b"\x07\xea\x07\x01\x02\x03\x04\x05"),
-        (
-            FieldType.DATETIME,
-            0,
-            b"2026-01-02 03:04:05.5",
-            b"\x0b\xea\x07\x01\x02\x03\x04\x05\x20\xa1\x07\0",
-        ),
-        (FieldType.TIME, 0, b"00:00:00", b"\0"),
-        (FieldType.TIME, 0, b"-26:03:04", b"\x08\x01\x01\0\0\0\x02\x03\x04"),
-        (FieldType.TIME, 0, b"00:00:00.000001", b"\x0c\0\0\0\0\0\0\0\0\x01\0\0\0"),
-    ],
+@cases(
+    kind=FieldType.__getitem__,
+    text=str.encode,
+    encoded=bytes.fromhex,
+    unsigned=bool,
 )
-def test_each_type_has_its_own_bytes(kind, flags, text, encoded):
-    assert value(kind, text, flags) == encoded
+def test_each_type_has_its_own_bytes(kind, text, encoded, unsigned):
+    assert value(kind, text, FieldFlag.UNSIGNED if unsigned else 0) == encoded
+
+
+def test_a_long_value_has_a_longer_length():
+    assert value(FieldType.BLOB, b"a" * 300) == b"\xfc\x2c\x01" + b"a" * 300
 
 
 def test_nulls_are_bits_that_begin_with_the_third():
@@ -92,21 +70,7 @@ def test_a_moment_and_an_integer_read_back_as_what_they_were(text, is_timestamp,
     assert value_of(Parameter(FieldType.LONGLONG, unsigned=False, data=data)) == number
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        (FieldType.TINY, b"256"),
-        (FieldType.LONG, b"x"),
-        (FieldType.LONG, b"1.5"),
-        (FieldType.FLOAT, b"0.12345678901234"),
-        (FieldType.FLOAT, b"1e300"),
-        (FieldType.DOUBLE, b"x"),
-        (FieldType.DATE, b"today"),
-        (FieldType.DATE, b"2026-01-02 00:00:00"),
-        (FieldType.DATETIME, b"2026-01-02 03"),
-        (FieldType.TIME, b"noon"),
-    ],
-)
+@cases(kind=FieldType.__getitem__, text=str.encode)
 def test_a_value_that_is_not_of_its_column_is_refused(kind, text):
     with pytest.raises(ValueOfOtherType) as refused:
         row((FieldType.TINY, 0, b"1"), (kind, 0, text))

@@ -58,17 +58,7 @@ def test_a_shape_knows_the_queue():
     assert shape("CREATE TABLE queue (a INT)").kind is Kind.DDL
 
 
-@pytest.mark.parametrize(
-    ("sql", "name", "value"),
-    [
-        ("ALTER QUEUE q SET (a = 1)", "settings", (("a", "1"),)),
-        ("ALTER QUEUE q PAUSE", "verb", "PAUSE"),
-        ("ALTER QUEUE q RESUME", "verb", "RESUME"),
-        ("DROP QUEUE IF EXISTS q", "if_exists", True),
-        ("DROP QUEUE q", "if_exists", False),
-        ("CREATE QUEUE q () SHARD BY (user_id)", "shard_by", (None, "user_id")),
-    ],
-)
+@cases(sql=str, name=str, value=ast.literal_eval)
 def test_what_the_others_take(sql, name, value):
     assert getattr(read(sql), name) == value
 

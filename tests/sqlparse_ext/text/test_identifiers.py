@@ -1,11 +1,10 @@
 """Names and values as text, and schema names exchanged in place."""
 
-import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.sqlparse_ext.literal_values import Bits, HexString, Number
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
-from tests.sqlparse_ext.facts import statement, tables
+from tests.cases import cases
+from tests.sqlparse_ext.facts import statement, tables, value
 from tests.sqlparse_ext.strategies import MODES
 
 
@@ -14,25 +13,7 @@ def test_a_quoted_name_is_read_back(name):
     assert tables(f"SELECT * FROM {quote_identifier(name)} a")[0] == f"{name} a"
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, b"NULL"),
-        (42, b"42"),
-        (-42, b"-42"),
-        (Number("1.50"), b"1.50"),
-        (b"", b"''"),
-        (b"abc", b"'abc'"),
-        (b"it's", b"'it''s'"),
-        ("é".encode(), "'é'".encode()),
-        (b"a\\b", b"_utf8mb4 x'615c62'"),
-        (b"a\nb", b"_utf8mb4 x'610a62'"),
-        (b"\x00\xff", b"x'00ff'"),
-        (Bits(b"\x05"), b"0x05"),
-        (Bits(b""), b"b''"),
-        (HexString(b"\x05"), b"x'05'"),
-    ],
-)
+@cases(value=value, text=str.encode)
 def test_literals(value, text):
     assert literal(value) == text
 

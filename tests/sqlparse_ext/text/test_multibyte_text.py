@@ -1,3 +1,4 @@
+import ast
 from collections.abc import Callable
 from functools import partial
 
@@ -68,19 +69,7 @@ def test_what_a_client_escapes_by_characters_stays_one_literal(mode, text, quote
     assert [table.name for table in found.shape.tables] == ["t"]
 
 
-@pytest.mark.parametrize(
-    ("mode", "text"),
-    [
-        (SqlMode.GBK, b"'\x81'"),
-        (SqlMode.GBK, b"\xff"),
-        (SqlMode.BIG5, b"'\xa1'"),
-        (SqlMode.BIG5, b"\x80\\"),
-        (SqlMode.SJIS, b"'\x81'"),
-        (SqlMode.SJIS, b"\xfd"),
-        (SqlMode.GB18030, b"'\x810\x81'"),
-        (SqlMode.GB18030, b"\xb2"),
-    ],
-)
+@cases(mode=SqlMode.__getitem__, text=ast.literal_eval)
 def test_bytes_that_are_no_character_stay_what_they_are(mode, text):
     assert readable(text, mode) == text
 

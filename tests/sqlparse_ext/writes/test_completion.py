@@ -181,24 +181,7 @@ def test_the_count_stands_behind_the_moment_whatever_literals_are_before_it(begi
         "0", "1", "-7", "'5'", "5.5", "1 + 1", "-2 * 3", "(1)", "1767225600", "99e15", "TRUE", "(false)",
     ],
 )  # fmt: skip
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "UPDATE m SET time_acked = {} WHERE id = 7",
-        "UPDATE m SET body = 'x', m.time_acked = {}, time_next = NULL WHERE id = 7 AND time_acked IS NULL",
-        "INSERT INTO m SET id = 7, time_acked = {}",
-        "INSERT INTO m (id, time_acked) VALUES (7, {})",
-        "REPLACE INTO m (time_acked, id) VALUES (NULL, 6), ({}, 7)",
-        "INSERT INTO m (id, time_acked) VALUES (1 + 6, {})",
-        "INSERT INTO m (id) VALUES (7) ON DUPLICATE KEY UPDATE body = 'x', time_acked = {}",
-        "INSERT INTO m SET id = 7 ON DUPLICATE KEY UPDATE m.time_acked = {}",
-        "INSERT INTO m (id, time_acked) SELECT id, {} FROM u",
-        "INSERT INTO m (id) SELECT id FROM u ON DUPLICATE KEY UPDATE time_acked = {}",
-        "LOAD DATA INFILE 'f' INTO TABLE m FIELDS TERMINATED BY ',' (id, @a) SET body = @a, time_acked = {}",
-        "UPDATE u JOIN m ON m.id = u.id SET u.body = 'x', m.time_acked = {} WHERE u.id = 7",
-        "WITH u AS (SELECT 1) UPDATE m SET time_acked = {} WHERE id = 7",
-    ],
-)  # fmt: skip
+@cases(sql=str)
 def test_an_ack_of_1970_is_refused_with_what_to_write(sql, value):
     with pytest.raises(Unsupported, match=r"time_acked, which holds .* write NOW"):
         completed(sql.replace("{}", value).encode())

@@ -3,10 +3,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamfrom.engine.errors import KeyspaceError, TargetError
 from streamfrom.engine.sharding.vschema import parse_vschema
-from streamfrom.proxy.errors import UnknownDatabase
-from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.errors import StreamfromError
+from tests.cases import cases
 from tests.proxy.keyspaces import HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED, VSCHEMA
 from tests.proxy.sql.compilers import catalog_of
 
@@ -27,47 +26,22 @@ def test_a_system_schema_is_read_on_the_first_shard():
     assert view.keyspace is not SHARDED
 
 
-@pytest.mark.parametrize(
-    ("target", "shards"),
-    [
-        ("commerce", (LOW_SHARD, HIGH_SHARD)),
-        ("commerce:-80", (LOW_SHARD,)),
-        ("commerce/80-", (HIGH_SHARD,)),
-        ("commerce[80-]", (HIGH_SHARD,)),
-        ("commerce[-]", (LOW_SHARD, HIGH_SHARD)),
-        ("commerce[ff]", (HIGH_SHARD,)),
-        ("commerce@primary", (LOW_SHARD, HIGH_SHARD)),
-        ("commerce:-80@master", (LOW_SHARD,)),
-        ("quarters[-80]", QUARTERS.shards[:2]),
-        ("plain", PLAIN.shards),
-    ],
-)
-def test_a_target_names_shards(target, shards):
+@cases(target=str, names=str.split)
+def test_a_target_names_shards(target, names):
     view = catalog().view(target)
-    assert view.shards == shards
-    assert view.is_narrowed == (len(shards) < len(view.keyspace.shards))
-    assert view.is_sharded == (len(shards) > 1)
-    assert [runtime.name for runtime in view.runtimes] == [shard.name for shard in shards]
-    assert view.runtime(shards[-1]).name == shards[-1].name
+    assert [shard.name for shard in view.shards] == names
+    assert view.is_narrowed == (len(names) < len(view.keyspace.shards))
+    assert view.is_sharded == (len(names) > 1)
+    assert [runtime.name for runtime in view.runtimes] == names
+    assert view.runtime(view.shards[-1]).name == names[-1]
     assert view.database == f"db_{view.keyspace.name}"
 
 
-@pytest.mark.parametrize(
-    ("target", "error", "sentence"),
-    [
-        ("nowhere", UnknownDatabase, "Unknown database 'nowhere'"),
-        ("Commerce", UnknownDatabase, "Unknown database 'Commerce'"),
-        ("", UnknownDatabase, "Unknown database ''"),
-        ("commerce:-40", KeyspaceError, "shard '-40' not found"),
-        ("commerce[-40]", KeyspaceError, "does not exactly match shards"),
-        ("commerce@rdonly", Unsupported, "only primaries and replicas are served"),
-        ("commerce:-80@primary|zone-1", Unsupported, "only primaries and replicas are served"),
-        ("commerce@", TargetError, "empty tablet type"),
-    ],
-)
+@cases(target=str, error=str, sentence=str)
 def test_a_target_that_is_not_there_is_an_error(target, error, sentence):
-    with pytest.raises(error, match=sentence):
+    with pytest.raises(StreamfromError, match=sentence) as refused:
         catalog().view(target)
+    assert refused.typename == error
 
 
 def with_replicas(*troubles):

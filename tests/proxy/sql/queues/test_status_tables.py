@@ -1,23 +1,12 @@
 """What a server is asked in place of a statement on the schema `streamfrom`; servers answer in test_admin.py of the integration tests."""
 
-import pytest
+import ast
 
-from tests.cases import in_turn
+from tests.cases import cases, in_turn
 
 
 @in_turn
-@pytest.mark.parametrize(
-    ("sql", "code"),
-    [
-        ("SELECT * FROM streamfrom.nothing", 1146),
-        ("SELECT * FROM streamfrom.queues, other.t", 1235),
-        ("SELECT * FROM streamfrom.queues, t", 1235),
-        ("SHOW QUEUE STATUS WHERE depth > 1", 1064),
-        ("SHOW QUEUE STATUS LIKE", 1064),
-        ("SHOW QUEUE STATUS FROM", 1064),
-        ("SHOW QUEUE STATUS FROM plain LIKE 'b' LIMIT 1", 1064),
-    ],
-)
+@cases(sql=str, code=ast.literal_eval)
 async def test_what_there_is_not_is_refused(client, sql, code):
     assert (await client.query(sql)).code == code
 

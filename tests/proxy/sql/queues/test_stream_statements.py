@@ -20,16 +20,7 @@ from tests.sqlparse_ext.facts import statement
 
 
 @in_turn
-@pytest.mark.parametrize(
-    ("database", "sql", "code"),
-    [
-        ("commerce", "STREAM * FROM t", 1146),
-        ("commerce", "STREAM nothing FROM msg", 1054),
-        ("commerce", "STREAM * FROM", 1064),
-        ("commerce", "STREAM * FROM nowhere.msg", 1049),
-        (None, "STREAM * FROM msg", 1046),
-    ],
-)
+@cases(database=str, sql=str, code=ast.literal_eval)
 async def test_what_cannot_be_streamed_is_an_error_at_once(messages, database, sql, code):
     client = await messages.client(database)
     assert (await client.query(sql)).code == code
