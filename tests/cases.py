@@ -104,5 +104,10 @@ def sections(path: Path) -> dict[str, Rows]:
     return found
 
 
+def lines(module: str, test: str) -> list[str]:
+    """Return the cases of a test, which have one value each: the module's `__file__` and the test's name."""
+    return [text for (text,) in sections(Path(module).with_suffix(".txt"))[test]]
+
+
 def _value(text: str, make: Callable[[str], Any]) -> Any:
     return ast.literal_eval(text[1:]) if text.startswith("\\") else make(text)

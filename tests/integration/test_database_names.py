@@ -3,14 +3,13 @@
 import itertools
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.cases import sections
+from tests.cases import lines
 from tests.fixtures.database_servers import DatabaseServer, execute, names, root
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, write_vschema
 from tests.integration.conftest import VSCHEMA
@@ -18,12 +17,8 @@ from tests.integration.conftest import VSCHEMA
 
 pytestmark = pytest.mark.db
 
-SECTIONS = sections(Path(__file__).with_suffix(".txt"))
-
 # Behind the family or the session they are for. {db} is the database in backticks, {name} in a literal. Each statement is on what the ones before it left.
-STATEMENTS = [
-    sql for (sql,) in SECTIONS["test_each_statement_does_what_it_does_on_the_database_itself"]
-]
+STATEMENTS = lines(__file__, "test_each_statement_does_what_it_does_on_the_database_itself")
 
 
 # Each name, and each place that a session may be in, a few times; all of them by --all.
@@ -129,9 +124,7 @@ def test_each_statement_does_what_it_does_on_the_database_itself(rig, name, wher
 
 
 # Each says something of the database NAME, which has `item` and `f`: as phpMyAdmin, Prisma and drivers ask.
-DESCRIBING = [
-    sql for (sql,) in SECTIONS["test_what_servers_tell_of_databases_has_the_names_of_keyspaces"]
-]
+DESCRIBING = lines(__file__, "test_what_servers_tell_of_databases_has_the_names_of_keyspaces")
 
 
 @pytest.mark.parametrize(("name", "where"), ways("same", "shop", "two:-80", "two"))

@@ -11,7 +11,7 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
-from tests.cases import in_turn
+from tests.cases import in_turn, lines
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import answers, refused, refuses, rows, run
@@ -117,46 +117,6 @@ def test_statements_and_values_are_the_servers(tight, both, charset, by):
     assert rows(owner, "SELECT COUNT(*) FROM victim") == ((0,),)
 
 
-NAMED = (
-    "CREATE TABLE `T` (`C` CHAR(20) CHARACTER SET utf8mb4, id INT) COMMENT 'V'",
-    "INSERT INTO `T` VALUES ('V', 1)",
-    "INSERT INTO T (C, id) VALUES ('V', 2), ('A', 3)",
-    "SELECT C AS `A`, HEX(`C`) FROM T WHERE C LIKE 'V%' ORDER BY `A`, id",
-    "SELECT T.`C`, x.id FROM `T` x JOIN T USING (id) WHERE x.C IN ('V', 'A') LIMIT 2",
-    "UPDATE `T` SET `C` = 'Vx' WHERE id = 1",
-    "SET @`C` = 'V', @x = 1",
-    "SELECT HEX(@`C`), 'V' AS v, CONNECTION_ID() > 0 AS own",
-    "ALTER TABLE `T` ADD COLUMN `A` INT, ADD KEY `Ax` (`A`)",
-    "SHOW CREATE TABLE `T`",
-    "SHOW COLUMNS FROM `T`",
-    "CREATE VIEW `V` AS SELECT * FROM `T`",
-    "SELECT COUNT(*) AS n FROM `V`",
-    "DROP VIEW `V`",
-    "CREATE PROCEDURE `A`() SELECT 'V' AS `C`",
-    "CALL `A`()",
-    "DROP PROCEDURE `A`",
-    "RENAME TABLE `T` TO `Ar`",
-    "DELETE FROM `Ar` WHERE `C` = 'Vx'",
-    "PREPARE p FROM 'SELECT \"V\" AS a'",
-    "EXECUTE p",
-    "BEGIN",
-    "SAVEPOINT `A`",
-    "ROLLBACK TO `A`",
-    "COMMIT",
-    "CREATE DATABASE `dA`",
-    "USE `dA`",
-    "SELECT HEX(DATABASE()) AS d",
-    "CREATE TABLE `T` (`C` INT)",
-    "SELECT * FROM `dA`.`T`",
-    "DROP DATABASE `dA`",
-    "CREATE USER 'uA'@localhost",
-    "DROP USER 'uA'@localhost",
-    "SET STATEMENT sort_buffer_size = 100000 FOR SELECT 'V' AS `C`",
-    "SELECT 'V' AS a; SELECT 2 AS b; SELECT `C` FROM nowhere",
-    "SELECT 'V' AS a /* V */ -- V",
-)
-
-
 @in_turn
 @pytest.mark.parametrize("charset", [*UNREAD, "gb18030", "ujis", "gb2312"])
 def test_names_are_written_as_the_server_reads_them(servers, both, charset):
@@ -176,7 +136,7 @@ def test_names_are_written_as_the_server_reads_them(servers, both, charset):
     for port, database in both:
         client = connect(port, database, charset, raw=True)
         told = []
-        for sql in NAMED:
+        for sql in lines(__file__, "test_names_are_written_as_the_server_reads_them"):
             text = re.sub(rb"(?<![A-Z])[TCVA](?![A-Z])", lambda m: words[m[0]], sql.encode())
             told += [sql, answers(client, text)]
         run(client, "USE " + database)

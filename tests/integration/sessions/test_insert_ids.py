@@ -11,6 +11,7 @@ import pymysql
 import pytest
 from pymysql.connections import Connection
 
+from tests.cases import lines
 from tests.fixtures.database_servers import root
 from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.conftest import SharedCluster
@@ -32,29 +33,6 @@ def told(client: "Connection[bytes]", sql: str) -> int:
         return int(cursor.lastrowid or 0)
 
 
-STATEMENTS = (
-    "INSERT INTO {t} (v) VALUES (1)",  # one row
-    "INSERT INTO {t} (v) VALUES (1), (2), (3)",  # the first of several
-    "INSERT INTO {t} VALUES (100, 1)",  # a row that names its id
-    "INSERT INTO {t} VALUES (NULL, 1), (200, 2)",  # made, then named
-    "INSERT INTO {t} VALUES (300, 1), (NULL, 2)",  # named, then made
-    "INSERT INTO {t} VALUES (0, 1)",  # zero
-    "INSERT INTO {t} (v) SELECT v FROM {t}",  # rows of a query
-    "INSERT INTO {t}_named (v) VALUES (5)",  # a trigger names it
-    "INSERT INTO {t}_logged (v) VALUES (5)",  # a trigger makes another one
-    "INSERT INTO {t}_plain VALUES (7)",  # a table without
-    "INSERT INTO {t}_plain VALUES (LAST_INSERT_ID(55))",  # by the function
-    "UPDATE {t} SET v = LAST_INSERT_ID(77) WHERE id = 1",  # an UPDATE
-    "UPDATE {t} SET v = LAST_INSERT_ID(77) WHERE id = 9",  # no row of it
-    "INSERT IGNORE INTO {t} VALUES (1, 3)",  # ignored
-    "INSERT INTO {t} VALUES (1, 3) ON DUPLICATE KEY UPDATE v = 4",  # upserted
-    "INSERT INTO {t} VALUES (1, 3) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), v = 5",  # upserted by the function
-    "REPLACE INTO {t} (v) VALUES (9)",  # replaced
-    "INSERT INTO {t} VALUES (NULL, 1), (1, 2)",  # failed at its second row
-    "CALL {t}_fill()",  # a procedure
-)
-
-
 def test_it_is_what_one_server_says_on_a_connection(tight, sharded_database, servers, connect):
     client, *others = crowd(tight, 4)
     direct = connect(servers[1], database=f"{sharded_database}_plain", autocommit=True)
@@ -72,7 +50,7 @@ def test_it_is_what_one_server_says_on_a_connection(tight, sharded_database, ser
             "CREATE PROCEDURE {t}_fill() INSERT INTO {t} (v) VALUES (6)",
         ):
             run(one, made.format(t=table))
-    for sql in STATEMENTS:
+    for sql in lines(__file__, "test_it_is_what_one_server_says_on_a_connection"):
         found = []
         for table, one in both:
             run(one, f"SET last_insert_id = {BEFORE}")

@@ -103,19 +103,7 @@ def test_what_sets_nothing_but_them(sql, expected):
     assert sets_vitess_variables(statement(sql)) is expected
 
 
-@pytest.mark.parametrize(
-    ("mode", "sql", "sentence"),
-    [
-        (MULTI, "SET workload = 'nonsense'", "of 'NONSENSE': 'oltp' and 'olap' are known"),
-        (MULTI, "SET workload = 'dba'", "of 'DBA'"),
-        (MULTI, "SET workload = NULL", "of 'NULL'"),
-        (MULTI, "SET workload = CONCAT('ol', 'ap')", "of 'NULL'"),
-        (MULTI, "SET transaction_mode = 'twopc'", 'the proxy\'s is "multi"'),
-        (SINGLE, "SET transaction_mode = 'multi'", 'the proxy\'s is "single"'),
-        (TWOPC, "SET transaction_mode = 'multi'", 'the proxy\'s is "twopc"'),
-        (MULTI, "SET transaction_mode = 'unspecified'", "of 'UNSPECIFIED'"),
-    ],
-)
+@cases(mode=TransactionMode, sql=str, sentence=str)
 def test_what_would_not_be_true_is_refused_and_sets_nothing(mode, sql, sentence):
     session = state()
     before = told(session, mode)

@@ -1,7 +1,6 @@
 """Where statements name databases."""
 
 import ast
-from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
@@ -10,18 +9,13 @@ from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.database_names import Qualified, database_names, renamed
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.lexer import splice
-from tests.cases import cases, sections
+from tests.cases import cases, lines
 from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.strategies import MODES, texts
 
 
 # Statements that servers take, with Ks where a database is named, and ks where the same word is a table, an alias or a text.
-STATEMENTS = [
-    sql
-    for (sql,) in sections(Path(__file__).with_suffix(".txt"))[
-        "test_each_name_of_a_database_is_found_and_no_other"
-    ]
-]
+STATEMENTS = lines(__file__, "test_each_name_of_a_database_is_found_and_no_other")
 
 
 def rewritten(sql, mapping, mode=DEFAULT_MODE):
