@@ -204,28 +204,19 @@ def test_every_option_may_stand_before_the_command_and_after_it(
     assert [one for one in unconfigured if "quiet" in one] == [first] * len(calls)
 
 
-@pytest.mark.parametrize(
-    ("argv", "told"),
-    [
-        (["queues"], ("root@127.0.0.1:15306", None)),
-        (["queues", "--watch"], ("root@127.0.0.1:15306", 2.0)),
-        (["--watch", "0.5", "queues", "mysql://app@proxy:7"], ("app@proxy:7", 0.5)),
-        (["queues", "--watch", "mysql://app@proxy:7"], ("app@proxy:7", 2.0)),
-        (["queues", "mysql://app@proxy:7", "--watch"], ("app@proxy:7", 2.0)),
-        (["top"], ("root@127.0.0.1:15306", 2.0)),
-        (["top", "--every", "0.5", "mysql://app@proxy:7"], ("app@proxy:7", 0.5)),
-    ],
-)
-def test_figures_are_shown_of_the_proxy_that_is_named(argv, told, monkeypatch, unconfigured):
+@cases(argv=str.split, address=str, every_s=float)
+def test_figures_are_shown_of_the_proxy_that_is_named(
+    argv, address, every_s, monkeypatch, unconfigured
+):
     asked = []
 
-    async def shown(address, every_s, out=None):
-        asked.append((f"{address.user}@{address.server}", every_s))
+    async def shown(named, every_s, out=None):
+        asked.append((f"{named.user}@{named.server}", every_s))
 
     monkeypatch.setattr("streamfrom.proxy.commands.top.watch", shown)
     monkeypatch.setattr("streamfrom.proxy.commands.top.top", shown)
     assert main(argv) == 0
-    assert asked == [told]
+    assert asked == [(address, every_s)]
     assert unconfigured == [{"verbose": False, "quiet": True}]
 
 

@@ -3,6 +3,7 @@ import errno
 import socket
 import stat
 from contextlib import asynccontextmanager, suppress
+from unittest.mock import Mock
 
 import pytest
 from structlog.testing import capture_logs
@@ -12,23 +13,10 @@ from streamfrom.proxy.net import Link
 from tests.proxy.fake_answers import until
 
 
-class Owner:
-    """Who has a link that came."""
-
-    def __init__(self, link: Link) -> None:
-        self.link = link
-
-    def connection_made(self):
-        self.link.write(b"hello")
-
-    def data_received(self, data):
-        pass
-
-    def connection_lost(self, error):
-        pass
-
-    def resume_writing(self):
-        pass
+def owner(link):
+    made = Mock()
+    made.connection_made = lambda: link.write(b"hello")
+    return made
 
 
 async def greeting(port):
@@ -39,7 +27,7 @@ async def greeting(port):
 
 
 def listener_of(*bound):
-    return listening.Listener("test", bound, lambda: Link(Owner), backlog=1)
+    return listening.Listener("test", bound, lambda: Link(owner), backlog=1)
 
 
 async def test_several_share_a_port_that_is_held():
@@ -176,7 +164,7 @@ async def test_without_a_descriptor_the_log_says_so_and_clients_wait(monkeypatch
     (bound,) = listening.bind_tcp("127.0.0.1", 0)
     with capture_logs() as logs:
         listener = listening.Listener(
-            "test", [Full(fileno=bound.detach())], lambda: Link(Owner), backlog=16
+            "test", [Full(fileno=bound.detach())], lambda: Link(owner), backlog=16
         )
         coming = asyncio.ensure_future(greeting(listener.sockets[0].getsockname()[1]))
         await until(lambda: bool(logs))

@@ -23,26 +23,13 @@ def collector():
     gc.set_threshold(*before)
 
 
-class Limits:
-    """The limit on open files of an imagined process."""
-
-    def __init__(self, soft, hard):
-        self.now = soft, hard
-
-    def get(self, _what):
-        return self.now
-
-    def set(self, _what, limits):
-        self.now = limits
-
-
 def prepared(monkeypatch, soft, hard, max_connections=1000):
-    limits = Limits(soft, hard)
-    monkeypatch.setattr(resource, "getrlimit", limits.get)
-    monkeypatch.setattr(resource, "setrlimit", limits.set)
+    limits = [(soft, hard)]
+    monkeypatch.setattr(resource, "getrlimit", lambda _what: limits[-1])
+    monkeypatch.setattr(resource, "setrlimit", lambda _what, new: limits.append(new))
     with structlog.testing.capture_logs() as logs:
         process.prepare(config_of(FakeServer(), max_connections=max_connections, pool_size=50))
-    return limits.now, logs
+    return limits[-1], logs
 
 
 WANTED = 1000 + 50 + 256

@@ -3,6 +3,7 @@ import gc
 import subprocess
 import sys
 from dataclasses import replace
+from unittest.mock import Mock, call
 
 import pytest
 import structlog
@@ -17,25 +18,11 @@ from tests.proxy.fake_server import FakeServer
 from tests.proxy.rigs import config_of, running_proxy
 
 
-class Manager(ServiceManager):
-    """Remembers what a service manager would be told."""
-
-    def __init__(self):
-        super().__init__("")
-        self.told = []
-
-    def ready(self):
-        self.told.append("ready")
-
-    def reloading(self):
-        self.told.append("reloading")
-
-
 async def test_a_proxy_starts_serves_and_stops(server):
     stop, hangup = asyncio.Event(), asyncio.Event()
     config = config_of(server)
     with structlog.testing.capture_logs() as logs:
-        manager = Manager()
+        manager = Mock(ServiceManager)
         running = asyncio.ensure_future(
             run(config, stop, hangup, asyncio.Event(), lambda: config, None, manager)
         )
@@ -44,9 +31,11 @@ async def test_a_proxy_starts_serves_and_stops(server):
         client = await Client.connect(port, database="plain")
         assert (await client.query("SELECT 1")).values == [b"1"]
         remembered: list[list[int]] = [[]]
-        assert manager.told == ["ready"]
+        assert manager.method_calls == [call.ready()]
         hangup.set()
-        await until(lambda: manager.told == ["ready", "reloading", "ready"])
+        await until(
+            lambda: manager.method_calls == [call.ready(), call.reloading(), call.ready()]
+        )
         stop.set()
         assert (await client.farewell()).code == 1053
         assert await client.is_closed()

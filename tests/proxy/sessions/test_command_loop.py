@@ -10,13 +10,6 @@ from streamfrom.proxy.wire.constants import Capability
 from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import HangUp, Rows, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD
-from tests.proxy.rigs import running_proxy
-
-
-@pytest.fixture
-async def proxy(server):
-    async with running_proxy(server) as made:
-        yield made
 
 
 async def test_a_client_that_sends_too_much_ahead_is_not_read_until_it_is_done(server, proxy):

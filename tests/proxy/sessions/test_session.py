@@ -25,12 +25,6 @@ EVE = User("eve", Secret("sesame"), None, Role.USER)
 PING, RESET = b"\x0e", b"\x1f"
 
 
-@pytest.fixture
-async def proxy(server):
-    async with running_proxy(server) as made:
-        yield made
-
-
 async def refused(attempt):
     """The error that an attempt to get in was answered with."""
     with pytest.raises(Refused) as caught:

@@ -100,6 +100,8 @@ class Rows:
 
 Part = Done | Failed | Rows
 MORE = int(Status.MORE_RESULTS_EXISTS)
+DEFINITION = column_definition(ColumnDefinition("id"))
+ONE = Rows((DEFINITION,), (text_row([b"1"]),), Done())
 
 
 def backend_stream(parts: list[Part]) -> bytes:

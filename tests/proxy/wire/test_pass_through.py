@@ -7,18 +7,18 @@ from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.pass_through import PassThrough
 from streamfrom.proxy.wire.resequencer import Resequencer
 from streamfrom.proxy.wire.resultset import (
-    ColumnDefinition,
     column_count,
-    column_definition,
     ok_packet,
     text_row,
 )
 from streamfrom.proxy.wire.row_collector import RowCollector
 from tests.proxy.wire.streams import (
     BACKEND,
+    DEFINITION,
     MODERN,
     MODERN_WITHOUT_TRACK,
     MORE,
+    ONE,
     Done,
     Failed,
     Rows,
@@ -32,10 +32,6 @@ from tests.proxy.wire.streams import (
     places,
     result_sets,
 )
-
-
-DEFINITION = column_definition(ColumnDefinition("id"))
-SELECT_1 = Rows((DEFINITION,), (text_row([b"1"]),), Done())
 
 
 @given(
@@ -98,7 +94,7 @@ def test_a_server_that_goes_on_while_it_waits_for_a_file_speaks_out_of_turn():
 
 
 def test_the_usual_chunk_comes_back_itself():
-    stream = backend_stream([SELECT_1])
+    stream = backend_stream([ONE])
     assert PassThrough(MODERN_WITHOUT_TRACK).feed(stream) is stream
     rows = frames([text_row([b"1"])] * 10, 3)[0]
     relay = PassThrough(MODERN)

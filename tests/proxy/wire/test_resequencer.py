@@ -7,19 +7,19 @@ from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.resequencer import Resequencer
 from streamfrom.proxy.wire.response import AnswerKind
 from streamfrom.proxy.wire.resultset import (
-    ColumnDefinition,
     column_count,
-    column_definition,
     eof_packet,
     ok_packet,
     text_row,
 )
 from tests.proxy.wire.streams import (
     BACKEND,
+    DEFINITION,
     MODERN,
     MODERN_WITHOUT_TRACK,
     OLD,
     OLD_WITH_TRACK,
+    ONE,
     RESIGNALLED,
     Done,
     Rows,
@@ -35,8 +35,6 @@ from tests.proxy.wire.streams import (
 
 
 CLIENTS = [MODERN, MODERN_WITHOUT_TRACK, OLD, OLD_WITH_TRACK]
-DEFINITION = column_definition(ColumnDefinition("id"))
-ONE = Rows((DEFINITION,), (text_row([b"1"]),), Done())
 
 
 @given(

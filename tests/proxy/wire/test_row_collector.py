@@ -4,13 +4,13 @@ from hypothesis import given
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.framing import frames
 from streamfrom.proxy.wire.resultset import (
-    ColumnDefinition,
     column_count,
-    column_definition,
     text_row,
 )
 from streamfrom.proxy.wire.row_collector import RowCollector
 from tests.proxy.wire.streams import (
+    DEFINITION,
+    ONE,
     Done,
     Failed,
     Rows,
@@ -21,10 +21,6 @@ from tests.proxy.wire.streams import (
     places,
     result_sets,
 )
-
-
-DEFINITION = column_definition(ColumnDefinition("id"))
-ONE = Rows((DEFINITION,), (text_row([b"1"]),), Done())
 
 
 @given(part=result_sets(), places=places)

@@ -50,9 +50,9 @@ def test_what_is_later_or_may_be_is_refused(sql):
 def test_a_bound_value_counts_as_one_that_is_written(sql):
     for value in (0, None, NOW_NS, b"%d" % NOW_NS):
         check(sql, arguments=(value,))
-    for value in (LATER, b"%d" % LATER, OPAQUE):
+    for late in (LATER, b"%d" % LATER, OPAQUE):
         with pytest.raises(DelayRefused):
-            check(sql, arguments=(value,))
+            check(sql, arguments=(late,))
 
 
 def test_a_default_that_is_later_is_no_way_around():
