@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
+_CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
 _MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)
 # About half a millisecond of work.
 _FRAMED_AT_ONCE: Final = 2000
@@ -42,7 +43,18 @@ INTERRUPTED: Final = 1317  # what a server answers to a statement that KILL QUER
 class Reply:
     """The answer to one command."""
 
-    __slots__ = ("_binary_rows", "_state", "binary", "link", "more", "sequence", "stopped")
+    __slots__ = (
+        "_binary_rows",
+        "_state",
+        "asks_cursor",
+        "binary",
+        "has_cursor",
+        "has_rows",
+        "link",
+        "more",
+        "sequence",
+        "stopped",
+    )
 
     def __init__(self, link: Link, state: SessionState, sequence: int) -> None:
         self.link = link  # the client's link
@@ -50,6 +62,9 @@ class Reply:
         self.sequence = sequence  # the number of the next packet
         self.more = False  # True while another statement's answer follows this one
         self.binary = False  # the answer is one to COM_STMT_EXECUTE, whose rows are binary
+        self.asks_cursor = False  # the client takes the rows from a cursor, if one is opened
+        self.has_rows = False  # rows were sent
+        self.has_cursor = False  # a cursor over no rows was announced
         # The error with which the proxy has stopped the statement; None if it has not.
         self.stopped: StreamfromError | None = None
         self._binary_rows: BinaryRows | None = None
@@ -97,11 +112,16 @@ class Reply:
 
         status: flags in addition to those of the session's own state.
         """
-        self.packet(
-            end_of_rows(
-                self._state.capabilities, status=self._status | status, warnings=warnings
-            )
-        )
+        self.packet(self._end_of_rows(status, warnings))
+
+    def _end_of_rows(self, status: int = 0, warnings: int = 0) -> bytes:
+        capabilities = self._state.capabilities
+        if self.asks_cursor and not self.has_rows and capabilities & DEPRECATE_EOF:
+            # Behind the columns this packet can be the end or a cursor's beginning. A client that asked for one may wait for
+            # rows whatever the flags say (Connector/J does), and a server always opens one.
+            self.has_cursor = True
+            status |= _CURSOR_EXISTS
+        return end_of_rows(capabilities, status=self._status | status, warnings=warnings)
 
     def rows(
         self, columns: Sequence[ColumnDefinition], rows: Iterable[Sequence[bytes | None]]
@@ -111,8 +131,9 @@ class Reply:
         definitions = [column_definition(column, capabilities) for column in columns]
         encode = BinaryRows(definitions).encode if self.binary else text_row
         head, sequence = self._head(definitions)
-        end = end_of_rows(capabilities, status=self._status)
-        body, self.sequence = frames([*map(encode, rows), end], sequence)
+        payloads = [*map(encode, rows)]
+        self.has_rows = bool(payloads)
+        body, self.sequence = frames([*payloads, self._end_of_rows()], sequence)
         self.link.write(head + body)
 
     async def prepared(
@@ -146,6 +167,7 @@ class Reply:
         """Write more rows of the text protocol, as payloads, after a `head`."""
         if self._binary_rows is not None:
             rows = list(map(self._binary_rows.from_text, rows))
+        self.has_rows = self.has_rows or bool(rows)
         framed, self.sequence = frames(rows, self.sequence)
         self.link.write(framed)
 
@@ -168,6 +190,7 @@ class Reply:
         """Answer with rows that servers gave in the protocol of this command, as payloads."""
         framed, self.sequence = self._head(columns)
         self.link.write(framed)
+        self.has_rows = bool(rows)
         slices = Slices()
         for at in range(0, len(rows), _FRAMED_AT_ONCE):
             await slices.breathe()

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 # Kinds whose syntax a server checks at the PREPARE.
 _CHECKED: Final = frozenset({Kind.SET, Kind.DDL})
+# Kinds whose rows a server keeps for a cursor, if one is asked for.
+_OPEN_CURSORS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN})
 _NOT_PREPARABLE: Final = 1295
 _CURSOR_READ_ONLY: Final = 1
 _CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
@@ -170,12 +172,14 @@ class PreparedCommands:
         # As the manual says: executing a statement again closes its open cursor.
         self.close_cursor(prepared)
         reply.binary = True
+        reply.asks_cursor = bool(command.flags & _CURSOR_READ_ONLY)
         try:
             if isinstance(prepared.fault, WireError):
                 raise BadArguments(_SEND_LONG_DATA)
             if prepared.fault is not None:
                 raise prepared.fault
             await self._run(prepared, command, reply)
+            prepared.has_empty_cursor = reply.has_cursor
         except WireError as error:
             view = self._target.view if prepared.place is None else prepared.place.view
             on_mariadb = view is not None and view.runtimes[0].is_mariadb
@@ -225,8 +229,8 @@ class PreparedCommands:
             return
         step = await read(size, self._compiler.compile_bound, view, bound)
         body = with_types(command.body, prepared.count, prepared.types)
-        is_query = bound.shape.kind is Kind.SELECT
-        if command.flags & _CURSOR_READ_ONLY and is_query and isinstance(route, OneShard):
+        opens_cursor = reply.asks_cursor and bound.shape.kind in _OPEN_CURSORS
+        if opens_cursor and isinstance(route, OneShard):
             shard = view.runtime(route.shard)
             execution = CursorExecution(bound.sql, body, prepared.count, prepared.long_data)
             await self._open_cursor(prepared, shard, execution, reply)
@@ -281,6 +285,10 @@ class PreparedCommands:
     async def fetch(self, statement_id: int, rows: int, reply: Reply) -> None:
         """Send *rows* more rows of an open cursor. Raises NoOpenCursor, also if the cursor's connection is gone."""
         prepared = self._table.find(statement_id, _FETCH)
+        if prepared.has_empty_cursor:
+            self.close_cursor(prepared)
+            reply.end_of_rows(status=_LAST_ROW_SENT)
+            return
         cursor, shard, place = prepared.cursor, prepared.cursor_shard, prepared.place
         if cursor is None or shard is None or place is None:
             raise NoOpenCursor(prepared.id)
@@ -299,6 +307,7 @@ class PreparedCommands:
         """Close the cursor of a statement, if it has one."""
         cursor, shard = prepared.cursor, prepared.cursor_shard
         prepared.cursor = prepared.cursor_shard = None
+        prepared.has_empty_cursor = False
         if cursor is None or shard is None:
             return
         cursor.close()

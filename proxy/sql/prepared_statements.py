@@ -74,6 +74,7 @@ class PreparedStatement:
     # The execution whose rows are being fetched, and its shard; None without an open cursor.
     cursor: CursorExecution | None = None
     cursor_shard: ShardRuntime | None = None
+    has_empty_cursor: bool = False  # a cursor over no rows of ours was announced
     # The statement that is prepared on a shard, completed on a message table; None when its text changes with each execution
     # (it holds the time, values of a sequence, or names of schemas) and is sent as text.
     statement: Statement | None = field(init=False)

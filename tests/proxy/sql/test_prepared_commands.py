@@ -158,6 +158,30 @@ async def test_a_cursor_gives_rows_when_they_are_asked_for(server, capabilities)
         await until(lambda: told(server, "CLOSE SELECT a"))
 
 
+@pytest.mark.parametrize("sql", ["SHOW DATABASES LIKE 'x'", "SELECT a FROM t"])
+async def test_a_cursor_over_no_rows_of_several_shards_or_our_own_differs_from_the_end(
+    server, other_server, proxy, sql, capabilities
+):
+    for each in (server, other_server):
+        each.on("SELECT a", rows_of(column="a"))
+    client = await proxy.client("commerce", capabilities=capabilities)
+    await client.prepare(sql)
+    assert (await client.execute(1)).status & Status.CURSOR_EXISTS == 0
+    result = await client.execute(1, flags=1)
+    assert result.rows == []
+    if capabilities == MODERN:
+        assert result.status & Status.CURSOR_EXISTS
+        batch = await client.fetch(1, 2)
+        assert (batch.rows, batch.status & Status.LAST_ROW_SENT) == ([], 0x80)
+    else:  # which has one EOF more where there is no cursor
+        assert result.status & Status.CURSOR_EXISTS == 0
+    assert (await client.fetch(1, 2)).code == 1421
+    server.on("SELECT a", rows_of(1, column="a"))
+    if "FROM" in sql:
+        result = await client.execute(1, flags=1)
+        assert (len(result.rows), result.status & Status.CURSOR_EXISTS) == (1, 0)
+
+
 async def test_an_open_cursor_keeps_its_connection_until_it_is_closed(server):
     server.on("SELECT a", rows_of(1, 2, column="a"))
     async with running_proxy(server, pool_size=1, pool_timeout_s=0.1) as proxy:

@@ -215,6 +215,12 @@ public final class Driver {
         }
         expect("rows, by " + size, count, ROWS);
       }
+      // Where no cursor is opened, Connector/J waits for ever for the end of no rows.
+      try (PreparedStatement none =
+          db.prepareStatement("SELECT id FROM item WHERE name = 'nobody'")) {
+        none.setFetchSize(size);
+        expect("a row", none.executeQuery().next(), false);
+      }
       if (db != plain) {
         db.close();
       }
