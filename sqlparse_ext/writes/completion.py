@@ -66,6 +66,9 @@ COUNT_SEND: Final = (
 )
 # In an UPDATE of several tables, wherever it stands.
 _GUARD: Final = re.compile(rb"\btime_acked`?\s+IS\s+NULL\b", re.IGNORECASE)
+# In the value of time_acked: some rows may get NULL, as by an ORM's `CASE id WHEN … END`, and keep their lease.
+_CHOICES: Final = frozenset({"CASE", "COALESCE", "IF", "IFNULL", "NULL", "NULLIF", "SELECT"})
+_IF_ACKED: Final = b", @time_next = CASE WHEN @time_acked IS NULL THEN @time_next END"
 _LITERAL: Final = re.compile(b"[" + NUMBER + STRING + b"]")
 NO_STRUCTURE: Final = Uses.UNPARSED | Uses.MULTIPLE
 
@@ -237,9 +240,10 @@ def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
     leaving = [] if any(each.column == "time_next" for each in parts.assignments) else [b""]
     guarded = [] if "time_acked" in shape.guards else [b""]
     fixed = _idiom(cursor, parts, leaving, guarded)
-    if is_lazy and "epoch" not in shape.assignments:
+    chooses = _chooses(cursor, parts)
+    if is_lazy and not chooses and "epoch" not in shape.assignments:
         fixed.insert(0, _behind(cursor, tokens[acked[0].end - 1], COUNT_SEND))
-    return _UpdatePlan(tuple(fixed), (*hint, *fixed), is_ack=True)
+    return _UpdatePlan(tuple(fixed), (*hint, *fixed), is_ack=not chooses)
 
 
 def _idiom(
@@ -248,7 +252,8 @@ def _idiom(
     """Return the edits that give an ack `time_next = NULL` and the guard, each with what stands before its tables' columns."""
     edits, tokens = [], cursor.tokens
     # An acked row leaves the index of those that are due.
-    behind_set = b"".join(b", %btime_next = NULL" % of for of in leaving)
+    leaves = _IF_ACKED if _chooses(cursor, parts) else b", @time_next = NULL"
+    behind_set = b"".join(leaves.replace(b"@", of) for of in leaving)
     guard = b" OR ".join(b"%btime_acked IS NULL" % of for of in guarded)
     if guard and parts.where is None:
         behind_set += b" WHERE " + guard
@@ -306,8 +311,13 @@ def _acks(cursor: Cursor, start: int, end: int) -> bool:
     return is_value and token.key not in ("NULL", "DEFAULT")
 
 
+def _chooses(cursor: Cursor, parts: UpdateParts) -> bool:
+    given = (a for a in parts.assignments if a.column == "time_acked" and a.end - a.start > 1)
+    return any(t.key in _CHOICES for a in given for t in cursor.tokens[a.start : a.end])
+
+
 def is_ack(shape: Shape) -> bool:
-    """Whether an UPDATE of one table gives time_acked a value."""
+    """Whether an UPDATE of one table gives time_acked a value in each row."""
     return _update_plan(shape, is_lazy=False).is_ack
 
 
@@ -383,10 +393,7 @@ def _value(statement: Statement, column: str, text: bytes, now_ns: int) -> bytes
 
 
 def _check_rows(statement: Statement, facts: TableFacts) -> InsertRows | None:
-    """Check the literals and parameters for time columns in VALUES rows; return the rows.
-
-    None where there are none, or no such column.
-    """
+    """Return the VALUES rows, their literals and parameters for time columns checked; None without such columns."""
     insert = statement.shape.insert
     assert insert is not None
     columns = insert.columns or facts.in_order

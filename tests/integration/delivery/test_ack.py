@@ -57,6 +57,21 @@ def test_one_by_a_join_is_completed_too_and_a_reschedule_heard(plain: Queue) -> 
     assert stream.ids(1) == [2]
 
 
+def test_one_that_leaves_a_message_unacked_leaves_its_lease(queue: Queue) -> None:
+    """As Django's `bulk_update` writes it."""
+    producer, stream = queue.create(ack_wait=600), queue.stream()
+    insert_all(producer, (1, 2, 4))
+    stream.take(3)
+    ack = "UPDATE my_message SET time_acked = CASE WHEN id = 2 THEN NULL ELSE NOW() END WHERE id IN (1, 2, 4)"
+    assert run(producer, ack) == 2
+    leased = (
+        f"SELECT id FROM my_message WHERE time_acked IS NULL AND time_next > {time.time_ns()}"
+    )
+    assert rows(producer, leased) == ((2,),)
+    stream.nothing_new(producer)
+    assert run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id = 2") == 1
+
+
 @pytest.mark.parametrize("undo", ["ROLLBACK", "ROLLBACK TO a"])
 def test_it_counts_on_commit(queue: Queue, undo: str) -> None:
     producer, stream = queue.create(ack_wait=0.4, more=",vt_max_backoff=0.4"), queue.stream()
