@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from streamfrom import __version__
 from streamfrom.engine.clock import SystemClock
-from streamfrom.engine.errors import EngineError, StoreError, TableLoadError
+from streamfrom.engine.errors import EngineError, StoreError
 from streamfrom.engine.fleet.directory import CREATE
 from streamfrom.engine.messaging.table.discovery import sees_triggers
 from streamfrom.engine.messaging.table.groups import placement_fault
@@ -30,7 +31,7 @@ from streamfrom.engine.messaging.upkeep import dead_letter_table
 from streamfrom.engine.messaging.upkeep.partitions import late, split
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.engine.sharding.vindex import Vindex, is_loose
-from streamfrom.engine.sharding.vschema import ColumnVindex, unknown_keys, with_queues
+from streamfrom.engine.sharding.vschema import TableRouting, unknown_keys, with_queues
 from streamfrom.proxy.accounts.user_logins import shared_note, user_logins
 from streamfrom.proxy.backends.shard import ReplicaHealth, ShardRuntime, replicas_of
 from streamfrom.proxy.backends.shard_store import ShardStore, by_control
@@ -94,12 +95,8 @@ _CASCADES: Final = (
 )
 
 
-class _ShardTables(NamedTuple):
-    """What a shard has: its message tables, and the comments of all its tables, by name."""
-
-    shard: ShardRuntime
-    tables: dict[str, RawTable]
-    comments: dict[str, str]
+# What a server refuses, and the way to it.
+_FAILURES: Final = (StoreError, BackendError, BackendUnavailable)
 
 
 async def check(config: Config, *, as_json: bool = False) -> int:
@@ -181,18 +178,19 @@ async def _check_keyspace(
             " tables of these names in this keyspace cannot be read by a qualified name",
         )
     members = worker_count(whole.fleet, None, cores=len(os.sched_getaffinity(0)))
-    listed: list[_ShardTables] = []
+    listed: list[_ShardCheck] = []
     away: list[str] = []
     for shard_config in config.shards:
         shard = ShardRuntime(config.name, shard_config, pool_timeout_s=10)
         try:
-            found = await _check_shard(keyspace, shard, report)
+            checked = _ShardCheck(keyspace, shard, report)
+            await checked.run()
+            if checked.is_listed:
+                listed.append(checked)
             if not shard.version:
                 away.append(str(shard))
-            if found is not None:
-                listed.append(found)
-            if server.transaction_mode is TransactionMode.TWOPC and shard.version:
-                await _check_two_phases(shard, report)
+            elif server.transaction_mode is TransactionMode.TWOPC:
+                await checked.two_phases()
             if shard.version and shard.trouble is None:
                 found_members = await check_members(
                     shard, __version__, hash_of(whole.keyspaces), report
@@ -233,38 +231,6 @@ def _check_families(shards: list[ShardRuntime], report: CheckReport) -> None:
         )
 
 
-def _check_engine(subject: str, name: str, engine: str, report: CheckReport) -> None:
-    """Say whether a message table lacks what delivery rests on."""
-    if engine != "InnoDB":
-        report.error(
-            subject,
-            f"its engine {engine} has no transactions and locks no rows as InnoDB does: messages are sent"
-            " that were rolled back, and by several proxies twice",
-            f"run: ALTER TABLE {quote_identifier(name)} ENGINE = InnoDB",
-        )
-
-
-async def _check_dead_letter(
-    shard: ShardRuntime, loaded: MessageTable | TableLoadError, report: CheckReport
-) -> None:
-    """Say whether the dead letters of a message table have no table, or one that keeps nothing of them."""
-    name = loaded.properties.dead_letter if isinstance(loaded, MessageTable) else None
-    if name is None or not isinstance(loaded, MessageTable):
-        return
-    subject = f"{shard}.{loaded.name}"
-    try:
-        rows = await shard.control.rows(dead_letter_table.columns_of(shard.database, name))
-    except (BackendError, BackendUnavailable) as error:
-        report.error(subject, f"vt_dead_letter: {error}")
-        return
-    columns = [(str(column), str(comment)) for column, comment in rows]
-    reason = dead_letter_table.fault(name, columns, loaded.name, loaded.columns)
-    if reason is not None:
-        lacks_columns = not columns or dead_letter_table.consents(columns[0][1], loaded.name)
-        fix = f"create {name} with those of its columns that are to be kept"
-        report.error(subject, reason, fix if lacks_columns else None)
-
-
 def _check_sequences(keyspaces: Mapping[str, Keyspace], report: CheckReport) -> None:
     """Report which tables take ids from a sequence that cannot be found."""
     for keyspace in keyspaces.values():
@@ -277,281 +243,132 @@ def _check_sequences(keyspaces: Mapping[str, Keyspace], report: CheckReport) -> 
                     report.error(f"{keyspace.name}.{table.name}", str(error))
 
 
-async def _check_shard(
-    keyspace: Keyspace, shard: ShardRuntime, report: CheckReport
-) -> _ShardTables | None:
-    """Check one shard and its message tables; return them unless they cannot be listed."""
-    subject = str(shard)
-    await shard.probe()
-    # Who answered has a version. What else ails the server, such as read_only, leaves its tables readable.
-    if not shard.version:
-        trouble = shard.with_address(shard.trouble or "not reached")
-        fix = next((fix for words, fix in _LOGIN_FIXES.items() if words in trouble), None)
-        report.error(subject, trouble, fix)
-        return None
-    if shard.trouble is not None:
-        report.error(subject, shard.with_address(shard.trouble))
-    else:
-        report.ok(subject, f"{shard.dsn}: {shard.version}")
-    store = ShardStore({(keyspace.name, shard.name): shard}, SystemClock())
-    try:
-        placed = {} if keyspace.vschema is None else keyspace.vschema.tables
-        found = await store.discover(keyspace.name, shard.name, None, placed)
-        rows = await shard.control.rows(
-            _COMMENTS.format(schema=literal(shard.database.encode()).decode())
-        )
-    except (StoreError, BackendError, BackendUnavailable) as error:
-        report.error(subject, str(error))
-        return None
-    if any(raw.is_hidden for raw in found):
-        text = "a lock hides the definitions of some tables, which are not looked at"
-        report.warning(subject, text, "run this again when the DDL or LOCK TABLES is over")
-    tables = {
-        raw.name: raw for raw in sorted(found, key=lambda raw: raw.name) if not raw.is_hidden
-    }
-    comments = {str(name): str(comment) for name, comment, _ in rows}
-    engines = {str(name): str(engine) for name, _, engine in rows}
-    for name, comment in sorted(comments.items()):
-        if is_nearly_marked(comment):
-            report.warning(
-                f"{subject}.{name}",
-                f"an ordinary table, though its comment looks like a message table's: {comment!r}",
-                f"write {MARK} in its COMMENT if it is to be one",
-            )
-    for raw in tables.values():
-        if not is_message_table(raw.comment):
-            _check_placed(keyspace, f"{subject}.{raw.name}", raw, report)
-            continue
-        loaded = load(keyspace.name, raw, len(keyspace.shards))
-        await _check_table(keyspace, shard, raw, loaded, report)
-        if isinstance(loaded, MessageTable) and loaded.is_partitioned:
-            await _check_partitions(loaded, shard, store, report)
-        _check_engine(f"{subject}.{raw.name}", raw.name, engines[raw.name], report)
-        await _check_dead_letter(shard, loaded, report)
-    await _check_foreign_keys(shard, report)
-    await _check_triggers(shard, report)
-    await _check_user_variables(shard, report)
-    return _ShardTables(shard, tables, comments)
+class _ShardCheck:
+    """What is wrong with one shard.
 
+    is_listed: its tables could be listed.
+    tables: its message tables, and others that the vschema places, by name.
+    comments: those of all its tables, by name.
+    """
 
-async def _check_partitions(
-    table: MessageTable, shard: ShardRuntime, store: ShardStore, report: CheckReport
-) -> None:
-    """Say what holds partitions of a queue back, or that it has none that are kept."""
-    subject = f"{shard}.{table.name}"
-    now_ns = SystemClock().time_ns()
-    try:
-        census = await store.partitions(table, shard.name, now_ns)
-    except StoreError as error:
-        report.error(subject, f"partitions: {error}")
-        return
-    if census is None:
-        report.warning(
-            subject,
-            "partitioned otherwise than by PARTITION BY HOUR or DAY: it is purged row by row, and no"
-            " partitions are made",
-            "move its messages to a queue that CREATE QUEUE … PARTITION BY makes",
-        )
-        return
-    try:
-        await shard.control.execute(PARTITION_PROBE.format(table=quote_identifier(table.name)))
-    except (BackendError, BackendUnavailable) as error:
-        if not isinstance(error, BackendError) or error.code != _NO_SUCH_PARTITION:
+    def __init__(self, keyspace: Keyspace, shard: ShardRuntime, report: CheckReport) -> None:
+        self.shard = shard
+        self.is_listed = False
+        self.tables: dict[str, RawTable] = {}
+        self.comments: dict[str, str] = {}
+        self._keyspace = keyspace
+        self._report = report
+        self._schema = literal(shard.database.encode()).decode()
+        clock = SystemClock()
+        self._now_ns = clock.time_ns()
+        self._store = ShardStore({(keyspace.name, shard.name): shard}, clock)
+
+    async def run(self) -> None:
+        """Check the shard and its tables."""
+        shard, report, subject = self.shard, self._report, str(self.shard)
+        await shard.probe()
+        # Who answered has a version. What else ails the server, such as read_only, leaves its tables readable.
+        if not shard.version:
+            trouble = shard.with_address(shard.trouble or "not reached")
+            fix = next((fix for words, fix in _LOGIN_FIXES.items() if words in trouble), None)
+            report.error(subject, trouble, fix)
+            return
+        if shard.trouble is not None:
+            report.error(subject, shard.with_address(shard.trouble))
+        else:
+            report.ok(subject, f"{shard.dsn}: {shard.version}")
+        with self._reported(subject):
+            vschema = self._keyspace.vschema
+            placed = {} if vschema is None else vschema.tables
+            found = await self._store.discover(self._keyspace.name, shard.name, None, placed)
+            rows = await shard.control.rows(_COMMENTS.format(schema=self._schema))
+            self.comments = {str(name): str(comment) for name, comment, _ in rows}
+            self.is_listed = True
+            await self._check_tables(found, {str(name): str(each) for name, _, each in rows})
+
+    @contextmanager
+    def _reported(self, subject: str, what: str = "") -> Iterator[None]:
+        """Report what the block fails by."""
+        try:
+            yield
+        except _FAILURES as error:
+            self._report.error(subject, f"{what}{error}")
+
+    async def _check_tables(
+        self, found: Sequence[RawTable], engines: Mapping[str, str]
+    ) -> None:
+        report, subject = self._report, str(self.shard)
+        if any(raw.is_hidden for raw in found):
+            text = "a lock hides the definitions of some tables, which are not looked at"
+            report.warning(subject, text, "run this again when the DDL or LOCK TABLES is over")
+        for name, comment in sorted(self.comments.items()):
+            if is_nearly_marked(comment):
+                report.warning(
+                    f"{subject}.{name}",
+                    f"an ordinary table, though its comment looks like a message table's: {comment!r}",
+                    f"write {MARK} in its COMMENT if it is to be one",
+                )
+        for raw in sorted(found, key=lambda raw: raw.name):
+            if raw.is_hidden:
+                continue
+            self.tables[raw.name] = raw
+            if is_message_table(raw.comment):
+                await self._check_queue(raw, engines[raw.name])
+            elif len(self._keyspace.shards) > 1:
+                self._check_placing(raw.name, self._routing(raw))
+        await self._check_foreign_keys()
+        await self._check_triggers()
+        await self._check_user_variables()
+
+    async def _check_queue(self, raw: RawTable, engine: str) -> None:
+        report, subject = self._report, f"{self.shard}.{raw.name}"
+        name = quote_identifier(raw.name)
+        loaded = load(self._keyspace.name, raw, len(self._keyspace.shards))
+        if isinstance(loaded, MessageTable):
+            with self._reported(subject):
+                for probe in PROBES:
+                    await self.shard.control.rows(probe.format(table=name))
+                report.ok(subject, f"message table, streams {', '.join(loaded.streamed)}")
+                for advice in loaded.advice:
+                    report.warning(subject, advice)
+                if self._keyspace.sharded:
+                    self._check_sharding(subject, loaded, self._routing(raw, loaded))
+            if loaded.is_partitioned:
+                await self._check_partitions(loaded, subject)
+        else:
+            for reason in (str(loaded), *loaded.others):
+                report.error(subject, reason)
+            for warning in unread_keys(raw.comment):
+                report.warning(subject, warning)
+        if engine != "InnoDB":
             report.error(
                 subject,
-                f"its partitions can be neither made nor dropped: {error}",
-                "grant ALTER, CREATE, DROP and LOCK TABLES on it in addition to what delivery needs",
+                f"its engine {engine} has no transactions and locks no rows as InnoDB does: messages are sent"
+                " that were rolled back, and by several proxies twice",
+                f"run: ALTER TABLE {name} ENGINE = InnoDB",
             )
-    partitions = census.partitions
-    for name, reason in late(census, now_ns, table.properties.purge_after_ns).items():
-        fix = None
-        if name == partitions.rest:
-            statement = split(table, partitions.missing(now_ns), partitions.rest).decode()
-            fix = f"run while no dump or other long transaction is open: {statement}"
-        report.warning(subject, f"partition {name} is held back: {reason}", fix)
+        if isinstance(loaded, MessageTable):
+            await self._check_dead_letter(loaded, subject)
 
+    def _routing(self, raw: RawTable, queue: MessageTable | None = None) -> TableRouting | None:
+        """Return how a running proxy would route a table: by the vschema, else by the table's own comment."""
+        if self._keyspace.vschema is None:
+            return None
+        shard_by = None if queue is None else queue.properties.shard_by
+        by_comment = {} if shard_by is None else {raw.name: shard_by}
+        types = {raw.name: {column.name.lower(): column.type for column in raw.columns}}
+        return with_queues(self._keyspace.vschema, by_comment, types).tables.get(raw.name)
 
-async def _check_triggers(shard: ShardRuntime, report: CheckReport) -> None:
-    """Say what it costs that the account cannot see triggers."""
-    if shard.is_mariadb or await by_control(shard, sees_triggers(shard.database)):
-        return
-    database = quote_identifier(shard.database)
-    report.warning(
-        str(shard),
-        "its account cannot see triggers, so every write may have put messages into any queue, and causes polls",
-        f"GRANT TRIGGER ON {database}.* TO the account {shard.dsn.user!r}",
-    )
-
-
-async def _check_user_variables(shard: ShardRuntime, report: CheckReport) -> None:
-    """Say if the account cannot list the user variables of sessions."""
-    if shard.is_mariadb:
-        return  # each session lists its own
-    try:
-        await shard.control.rows(NAMES_ON_MYSQL.format(0))
-    except (BackendError, BackendUnavailable) as error:
-        grants = ", ".join(f"GRANT SELECT ON {table}" for table in TABLES_ON_MYSQL)
-        text = (
-            "a session that has run CALL or EXECUTE cannot take its user variables to another shard, as the"
-            f" account of the shard's address cannot list them: {error}"
-        )
-        fix = f"{grants} TO the account {shard.dsn.user!r}"
-        report.add(Finding(Level.INFO, str(shard), text, fix))
-
-
-async def _check_foreign_keys(shard: ShardRuntime, report: CheckReport) -> None:
-    """Say where what a foreign key changes depends on the connection, from MySQL 9.6 on.
-
-    There cascades are SQL's own, which the binary log and triggers see, and on a connection that was
-    reset InnoDB's, which they do not. No variable of the session shows it.
-    """
-    try:
-        native = await shard.control.rows(_NATIVE_FOREIGN_KEYS)
-        if not native or str(native[0][1]).upper() != "OFF":
-            return
-        rows = await shard.control.rows(
-            _CASCADES.format(schema=literal(shard.database.encode()).decode())
-        )
-    except (BackendError, BackendUnavailable) as error:
-        report.error(str(shard), f"foreign keys: {error}")
-        return
-    for (name,) in rows:
-        report.warning(
-            f"{shard}.{name}",
-            "its rows change with those of another table (ON DELETE, ON UPDATE), and this server does not"
-            " inform its binary log and triggers on connections that were reset, which pooled ones are",
-            "set innodb_native_foreign_keys = ON in the server's configuration: then all connections are alike",
-        )
-
-
-def _compare(listed: list[_ShardTables], report: CheckReport) -> None:
-    """Say how the message tables of a keyspace differ between its shards.
-
-    Each is compared with that of the first shard that has it, whose settings are the ones in use.
-    """
-    for name in sorted({name for each in listed for name in each.tables}):
-        first = next(each for each in listed if name in each.tables)
-        for each in listed:
-            subject, place = f"{each.shard}.{name}", f"{first.shard}"
-            raw = each.tables.get(name)
-            if raw is None and name in each.comments:
-                report.error(
-                    subject,
-                    f"no message table, which it is on {place}",
-                    "give it the same columns and comment",
-                )
-            elif raw is None:
-                report.error(
-                    subject,
-                    f"no such table, which {place} has",
-                    "create it here, as it is there",
-                )
-            elif each is not first:
-                found = differences(
-                    raw,
-                    first.tables[name],
-                    place,
-                    same_kind=each.shard.is_mariadb == first.shard.is_mariadb,
-                )
-                for text in found.columns:
-                    report.error(subject, text)
-                for text in found.others:
-                    report.warning(subject, text)
-
-
-async def _check_two_phases(shard: ShardRuntime, report: CheckReport) -> None:
-    """Say what a commit in two phases lacks on a shard, and its recovery."""
-    subject = str(shard)
-    try:
-        if await read_own_id(shard) is None:
+    def _check_sharding(
+        self, subject: str, queue: MessageTable, routing: TableRouting | None
+    ) -> None:
+        report, shard_by = self._report, queue.properties.shard_by
+        if queue.id_auto_increment and (routing is None or routing.auto_increment is None):
             report.warning(
                 subject,
-                f"no table {TABLE} with this shard yet, which commits in two phases need",
-                f"the proxy makes it if it may, else run: {'; '.join(CREATE)}",
-            )
-        else:
-            for probe in _DECISION_PROBES:
-                await shard.control.rows(probe.format(table=TABLE))
-            report.ok(subject, f"table {TABLE}, for commits in two phases")
-    except (BackendError, BackendUnavailable) as error:
-        report.error(subject, f"commits in two phases: {error}")
-    try:
-        await shard.control.rows("XA RECOVER")
-    except (BackendError, BackendUnavailable) as error:
-        fix = None
-        if isinstance(error, BackendError) and error.code == _XA_REFUSED:
-            fix = f"run: GRANT XA_RECOVER_ADMIN ON *.* TO the account {shard.dsn.user}"
-        report.error(subject, f"XA RECOVER, which recovery needs: {error}", fix)
-
-
-def _check_placed(keyspace: Keyspace, subject: str, raw: RawTable, report: CheckReport) -> None:
-    """Say what is wrong with how the rows of an ordinary table are placed."""
-    if keyspace.vschema is None or len(keyspace.shards) == 1:
-        return
-    types = {raw.name: {column.name.lower(): column.type for column in raw.columns}}
-    routing = with_queues(keyspace.vschema, {}, types).tables.get(raw.name)
-    if routing is not None and routing.primary is not None:
-        _check_placing(subject, routing.primary, report)
-
-
-def _check_placing(subject: str, primary: ColumnVindex, report: CheckReport) -> None:
-    vindex = primary.vindex.vindex
-    for name, column, form in zip(primary.columns, primary.types, primary.forms, strict=False):
-        if form.fault:
-            report.error(subject, f"column {name}, which places its rows: {form.fault}")
-        elif (
-            column is not None
-            and folds_case(column)
-            and isinstance(vindex, Vindex)
-            and not is_loose(vindex)
-        ):
-            report.warning(
-                subject,
-                f"column {name} is placed by its bytes ({primary.vindex.name}), and its collation {column.collation}"
-                " finds more values equal: such rows are on different shards, and a lookup finds one of them",
-                f"MODIFY {name} with COLLATE utf8mb4_bin, or write each value in one spelling",
-            )
-
-
-async def _check_table(
-    keyspace: Keyspace,
-    shard: ShardRuntime,
-    raw: RawTable,
-    loaded: MessageTable | TableLoadError,
-    report: CheckReport,
-) -> None:
-    name = raw.name
-    subject = f"{shard}.{name}"
-    if not isinstance(loaded, MessageTable):
-        report.error(subject, str(loaded))
-        for reason in loaded.others:
-            report.error(subject, reason)
-        for warning in unread_keys(raw.comment):
-            report.warning(subject, warning)
-        return
-    for probe in PROBES:
-        try:
-            await shard.control.rows(probe.format(table=quote_identifier(name)))
-        except (BackendError, BackendUnavailable) as error:
-            report.error(subject, str(error))
-            return
-    report.ok(subject, f"message table, streams {', '.join(loaded.streamed)}")
-    for advice in loaded.advice:
-        report.warning(subject, advice)
-    if keyspace.sharded and loaded.id_auto_increment:
-        routing = keyspace.vschema.tables.get(name) if keyspace.vschema else None
-        if routing is None or routing.auto_increment is None:
-            report.warning(
-                subject,
-                f"{loaded.id_column} is AUTO_INCREMENT, which counts on each shard alone: every"
+                f"{queue.id_column} is AUTO_INCREMENT, which counts on each shard alone: every"
                 " INSERT must give it, or a sequence of the vschema",
             )
-    if keyspace.sharded and keyspace.vschema is not None:
-        # Routed as a running proxy would: by the vschema, else by the table's own comment.
-        shard_by = loaded.properties.shard_by
-        by_comment = {} if shard_by is None else {name: shard_by}
-        types = {name: {column.name.lower(): column.type for column in raw.columns}}
-        routing = with_queues(keyspace.vschema, by_comment, types).tables.get(name)
         if routing is None and shard_by is not None:
             report.error(
                 subject,
@@ -561,19 +378,185 @@ async def _check_table(
         elif routing is None:
             report.error(
                 subject,
-                f"not in the vschema of sharded keyspace {keyspace.name}",
+                f"not in the vschema of sharded keyspace {self._keyspace.name}",
                 "add it there, with its column_vindexes",
             )
         if routing is None:
             return
-        if routing.primary is not None and len(keyspace.shards) > 1:
-            _check_placing(subject, routing.primary, report)
-        if routing.primary is None or routing.primary.columns != (loaded.id_column.lower(),):
+        shards = len(self._keyspace.shards)
+        if shards > 1:
+            self._check_placing(queue.name, routing)
+        placed_by = None if routing.primary is None else routing.primary.columns
+        if placed_by != (queue.id_column.lower(),):
             report.warning(
                 subject,
-                f"its primary vindex is not on {loaded.id_column}: acks by id go to every shard",
+                f"its primary vindex is not on {queue.id_column}: acks by id go to every shard",
             )
-        placed_by = None if routing.primary is None else routing.primary.columns
-        apart = placement_fault(loaded.groups, placed_by, len(keyspace.shards))
+        apart = placement_fault(queue.groups, placed_by, shards)
         if apart is not None:
             report.error(subject, apart)
+
+    def _check_placing(self, name: str, routing: TableRouting | None) -> None:
+        """Say what is wrong with how the rows of a table are placed."""
+        if routing is None or routing.primary is None:
+            return
+        primary, subject = routing.primary, f"{self.shard}.{name}"
+        vindex = primary.vindex.vindex
+        for column, kind, form in zip(
+            primary.columns, primary.types, primary.forms, strict=False
+        ):
+            if form.fault:
+                self._report.error(
+                    subject, f"column {column}, which places its rows: {form.fault}"
+                )
+            elif (
+                kind is not None
+                and folds_case(kind)
+                and isinstance(vindex, Vindex)
+                and not is_loose(vindex)
+            ):
+                self._report.warning(
+                    subject,
+                    f"column {column} is placed by its bytes ({primary.vindex.name}), and its collation {kind.collation}"
+                    " finds more values equal: such rows are on different shards, and a lookup finds one of them",
+                    f"MODIFY {column} with COLLATE utf8mb4_bin, or write each value in one spelling",
+                )
+
+    async def _check_dead_letter(self, queue: MessageTable, subject: str) -> None:
+        """Say whether the dead letters of a queue have no table, or one that keeps nothing of them."""
+        name = queue.properties.dead_letter
+        if name is None:
+            return
+        with self._reported(subject, "vt_dead_letter: "):
+            sql = dead_letter_table.columns_of(self.shard.database, name)
+            rows = await self.shard.control.rows(sql)
+            columns = [(str(column), str(comment)) for column, comment in rows]
+            reason = dead_letter_table.fault(name, columns, queue.name, queue.columns)
+            if reason is not None:
+                lacks = not columns or dead_letter_table.consents(columns[0][1], queue.name)
+                fix = f"create {name} with those of its columns that are to be kept"
+                self._report.error(subject, reason, fix if lacks else None)
+
+    async def _check_partitions(self, queue: MessageTable, subject: str) -> None:
+        """Say what holds partitions of a queue back, or that it has none that are kept."""
+        with self._reported(subject, "partitions: "):
+            census = await self._store.partitions(queue, self.shard.name, self._now_ns)
+            if census is None:
+                self._report.warning(
+                    subject,
+                    "partitioned otherwise than by PARTITION BY HOUR or DAY: it is purged row by row, and no"
+                    " partitions are made",
+                    "move its messages to a queue that CREATE QUEUE … PARTITION BY makes",
+                )
+                return
+            try:
+                probe = PARTITION_PROBE.format(table=quote_identifier(queue.name))
+                await self.shard.control.execute(probe)
+            except _FAILURES as error:
+                if not isinstance(error, BackendError) or error.code != _NO_SUCH_PARTITION:
+                    self._report.error(
+                        subject,
+                        f"its partitions can be neither made nor dropped: {error}",
+                        "grant ALTER, CREATE, DROP and LOCK TABLES on it in addition to what delivery needs",
+                    )
+            partitions, purge_after_ns = census.partitions, queue.properties.purge_after_ns
+            for name, reason in late(census, self._now_ns, purge_after_ns).items():
+                fix = None
+                if name == partitions.rest:
+                    missing = partitions.missing(self._now_ns)
+                    statement = split(queue, missing, partitions.rest).decode()
+                    fix = f"run while no dump or other long transaction is open: {statement}"
+                self._report.warning(subject, f"partition {name} is held back: {reason}", fix)
+
+    async def _check_triggers(self) -> None:
+        """Say what it costs that the account cannot see triggers."""
+        shard = self.shard
+        if shard.is_mariadb or await by_control(shard, sees_triggers(shard.database)):
+            return
+        self._report.warning(
+            str(shard),
+            "its account cannot see triggers, so every write may have put messages into any queue, and causes polls",
+            f"GRANT TRIGGER ON {quote_identifier(shard.database)}.* TO the account {shard.dsn.user!r}",
+        )
+
+    async def _check_user_variables(self) -> None:
+        """Say if the account cannot list the user variables of sessions."""
+        shard = self.shard
+        if shard.is_mariadb:
+            return  # each session lists its own
+        try:
+            await shard.control.rows(NAMES_ON_MYSQL.format(0))
+        except _FAILURES as error:
+            grants = ", ".join(f"GRANT SELECT ON {table}" for table in TABLES_ON_MYSQL)
+            text = (
+                "a session that has run CALL or EXECUTE cannot take its user variables to another shard, as the"
+                f" account of the shard's address cannot list them: {error}"
+            )
+            fix = f"{grants} TO the account {shard.dsn.user!r}"
+            self._report.add(Finding(Level.INFO, str(shard), text, fix))
+
+    async def _check_foreign_keys(self) -> None:
+        """Say where what a foreign key changes depends on the connection, from MySQL 9.6 on.
+
+        There cascades are SQL's own, which the binary log and triggers see, and on a connection that was
+        reset InnoDB's, which they do not. No variable of the session shows it.
+        """
+        control = self.shard.control
+        with self._reported(str(self.shard), "foreign keys: "):
+            native = await control.rows(_NATIVE_FOREIGN_KEYS)
+            if not native or str(native[0][1]).upper() != "OFF":
+                return
+            for (name,) in await control.rows(_CASCADES.format(schema=self._schema)):
+                self._report.warning(
+                    f"{self.shard}.{name}",
+                    "its rows change with those of another table (ON DELETE, ON UPDATE), and this server does not"
+                    " inform its binary log and triggers on connections that were reset, which pooled ones are",
+                    "set innodb_native_foreign_keys = ON in the server's configuration: then all connections are alike",
+                )
+
+    async def two_phases(self) -> None:
+        """Say what a commit in two phases lacks, and its recovery."""
+        shard, report, subject = self.shard, self._report, str(self.shard)
+        with self._reported(subject, "commits in two phases: "):
+            if await read_own_id(shard) is None:
+                report.warning(
+                    subject,
+                    f"no table {TABLE} with this shard yet, which commits in two phases need",
+                    f"the proxy makes it if it may, else run: {'; '.join(CREATE)}",
+                )
+            else:
+                for probe in _DECISION_PROBES:
+                    await shard.control.rows(probe.format(table=TABLE))
+                report.ok(subject, f"table {TABLE}, for commits in two phases")
+        try:
+            await shard.control.rows("XA RECOVER")
+        except _FAILURES as error:
+            fix = None
+            if isinstance(error, BackendError) and error.code == _XA_REFUSED:
+                fix = f"run: GRANT XA_RECOVER_ADMIN ON *.* TO the account {shard.dsn.user}"
+            report.error(subject, f"XA RECOVER, which recovery needs: {error}", fix)
+
+
+def _compare(listed: list[_ShardCheck], report: CheckReport) -> None:
+    """Say how the message tables of a keyspace differ between its shards.
+
+    Each is compared with that of the first shard that has it, whose settings are the ones in use.
+    """
+    for name in sorted({name for each in listed for name in each.tables}):
+        first = next(each for each in listed if name in each.tables)
+        place = str(first.shard)
+        for each in listed:
+            subject, raw = f"{each.shard}.{name}", each.tables.get(name)
+            if raw is None and name in each.comments:
+                fix = "give it the same columns and comment"
+                report.error(subject, f"no message table, which it is on {place}", fix)
+            elif raw is None:
+                fix = "create it here, as it is there"
+                report.error(subject, f"no such table, which {place} has", fix)
+            elif each is not first:
+                same_kind = each.shard.is_mariadb == first.shard.is_mariadb
+                found = differences(raw, first.tables[name], place, same_kind=same_kind)
+                for text in found.columns:
+                    report.error(subject, text)
+                for text in found.others:
+                    report.warning(subject, text)
