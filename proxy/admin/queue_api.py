@@ -15,8 +15,7 @@ dispatchers hear of it, and what holds for the statement holds here. All that ma
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -204,7 +203,7 @@ class QueueApi:
 
     def routes(self) -> list[tuple[str, str, Handler]]:
         """Return method, path and handler of each."""
-        return [
+        handlers: list[tuple[str, str, Handler]] = [
             ("GET", "/api/messages", self.list),
             ("GET", "/api/message", self.one),
             ("POST", "/api/act", self.act),
@@ -213,26 +212,25 @@ class QueueApi:
             ("POST", "/api/resume", partial(self.set_paused, is_paused=False)),
             ("POST", "/api/end-stream", self.end_stream),
         ]
+        return [(method, path, partial(_worded, handler)) for method, path, handler in handlers]
 
     async def list(self, request: web.Request) -> web.Response:
         """Answer with some messages."""
         visitor, asked = self._gate.visitor(request), request.query
         look = _look(asked)
         table = await self._table(visitor, asked)
-        with _refusals():
-            page = await self._messages.page(
-                account_of(visitor.user), table, _known(table, look), asked.get("cursor", "")
-            )
+        page = await self._messages.page(
+            account_of(visitor.user), table, _known(table, look), asked.get("cursor", "")
+        )
         return web.json_response(page)
 
     async def one(self, request: web.Request) -> web.Response:
         """Answer with a message whole."""
         visitor, asked = self._gate.visitor(request), request.query
         table = await self._table(visitor, asked)
-        with _refusals():
-            found = await self._messages.one(
-                account_of(visitor.user), table, asked.get("shard", ""), asked.get("key", "")
-            )
+        found = await self._messages.one(
+            account_of(visitor.user), table, asked.get("shard", ""), asked.get("key", "")
+        )
         if found is None:
             raise web.HTTPNotFound(text="the message is gone\n")
         return web.json_response(found)
@@ -251,27 +249,26 @@ class QueueApi:
         ids: dict[str, list[bytes]] = {}
         answer: dict[str, Any] = {"looked_at": 0, "missing": [], "next": None}
         state = None
-        with _refusals():
-            if look is None:
-                for shard, key in _named(named):
-                    ids.setdefault(shard, []).append(raw_id(table, key))
-            else:
-                account, cursor = account_of(visitor.user), body.get("cursor") or ""
-                if not isinstance(cursor, str):
-                    raise BadCursor("cursor: expected a text")
-                walk = await self._messages.walk(
-                    account, table, _known(table, look), cursor, most=limit
-                )
-                for runtime, row in walk.rows:
-                    ids.setdefault(runtime.name, []).append(row.id)
-                answer["looked_at"], answer["missing"] = walk.looked_at, walk.missing
-                answer["next"] = walk.following
-                state = None if look.state == IN_FLIGHT else PeekState(look.state)
-            known = {one.name for one in self._services.catalog.view(table.keyspace).runtimes}
-            if not ids.keys() <= known:
-                raise BadCursor("shard: no shard of this queue")
-            actions = self._actions(visitor, request)
-            answer["done"] = await actions.act(table, action, ids, state)
+        if look is None:
+            for shard, key in _named(named):
+                ids.setdefault(shard, []).append(raw_id(table, key))
+        else:
+            account, cursor = account_of(visitor.user), body.get("cursor") or ""
+            if not isinstance(cursor, str):
+                raise BadCursor("cursor: expected a text")
+            walk = await self._messages.walk(
+                account, table, _known(table, look), cursor, most=limit
+            )
+            for runtime, row in walk.rows:
+                ids.setdefault(runtime.name, []).append(row.id)
+            answer["looked_at"], answer["missing"] = walk.looked_at, walk.missing
+            answer["next"] = walk.following
+            state = None if look.state == IN_FLIGHT else PeekState(look.state)
+        known = {one.name for one in self._services.catalog.view(table.keyspace).runtimes}
+        if not ids.keys() <= known:
+            raise BadCursor("shard: no shard of this queue")
+        actions = self._actions(visitor, request)
+        answer["done"] = await actions.act(table, action, ids, state)
         return web.json_response(answer)
 
     async def requeue(self, request: web.Request) -> web.Response:
@@ -282,20 +279,18 @@ class QueueApi:
             raise web.HTTPBadRequest(text=_one_of("source", _SOURCES))
         limit = _limit(body)
         table = await self._table(visitor, body, by_state=False)
-        with _refusals():
-            done = await self._actions(visitor, request).requeue(
-                table.keyspace, table.name, source, limit
-            )
+        done = await self._actions(visitor, request).requeue(
+            table.keyspace, table.name, source, limit
+        )
         return web.json_response({"done": done})
 
     async def set_paused(self, request: web.Request, *, is_paused: bool) -> web.Response:
         """Pause or resume a queue."""
         visitor, body = self._gate.poster(request), await posted(request)
         table = await self._table(visitor, body, by_state=False)
-        with _refusals():
-            await self._actions(visitor, request).set_paused(
-                table.keyspace, table.name, is_paused=is_paused
-            )
+        await self._actions(visitor, request).set_paused(
+            table.keyspace, table.name, is_paused=is_paused
+        )
         return web.Response(status=204)
 
     async def end_stream(self, request: web.Request) -> web.Response:
@@ -307,8 +302,7 @@ class QueueApi:
         rows = await self._services.status.rows(["streams"], await self._viewer(visitor))
         seen = records("streams", rows["streams"])
         stream = next((one for one in seen if one["connection_id"] == connection_id), None)
-        with _refusals():
-            await self._actions(visitor, request).end_stream(stream, connection_id)
+        await self._actions(visitor, request).end_stream(stream, connection_id)
         return web.Response(status=204)
 
     def _actions(self, visitor: Visitor, request: web.Request) -> QueueActions:
@@ -392,11 +386,10 @@ def _one_of(key: str, known: Iterable[str]) -> str:
     return f"{key}: expected one of {', '.join(known)}\n"
 
 
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Turn what the block raises into the answers of HTTP, in the same words as by SQL."""
+async def _worded(handler: Handler, request: web.Request) -> web.StreamResponse:
+    """Turn what a handler raises into the answers of HTTP, in the same words as by SQL."""
     try:
-        yield
+        return await handler(request)
     except BadCursor as error:
         raise web.HTTPBadRequest(text=f"{error}\n") from None
     except TimeoutError:
