@@ -38,8 +38,6 @@ class TableNotFound(EngineError):
 
     def __init__(self, keyspace: str, table: str) -> None:
         super().__init__(f"message table '{table}' not found in keyspace '{keyspace}'")
-        self.keyspace = keyspace
-        self.table = table
 
 
 class TableDropped(EngineError):
@@ -51,7 +49,6 @@ class TableDropped(EngineError):
 
     def __init__(self, table: str) -> None:
         super().__init__(f"message table '{table}' was dropped; its streams end")
-        self.table = table
 
 
 class UnknownColumn(EngineError):
@@ -63,7 +60,6 @@ class UnknownColumn(EngineError):
 
     def __init__(self, column: str) -> None:
         super().__init__(f"Unknown column '{column}' in 'field list'")
-        self.column = column
 
 
 class StreamLost(EngineError):
@@ -76,8 +72,6 @@ class StreamLost(EngineError):
             f"message stream from {keyspace}/{shard} has repeatedly failed"
             f" for longer than {grace_s:g}s: {cause}"
         )
-        self.keyspace = keyspace
-        self.shard = shard
 
 
 class KeyspaceError(EngineError):

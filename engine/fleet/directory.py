@@ -157,9 +157,8 @@ class Directory:
     members: dict[str, Member] = field(default_factory=dict)
     dispatcher: Member | Stranger | None = None
     _connected: set[str] = field(default_factory=set)
-    _gone_ns: dict[str, int] = field(
-        default_factory=dict
-    )  # since when a row's member is not there
+    # Since when a row's member is not there.
+    _gone_ns: dict[str, int] = field(default_factory=dict)
     _warned: frozenset[str] = frozenset()
 
     def take(self, read: DirectoryRead, now_ns: int) -> MemberDifferences:

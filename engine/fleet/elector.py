@@ -131,15 +131,11 @@ class Elector:
         self._now_ns = now_ns
         self._loop = asyncio.get_running_loop()
         self._numbers = count(1)
-        self._connection = (
-            0  # the number of the one that is there, or is being opened; 0 for none
-        )
+        self._connection = 0  # the number of what is there, or is being opened; 0 for none
         self.session: ElectionSession | None = None
         self._tasks: set[asyncio.Task[None]] = set()  # all of the connection that is there
         self._is_waiting = False  # the connection waits for the lock, up to ROUND_S
-        self._term: int | None = (
-            None  # what is written on it, with the lock; 0 where nothing can be
-        )
+        self._term: int | None = None  # written on it, with the lock; 0 where none can be
         self._is_sending = False  # `Tables.dispatch` was the last word, and not `withhold`
         self._is_telling = False  # it is being said
         self._is_over = False  # the member leaves the election

@@ -142,7 +142,7 @@ class DatabaseElection:
 
 
 class Fleet:
-    """What runs of it here: `PeerService` and `Roster` towards other members. Belongs to one event loop.
+    """What runs of it here: `PeerService` towards other members. Belongs to one event loop.
 
     transport: the ways to other members; None where there are none.
     """
@@ -161,9 +161,7 @@ class Fleet:
         }
         self.elsewhere = StreamsElsewhere(transport, self)
         self._transport = transport
-        self._visits: dict[
-            Visit, None
-        ] = {}  # of other members, in the order in which they came
+        self._visits: dict[Visit, None] = {}  # of others, in the order in which they came
         self._greeted = {own.id}
         self._following: asyncio.Task[None] | None = None
 

@@ -40,6 +40,7 @@ class EndingStream:
         surplus: rows that came beyond the limit.
         is_waiting: nothing has come, and the time for that is not over.
         is_done_here: what is dispatched in this process has given what was due.
+        is_over: the client's stream has ended.
 
     on_first: called when the first row has come.
     others_done: returns whether the other dispatchers have given what was due.
@@ -68,17 +69,12 @@ class EndingStream:
         self._others_done = others_done
         self._is_ready = True
         self._is_late = False
-        self._is_over = False
+        self.is_over = False
 
     @property
     def rows_max(self) -> int:
         """Return how many rows it is to be given from now on."""
         return self.rows_left
-
-    @property
-    def is_over(self) -> bool:
-        """Return whether the client's stream has ended."""
-        return self._is_over
 
     @property
     def is_empty(self) -> bool:
@@ -115,8 +111,8 @@ class EndingStream:
 
     def end(self, error: StreamfromError) -> None:
         """Finish the stream with *error*."""
-        if not self._is_over:
-            self._is_over = True
+        if not self.is_over:
+            self.is_over = True
             self._client.end(error)
 
     def check(self) -> None:
@@ -124,8 +120,8 @@ class EndingStream:
         # Not before the client's socket has taken everything: the end would pass rows that
         # still wait.
         is_done = self._is_late or (self.is_done_here and self._others_done())
-        if (self.rows_left == 0 or is_done) and self._is_ready and not self._is_over:
-            self._is_over = True
+        if (self.rows_left == 0 or is_done) and self._is_ready and not self.is_over:
+            self.is_over = True
             self._client.finish()
 
 

@@ -298,19 +298,15 @@ class PeerTransport(Protocol):
 
 
 class PeerService(Protocol):
-    """What other members may ask of this one."""
+    """This member towards the others: what they may ask of it, and who they are, as the directories of all shards last said."""
 
     def accept(
         self, member: Member, link: PeerLink[FromDispatcher]
     ) -> LinkHearer[ToDispatcher]:
         """Serve *member*, whom its certificate has proved to be itself."""
 
-
-class Roster(Protocol):
-    """Who the other members are, as the directories of all shards last said."""
-
     def members(self) -> Mapping[str, Member]:
-        """Return them by their ids, without this process."""
+        """Return the others by their ids."""
 
     def trusts(self, certificate: str) -> Member | None:
         """Return the member that a certificate, as PEM, stands for; None for no member."""

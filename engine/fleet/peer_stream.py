@@ -19,21 +19,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import EngineError
-from streamfrom.engine.fleet.peer_link import (
-    CloseStream,
-    RowsSent,
-    RowsTaken,
-    ShareKept,
-    ShareWanted,
-    StreamEnded,
-    StreamFinished,
-    StreamProgressed,
-)
+from streamfrom.engine.fleet import peer_link
 from streamfrom.engine.messaging.table.message import PeerRow, receiver_numbers
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.fleet.peer_link import FromDispatcher, OpenStream
     from streamfrom.engine.messaging.table.message import ClaimedRow, Receiver, RowOfStream
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -104,7 +94,7 @@ _TYPES: Final = attrgetter("types")
 
 
 class RemoteReceiver:
-    """The dispatcher's end: `engine.messaging.table.message.Receiver` for a client of another member, and its `ShareHearer`.
+    """The dispatcher's end: `engine.messaging.table.message.Receiver` for a client of another member, and its `StreamHearer`.
 
     held_by: returns which messages it holds.
     away: its rows that are on their way.
@@ -112,24 +102,23 @@ class RemoteReceiver:
 
     def __init__(
         self,
-        opened: OpenStream,
-        send: Callable[[FromDispatcher], None],
+        opened: peer_link.OpenStream,
+        send: Callable[[peer_link.FromDispatcher], None],
         held_by: Callable[[Receiver], Mapping[ShardName, tuple[bytes, ...]]],
     ) -> None:
         self.id = -next(receiver_numbers)
-        self.shards = frozenset(opened.shards)
+        self.opened = opened
+        self.shards: frozenset[ShardName] | None = frozenset(opened.shards)
         self.keys = None if opened.keys is None else frozenset(opened.keys)
         self.columns = opened.columns
         self.prefetch = opened.prefetch
         self.window_first = opened.window_first
         self.rows_max = opened.rows_max
         self.connection_id = opened.connection_id
-        self.keyspace = opened.keyspace
         self.away = RowsAway()
-        self._stream = opened.stream
         self._send = send
         self._held_by = held_by
-        send(RowsSent(opened.stream, 0, ()))
+        send(peer_link.RowsSent(opened.stream, 0, ()))
 
     def deliver(self, rows: Sequence[ClaimedRow]) -> bool:
         """Send *rows*; False when the client has to take some before there are more."""
@@ -137,32 +126,34 @@ class RemoteReceiver:
         for types, part in groupby(rows, _TYPES):
             sent = tuple(part)
             payloads = tuple(row.payload for row in sent)
-            self._send(RowsSent(self._stream, self.away.send(sent), payloads, types))
+            self._send(
+                peer_link.RowsSent(self.opened.stream, self.away.send(sent), payloads, types)
+            )
         return self.away.has_credit
 
     def end(self, error: StreamfromError) -> None:
         """Report to the other member that it must find another dispatcher, and what that one is to know."""
         held = {shard: ids[:HELD_REPORTED_MAX] for shard, ids in self._held_by(self).items()}
-        self._send(StreamEnded(self._stream, str(error), held))
+        self._send(peer_link.StreamEnded(self.opened.stream, str(error), held))
 
     def finish(self) -> None:
         """Report that the stream has all it asked for."""
-        self._send(StreamFinished(self._stream))
+        self._send(peer_link.StreamFinished(self.opened.stream))
 
     def sent(self, rows: int) -> None:
         """Leave it to the member with the client when rows come."""
 
     def progressed(self, row: int) -> None:
         """Report progress to the member with the client."""
-        self._send(StreamProgressed(self._stream, row))
+        self._send(peer_link.StreamProgressed(self.opened.stream, row))
 
     def share_kept(self, most: int) -> None:
         """Report how many messages it holds at most."""
-        self._send(ShareKept(self._stream, most))
+        self._send(peer_link.ShareKept(self.opened.stream, most))
 
     def share_wanted(self) -> None:
         """Report that it could be sent more."""
-        self._send(ShareWanted(self._stream))
+        self._send(peer_link.ShareWanted(self.opened.stream))
 
 
 class StreamElsewhere:
@@ -184,7 +175,7 @@ class StreamElsewhere:
         self._report_bytes = window_bytes // 4
         self._received = self._unreported = self._refused = 0
 
-    def receive(self, message: RowsSent) -> list[PeerRow]:
+    def receive(self, message: peer_link.RowsSent) -> list[PeerRow]:
         """Return the new rows of *message* for the client.
 
         Raises:
@@ -201,14 +192,14 @@ class StreamElsewhere:
         """Note that the client's receiver, which is gone, did not take the last *rows*."""
         self._refused += rows
 
-    def taken(self) -> RowsTaken | None:
+    def taken(self) -> peer_link.RowsTaken | None:
         """Return what to report now that the client's socket has all that came, once that is a quarter of the window."""
         if self._unreported < self._report_bytes:
             return None
         self._unreported = 0
-        return RowsTaken(self.number, self._received)
+        return peer_link.RowsTaken(self.number, self._received)
 
-    def closed(self, unsent: Sequence[RowOfStream]) -> CloseStream:
+    def closed(self, unsent: Sequence[RowOfStream]) -> peer_link.CloseStream:
         """Return the end of the stream. unsent: what the client's receiver was given and never sent."""
         waiting = sum(isinstance(row, PeerRow) and row.stream == self.number for row in unsent)
-        return CloseStream(self.number, self._received - self._refused - waiting)
+        return peer_link.CloseStream(self.number, self._received - self._refused - waiting)

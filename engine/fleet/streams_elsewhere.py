@@ -16,37 +16,17 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from streamfrom.engine.errors import ReceiverGone
+from streamfrom.engine.fleet import peer_link
 from streamfrom.engine.fleet.link_elsewhere import (
     EndingStream,
     LinkElsewhere,
     ReceiverElsewhere,
-)
-from streamfrom.engine.fleet.peer_link import (
-    AckEarly,
-    DefinitionsChanged,
-    Dispatching,
-    ForgetStream,
-    GiveShare,
-    News,
-    OfStream,
-    OpenStream,
-    PeerTransport,
-    ProgressElsewhere,
-    RowsSent,
-    ShareKept,
-    ShareWanted,
-    ShowLeases,
-    StopWaiting,
-    StreamEnded,
-    StreamFinished,
-    StreamProgressed,
 )
 from streamfrom.engine.fleet.peer_stream import RowsMissing, StreamElsewhere
 from streamfrom.engine.fleet.prefetch_shares import PrefetchShares, ShareChange
 from streamfrom.engine.messaging.dispatch.events import Changed, TableEvent
 from streamfrom.engine.messaging.shell.dispatcher import Dispatcher
 from streamfrom.engine.messaging.streams.attached_receiver import UNLIMITED
-from streamfrom.engine.messaging.table.message import Share
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE
 
@@ -94,7 +74,9 @@ class StreamsElsewhere(Dispatcher):
 
     here: DispatcherHere
 
-    def __init__(self, transport: PeerTransport | None, others: OtherDispatchers) -> None:
+    def __init__(
+        self, transport: peer_link.PeerTransport | None, others: OtherDispatchers
+    ) -> None:
         self._transport = transport
         self._others = others
         self._dispatchers: dict[tuple[str, ShardName], Member] = {}
@@ -139,7 +121,7 @@ class StreamsElsewhere(Dispatcher):
             if record.keyspace == keyspace and (ids := record.held.pop(shard, ())):
                 self.here.take_over(record.receiver, {shard: ids})
 
-    def notify(self, members: Iterable[Member], message: Dispatching) -> None:
+    def notify(self, members: Iterable[Member], message: peer_link.Dispatching) -> None:
         """Notify those of *members* that can be reached of what concerns all of them."""
         for link in self._links_to(members):
             link.send(message)
@@ -154,7 +136,9 @@ class StreamsElsewhere(Dispatcher):
         So a client may make a queue through one member and use it through another at once.
         """
         links = self._links_to(await self._others.present())
-        changed = partial(DefinitionsChanged, keyspace=keyspace, tables=tuple(sorted(names)))
+        changed = partial(
+            peer_link.DefinitionsChanged, keyspace=keyspace, tables=tuple(sorted(names))
+        )
         await asyncio.gather(*(link.request(changed, DEFINITIONS_READ_S) for link in links))
 
     async def show_leases(
@@ -163,7 +147,8 @@ class StreamsElsewhere(Dispatcher):
         """Have the dispatcher of a shard write leases; it is waited for while its link lives, SHOW_LEASES_S at most."""
         if link := self._link_of(keyspace, shard):
             await link.request(
-                lambda number: ShowLeases(number, keyspace, table, shard, ids), SHOW_LEASES_S
+                lambda number: peer_link.ShowLeases(number, keyspace, table, shard, ids),
+                SHOW_LEASES_S,
             )
 
     async def ack_early_elsewhere(
@@ -177,7 +162,7 @@ class StreamsElsewhere(Dispatcher):
         if link is None:
             return None
         return await link.request(
-            lambda number: AckEarly(number, keyspace, table, shard, ids, acked_ns),
+            lambda number: peer_link.AckEarly(number, keyspace, table, shard, ids, acked_ns),
             ACK_ANSWERED_S,
         )
 
@@ -188,16 +173,16 @@ class StreamsElsewhere(Dispatcher):
         """
         key = keyspace, event.shard
         if table != ANY_TABLE:
-            self._report(key, News(keyspace, table, (event,)))
+            self._report(key, peer_link.News(keyspace, table, (event,)))
         elif key not in self._gathered:
             loop = asyncio.get_running_loop()
             self._gathered[key] = loop.call_later(GATHERED_S, self._report_any, key, event)
 
     def _report_any(self, key: tuple[str, ShardName], event: TableEvent) -> None:
         del self._gathered[key]
-        self._report(key, News(key[0], ANY_TABLE, (event,)))
+        self._report(key, peer_link.News(key[0], ANY_TABLE, (event,)))
 
-    def _report(self, key: tuple[str, ShardName], news: News) -> None:
+    def _report(self, key: tuple[str, ShardName], news: peer_link.News) -> None:
         if link := self._link_of(*key):
             link.send(news)
         self._known[key].add(news.table)
@@ -206,7 +191,7 @@ class StreamsElsewhere(Dispatcher):
         """Have a dispatcher look at the rows of which it may not have heard: those of before it, or before its link."""
         keyspace, shard = key
         for table in sorted(self._known[key]):
-            link.send(News(keyspace, table, (Changed(shard, None),)))
+            link.send(peer_link.News(keyspace, table, (Changed(shard, None),)))
 
     # The receivers of this member
 
@@ -223,7 +208,7 @@ class StreamsElsewhere(Dispatcher):
             )
             record.receiver = record.ending
         table = self.here.attach(
-            record.receiver, keyspace, name, progress=HereHearer(self, record)
+            record.receiver, keyspace, name, hearer=HereHearer(self, record)
         )
         record.table, own = table.name, receiver.prefetch
         # A table without a limit may be given one while the stream is open.
@@ -263,7 +248,7 @@ class StreamsElsewhere(Dispatcher):
         if record is not None and record.ending is not None:
             record.ending.is_waiting = False
             for member, stream in record.streams.items():
-                self._links[member].send(StopWaiting(stream.number))
+                self._links[member].send(peer_link.StopWaiting(stream.number))
 
     def _first_came(self, record: ReceiverElsewhere) -> None:
         self.wait_over(record.receiver)
@@ -290,7 +275,7 @@ class StreamsElsewhere(Dispatcher):
         record = self._receivers.pop(receiver.id, None)
         if record is not None:
             for link, number in record.closed:
-                link.send(ForgetStream(number, has_left))
+                link.send(peer_link.ForgetStream(number, has_left))
 
     def stop(self) -> None:
         """Close all links."""
@@ -310,21 +295,21 @@ class StreamsElsewhere(Dispatcher):
         link: LinkElsewhere,
         record: ReceiverElsewhere,
         stream: StreamElsewhere,
-        message: OfStream,
+        message: peer_link.OfStream,
     ) -> None:
         """Take in what a dispatcher says of a stream."""
         match message:
-            case RowsSent():
+            case peer_link.RowsSent():
                 self._rows_came(link, record, stream, message)
-            case ShareKept():
+            case peer_link.ShareKept():
                 self.share_kept(record, link.member.id, message.most)
-            case ShareWanted():
+            case peer_link.ShareWanted():
                 self.share_wanted(record, link.member.id)
-            case StreamProgressed():
+            case peer_link.StreamProgressed():
                 self.progressed(record, link.member.id, message.row)
-            case StreamFinished():
+            case peer_link.StreamFinished():
                 stream.is_finished = True
-            case StreamEnded():
+            case peer_link.StreamEnded():
                 # Look for who dispatches now.
                 record.held |= message.held
                 self._refused.update((record.keyspace, each) for each in message.unserved)
@@ -341,7 +326,7 @@ class StreamsElsewhere(Dispatcher):
         link: LinkElsewhere,
         record: ReceiverElsewhere,
         stream: StreamElsewhere,
-        message: RowsSent,
+        message: peer_link.RowsSent,
     ) -> None:
         self._pauses_s.pop(link.member.id, None)
         try:
@@ -387,7 +372,7 @@ class StreamsElsewhere(Dispatcher):
                 self.here.progressed_elsewhere(record.receiver, rows)
             else:
                 stream = record.streams[other]
-                self._links[other].send(ProgressElsewhere(stream.number, rows))
+                self._links[other].send(peer_link.ProgressElsewhere(stream.number, rows))
 
     def _link_lost(self, link: LinkElsewhere, reason: str) -> None:
         """Let the streams of a link begin again."""
@@ -450,7 +435,7 @@ class StreamsElsewhere(Dispatcher):
         # What a dispatcher elsewhere said is newer than what was sent from here.
         held = {**self.here.held_by(receiver), **record.held}
         link.send(
-            OpenStream(
+            peer_link.OpenStream(
                 stream.number,
                 record.keyspace,
                 record.table,
@@ -466,7 +451,7 @@ class StreamsElsewhere(Dispatcher):
             )
         )
         if record.ending is not None and not record.ending.is_waiting:
-            link.send(StopWaiting(stream.number))
+            link.send(peer_link.StopWaiting(stream.number))
 
     def _close(
         self, record: ReceiverElsewhere, member: str, unsent: Sequence[RowOfStream]
@@ -498,7 +483,7 @@ class StreamsElsewhere(Dispatcher):
             return
         try:
             self.here.attach(
-                ending, record.keyspace, record.table, progress=HereHearer(self, record)
+                ending, record.keyspace, record.table, hearer=HereHearer(self, record)
             )
         except StreamfromError as error:
             ending.end(error)
@@ -515,10 +500,10 @@ class StreamsElsewhere(Dispatcher):
     def _report_shares(self, record: ReceiverElsewhere, changes: Iterable[ShareChange]) -> None:
         for dispatcher, share in changes:
             if dispatcher == HERE:
-                self.here.give_share(record.receiver, Share(share, HereHearer(self, record)))
+                self.here.give_share(record.receiver, share)
             else:
                 stream = record.streams[dispatcher]
-                self._links[dispatcher].send(GiveShare(stream.number, share))
+                self._links[dispatcher].send(peer_link.GiveShare(stream.number, share))
 
     # Links
 
@@ -561,7 +546,7 @@ def _divided(prefetch: int) -> int:
 
 
 class HereHearer:
-    """What is dispatched here to a receiver to which others may dispatch as well: `ShareHearer` and `ProgressHearer`."""
+    """What is dispatched here to a receiver to which others may dispatch as well: `StreamHearer`."""
 
     def __init__(self, owner: StreamsElsewhere, record: ReceiverElsewhere) -> None:
         self._owner = owner

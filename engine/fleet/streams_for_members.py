@@ -7,32 +7,15 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Protocol
 
 from streamfrom.engine.errors import StoreError, TableNotFound
-from streamfrom.engine.fleet.peer_link import (
-    AckEarly,
-    CloseStream,
-    DefinitionsChanged,
-    Dispatching,
-    ForgetStream,
-    GiveShare,
-    News,
-    OpenStream,
-    ProgressElsewhere,
-    RequestDone,
-    RowsTaken,
-    ShowLeases,
-    StopWaiting,
-    StreamEnded,
-)
+from streamfrom.engine.fleet import peer_link
 from streamfrom.engine.fleet.peer_stream import RemoteReceiver, RowsMissing
 from streamfrom.engine.messaging.dispatch.events import Changed
-from streamfrom.engine.messaging.table.message import Share
 from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.fleet.directory import Member
-    from streamfrom.engine.fleet.peer_link import FromDispatcher, PeerLink, ToDispatcher
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.engine.sharding.keyspace import ShardName
 
@@ -58,7 +41,10 @@ class Visit:
     """What one link of a member has brought: `LinkHearer`."""
 
     def __init__(
-        self, host: VisitedMember, registry: Registry, link: PeerLink[FromDispatcher]
+        self,
+        host: VisitedMember,
+        registry: Registry,
+        link: peer_link.PeerLink[peer_link.FromDispatcher],
     ) -> None:
         self._host = host
         self._link = link
@@ -70,43 +56,43 @@ class Visit:
         self._notified: dict[tuple[str, str, ShardName], None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def heard(self, message: ToDispatcher) -> None:
+    def heard(self, message: peer_link.ToDispatcher) -> None:
         """Take in what the member says."""
         match message:
-            case OpenStream():
+            case peer_link.OpenStream():
                 self._open_stream(message)
-            case GiveShare():
+            case peer_link.GiveShare():
                 if receiver := self._open.get(message.stream):
-                    self._here.give_share(receiver, Share(message.share, receiver))
-            case ProgressElsewhere():
+                    self._here.give_share(receiver, message.share)
+            case peer_link.ProgressElsewhere():
                 if receiver := self._open.get(message.stream):
                     self._here.progressed_elsewhere(receiver, message.rows)
-            case RowsTaken():
+            case peer_link.RowsTaken():
                 self._taken(message)
-            case CloseStream():
+            case peer_link.CloseStream():
                 self._close_stream(message)
-            case ForgetStream():
+            case peer_link.ForgetStream():
                 if receiver := self._closed.pop(message.stream, None):
                     self._here.forget(receiver, has_left=message.has_left)
-            case StopWaiting():
+            case peer_link.StopWaiting():
                 if receiver := self._open.get(message.stream):
                     self._here.wait_over(receiver)
-            case News():
+            case peer_link.News():
                 for event in message.events:
                     self._notified[message.keyspace, message.table, event.shard] = None
                     self._here.happened(message.keyspace, message.table, event)
-            case Dispatching():
+            case peer_link.Dispatching():
                 self._host.look_at(message.keyspace, message.shard)
-            case DefinitionsChanged():
+            case peer_link.DefinitionsChanged():
                 self._do(
                     message.number, self._registry.reload(message.keyspace, message.tables)
                 )
-            case ShowLeases():
+            case peer_link.ShowLeases():
                 leases = self._here.show_leases(
                     message.keyspace, message.shard, message.table, message.ids
                 )
                 self._do(message.number, leases)
-            case AckEarly():
+            case peer_link.AckEarly():
                 rows = self._here.ack_early(
                     message.keyspace,
                     message.shard,
@@ -114,7 +100,7 @@ class Visit:
                     message.ids,
                     message.acked_ns,
                 )
-                self._link.send(RequestDone(message.number, rows))
+                self._link.send(peer_link.RequestDone(message.number, rows))
 
     def lost(self, reason: str) -> None:
         """Take the member's clients for gone: what they hold is due again soon, as if they had left.
@@ -135,44 +121,44 @@ class Visit:
     def withdraw(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """End the streams that cover a shard."""
         for receiver in list(self._open.values()):
-            if receiver.keyspace == keyspace and shard in receiver.shards:
+            if receiver.opened.keyspace == keyspace and shard in receiver.opened.shards:
                 receiver.end(StoreError(reason))
 
     def close(self) -> None:
         """End the link, which the member hears as lost."""
         self._link.close()
 
-    def _open_stream(self, message: OpenStream) -> None:
+    def _open_stream(self, message: peer_link.OpenStream) -> None:
         if refusal := self._refusal(message):
             self._link.send(refusal)
             return
         receiver = RemoteReceiver(message, self._link.send, self._here.held_by)
         self._open[message.stream] = receiver
         try:
-            share = None if message.share is None else Share(message.share, receiver)
-            self._here.attach(
-                receiver, message.keyspace, message.table, message.held, share, receiver
-            )
+            at = message.keyspace, message.table
+            self._here.attach(receiver, *at, message.held, message.share, receiver)
         except StreamfromError as error:
-            self._link.send(StreamEnded(message.stream, str(error), message.held))
+            self._link.send(peer_link.StreamEnded(message.stream, str(error), message.held))
 
-    def _refusal(self, message: OpenStream) -> StreamEnded | None:
+    def _refusal(self, message: peer_link.OpenStream) -> peer_link.StreamEnded | None:
         """Return why a stream cannot be served, None if it can."""
         keyspace, host = message.keyspace, self._host
         if away := [shard for shard in message.shards if not host.may_send(keyspace, shard)]:
             names = ", ".join(f"{keyspace}/{shard}" for shard in away)
             reason = f"member {host.own.id} does not dispatch {names}"
-            return StreamEnded(message.stream, reason, unserved=tuple(away))
+            return peer_link.StreamEnded(message.stream, reason, unserved=tuple(away))
         table = self._registry.table(keyspace, message.table)
         if not isinstance(table, MessageTable):
             # The other member knows the table, so it may be this one that has not read it yet.
             self._registry.reload_soon()
             reason = str(table or TableNotFound(keyspace, message.table))
-            return StreamEnded(message.stream, reason)
+            return peer_link.StreamEnded(message.stream, reason)
         unknown = [column for column in message.columns if column not in table.columns]
         if unknown:
             self._registry.reload_soon()
-            return StreamEnded(message.stream, f"table {table.name} has no column {unknown[0]}")
+            return peer_link.StreamEnded(
+                message.stream, f"table {table.name} has no column {unknown[0]}"
+            )
         return None
 
     def _do(self, number: int, work: Coroutine[object, object, None]) -> None:
@@ -180,13 +166,13 @@ class Visit:
 
         async def do() -> None:
             await work
-            self._link.send(RequestDone(number))
+            self._link.send(peer_link.RequestDone(number))
 
         task = asyncio.get_running_loop().create_task(do())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _taken(self, message: RowsTaken) -> None:
+    def _taken(self, message: peer_link.RowsTaken) -> None:
         if receiver := self._open.get(message.stream):
             try:
                 if receiver.away.reported(message.rows):
@@ -194,7 +180,7 @@ class Visit:
             except RowsMissing as missing:
                 self._end(str(missing))
 
-    def _close_stream(self, message: CloseStream) -> None:
+    def _close_stream(self, message: peer_link.CloseStream) -> None:
         receiver = self._open.pop(message.stream, None)
         if receiver is None:
             return

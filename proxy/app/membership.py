@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.dsn import Dsn
     from streamfrom.proxy.config.file import Config
-    from streamfrom.proxy.fleet.grpc_members import GrpcMembers
+    from streamfrom.proxy.fleet.member_calls import GrpcMembers
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.sessions.process_list import LocalSessions
     from streamfrom.proxy.sessions.services import Asker
@@ -305,7 +305,7 @@ class Membership:
     @cached_property
     def _members(self) -> GrpcMembers:
         # gRPC takes 14 MB and a tenth of a second: a process that is alone in its fleet does without.
-        from streamfrom.proxy.fleet.grpc_members import GrpcMembers
+        from streamfrom.proxy.fleet.member_calls import GrpcMembers
 
         return GrpcMembers(self._own, self.fleet, self._source, self._sessions)
 

@@ -14,14 +14,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_args
 
 import grpc
 import grpc.aio
 import structlog
 from google.protobuf.message import DecodeError
 
-from streamfrom.engine.fleet.peer_link import FromDispatcher, PeerService, Roster, ToDispatcher
+from streamfrom.engine.fleet.peer_link import FromDispatcher, PeerService, ToDispatcher
 from streamfrom.engine.messaging.dispatch.events import TableEvent
 from streamfrom.engine.messaging.table.message import MessageKey
 from streamfrom.proxy.fleet import members_pb2 as pb
@@ -136,10 +136,6 @@ OPTIONS: Final = (
     ("grpc.max_send_message_length", -1),
     ("grpc.enable_http_proxy", 0),
 )
-
-
-class DoorKeeper(PeerService, Roster, Protocol):
-    """Who may come in, and what is done for them: `engine.fleet.fleet.Fleet`."""
 
 
 class Outbox(Generic[MessageT]):
@@ -311,7 +307,7 @@ class GrpcLinks:
 class GrpcDoor:
     """The service for the links of the members that *fleet* knows, behind *port*."""
 
-    def __init__(self, own: MemberCertificate, port: GrpcPort, fleet: DoorKeeper) -> None:
+    def __init__(self, own: MemberCertificate, port: GrpcPort, fleet: PeerService) -> None:
         self._own = own
         self._port = port
         self._loop = asyncio.get_running_loop()

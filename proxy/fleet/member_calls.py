@@ -17,7 +17,6 @@ import grpc
 import grpc.aio
 import structlog
 
-from streamfrom.engine.fleet.peer_link import Roster
 from streamfrom.engine.messaging.figures.figures import (
     QueueFigures,
     SetAsideFigures,
@@ -28,7 +27,7 @@ from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.fairness import in_turns
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.fields_codec import FieldsCodec
-from streamfrom.proxy.fleet.grpc_links import SERVICE, GrpcLinks
+from streamfrom.proxy.fleet.grpc_links import SERVICE, GrpcDoor, GrpcLinks
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.connection_ids import first_of, prefix_of
 from streamfrom.proxy.sessions.process_list import LocalSessions, end
@@ -47,6 +46,9 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from streamfrom.engine.fleet.directory import Member
+    from streamfrom.engine.fleet.fleet import Fleet
+    from streamfrom.proxy.fleet.member_certificate import MemberCertificate
+    from streamfrom.proxy.grpc_port import GrpcPort
     from streamfrom.proxy.status.status_source import StatusSource, Viewer
 
 
@@ -161,8 +163,11 @@ AnswerT = TypeVar("AnswerT", bound="Message")
 NO_ADDRESS: Final = "no other member can reach it (fleet.listen)"
 
 
-class PresentMembers(Roster, Protocol):
-    """Who the members are, and which are there: `engine.fleet.fleet.Fleet`."""
+class PresentMembers(Protocol):
+    """The other members, and which are there: `engine.fleet.fleet.Fleet`."""
+
+    def trusts(self, certificate: str) -> Member | None:
+        """Return the member that a certificate, as PEM, stands for; None for no member."""
 
     async def present(self) -> list[Member]:
         """Return the other members that are there by now."""
@@ -201,57 +206,64 @@ async def ask(
     return reason
 
 
-async def ask_all(
-    roster: PresentMembers,
-    channel: Callable[[Member], grpc.aio.Channel],
-    members: Iterable[Member],
-    method: str,
-    request: Message,
-    answer: type[AnswerT],
-    timeout_s: float,
-) -> list[tuple[Member, AnswerT | str]]:
-    """Return each of *members* with what `ask` returns of it; all are asked at once. Who has left meanwhile is not missing."""
+class _Calls:
+    """Calls to the other members, and theirs to this one.
 
-    async def one(member: Member) -> tuple[Member, AnswerT | str]:
-        return member, await ask(channel, member, method, request, answer, timeout_s)
+    roster: who the other members are.
+    channel: returns a new channel to a member.
+    """
 
-    answers = await asyncio.gather(*map(one, members))
-    if any(isinstance(each, str) for _, each in answers):
-        present = {member.id for member in await roster.present()}
-        answers = [
-            (m, each) for m, each in answers if m.id in present or not isinstance(each, str)
-        ]
-    for member, each in answers:
-        if isinstance(each, str) and each != NO_ADDRESS:
-            # `member` of a line is whose log it is.
-            log.warning(
-                "a member does not answer",
-                peer=_named(member),
-                method=method,
-                reason=each,
-            )
-    return answers
+    def __init__(
+        self, roster: PresentMembers, channel: Callable[[Member], grpc.aio.Channel]
+    ) -> None:
+        self._roster = roster
+        self._channel = channel
 
+    async def _ask(
+        self,
+        members: Iterable[Member],
+        method: str,
+        request: Message,
+        answer: type[AnswerT],
+        timeout_s: float,
+    ) -> list[tuple[Member, AnswerT | str]]:
+        """Return each of *members* with what `ask` returns of it; all are asked at once. Who has left meanwhile is not missing."""
 
-def answered(
-    roster: PresentMembers,
-    request: type[RequestT],
-    reply: type[AnswerT],
-    answer: Callable[[RequestT], Awaitable[AnswerT]],
-) -> grpc.RpcMethodHandler[Any, Any]:
-    """Return the handler of a method that *answer* carries out; the call of a process that is no member by now is refused."""
+        async def one(member: Member) -> tuple[Member, AnswerT | str]:
+            return member, await ask(self._channel, member, method, request, answer, timeout_s)
 
-    async def checked(
-        message: RequestT, context: grpc.aio.ServicerContext[RequestT, AnswerT]
-    ) -> AnswerT:
-        (pem, *_) = context.auth_context().get("x509_pem_cert") or [b""]
-        if roster.trusts(pem.decode()) is None:
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no member of this fleet")
-        return await answer(message)
+        answers = await asyncio.gather(*map(one, members))
+        if any(isinstance(each, str) for _, each in answers):
+            present = {member.id for member in await self._roster.present()}
+            answers = [
+                (m, each) for m, each in answers if m.id in present or not isinstance(each, str)
+            ]
+        for member, each in answers:
+            if isinstance(each, str) and each != NO_ADDRESS:
+                # `member` of a line is whose log it is.
+                fields = {"peer": _named(member), "method": method, "reason": each}
+                log.warning("a member does not answer", **fields)
+        return answers
 
-    return grpc.unary_unary_rpc_method_handler(
-        checked, request.FromString, reply.SerializeToString
-    )
+    def _answered(
+        self,
+        request: type[RequestT],
+        reply: type[AnswerT],
+        answer: Callable[[RequestT], Awaitable[AnswerT]],
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        """Return the handler of a method that *answer* carries out; the call of a process that is no member by now is refused."""
+
+        async def checked(
+            message: RequestT, context: grpc.aio.ServicerContext[RequestT, AnswerT]
+        ) -> AnswerT:
+            (pem, *_) = context.auth_context().get("x509_pem_cert") or [b""]
+            if self._roster.trusts(pem.decode()) is None:
+                await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no member of this fleet")
+            return await answer(message)
+
+        return grpc.unary_unary_rpc_method_handler(
+            checked, request.FromString, reply.SerializeToString
+        )
 
 
 # A list is not waited for as long as a KILL QUERY, which ends when a server has the command.
@@ -259,11 +271,9 @@ SESSIONS_TIMEOUT_S: Final = 2.0
 KILL_TIMEOUT_S: Final = 5.0
 
 
-class FleetSessions:
+class FleetSessions(_Calls):
     """The sessions of the other members, for this one (`sessions.services.OtherMembers`), and its own for them.
 
-    roster: who the other members are.
-    channel: returns a new channel to a member.
     sessions: those of this process.
     """
 
@@ -273,8 +283,7 @@ class FleetSessions:
         channel: Callable[[Member], grpc.aio.Channel],
         sessions: LocalSessions,
     ) -> None:
-        self._roster = roster
-        self._channel = channel
+        super().__init__(roster, channel)
         self._sessions = sessions
 
     async def kill(self, asker: Asker, connection_id: int, *, query_only: bool) -> None:
@@ -298,9 +307,7 @@ class FleetSessions:
     async def _have_killed(
         self, members: Iterable[Member], request: pb.KillRequest
     ) -> list[pb.KillReply]:
-        answers = await ask_all(
-            self._roster, self._channel, members, "Kill", request, pb.KillReply, KILL_TIMEOUT_S
-        )
+        answers = await self._ask(members, "Kill", request, pb.KillReply, KILL_TIMEOUT_S)
         if faults := [_said(member, each) for member, each in answers if isinstance(each, str)]:
             raise MemberUnreachable(faults)
         return [answer for _, answer in answers if not isinstance(answer, str)]
@@ -310,14 +317,8 @@ class FleetSessions:
         members = await self._roster.present()
         request = pb.SessionsRequest(asker=ASKERS.encode(asker))
         found: list[Process] = []
-        for member, answer in await ask_all(
-            self._roster,
-            self._channel,
-            members,
-            "Sessions",
-            request,
-            pb.SessionsReply,
-            SESSIONS_TIMEOUT_S,
+        for member, answer in await self._ask(
+            members, "Sessions", request, pb.SessionsReply, SESSIONS_TIMEOUT_S
         ):
             if isinstance(answer, str):
                 # Its sessions are not known; no client has this id.
@@ -335,10 +336,8 @@ class FleetSessions:
     def methods(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
         """Return the handlers of the service's methods by their names."""
         return {
-            "Kill": answered(self._roster, pb.KillRequest, pb.KillReply, self._kill),
-            "Sessions": answered(
-                self._roster, pb.SessionsRequest, pb.SessionsReply, self._list
-            ),
+            "Kill": self._answered(pb.KillRequest, pb.KillReply, self._kill),
+            "Sessions": self._answered(pb.SessionsRequest, pb.SessionsReply, self._list),
         }
 
     async def _kill(self, request: pb.KillRequest) -> pb.KillReply:
@@ -377,10 +376,9 @@ STATUS_TIMEOUT_S: Final = 1.0
 ANSWER_BYTES_MAX: Final = 32 << 20
 
 
-class FleetStatus:
+class FleetStatus(_Calls):
     """The figures of the other members, for this one (`status.status_source.OtherFigures`), and its own for them.
 
-    roster: who the other members are.
     source: what this process knows.
     sessions: those of this process.
     """
@@ -392,8 +390,7 @@ class FleetStatus:
         source: StatusSource,
         sessions: LocalSessions,
     ) -> None:
-        self._roster = roster
-        self._channel = partial(links.channel, answer_bytes_max=ANSWER_BYTES_MAX)
+        super().__init__(roster, partial(links.channel, answer_bytes_max=ANSWER_BYTES_MAX))
         self._source = source
         self._sessions = sessions
 
@@ -407,14 +404,8 @@ class FleetStatus:
             asker = Asker(viewer.user.name, viewer.is_admin)
             request.asker.CopyFrom(ASKERS.encode(asker))
         answers, unanswered = [], []
-        for member, answer in await ask_all(
-            self._roster,
-            self._channel,
-            members,
-            "Status",
-            request,
-            pb.StatusReply,
-            STATUS_TIMEOUT_S,
+        for member, answer in await self._ask(
+            members, "Status", request, pb.StatusReply, STATUS_TIMEOUT_S
         ):
             if isinstance(answer, str):
                 unanswered.append(Unanswered(member.id, member.version, member.address, answer))
@@ -440,8 +431,7 @@ class FleetStatus:
     @property
     def methods(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
         """Return the handler of the service's method by its name."""
-        method = answered(self._roster, pb.StatusRequest, pb.StatusReply, self._status)
-        return {"Status": method}
+        return {"Status": self._answered(pb.StatusRequest, pb.StatusReply, self._status)}
 
     async def _status(self, request: pb.StatusRequest) -> pb.StatusReply:
         source = self._source
@@ -465,3 +455,33 @@ class FleetStatus:
         if "shards" in request.tables:
             reply.shards.extend(map(SHARDS.encode, source.shard_status()))
         return reply
+
+
+class GrpcMembers:
+    """The other members of *fleet*, and what they are served: *sessions* and the figures of *source*."""
+
+    def __init__(
+        self,
+        own: MemberCertificate,
+        fleet: Fleet,
+        source: StatusSource,
+        sessions: LocalSessions,
+    ) -> None:
+        self._own = own
+        self._fleet = fleet
+        self._door: GrpcDoor | None = None
+        self.links = GrpcLinks(own)
+        self.sessions = FleetSessions(fleet, self.links.channel, sessions)
+        self.figures = FleetStatus(fleet, self.links, source, sessions)
+
+    async def open(self, port: GrpcPort) -> None:
+        """Let in, by *port*, the members that the fleet knows."""
+        self._door = GrpcDoor(self._own, port, self._fleet)
+        self._door.add(self.sessions.methods | self.figures.methods)
+        await self._door.start()
+
+    async def stop(self) -> None:
+        """Close all ways to others and from them."""
+        await self.links.stop()
+        if self._door is not None:
+            await self._door.stop()

@@ -90,7 +90,7 @@ class DeadLetters(World):
         assert found == self.ids, "lost on the way"
         (registry,) = self.registries
         counted = sum(
-            state.counters(name).dead_lettered
+            state.shard(name).counters.dead_lettered
             for state in registry.here.schedulers
             for name in self.settings.shards
         )

@@ -402,7 +402,7 @@ class MemoryStore(Store):
             return Purged(len(old), len(old) - len(refused), refused)
 
     async def partitions(self, table, shard, now_ns):
-        """See `PartitionStore.partitions`."""
+        """See `Store.partitions`."""
         async with self._call("partitions", shard):
             found = self.partitioned.get((table.keyspace, shard, table.name))
             if found is None:
@@ -416,12 +416,12 @@ class MemoryStore(Store):
             return PartitionCensus(found, left, min(rest_rows, ROWS_COUNTED_MAX))
 
     async def rows_in(self, table, shard, name):
-        """See `PartitionStore.rows_in`; here it is exact."""
+        """See `Store.rows_in`; here it is exact."""
         async with self._call("rows_in", shard):
             return len(self.rows_of_partition(table, shard, name))
 
     async def drop_partition(self, table, shard, name, cutoff_ns, patience_s):
-        """See `PartitionStore.drop_partition`; a row that is locked holds the table."""
+        """See `Store.drop_partition`; a row that is locked holds the table."""
         async with self._call("drop_partition", shard):
             rows = self.table(table.keyspace, shard, table.name)
             if any(row.is_locked for row in rows.values()):
@@ -436,7 +436,7 @@ class MemoryStore(Store):
             return Outcome.DONE
 
     async def make_partitions(self, table, shard, made, rest, patience_s):
-        """See `PartitionStore.make_partitions`; a row that is locked holds the table."""
+        """See `Store.make_partitions`; a row that is locked holds the table."""
         async with self._call("make_partitions", shard):
             rows = self.table(table.keyspace, shard, table.name)
             if any(row.is_locked for row in rows.values()):

@@ -90,7 +90,7 @@ class Promises:
     def _handle(self, state, handle, event, now_ns):
         """Let the scheduler take one step, and look at what it keeps of its receivers."""
         self.heard(event)
-        before = {one.id: (one.held, one.limit) for one in state.attached.values()}
+        before = {one.id: (one.held, one.limit) for one in state.receivers.attached.values()}
         actions = handle(event, now_ns)
         if isinstance(event, JobDone):
             self._check_pauses(state, event)
@@ -102,7 +102,7 @@ class Promises:
         held: Counter[int] = Counter()
         for shard in state.shards:
             held.update(lease.receiver for lease in shard.leases)
-        for receiver in state.attached.values():
+        for receiver in state.receivers.attached.values():
             assert receiver.held == held[receiver.id]
             is_limited = receiver.limit and receiver.rows_left is None
             # A window that becomes smaller takes nothing back, nor does one that begins
@@ -112,7 +112,7 @@ class Promises:
             most = receiver.limit if receiver.window is None else most
             assert not is_limited or receiver.held <= most
             is_free = not (receiver.has_batch or receiver.is_reserved) and receiver.room > 0
-            assert (receiver.id in state.ready) == is_free
+            assert (receiver.id in state.receivers.ready) == is_free
         for shard in state.shards:
             check(shard)
         if asyncio.get_running_loop().time() < self.jumped_s + SET_S:
@@ -129,7 +129,9 @@ class Promises:
                 may_claim = len(shard.claims) < CLAIMS_IN_FLIGHT_MAX
             if may_claim:
                 # Nothing due waits while somebody has room, but for what gathers a moment.
-                for receiver in map(state.attached.__getitem__, state.ready):
+                for receiver in map(
+                    state.receivers.attached.__getitem__, state.receivers.ready
+                ):
                     is_due = shard.queue.due(now_ns, at_most=1, keys=receiver.keys)
                     if receiver.covers(shard.name) and is_due:
                         assert now_ns < shard.gathered_ns <= now_ns + GATHER_NS
@@ -231,7 +233,9 @@ class Promises:
                 assert not is_told, "sent after its ack went through this proxy"
         for registry in self.registries:
             for state in registry.here.schedulers:
-                assert state.waiting <= settings.cache * len(settings.shards)
+                assert sum(len(one.queue) for one in state.shards) <= settings.cache * len(
+                    settings.shards
+                )
 
     def _check_attempt(self, row):
         attempt = row.id, row.epoch

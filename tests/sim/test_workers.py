@@ -67,7 +67,9 @@ class Worker(Stream):
                 await asyncio.sleep(work_s)
                 self.done += 1
                 self.office.worked[row.id] += 1
-            self.sizes += [state.attached[self.id].limit for state in self.office.states]
+            self.sizes += [
+                state.receivers.attached[self.id].limit for state in self.office.states
+            ]
             for row in rows:
                 self.office.ack(row)
 

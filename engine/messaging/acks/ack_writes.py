@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from streamfrom.engine.messaging.leases.lease_rows import look
@@ -32,38 +32,30 @@ class WriteAcks:
     shard: ShardName
     acks: tuple[tuple[bytes, int], ...]
 
-    def talk(self, table: MessageTable, _at: At) -> Conversation[AckWrites]:
-        """Return its conversation."""
-        return write_acks(table, self.acks)
-
-
-@carefully
-def write_acks(
-    table: MessageTable, acks: Sequence[tuple[bytes, int]], *, is_careful: bool = False
-) -> Conversation[AckWrites]:
-    """Acknowledge the messages of *acks*, ids and times, and commit.
-
-    A row that is acked or gone is left as it is.
-    """
-    acked_ns = dict(acks)
-    answer = yield lock_unacked(table, acked_ns)
-    found = {table.id_literal(raw or b"") for (raw,), _ in answer.rows}
-    here = {one: at for one, at in acked_ns.items() if one in found}
-    locked: tuple[bytes, ...] = ()
-    if missing := [one for one in acked_ns if one not in found]:
-        locked = tuple((yield from look(table, missing)))
-    if not here:
-        yield StoreQuery(b"COMMIT")
-        return AckWrites(locked)
-    written = yield from commit(
-        [*here],
-        lambda part: acknowledge(table, {one: here[one] for one in part}),
-        is_careful=is_careful,
-    )
-    return AckWrites(
-        (*locked, *written.left),
-        {one: Refused(Tried.ACK, why) for one, why in written.refused},
-    )
+    @carefully
+    def talk(
+        self, table: MessageTable, _at: At, *, is_careful: bool = False
+    ) -> Conversation[AckWrites]:
+        """Acknowledge the messages, and commit. A row that is acked or gone is left as it is."""
+        acked_ns = dict(self.acks)
+        answer = yield lock_unacked(table, acked_ns)
+        found = {table.id_literal(raw or b"") for (raw,), _ in answer.rows}
+        here = {one: at for one, at in acked_ns.items() if one in found}
+        locked: tuple[bytes, ...] = ()
+        if missing := [one for one in acked_ns if one not in found]:
+            locked = tuple((yield from look(table, missing)))
+        if not here:
+            yield StoreQuery(b"COMMIT")
+            return AckWrites(locked)
+        written = yield from commit(
+            [*here],
+            lambda part: acknowledge(table, {one: here[one] for one in part}),
+            is_careful=is_careful,
+        )
+        return AckWrites(
+            (*locked, *written.left),
+            {one: Refused(Tried.ACK, why) for one, why in written.refused},
+        )
 
 
 def acknowledge(table: MessageTable, acked_ns: Mapping[bytes, int]) -> bytes:

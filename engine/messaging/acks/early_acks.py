@@ -31,10 +31,12 @@ class EarlyAcks:
     """The acks that are in memory alone, in the order in which they came.
 
     acked_ns: what each message's ``time_acked`` is to be, by id. The shard's queue looks at it, too.
+    is_on: the table has `vt_ack = early`.
     """
 
     def __init__(self, acked_ns: dict[bytes, int]) -> None:
         self.acked_ns: Final = acked_ns
+        self.is_on = False
         self._gathered: dict[bytes, None] = {}
         self._write_ns = FOREVER_NS  # when what is gathered is written
         self._writing: tuple[bytes, ...] = ()
@@ -50,8 +52,8 @@ class EarlyAcks:
 
     @property
     def takes_more(self) -> bool:
-        """Return whether the acks that came before are written as they should be."""
-        return not self._failures and len(self.acked_ns) < UNWRITTEN_MAX
+        """Return whether acks are taken early, as those that came before are written as they should be."""
+        return self.is_on and not self._failures and len(self.acked_ns) < UNWRITTEN_MAX
 
     def add(self, idents: Iterable[bytes], acked_ns: int, now_ns: int) -> None:
         """Take acks whose clients are answered now."""

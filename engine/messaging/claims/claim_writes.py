@@ -61,6 +61,28 @@ class ClaimRequest:
     draw: Callable[[], int] = int
 
 
+class _NotWon:
+    """What a claim found of the rows that it does not win.
+
+    passed_over: when they are due; 0 of what is tried again soon.
+    refused: those that the server does not write.
+    """
+
+    def __init__(self) -> None:
+        self.passed_over: dict[bytes, int] = {}
+        self.refused: dict[bytes, Refused] = {}
+
+    def add(
+        self, refused: Iterable[tuple[bytes, str]], left: Iterable[bytes]
+    ) -> frozenset[bytes]:
+        """Take in rows that are refused, and such as were not tried by themselves; return both."""
+        found = {ident: Refused(Tried.CLAIM, why) for ident, why in refused}
+        again = dict.fromkeys(left, 0)
+        self.refused.update(found)
+        self.passed_over.update(again)
+        return frozenset((*found, *again))
+
+
 @carefully
 def claim(
     table: MessageTable,
@@ -75,24 +97,51 @@ def claim(
     over their neighbours where that ack locks more than its own rows. A plain read distinguishes those
     from rows that are acked or due later.
     """
-    counted: WrittenRows[bytes] = WrittenRows()
+    not_won = _NotWon()
     if uncounted := [ident for ident in request.ids if ident in request.unwritten]:
         counted = yield from _count_sends(table, sorted(uncounted))
-    refused = {ident: Refused(Tried.CLAIM, why) for ident, why in counted.refused}
-    if out := {*refused, *counted.left}:
+        out = not_won.add(counted.refused, counted.left)
         request = replace(request, ids=tuple(i for i in request.ids if i not in out))
-        is_careful = True
+        # What is written by now must not be committed by the COMMIT behind a statement that is refused.
+        is_careful = is_careful or bool(out or counted.done)
     rows: Sequence[Row] = ()
     types = b""
     if request.ids:
         answer = yield _lock_due(table, request, now_ns)
         rows, types = answer.rows, answer.types
-    is_careful = is_careful or bool(counted.done)
-    result = yield from _won(table, request, rows, now_ns, types=types, is_careful=is_careful)
-    return replace(
-        result,
-        refused={**refused, **result.refused},
-        passed_over={**dict.fromkeys(counted.left, 0), **result.passed_over},
+    won, spent = _leased(table, request, rows, now_ns, types)
+    # What was asked for and is not here was locked by others, acked, deleted or rescheduled.
+    here = {*(row.id for row in won), *spent}
+    if missing := [ident for ident in request.ids if ident not in here]:
+        found = yield from look(table, missing)
+        # The database finds an id of another spelling equal: won under that one.
+        not_won.passed_over.update((i, due_ns) for i, due_ns in found.items() if i not in here)
+    waiting = yield from hold(table, [row.id for row in won if row.epoch == 0])
+    not_won.passed_over.update(dict.fromkeys(waiting.done, HELD_NS))
+    out = not_won.add(waiting.refused, waiting.left).union(waiting.done)
+    if out:
+        won = [row for row in won if row.id not in out]
+    buried, parked, why_parked = yield from _end(table, spent, now_ns, not_won)
+    if won:
+        leases = yield from commit(
+            won,
+            lambda part: _lease(table, part),
+            is_careful=is_careful or bool(waiting.done or spent),
+        )
+        not_won.add(
+            ((row.id, why) for row, why in leases.refused), (row.id for row in leases.left)
+        )
+        won = leases.done
+    else:
+        yield StoreQuery(b"COMMIT")
+    return ClaimResult(
+        tuple(won),
+        not_won.passed_over,
+        parked=tuple(parked),
+        dead=tuple(buried),
+        why_parked=why_parked,
+        held=tuple(waiting.done),
+        refused=not_won.refused,
     )
 
 
@@ -117,23 +166,14 @@ def _lock_due(table: MessageTable, request: ClaimRequest, now_ns: int) -> StoreQ
     )
 
 
-def _won(
+def _leased(
     table: MessageTable,
     request: ClaimRequest,
-    rows: Sequence[Row],
+    rows: Iterable[Row],
     now_ns: int,
-    *,
     types: bytes,
-    is_careful: bool,
-) -> Conversation[ClaimResult]:
-    """Push rows that this transaction has locked into the future, and commit.
-
-    Rows that were sent often enough are parked, or become dead letters, in the same transaction, and those
-    that wait for members of a group are held. Rows that the server does not write stay as they are.
-
-    rows, types: the answer to `_lock_due`.
-    is_careful: as of `engine.messaging.store.row_writes.commit`.
-    """
+) -> tuple[list[ClaimedRow], list[bytes]]:
+    """Return the rows that `_lock_due` has locked, as they are to be, and the ids of those that were sent often enough."""
     won: list[ClaimedRow] = []
     spent: list[bytes] = []
     windows: dict[int, WaitRange | None] = {}
@@ -153,55 +193,7 @@ def _won(
         won.append(
             ClaimedRow(ident, request.shard, epoch, due_ns, due_next_ns, payload, types=types)
         )
-    passed_over: Mapping[bytes, int] = {}
-    # What was asked for and is not here was locked by others, acked, deleted or rescheduled.
-    here = {*(row.id for row in won), *spent}
-    missing = [ident for ident in request.ids if ident not in here]
-    if missing:
-        found = yield from look(table, missing)
-        # The database finds an id of another spelling equal: won under that one.
-        passed_over = {ident: due_ns for ident, due_ns in found.items() if ident not in here}
-    waiting = yield from hold(table, [row.id for row in won if row.epoch == 0])
-    result = ClaimResult((), passed_over)
-    if waiting.done or waiting.refused:
-        result = _without(result, waiting)
-        result = replace(
-            result,
-            held=tuple(waiting.done),
-            passed_over={**result.passed_over, **dict.fromkeys(waiting.done, HELD_NS)},
-        )
-        others = {*waiting.done, *result.refused, *waiting.left}
-        won = [row for row in won if row.id not in others]
-    if spent:
-        result = yield from _end(table, spent, now_ns, result)
-    # What is written by now must not be committed by the COMMIT behind a statement that is refused.
-    is_careful = is_careful or bool(waiting.done or spent)
-    if won:
-        leases = yield from commit(won, lambda part: _lease(table, part), is_careful=is_careful)
-        if leases.refused or leases.left:
-            won = leases.done
-            result = _without(
-                result,
-                WrittenRows(
-                    refused=[(row.id, why) for row, why in leases.refused],
-                    left=[row.id for row in leases.left],
-                ),
-            )
-    else:
-        yield StoreQuery(b"COMMIT")
-    return replace(result, rows=tuple(won))
-
-
-def _without(result: ClaimResult, written: WrittenRows[bytes]) -> ClaimResult:
-    """Return *result* with rows that are refused, and such as were not tried by themselves: they are tried again soon."""
-    return replace(
-        result,
-        refused={
-            **result.refused,
-            **{ident: Refused(Tried.CLAIM, why) for ident, why in written.refused},
-        },
-        passed_over={**result.passed_over, **dict.fromkeys(written.left, 0)},
-    )
+    return won, spent
 
 
 def _lease(table: MessageTable, won: Sequence[ClaimedRow]) -> bytes:
@@ -223,13 +215,15 @@ def _count_sends(table: MessageTable, ids: Sequence[bytes]) -> Conversation[Writ
 
 
 def _end(
-    table: MessageTable, spent: Sequence[bytes], now_ns: int, result: ClaimResult
-) -> Conversation[ClaimResult]:
-    """Make rows dead letters that were sent often enough, or park them; return *result* with them.
+    table: MessageTable, spent: Sequence[bytes], now_ns: int, not_won: _NotWon
+) -> Conversation[tuple[Sequence[bytes], Sequence[bytes], str | None]]:
+    """Make rows dead letters that were sent often enough, or park them; return both, and why the latter are no dead letters.
 
     A member of a group is parked: without its row the group would look done.
     """
     buried, why = Buried(()), None
+    if not spent:
+        return (), (), None
     if table.properties.dead_letter is not None:
         kept = yield from members(table, spent)
         if dead := [ident for ident in spent if ident not in kept]:
@@ -242,16 +236,9 @@ def _end(
         [ident for ident in spent if ident not in gone],
         lambda part: update(table, part, b"time_next = %d" % PARKED_NS),
     )
-    result = _without(
-        result, WrittenRows(refused=parked.refused, left=[*parked.left, *buried.left])
-    )
-    return replace(
-        result,
-        passed_over={**result.passed_over, **dict.fromkeys(parked.done, PARKED_NS)},
-        parked=tuple(parked.done),
-        dead=tuple(buried.moved),
-        why_parked=why,
-    )
+    not_won.add(parked.refused, (*parked.left, *buried.left))
+    not_won.passed_over.update(dict.fromkeys(parked.done, PARKED_NS))
+    return buried.moved, parked.done, why
 
 
 def take(

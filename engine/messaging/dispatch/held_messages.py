@@ -131,7 +131,7 @@ class HeldMessages:
         if shard.unwritten:
             shard.unwritten.forget(ids)
         for batch, count in shard.leases.give_back_all(ids, now_ns).items():
-            number = batch.receiver
+            number = batch.stream.receiver
             if number != NOBODY:
                 shard.counters.ack_latency.observe(now_ns - batch.sent_ns, count)
             self._receivers.acted(number, count, now_ns)

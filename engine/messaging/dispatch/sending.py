@@ -174,9 +174,8 @@ class Sending:
         shard.groups.gone(result.parked)  # its waiters are informed
         shard.claiming.over()
         shard.health.over()
-        shard.polls.trouble.since_ns = (
-            None  # the shard works; a poll may be slow for other reasons
-        )
+        # The shard works; a poll may be slow for other reasons.
+        shard.polls.trouble.since_ns = None
         asked_ids, chosen = tuple(run.keys), result.chosen
         won: list[ClaimedRow] = []
         unwritten: list[MessageKey] = []

@@ -5,7 +5,7 @@ A part of `engine.messaging.dispatch.table_state`, which decides what the receiv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.messaging.acks.early_acks import EarlyAcks
 from streamfrom.engine.messaging.dispatch.poll_times import PollTimes
 from streamfrom.engine.messaging.gates.set_aside import SetAside
-from streamfrom.engine.messaging.gates.shard_gates import Load, ShardGates, Trouble
+from streamfrom.engine.messaging.gates.shard_gates import ShardGates, Trouble
 from streamfrom.engine.messaging.leases.leases import Lease, Leases
 from streamfrom.engine.messaging.leases.leaving_receivers import LeavingReceivers
 from streamfrom.engine.messaging.leases.unwritten_leases import UnwrittenLeases
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.order.key_order import KeyOrder
     from streamfrom.engine.messaging.queue.poll import PollResult
     from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
-    from streamfrom.engine.messaging.streams.stream_order import Batch
+    from streamfrom.engine.messaging.streams.stream_order import Batch, Streams
     from streamfrom.engine.messaging.table.message import (
         ClaimedRow,
         LeaseWrite,
@@ -63,27 +63,19 @@ class ClaimRun:
     shown: dict[bytes, MessageKey] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
 class ShardState:
     """Everything a table's scheduler keeps of one shard.
 
-    counters: what has happened.
     is_dispatched: this process dispatches the shard.
     partitions_overdue: what the last purge found.
     receivers: how many streams cover the shard.
     lingers_until_ns: how long the keys are kept, and news is heard, after the last stream has left; 0 with none kept.
-    leases: what the streams hold of it.
-    set_aside: the rows that the server does not write.
     unwritten: those of the leases that are in memory alone.
     early_acks: the acks that are in memory alone.
-    groups: the messages that wait for members of a group.
     put_back: rows that were sent to no receiver, and whose leases are being written at this moment.
     looking_at: the unwritten ones among the messages whose rows are being looked at.
-    leaving: receivers whose connection has ended, and what they held is to be due sooner.
-    polls: when it is polled.
     releases: keys that are being released, by the number of the release.
     gathered_ns: when receivers that let room gather take what they have room for.
-    gates: what holds back all that is due.
     order: which messages wait for others of their key; None where none does.
     held_back_ns: when more may be sent, if nothing happens before, where a limit holds back what is due.
     wake_ns: when the shard has work to do by itself.
@@ -91,44 +83,32 @@ class ShardState:
     last_claim: the number of its last claim, so that shards take turns.
     """
 
-    name: ShardName
-    queue: ShardQueue
-    counters: Counters = field(default_factory=Counters)
-    leases: Leases = field(default_factory=Leases)
-    groups: GroupWatch = field(default_factory=GroupWatch)
-    is_dispatched: bool = True
-    partitions_overdue: int = 0
-    receivers: int = 0
-    lingers_until_ns: int = 0
-    claims: dict[int, ClaimRun] = field(default_factory=dict)
-    releases: dict[int, dict[bytes, MessageKey | None]] = field(default_factory=dict)
-    claiming: Trouble = field(default_factory=Trouble)
-    health: Trouble = field(default_factory=Trouble)
-    unserved: Trouble = field(default_factory=Trouble)
-    gates: ShardGates = field(default_factory=ShardGates)
-    order: KeyOrder | None = None
-    gathered_ns: int = FOREVER_NS
-    held_back_ns: int = FOREVER_NS
-    wake_ns: int = FOREVER_NS
-    wake_ready_ns: int = FOREVER_NS
-    last_claim: int = 0
-    polls: PollTimes = field(init=False)
-    leaving: LeavingReceivers = field(init=False)
-    set_aside: SetAside = field(init=False)
-    lost: LostMessages = field(default_factory=LostMessages)
-    unwritten: UnwrittenLeases = field(init=False)
-    early_acks: EarlyAcks = field(init=False)
-    put_back: list[ClaimedRow] = field(default_factory=list)
-    looking_at: frozenset[bytes] = frozenset()
-
-    def __post_init__(self) -> None:
-        self.set_aside = SetAside(self.queue.set_aside)
-        self.unwritten = UnwrittenLeases(self.queue.unwritten, self.leases.shown_ns)
-        self.queue.renewed = self.leases.shown_ns
-        self.queue.renewed_until = self.leases.longer_than_shown
-        self.early_acks = EarlyAcks(self.queue.acked)
-        self.leaving = LeavingReceivers(self.leases, self.unwritten, self.queue)
-        self.polls = PollTimes(self.queue)
+    def __init__(
+        self, name: ShardName, queue: ShardQueue, streams: Streams | None = None
+    ) -> None:
+        self.name = name
+        self.queue = queue
+        self.leases = Leases(streams, name)
+        queue.renewed = self.leases.shown_ns
+        queue.renewed_until = self.leases.longer_than_shown
+        self.unwritten = UnwrittenLeases(queue.unwritten, self.leases.shown_ns)
+        self.leaving = LeavingReceivers(self.leases, self.unwritten, queue)
+        self.early_acks = EarlyAcks(queue.acked)
+        self.set_aside = SetAside(queue.set_aside)
+        self.polls = PollTimes(queue)
+        self.counters = Counters()
+        self.groups = GroupWatch()
+        self.lost = LostMessages()
+        self.gates = ShardGates()
+        self.order: KeyOrder | None = None
+        self.is_dispatched = True
+        self.partitions_overdue = self.receivers = self.lingers_until_ns = self.last_claim = 0
+        self.claims: dict[int, ClaimRun] = {}
+        self.releases: dict[int, dict[bytes, MessageKey | None]] = {}
+        self.claiming, self.health, self.unserved = Trouble(), Trouble(), Trouble()
+        self.wake_ns = self.wake_ready_ns = self.gathered_ns = self.held_back_ns = FOREVER_NS
+        self.put_back: list[ClaimedRow] = []
+        self.looking_at: frozenset[bytes] = frozenset()
 
     def polled(self, result: PollResult, now_ns: int, interval_ns: int) -> None:
         """Take in what a poll found."""
@@ -179,8 +159,8 @@ class ShardState:
         return self.gates.is_closed(self._load, now_ns)
 
     @property
-    def _load(self) -> Load:
-        return Load(len(self.leases), sum(len(run.keys) for run in self.claims.values()))
+    def _load(self) -> tuple[int, int]:
+        return len(self.leases), sum(len(run.keys) for run in self.claims.values())
 
     # Order
 
@@ -195,8 +175,13 @@ class ShardState:
 
     @property
     def hears_news(self) -> bool:
-        """Return whether keys that become due are kept."""
+        """Return whether keys that become due are kept: messages go to streams from here, or may soon."""
         return self.is_dispatched and bool(self.receivers or self.lingers_until_ns)
+
+    @property
+    def known(self) -> int:
+        """Return how many messages wait or are held, as far as is known: so many rows changes lead to."""
+        return len(self.queue) + self.queue.in_flight + len(self.leases)
 
     # Receivers
 
@@ -237,10 +222,9 @@ class ShardState:
         self.queue.clear()
         self.groups.clear()
         self.counters.forget_new()
-        self.gathered_ns = self.held_back_ns = FOREVER_NS
         self.polls.rest()
         self.claiming.over()
-        self.wake_ns = self.wake_ready_ns = FOREVER_NS
+        self.wake_ns = self.wake_ready_ns = self.gathered_ns = self.held_back_ns = FOREVER_NS
 
     def clock_set_back(self, now_ns: int) -> None:
         """Begin again, as after an election: what was to happen at a moment of the clock before would come late."""
@@ -283,10 +267,29 @@ class ShardState:
         return tuple(found)
 
     @property
-    def has_leases_to_write(self) -> bool:
-        """Return whether there are leases that the rows do not show, and that the server writes as far as is known."""
-        set_aside = self.set_aside.rows
-        return any(ident not in set_aside for ident in self.unwritten)
+    def is_releasing(self) -> bool:
+        """Return whether rows are still to show what was sent from here, or what clients that leave held."""
+        return self.is_dispatched and (bool(self.leaving) or self._are_written(self.unwritten))
+
+    @property
+    def has_acks_to_write(self) -> bool:
+        """Return whether there are acks that rows are to show, and that the server writes as far as is known."""
+        return self._are_written(self.early_acks.acked_ns)
+
+    def _are_written(self, idents: Iterable[bytes]) -> bool:
+        return any(ident not in self.set_aside.rows for ident in idents)
+
+    def unshown(self, ids: Collection[bytes] | None) -> Collection[bytes]:
+        """Return those of *ids*, or of all messages, that may have been sent or were acked, and whose rows do not show it."""
+        sets: list[Collection[bytes]] = [
+            self.unwritten,
+            self.leases.lagging_ids(ids),
+            self.early_acks.acked_ns,
+            *(run.keys for run in self.claims.values()),
+        ]
+        if ids is None:
+            return [ident for each in sets for ident in each]
+        return [ident for ident in ids if any(ident in each for each in sets)]
 
     def show_leases(self, idents: Iterable[bytes] | None, now_ns: int) -> None:
         """Let rows show at once what they do not show of leases, of *idents* or of all messages."""
@@ -398,16 +401,13 @@ class ShardState:
         for row in rows:
             if self.unwritten.is_being_written(row.id):
                 self.put_back.append(row)
-            elif row.is_written or not self._put_back(row, now_ns):
+                continue
+            key = None if row.is_written else self.unwritten.timers.pop(row.id, None)
+            if key is None or key.time_next_ns != row.due_next_ns:
                 written.append(row)
+            else:
+                self.queue.add(key._replace(time_next_ns=row.time_next_ns), now_ns)
         return written
-
-    def _put_back(self, row: ClaimedRow, now_ns: int) -> bool:
-        key = self.unwritten.timers.pop(row.id, None)
-        if key is None or key.time_next_ns != row.due_next_ns:
-            return False
-        self.queue.add(key._replace(time_next_ns=row.time_next_ns), now_ns)
-        return True
 
     # Who dispatches
 
@@ -450,10 +450,8 @@ class ShardState:
 
     def lost_ns(self, grace_ns: int) -> int:
         """Return when the streams that cover the shard are lost, if it goes on like this."""
-        if not self.is_failing:
-            return FOREVER_NS
-        found = (trouble.since_ns for trouble in self.troubles())
-        return min(min(ns for ns in found if ns is not None) + grace_ns, FOREVER_NS)
+        since_ns = (each.since_ns for each in self.troubles() if each.since_ns is not None)
+        return min(min(since_ns, default=FOREVER_NS) + grace_ns, FOREVER_NS)
 
     def has_more(self, now_ns: int) -> bool:
         """Return whether there is something to send to a stream that takes it."""

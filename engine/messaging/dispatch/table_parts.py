@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.dispatch.events import ReportSetAside
-from streamfrom.engine.messaging.dispatch.prefetch_windows import PrefetchWindows
 from streamfrom.engine.messaging.dispatch.receivers import Receivers
 from streamfrom.engine.messaging.order.key_order import KeyOrder
 from streamfrom.engine.messaging.streams.stream_order import Streams
@@ -40,7 +39,7 @@ class TableParts:
     _numbers: int = 0
 
     def __post_init__(self) -> None:
-        self.receivers = Receivers(PrefetchWindows(self.shards))
+        self.receivers = Receivers(self.shards)
 
     def limit_shards(self, now_ns: int | None = None) -> None:
         """Set what each shard may send, and whether messages wait for groups."""
@@ -49,6 +48,7 @@ class TableParts:
         self.streams.attached = self.receivers.attached
         for index, shard in enumerate(self.shards.values()):
             shard.groups.configure(is_on=self.table.groups is not None)
+            shard.early_acks.is_on = properties.acks_early
             self._set_order(shard)
             shard.gates.configure(properties, len(self.shards), index, now_ns)
 
@@ -66,8 +66,8 @@ class TableParts:
         shard.order = None
         if in_order is not None:
             shard.order = KeyOrder(in_order, shard.queue, self.table.key_column)
-        is_strict = shard.order is not None and shard.order.is_strict
-        shard.gates.strict = shard.order if is_strict else None
+        order = shard.order
+        shard.gates.strict = order.closed_ns if order is not None and order.is_strict else None
 
     def refuse(self, shard: ShardState, refused: Refusals, now_ns: int) -> Mapping[bytes, int]:
         """Set rows aside that the server of a shard does not write; return when each is tried again."""

@@ -3,49 +3,34 @@
 ``handle(event, now_ns)`` takes what has happened and returns what is to be done; it does
 nothing itself. All streams of the table and all its shards meet here, so that a receiver never
 gets a second batch before it has taken the first, whichever shard it comes from. Its parts share
-one `engine.messaging.dispatch.table_parts.TableParts`: who can be given rows (`engine.messaging.dispatch.receivers`), what goes to whom
-(`engine.messaging.dispatch.sending`), which streams come and go (`engine.messaging.dispatch.attachments`), and what they hold (`engine.messaging.dispatch.held_messages`).
+one `TableParts`: who can be given rows (`dispatch.receivers`), what goes to whom (`dispatch.sending`), which streams come and go
+(`dispatch.attachments`), and what they hold (`dispatch.held_messages`).
 
 **Idle.** A shard that no receiver covers is not polled, and holds no keys a second after the last
 one has left. Its first receiver starts a poll, unless something is known to be due.
 
-**Steady.** The queue of each shard (`engine.messaging.queue.shard_queue`) holds the keys due soonest. When keys are
+**Steady.** The queue of each shard (`queue.shard_queue`) holds the keys due soonest, and asks for more by polls (`queue.poll`). When keys are
 due and receivers are ready, one claim takes rows for all ready receivers that want the same
 columns, like a group commit; CLAIMS_IN_FLIGHT_MAX claims may run on a shard at once, and what
 becomes due meanwhile goes into the next. A receiver is reserved from the claim until its
 socket can take more. A won row is delivered, and waits in the queue as a timer for the moment
 the claim wrote. A row that was not won is another proxy's, and waits for the moment that it
-wrote; or acked, and is forgotten; or locked, and is tried again after a millisecond, then two,
-doubling to a second.
-
-**Lazy leases.** Where the table says so, a message that was never sent is read and not claimed: its lease is
-in memory, and written a little later unless its ack has come (`engine.messaging.leases.unwritten_leases`).
-
-**Early acks.** Where the table says so, an ack of messages in flight is answered at once, and written with others a few
-milliseconds later (`engine.messaging.acks.early_acks`).
-
-**Behind.** Not all due rows fit into the queue. The queue asks for more when half of what a
-poll brought is used up, of many keys all but LOW_KEYS (`engine.messaging.queue.poll`).
+wrote; or acked, and is forgotten; or locked, and is tried again soon. Rows whose receiver has left go to another ready one, or are
+released: the claim is undone, and they are due again at once.
 
 **Withheld.** Another process dispatches the shard, or may do so: the shard is neither polled nor
 claimed from, claims under way are released, and streams go on holding what they were sent.
 
-**Paused.** Polls and all else go on, so that what is due is known at once when sending may go on.
-
-**Limited.** Where the table says how many messages may be in flight, or be sent a second, each shard has its share
-(`engine.messaging.gates.shard_gates`): no claim takes more than there is room for. The first one waits for
-what a former dispatcher has in flight to be read.
-
 **Failing.** A claim or poll that failed is tried again after 50 ms, doubling to 2 s. A shard
 that fails without a break for the grace period loses the streams that cover it.
 
-Claimed rows whose receiver has left go to another ready one, or are released: the claim is
-undone, and they are due again at once.
+For leases and acks that are in memory alone for a while see `leases.unwritten_leases` and `acks.early_acks`, for what holds messages back
+while all else goes on `gates.shard_gates`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -53,36 +38,8 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.errors import StreamLost, UnknownColumn
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.claims.ordered_claim import Claim
+from streamfrom.engine.messaging.dispatch import events
 from streamfrom.engine.messaging.dispatch.attachments import Attachments
-from streamfrom.engine.messaging.dispatch.events import (
-    Acked,
-    AckedEarly,
-    AckedUnnamed,
-    Attached,
-    Changed,
-    Deposed,
-    Detached,
-    Due,
-    Elected,
-    JobDone,
-    LeasesWanted,
-    Left,
-    ProgressedElsewhere,
-    PurgeRefused,
-    ReceiverReady,
-    Reconfigured,
-    ReportDeadMembers,
-    ServedElsewhere,
-    ShardDown,
-    ShardUp,
-    ShareGiven,
-    TableEnded,
-    TakenOver,
-    Tick,
-    Touched,
-    TryAgain,
-    WaitOver,
-)
 from streamfrom.engine.messaging.dispatch.held_messages import HeldMessages
 from streamfrom.engine.messaging.dispatch.sending import Sending
 from streamfrom.engine.messaging.dispatch.shard_state import ShardState
@@ -94,7 +51,6 @@ from streamfrom.engine.messaging.leases.lease_rows import (
     Shorten,
     WriteLeases,
 )
-from streamfrom.engine.messaging.leases.leases import Leases
 from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.queue.poll import Poll
 from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
@@ -103,10 +59,7 @@ from streamfrom.engine.messaging.table.message import FOREVER_NS, Shortenings, T
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.dispatch.events import Action, Event
     from streamfrom.engine.messaging.queue.poll import PollRequest
-    from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver
-    from streamfrom.engine.messaging.table.counters import Counters
     from streamfrom.engine.messaging.table.groups import FireResult
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -120,7 +73,10 @@ _LAST_CLAIM: Final = attrgetter("last_claim")
 
 
 class TableState:
-    """The scheduler of one message table, over all shards of its keyspace."""
+    """The scheduler of one message table, over all shards of its keyspace.
+
+    receivers: the open streams.
+    """
 
     def __init__(self, table: MessageTable, shards: Iterable[ShardName], grace_ns: int) -> None:
         properties = table.properties
@@ -131,13 +87,13 @@ class TableState:
                 ShardQueue(
                     properties.cache_size, newest=properties.newest, fair=properties.fair
                 ),
-                leases=Leases(streams, name),
+                streams,
             )
             for name in shards
         }
         self._parts = TableParts(table, grace_ns, self._shards, streams)
         self._parts.limit_shards()
-        self._receivers = self._parts.receivers
+        self.receivers = self._parts.receivers
         self._actions = self._parts.actions
         self._held = HeldMessages(self._parts)
         self._sending = Sending(self._parts, self._held)
@@ -146,50 +102,50 @@ class TableState:
 
     # The whole interface: handle, wake_ns, and what can be seen of the state
 
-    def handle(self, event: Event, now_ns: int) -> list[Action]:
+    def handle(self, event: events.Event, now_ns: int) -> list[events.Action]:
         """Return what is to be done about *event*, in this order."""
         if now_ns < self._now_ns - SET_BACK_NS:
             for shard in self._shards.values():
                 shard.clock_set_back(now_ns)
-            for receiver in self._receivers.attached.values():
+            for receiver in self.receivers.attached.values():
                 receiver.gathering_since_ns = None
             self._held.look_ns = now_ns
         self._now_ns = now_ns
-        self._receivers.is_freed = False
+        self.receivers.is_freed = False
         self._held.end_leases(now_ns)
         self._held.look_at_full(now_ns)
         match event:
             # First what comes for each message: a class is compared after the other.
-            case Acked():
+            case events.Acked():
                 self._held.acked(event, now_ns)
-            case Due():
+            case events.Due():
                 self._due(event, now_ns)
-            case JobDone():
+            case events.JobDone():
                 self._done(event, now_ns)
-            case ReceiverReady():
-                self._receivers.is_free(event.receiver)
-            case Tick():
+            case events.ReceiverReady():
+                self.receivers.is_free(event.receiver)
+            case events.Tick():
                 pass
-            case Attached():
+            case events.Attached():
                 self._attachments.attach(event, now_ns)
-            case Detached():
+            case events.Detached():
                 self._attachments.detach(event.receiver, event.unsent, now_ns)
-            case Left():
+            case events.Left():
                 self._attachments.left(event.receiver, now_ns + event.grace_ns, now_ns)
-            case TakenOver():
+            case events.TakenOver():
                 self._held.taken_over(event, now_ns)
-            case WaitOver():
-                if event.receiver in self._receivers.attached:
-                    self._receivers.finishing[event.receiver] = self._receivers.attached[
+            case events.WaitOver():
+                if event.receiver in self.receivers.attached:
+                    self.receivers.finishing[event.receiver] = self.receivers.attached[
                         event.receiver
                     ]
-            case ProgressedElsewhere():
+            case events.ProgressedElsewhere():
                 self._held.progressed_elsewhere(event, now_ns)
-            case ShareGiven():
-                self._receivers.give_share(event.receiver, event.share)
-            case AckedEarly():
+            case events.ShareGiven():
+                self.receivers.give_share(event.receiver, event.share)
+            case events.AckedEarly():
                 self._held.acked_early(event, now_ns)
-            case Changed():
+            case events.Changed():
                 shard = self._shards[event.shard]
                 shard.polls.wanted = True
                 self._try_again(shard, event.ids or (), now_ns)
@@ -201,51 +157,51 @@ class TableState:
                     shard.rescheduled(event.ids, now_ns)
                 if event.ids is None or not event.by_heartbeat:
                     shard.freed(event.ids, now_ns)
-            case Touched():
+            case events.Touched():
                 self._try_again(self._shards[event.shard], event.ids, now_ns)
-            case AckedUnnamed():
+            case events.AckedUnnamed():
                 shard = self._shards[event.shard]
                 shard.groups.changed(None)
                 self._held.suspect(shard, None)
                 shard.freed(None, now_ns)
-            case LeasesWanted():
+            case events.LeasesWanted():
                 self._shards[event.shard].show_leases(event.ids, now_ns)
                 self._shards[event.shard].early_acks.hurry()
-            case PurgeRefused():
+            case events.PurgeRefused():
                 shard = self._shards[event.shard]
                 shard.set_aside.over(event.over)
                 self._parts.refuse(shard, event.refused, now_ns)
-            case Reconfigured():
+            case events.Reconfigured():
                 self._reconfigured(event, now_ns)
-            case TryAgain():
+            case events.TryAgain():
                 for shard in self._shards.values():
                     if shard.set_aside.may_try_all(now_ns):
                         self._try_again(shard, [*shard.set_aside.rows], now_ns)
-            case ShardDown():
+            case events.ShardDown():
                 self._shards[event.shard].health.failed(
                     event.reason, now_ns, self._parts.grace_ns
                 )
-            case ShardUp():
+            case events.ShardUp():
                 self._shard_up(self._shards[event.shard])
-            case Elected():
+            case events.Elected():
                 self._shards[event.shard].elected(now_ns)
-                self._receivers.dispatchers_changed()
-            case Deposed():
+                self.receivers.dispatchers_changed()
+            case events.Deposed():
                 self._shards[event.shard].deposed(event.reason, now_ns, self._parts.grace_ns)
-                self._receivers.dispatchers_changed()
-            case ServedElsewhere():
+                self.receivers.dispatchers_changed()
+            case events.ServedElsewhere():
                 self._shards[event.shard].unserved.over()
-            case TableEnded():
-                self._attachments.end(list(self._receivers.attached.values()), event.error)
+            case events.TableEnded():
+                self._attachments.end(list(self.receivers.attached.values()), event.error)
                 for shard in self._shards.values():
                     shard.show_leases(None, now_ns)
                     shard.early_acks.hurry()
         self._held.renew(now_ns)
         self._held.report_progress(now_ns)
         self._settle_after(event, now_ns)
-        if self._receivers.finishing:
+        if self.receivers.finishing:
             self._attachments.finish(now_ns)
-        if self._receivers.kept or self._receivers.short:
+        if self.receivers.kept or self.receivers.short:
             self._attachments.report_shares(now_ns)
         actions = self._actions.copy()
         self._actions.clear()
@@ -254,11 +210,11 @@ class TableState:
     def free(self, receivers: Iterable[int], now_ns: int) -> bool:
         """Note that sockets have taken what they were given; return whether a ReceiverReady of one has to follow, which serves all."""
         for receiver in receivers:
-            self._receivers.is_free(receiver)
+            self.receivers.is_free(receiver)
         return bool(
-            self._receivers.finishing
-            or self._receivers.kept
-            or self._receivers.short
+            self.receivers.finishing
+            or self.receivers.kept
+            or self.receivers.short
             or any(shard.has_more(now_ns) for shard in self._shards.values())
         )
 
@@ -268,9 +224,9 @@ class TableState:
         for shard in self._shards.values():
             wake_ns = min(wake_ns, shard.wake_ns, shard.writes_ns)
             # Without a ready receiver a due key waits for one, not for the clock.
-            if self._receivers.ready and shard.wake_ready_ns < wake_ns:
+            if self.receivers.ready and shard.wake_ready_ns < wake_ns:
                 wake_ns = shard.wake_ready_ns
-        if self._receivers.short:
+        if self.receivers.short:
             moments = (shard.queue.first_ns() for shard in self._shards.values())
             # What is due by now is of keys that none of them named, or they know of it.
             later = [
@@ -279,7 +235,7 @@ class TableState:
             wake_ns = min(wake_ns, *later, FOREVER_NS)
         if self._parts.streams.progressed:
             wake_ns = min(wake_ns, self._held.report_ns)
-        if self._receivers.full:
+        if self.receivers.full:
             for shard in self._shards.values():
                 end_ns, first_ns = shard.leases.first_look_ns(), shard.queue.first_ns()
                 if end_ns is not None:
@@ -288,92 +244,23 @@ class TableState:
                         wake_ns = min(wake_ns, max(first_ns, self._held.look_ns))
         return wake_ns if wake_ns < FOREVER_NS else None
 
-    @property
-    def grace_ns(self) -> int:
-        """Return how long a stream survives a shard that fails without a break."""
-        return self._parts.grace_ns
-
-    @grace_ns.setter
-    def grace_ns(self, grace_ns: int) -> None:
+    def set_grace(self, grace_ns: int) -> None:
+        """Let a stream survive a shard that fails without a break for so long from now on."""
         self._parts.grace_ns = grace_ns
-
-    @property
-    def receivers(self) -> int:
-        """Return how many streams are open."""
-        return len(self._receivers.attached)
-
-    @property
-    def attached(self) -> Mapping[int, AttachedReceiver]:
-        """Return the open streams by their numbers."""
-        return self._receivers.attached
-
-    @property
-    def ready(self) -> Collection[int]:
-        """Return the numbers of the receivers that can be given rows now, as in the round-robin."""
-        return self._receivers.ready.keys()
 
     @property
     def table(self) -> MessageTable:
         """Return the table as it is scheduled now."""
         return self._parts.table
 
-    def counters(self, shard: ShardName) -> Counters:
-        """Return what counts the events of a shard."""
-        return self._shards[shard].counters
-
-    @property
-    def has_set_aside(self) -> bool:
-        """Return whether there are rows that servers refuse to write."""
-        return any(shard.set_aside for shard in self.shards)
-
-    def set_aside_by_purge(self, shard: ShardName, now_ns: int) -> dict[bytes, bool]:
-        """Return the rows of a shard that its server did not delete, and whether each is left alone for now."""
-        rows = self._shards[shard].set_aside.rows
-        return {i: row.next_ns > now_ns for i, row in rows.items() if row.tried is Tried.PURGE}
-
-    def partitions_overdue(self, shard: ShardName, count: int) -> None:
-        """Note how many partitions of a shard the purge found held back."""
-        self._shards[shard].partitions_overdue = count
-
     @property
     def shards(self) -> Collection[ShardState]:
         """Return the shards."""
         return self._shards.values()
 
-    def unshown(self, shard: ShardName, ids: Collection[bytes] | None) -> Collection[bytes]:
-        """Return those of *ids*, or of all messages, that may have been sent or were acked, and whose rows do not show it."""
-        state = self._shards[shard]
-        sets: list[Collection[bytes]] = [
-            state.unwritten,
-            state.leases.lagging_ids(ids),
-            state.early_acks.acked_ns,
-            *(run.keys for run in state.claims.values()),
-        ]
-        if ids is None:
-            return [ident for each in sets for ident in each]
-        return [ident for ident in ids if any(ident in each for each in sets)]
-
-    def has_no_use_for_news(self, shard: ShardName) -> bool:
-        """Return whether new messages of a shard are of no interest here: no stream waits for them or holds any."""
-        state = self._shards[shard]
-        return not (state.hears_news or state.leases or state.claims)
-
-    def hears_news(self, shard: ShardName) -> bool:
-        """Return whether messages of a shard go to streams from here, or may soon."""
-        return self._shards[shard].hears_news
-
-    def known(self, shard: ShardName) -> int:
-        """Return how many messages of a shard wait or are held, as far as is known: so many rows changes lead to."""
-        state = self._shards[shard]
-        return len(state.queue) + state.queue.in_flight + len(state.leases)
-
-    def takes_acks(
-        self, shard: ShardName, ids: Collection[bytes], now_ns: int
-    ) -> tuple[bytes, ...] | None:
-        """Return which of *ids* an early ack acknowledges; None if it cannot be answered early."""
-        if not self._parts.table.properties.acks_early:
-            return None
-        return self._shards[shard].takes_acks(ids, now_ns)
+    def shard(self, name: ShardName) -> ShardState:
+        """Return one of them."""
+        return self._shards[name]
 
     def held_by(self, receiver: int) -> dict[ShardName, tuple[bytes, ...]]:
         """Return which messages of which shards a receiver holds."""
@@ -381,44 +268,13 @@ class TableState:
         return {name: ids for name, ids in held.items() if ids}
 
     @property
-    def is_releasing(self) -> bool:
-        """Return whether rows are still to show what was sent from here, or what clients that leave held."""
-        return any(
-            shard.is_dispatched and (shard.leaving or shard.has_leases_to_write)
-            for shard in self.shards
-        )
-
-    @property
-    def has_acks_to_write(self) -> bool:
-        """Return whether there are acks that rows are to show, and that the servers write as far as is known."""
-        return any(
-            ident not in shard.set_aside.rows
-            for shard in self.shards
-            for ident in shard.early_acks.acked_ns
-        )
-
-    @property
-    def in_flight(self) -> Iterator[bytes]:
-        """Return the ids of the messages that are leased, of all shards."""
-        return (lease.id for shard in self._shards.values() for lease in shard.leases)
-
-    def awaits_acks(self, shard: ShardName) -> bool:
-        """Return whether there are acks of a shard that its rows do not show."""
-        return bool(self._shards[shard].early_acks)
-
-    @property
     def held(self) -> int:
         """Return how many messages are held by this process's clients, also by streams that are over."""
         return sum(shard.leases.of_clients for shard in self._shards.values())
 
-    @property
-    def waiting(self) -> int:
-        """Return how many keys the caches hold."""
-        return sum(len(shard.queue) for shard in self._shards.values())
-
     # What is heard of messages
 
-    def _due(self, event: Due, now_ns: int) -> None:
+    def _due(self, event: events.Due, now_ns: int) -> None:
         shard = self._shards[event.shard]
         if shard.hears_news:
             shard.counters.has_new(event.keys, now_ns)
@@ -443,7 +299,7 @@ class TableState:
 
     # What became of jobs
 
-    def _done(self, event: JobDone, now_ns: int) -> None:
+    def _done(self, event: events.JobDone, now_ns: int) -> None:
         """Take in what a job found; its result is None where it failed."""
         job, result, failure = event.job, event.result, event.failure
         shard = self._shards[job.shard]
@@ -485,7 +341,7 @@ class TableState:
     def _fired(self, shard: ShardState, result: FireResult | None, now_ns: int) -> None:
         properties = self._parts.table.properties
         if dead := shard.groups.answered(result, now_ns, properties.poller_interval_ns):
-            self._actions.append(ReportDeadMembers(shard.name, tuple(dead)))
+            self._actions.append(events.ReportDeadMembers(shard.name, tuple(dead)))
         if result is not None:
             shard.set_aside.over(key.id for key in result.fired)
             self._parts.refuse(shard, result.refused, now_ns)
@@ -494,17 +350,17 @@ class TableState:
 
     # Settings and health
 
-    def _reconfigured(self, event: Reconfigured, now_ns: int) -> None:
+    def _reconfigured(self, event: events.Reconfigured, now_ns: int) -> None:
         self._parts.table = event.table
         properties = event.table.properties
         known = set(event.table.columns)
-        for receiver in list(self._receivers.attached.values()):
+        for receiver in list(self.receivers.attached.values()):
             missing = [column for column in receiver.columns if column not in known]
             if missing:
                 self._attachments.end([receiver], UnknownColumn(missing[0]))
                 continue
-            self._receivers.windows.configure(receiver, properties, now_ns)
-            self._receivers.limited(receiver)
+            self.receivers.windows.configure(receiver, properties, now_ns)
+            self.receivers.limited(receiver)
         for shard in self._shards.values():
             shard.queue.configure(
                 properties.cache_size,
@@ -522,49 +378,65 @@ class TableState:
 
     # After every event
 
-    def _settle_after(self, event: Event, now_ns: int) -> None:
+    def _settle_after(self, event: events.Event, now_ns: int) -> None:
         """Bring to rest the shards that *event* can have concerned."""
         match event:
             # Of the acks one by one nearly all: settling was a twelfth of what an early one costs. So are the claims of
             # messages that come one by one, of whose cost it was a tenth.
-            case Acked() | AckedEarly() | JobDone() if self._is_quiet(event, now_ns):
+            case events.Acked() | events.AckedEarly() | events.JobDone() if self._is_quiet(
+                event, now_ns
+            ):
                 self._shards[event.shard].wake_for_first(now_ns)
-            case ReceiverReady() | WaitOver() | ShareGiven() | ProgressedElsewhere():
+            case (
+                events.ReceiverReady()
+                | events.WaitOver()
+                | events.ShareGiven()
+                | events.ProgressedElsewhere()
+            ):
                 self._serve(now_ns)
-            case Tick():
+            case events.Tick():
                 for shard in self._in_turn():
                     wake_ns = min(shard.wake_ns, shard.wake_ready_ns, shard.writes_ns)
                     if wake_ns <= now_ns:
                         self._settle(shard, now_ns)
-                if self._receivers.is_freed:
+                if self.receivers.is_freed:
                     self._serve(now_ns)
-            case Attached() | Detached() | Left() | Reconfigured() | TryAgain() | TableEnded():
+            case (
+                events.Attached()
+                | events.Detached()
+                | events.Left()
+                | events.Reconfigured()
+                | events.TryAgain()
+                | events.TableEnded()
+            ):
                 for shard in self._shards.values():
                     self._settle(shard, now_ns)
-            case Touched() if not self._shards[event.shard].set_aside:
+            case events.Touched() if not self._shards[event.shard].set_aside:
                 return
             case _:
                 shard = self._shards[event.shard]
-                if self._receivers.is_freed:
+                if self.receivers.is_freed:
                     # An ack makes room for the shard of its message, which would keep the stream for itself.
                     self._serve(now_ns, before=shard.last_claim)
                 self._settle(shard, now_ns)
-                if self._receivers.is_freed:
+                if self.receivers.is_freed:
                     self._serve(now_ns)
 
-    def _is_quiet(self, event: Acked | AckedEarly | JobDone, now_ns: int) -> bool:
+    def _is_quiet(
+        self, event: events.Acked | events.AckedEarly | events.JobDone, now_ns: int
+    ) -> bool:
         """Return whether an ack or the end of a claim leaves nothing to be done now."""
-        if self._receivers.is_freed:
+        if self.receivers.is_freed:
             return False
         shard = self._shards[event.shard]
-        if not isinstance(event, JobDone):
+        if not isinstance(event, events.JobDone):
             return shard.is_quiet(now_ns)
         return isinstance(event.job, Claim) and shard.is_quiet(now_ns, has_claimed=True)
 
     def _serve(self, now_ns: int, before: int = FOREVER_NS) -> None:
         """Let the shards that have due keys use the receivers that are ready, in turn; of them those served *before* alone."""
         for shard in self._in_turn():
-            if not self._receivers.ready or shard.last_claim >= before:
+            if not self.receivers.ready or shard.last_claim >= before:
                 return
             if shard.has_more(now_ns):
                 self._settle(shard, now_ns)
@@ -607,7 +479,7 @@ class TableState:
     def _bounded(self, shard: ShardState, request: PollRequest) -> PollRequest:
         """Return *request* for no more than the streams can use, where all of them end."""
         wanted = 0
-        for receiver in self._receivers.attached.values():
+        for receiver in self.receivers.attached.values():
             if receiver.covers(shard.name):
                 if receiver.rows_left is None:
                     return request
@@ -619,5 +491,5 @@ class TableState:
         cause = next(t.cause for t in shard.troubles() if t.since_ns is not None)
         grace_s = self._parts.grace_ns / 10**9
         error = StreamLost(self._parts.table.keyspace, shard.name, grace_s, cause)
-        covering = [r for r in self._receivers.attached.values() if r.covers(shard.name)]
+        covering = [r for r in self.receivers.attached.values() if r.covers(shard.name)]
         self._attachments.end(covering, error)

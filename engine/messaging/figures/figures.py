@@ -143,7 +143,7 @@ def queue_figures(
     return QueueFigures(
         state.table,
         tuple(_shard_figures(shard, depths.get(shard.name), now_ns) for shard in state.shards),
-        sum(not receiver.is_for_member for receiver in state.attached.values()),
+        sum(not receiver.is_for_member for receiver in state.receivers.attached.values()),
     )
 
 
@@ -221,7 +221,7 @@ def set_aside_figures(state: TableState) -> list[SetAsideFigures]:
 def stream_figures(state: TableState, connection_ids: Mapping[int, int]) -> list[StreamFigures]:
     """Return the open streams of a table; *connection_ids* are those of their clients, by receiver."""
     found = []
-    for receiver in state.attached.values():
+    for receiver in state.receivers.attached.values():
         since_ns = [shard.leases.since_ns(receiver.id) for shard in state.shards]
         is_served = any(one.is_dispatched and receiver.covers(one.name) for one in state.shards)
         found.append(

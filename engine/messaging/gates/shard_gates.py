@@ -22,8 +22,9 @@ queue tries it again), where others of its key go first (`order.key_order`), whe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table.table_settings import RATE_UNIT
 
@@ -146,27 +147,18 @@ def share(limit: int, shards: int, index: int) -> int:
     return limit // shards + (index < limit % shards)
 
 
-class Load(NamedTuple):
-    """What is on its way: how many messages streams hold, and how many are being claimed."""
-
-    held: int
-    claimed: int
-
-
-class StrictOrder(Protocol):
-    """What lets one message go after the other."""
-
-    def closed_ns(self) -> int:
-        """Return until when nothing can be sent, unless something happens before: 0 for not at all."""
-
-
 @dataclass(slots=True)
 class ShardGates:
-    """The limits of one shard; None for those that its table does not have."""
+    """The limits of one shard; None for those that its table does not have.
+
+    strict: returns until when nothing can be sent, where one message goes after the other; 0 for not at all.
+
+    A *load* is how many messages streams hold, and how many are being claimed.
+    """
 
     in_flight: InFlightLimit | None = None
     rate: RateLimit | None = None
-    strict: StrictOrder | None = None
+    strict: Callable[[], int] | None = None
 
     def configure(
         self, properties: Properties, shards: int, index: int, now_ns: int | None
@@ -206,32 +198,32 @@ class ShardGates:
         if self.rate is not None and self.rate.since_ns is None:
             self.rate.begin(now_ns)
 
-    def room(self, due: int, load: Load, now_ns: int) -> int:
+    def room(self, due: int, load: tuple[int, int], now_ns: int) -> int:
         """Return how many of *due* messages may be sent now."""
         if self.strict is not None:
-            due = min(due, self.strict.closed_ns() <= now_ns)
+            due = min(due, self.strict() <= now_ns)
         if self.in_flight is not None:
-            due = min(due, self.in_flight.room(load.held + load.claimed))
+            due = min(due, self.in_flight.room(sum(load)))
         if self.rate is not None:
-            due = min(due, self.rate.room(load.claimed, now_ns))
+            due = min(due, self.rate.room(load[1], now_ns))
         return due
 
-    def is_closed(self, load: Load, now_ns: int) -> bool:
+    def is_closed(self, load: tuple[int, int], now_ns: int) -> bool:
         """Return whether nothing may be sent now, whatever is due, as far as is known."""
         is_known = self.in_flight is None or self.in_flight.is_known
         return is_known and not self.room(1, load, now_ns)
 
-    def is_full(self, load: Load) -> bool:
+    def is_full(self, load: tuple[int, int]) -> bool:
         """Return whether as many messages are in flight as may be."""
         limit = self.in_flight
-        return limit is not None and not limit.room(load.held + load.claimed)
+        return limit is not None and not limit.room(sum(load))
 
-    def opens_ns(self, load: Load, now_ns: int) -> int | None:
+    def opens_ns(self, load: tuple[int, int], now_ns: int) -> int | None:
         """Return when more may be sent by rate and order; None where these let it through."""
-        if self.strict is not None and (closed_ns := self.strict.closed_ns()) > now_ns:
+        if self.strict is not None and (closed_ns := self.strict()) > now_ns:
             return closed_ns
         if self.rate is not None:
-            return max(now_ns, self.rate.next_ns(load.claimed, now_ns))
+            return max(now_ns, self.rate.next_ns(load[1], now_ns))
         return None
 
 

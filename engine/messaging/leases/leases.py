@@ -55,14 +55,6 @@ class Lease(NamedTuple):
     receiver: int
 
 
-class Renewal(NamedTuple):
-    """A lease that is longer than its row says: when it ended before, and when it ends now."""
-
-    id: bytes
-    before_ns: int
-    until_ns: int
-
-
 class Leases:
     """The messages of one shard that streams hold.
 
@@ -117,7 +109,9 @@ class Leases:
     def get(self, ident: bytes) -> Lease | None:
         """Return the lease of a message; None without one."""
         batch = self._batches.get(ident)
-        return None if batch is None else Lease(batch.ends_ns[ident], ident, batch.receiver)
+        return (
+            None if batch is None else Lease(batch.ends_ns[ident], ident, batch.stream.receiver)
+        )
 
     def is_sure(self, ident: bytes, now_ns: int) -> bool:
         """Return whether a message is held, as far as is known, and nothing has come in between."""
@@ -177,7 +171,9 @@ class Leases:
         """
         known = self._batches
         new = [
-            i for i in dict.fromkeys(idents) if i not in known or known[i].receiver == NOBODY
+            i
+            for i in dict.fromkeys(idents)
+            if i not in known or known[i].stream.receiver == NOBODY
         ]
         if new:
             ends_ns = {i: known[i].ends_ns[i] if i in known else UNKNOWN_NS for i in new}
@@ -188,7 +184,7 @@ class Leases:
 
     def _add(self, batch: Batch) -> None:
         self._batches.update(dict.fromkeys(batch.ends_ns, batch))
-        self._of.setdefault(batch.receiver, {})[batch] = None
+        self._of.setdefault(batch.stream.receiver, {})[batch] = None
         self._note_look(batch)
 
     def forget_found(self) -> None:
@@ -226,7 +222,7 @@ class Leases:
                 if lost and self._is_late(lost.pop(ident, None), batch):
                     late[batch] = None
                     # Its own consumer comes to it all the same.
-                    lost[ident] = batch.receiver
+                    lost[ident] = batch.stream.receiver
                 else:
                     reached[batch] = None
                     if next(iter(ends_ns)) != ident:
@@ -252,15 +248,15 @@ class Leases:
 
         Then nothing is overtaken: that stream need not have come to the message.
         """
-        return loser not in {None, batch.receiver} and loser in self._streams.attached
+        return loser not in {None, batch.stream.receiver} and loser in self._streams.attached
 
     def _gone(self, batch: Batch, count: int) -> None:
         self._streams.gone(batch, count)
         if not batch.ends_ns:
-            of_receiver = self._of[batch.receiver]
+            of_receiver = self._of[batch.stream.receiver]
             del of_receiver[batch]
             if not of_receiver:
-                del self._of[batch.receiver]
+                del self._of[batch.stream.receiver]
 
     def progress(self, idents: Iterable[bytes], now_ns: int) -> None:
         """Note that streams have made progress by messages that they go on holding."""
@@ -286,7 +282,9 @@ class Leases:
         """End the lease of a message if *receiver* has it, and return it: it may have been sent again since."""
         batch = self._batches.get(ident)
         return (
-            self.give_back(ident) if batch is not None and batch.receiver == receiver else None
+            self.give_back(ident)
+            if batch is not None and batch.stream.receiver == receiver
+            else None
         )
 
     def shorten(self, idents: Iterable[bytes], until_ns: int) -> None:
@@ -297,12 +295,12 @@ class Leases:
 
     # Their ends
 
-    def renew(self, batch: Batch) -> list[Renewal]:
-        """Bring the leases of a batch up to date; return those that are longer by that."""
+    def renew(self, batch: Batch) -> list[tuple[bytes, int, int]]:
+        """Bring the leases of a batch up to date; return those that are longer by that, from when until when."""
         lag_ns, ends_ns = batch.lag_ns, batch.ends_ns
         if not (lag_ns and ends_ns):
             return []
-        renewed = [Renewal(ident, end_ns, end_ns + lag_ns) for ident, end_ns in ends_ns.items()]
+        renewed = [(ident, end_ns, end_ns + lag_ns) for ident, end_ns in ends_ns.items()]
         batch.base_ns += lag_ns
         for ident, _, end_ns in renewed:
             ends_ns[ident] = end_ns
@@ -399,9 +397,9 @@ class Leases:
             if end_ns == UNKNOWN_NS:
                 self.suspect((ident,), by_heartbeat=True)
             elif end_ns <= now_ns:
-                ended.append(Lease(end_ns, ident, batch.receiver))
+                ended.append(Lease(end_ns, ident, batch.stream.receiver))
                 over.append(ident)
-                self._lost[ident] = batch.receiver
+                self._lost[ident] = batch.stream.receiver
             else:
                 self._note(end_ns, batch, ident)
         self.give_back_all(over)
@@ -445,7 +443,7 @@ class Leases:
             self._add(behind)
         batch.stream.put(alone, batch, behind, is_first=not is_late)
         self._gone(batch, 1)
-        return Lease(until_ns, ident, batch.receiver)
+        return Lease(until_ns, ident, batch.stream.receiver)
 
     def _note_look(self, batch: Batch) -> None:
         """Look at a batch before its first lease ends."""

@@ -99,9 +99,7 @@ class KeyOrder:
         self._keys: dict[bytes, bytes] = {}  # of messages that have started, by id
         self._followers: dict[bytes, MessageKey] = {}  # by key
         self._following_keys: dict[bytes, bytes] = {}  # of followers, by id
-        self._pauses_ns: dict[
-            bytes, int
-        ] = {}  # by follower, after which its key is asked again
+        self._pauses_ns: dict[bytes, int] = {}  # by follower, until its key is asked again
         self._held_back: Counter[bytes] = Counter()  # by key, how many had to wait lately
         self._timers: list[tuple[int, bytes]] = []  # when followers are claimed, and their keys
         self._let_go_meanwhile: set[bytes] = set()  # keys whose followers were being claimed

@@ -126,9 +126,8 @@ class KeyTurns:
     """
 
     def __init__(self) -> None:
-        self._last: dict[
-            bytes, int
-        ] = {}  # when each key had its last turn, by a number that rises
+        # When each key had its last turn, by a number that rises.
+        self._last: dict[bytes, int] = {}
         self._number = 0
 
     def keep(self, keys: Container[bytes]) -> None:

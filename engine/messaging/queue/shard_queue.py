@@ -19,14 +19,7 @@ answer may be older.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -649,9 +642,8 @@ class ShardQueue:
 
     def _tiers_of(self, keys: frozenset[bytes] | None) -> Collection[Tier]:
         """Return the tiers of *keys*, or all."""
-        if (
-            keys is None and len(self._tiers) == 1
-        ):  # no key is read apart, as mostly; asked 25 times for a message
+        # No key is read apart, as mostly. It is asked 25 times for a message.
+        if keys is None and len(self._tiers) == 1:
             (only,) = self._tiers.values()
             return only.values()
         known = self._tiers.values() if keys is None else map(self._tiers.get, keys)

@@ -1,23 +1,75 @@
-"""Reads the definitions of one keyspace's tables: once for all who ask for the same before it begins, and one reading at a time."""
+"""The definitions of one keyspace's tables: what is known of them, and how they are read.
+
+They are read once for all who ask for the same before it begins, and one reading at a time.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
 from streamfrom.sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.writes.hidden_writes import NOTHING_HIDDEN, HiddenWrites
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.shell.keyspace_tables import KeyspaceTables
+    from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.messaging.shell.message_store import Store
-    from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
-    from streamfrom.engine.messaging.table.message_table import RawTable
+    from streamfrom.engine.messaging.shell.runner import Runner
+    from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
+    from streamfrom.engine.sharding.keyspace import Keyspace, ShardName
+    from streamfrom.sqlparse_ext.stored_forms import ColumnType
 
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class KeyspaceTables:
+    """What is known of one keyspace's message tables, and what runs of them. Definitions are what the last reading found.
+
+    by_name: the message tables, usable or not.
+    spelled: their names by these in lower case.
+    raw: what each was made of.
+    runners: what runs each that can be used.
+    placed: the other tables that the vschema spreads over shards.
+    types: of the columns, in lower case, of such tables.
+    """
+
+    keyspace: Keyspace
+    by_name: dict[str, MessageTable | TableLoadError] = field(default_factory=dict)
+    spelled: dict[str, str] = field(default_factory=dict)
+    raw: dict[str, RawTable] = field(default_factory=dict)
+    hidden: HiddenDefinitions = field(default_factory=HiddenDefinitions)
+    hidden_writes: HiddenWrites = NOTHING_HIDDEN
+    runners: dict[str, Runner] = field(default_factory=dict)
+    shards: tuple[ShardName, ...] = field(init=False)
+    placed: frozenset[str] = field(init=False)
+    types: dict[str, dict[str, ColumnType]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.shards = tuple(shard.name for shard in self.keyspace.shards)
+        self.placed = placed_by(self.keyspace)
+
+    def name(self, name: str) -> str:
+        """Return *name* as the database spells it, if it is known in another case."""
+        return name if name in self.by_name else self.spelled.get(name.lower(), name)
+
+    def runner(self, name: str) -> Runner | None:
+        """Return what runs a table; None if there is no such table, or it cannot be used."""
+        return self.runners.get(self.name(name))
+
+
+def placed_by(keyspace: Keyspace) -> frozenset[str]:
+    """Return the tables that the vschema of *keyspace* spreads over shards."""
+    vschema = keyspace.vschema
+    if vschema is None or not vschema.sharded or len(keyspace.shards) == 1:
+        return frozenset()
+    return frozenset(name for name, table in vschema.tables.items() if table.column_vindexes)
 
 
 class Definitions(NamedTuple):

@@ -10,20 +10,12 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import TableLoadError, TableNotFound
-from streamfrom.engine.messaging.dispatch.events import (
-    Deposed,
-    Elected,
-    ReceiverReady,
-    ServedElsewhere,
-    ShardDown,
-    ShardUp,
-    TableEnded,
-    TryAgain,
-)
-from streamfrom.engine.messaging.shell.purger import Purger
+from streamfrom.engine.messaging.dispatch import events
+from streamfrom.engine.messaging.shell.dispatcher import Dispatcher
 from streamfrom.engine.messaging.shell.runner import Runner
 from streamfrom.engine.messaging.shell.unseen_writes import UnseenWrites
 from streamfrom.engine.messaging.table.message import ClaimedRow
@@ -33,16 +25,14 @@ from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE
 
 if TYPE_CHECKING:
     from streamfrom.engine.clock import Clock
-    from streamfrom.engine.messaging.dispatch.events import Event, TableEvent
     from streamfrom.engine.messaging.dispatch.table_state import TableState
     from streamfrom.engine.messaging.leases.leases import Leases
-    from streamfrom.engine.messaging.shell.keyspace_tables import KeyspaceTables
+    from streamfrom.engine.messaging.shell.definition_reader import KeyspaceTables
     from streamfrom.engine.messaging.shell.message_store import Store
     from streamfrom.engine.messaging.table.message import (
-        ProgressHearer,
         Receiver,
         RowOfStream,
-        Share,
+        StreamHearer,
     )
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -56,7 +46,7 @@ LEAVING_S: Final = 0.2
 LEAVING_LOOK_S: Final = 0.01
 
 
-class DispatcherHere:
+class DispatcherHere(Dispatcher):
     """`Dispatcher`, of all tables of all keyspaces. Belongs to one event loop.
 
     keyspaces: what the registry has found, by name; what runs of it is kept there.
@@ -84,7 +74,9 @@ class DispatcherHere:
         self._has_written = has_written
         self._grace_ns = 0
         # The shards that are dispatched by another process, and what is known of that.
-        self._withheld: dict[tuple[str, ShardName], Deposed | ServedElsewhere] = {}
+        self._withheld: dict[
+            tuple[str, ShardName], events.Deposed | events.ServedElsewhere
+        ] = {}
         self._attached: dict[int, Runner] = {}
         self._unseen = UnseenWrites()
         self.ending: StreamfromError | None = None
@@ -111,47 +103,35 @@ class DispatcherHere:
             if keyspace == table.keyspace:
                 # First of all, or the new scheduler would believe for a moment that it
                 # dispatches every shard.
-                runner.post(Deposed(event.shard, "its dispatcher is not known yet"))
+                runner.post(events.Deposed(event.shard, "its dispatcher is not known yet"))
                 runner.post(event)
-        purger = Purger(
-            table,
-            tables.shards,
-            self._store,
-            self._clock,
-            may_purge=may_send,
-            counters_of=runner.state.counters,
-            report_held_back=runner.state.partitions_overdue,
-            set_aside=runner.set_aside_by_purge,
-            report_refused=runner.post,
-        )
-        tables.runners[table.name] = runner, purger
+        tables.runners[table.name] = runner
 
     def reconfigure(self, table: MessageTable) -> None:
         """Follow a changed definition; streams go on."""
-        for each in self._keyspaces[table.keyspace].runners[table.name]:
-            each.reconfigure(table)
+        self._keyspaces[table.keyspace].runners[table.name].reconfigure(table)
 
     def end(self, keyspace: str, name: str, error: StreamfromError) -> Awaitable[None]:
         """Run a table no more; return what ends its streams with *error* and returns when nothing runs."""
-        return _stop(*self._keyspaces[keyspace].runners.pop(name), error)
+        return self._keyspaces[keyspace].runners.pop(name).stop(error)
 
     def set_grace(self, grace_ns: int) -> None:
         """Let streams survive a failing shard for so long from now on."""
         self._grace_ns = grace_ns
         for runner in self.runners:
-            runner.set_grace(grace_ns)
+            runner.state.set_grace(grace_ns)
 
     def try_again(self, keyspace: str) -> None:
         """Try the rows again that servers refused: a statement has changed definitions."""
-        for runner, _ in self._keyspaces[keyspace].runners.values():
-            if runner.state.has_set_aside:
-                runner.post(TryAgain())
+        for runner in self._keyspaces[keyspace].runners.values():
+            if any(shard.set_aside for shard in runner.state.shards):
+                runner.post(events.TryAgain())
 
     def end_streams(self, error: StreamfromError) -> None:
         """End every stream with *error*, and those to come; acks still count."""
         self.ending = error
         for keyspace in self._keyspaces:
-            self._broadcast(keyspace, TableEnded(error))
+            self._broadcast(keyspace, events.TableEnded(error))
 
     async def stop(self, error: StreamfromError) -> None:
         """Run nothing more, once `end_streams` was called."""
@@ -168,9 +148,7 @@ class DispatcherHere:
     def runners(self) -> list[Runner]:
         """What runs every table that can be used, to be looked at."""
         return [
-            runner
-            for tables in self._keyspaces.values()
-            for runner, _ in tables.runners.values()
+            runner for tables in self._keyspaces.values() for runner in tables.runners.values()
         ]
 
     @property
@@ -219,36 +197,36 @@ class DispatcherHere:
     def elected(self, keyspace: str, shard: ShardName) -> None:
         """Dispatch the message tables of a shard from now on; a process without a fleet does so by itself."""
         self._withheld.pop((keyspace, shard), None)
-        self._broadcast(keyspace, Elected(shard))
+        self._broadcast(keyspace, events.Elected(shard))
 
     def deposed(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """Send nothing of a shard from now on: another process dispatches it, or none; *reason* is for clients."""
-        self._withhold(keyspace, Deposed(shard, reason))
+        self._withhold(keyspace, events.Deposed(shard, reason))
 
     def served_elsewhere(self, keyspace: str, shard: ShardName) -> None:
         """Note that the dispatcher of a shard serves the streams of this process."""
-        self._withhold(keyspace, ServedElsewhere(shard))
+        self._withhold(keyspace, events.ServedElsewhere(shard))
 
-    def _withhold(self, keyspace: str, event: Deposed | ServedElsewhere) -> None:
+    def _withhold(self, keyspace: str, event: events.Deposed | events.ServedElsewhere) -> None:
         self._withheld[keyspace, event.shard] = event
         self._broadcast(keyspace, event)
 
     def shard_down(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """Note that a shard cannot be reached: from now on its streams live on their grace."""
-        self._broadcast(keyspace, ShardDown(shard, reason))
+        self._broadcast(keyspace, events.ShardDown(shard, reason))
 
     def shard_up(self, keyspace: str, shard: ShardName) -> None:
         """Note that a shard can be reached again."""
-        self._broadcast(keyspace, ShardUp(shard))
+        self._broadcast(keyspace, events.ShardUp(shard))
 
     async def drain(self, keyspace: str, shard: ShardName) -> None:
         """Return when no claim and no release of a shard is under way any more."""
         await asyncio.gather(
-            *(runner.drain(shard) for runner, _ in self._keyspaces[keyspace].runners.values())
+            *(runner.drain(shard) for runner in self._keyspaces[keyspace].runners.values())
         )
 
-    def _broadcast(self, keyspace: str, event: Event) -> None:
-        for runner, _ in list(self._keyspaces[keyspace].runners.values()):
+    def _broadcast(self, keyspace: str, event: events.Event) -> None:
+        for runner in list(self._keyspaces[keyspace].runners.values()):
             runner.post(event)
 
     # Streams
@@ -259,7 +237,7 @@ class DispatcherHere:
         return sum(
             not receiver.is_for_member
             for state in self.schedulers
-            for receiver in state.attached.values()
+            for receiver in state.receivers.attached.values()
         )
 
     def attach(
@@ -268,14 +246,14 @@ class DispatcherHere:
         keyspace: str,
         name: str,
         held: Mapping[ShardName, tuple[bytes, ...]] | None = None,
-        share: Share | None = None,
-        progress: ProgressHearer | None = None,
+        share: int | None = None,
+        hearer: StreamHearer | None = None,
     ) -> MessageTable:
         """Let *receiver* have what this process dispatches of a table, as `Dispatcher.attach`.
 
         held: what former dispatchers sent to it, by shard.
         share: as of `give_share`; None for its whole prefetch.
-        progress: hears of its progress with these, where others may dispatch to it as well.
+        hearer: hears of what is sent to it from here, where others may dispatch to it as well.
         """
         if self.ending is not None:
             raise self.ending
@@ -287,30 +265,25 @@ class DispatcherHere:
         if table is None or runner is None:
             raise TableNotFound(keyspace, name)
         self._attached[receiver.id] = runner
-        if held:
-            runner.take_over(receiver, held)
-        runner.attach(receiver, share, progress)
+        self.take_over(receiver, held or {})
+        runner.attach(receiver, share, hearer)
         return table
 
     def ready(self, receiver: Receiver) -> None:
         """Note that *receiver* can take another batch."""
-        if runner := self._attached.get(receiver.id):
-            runner.post(ReceiverReady(receiver.id))
+        self._post(receiver, events.ReceiverReady(receiver.id))
 
     def wait_over(self, receiver: Receiver) -> None:
         """Let *receiver*, a stream with an end, wait for its first message no longer."""
-        if runner := self._attached.get(receiver.id):
-            runner.wait_over(receiver)
+        self._post(receiver, events.WaitOver(receiver.id))
 
     def progressed_elsewhere(self, receiver: Receiver, rows: int) -> None:
         """Note that *receiver* has made progress with what others sent to it, after the first *rows* from here."""
-        if runner := self._attached.get(receiver.id):
-            runner.progressed_elsewhere(receiver, rows)
+        self._post(receiver, events.ProgressedElsewhere(receiver.id, rows))
 
-    def give_share(self, receiver: Receiver, share: Share) -> None:
+    def give_share(self, receiver: Receiver, share: int) -> None:
         """Let *receiver* hold no more of what this process sends it than *share*: others dispatch to it as well."""
-        if runner := self._attached.get(receiver.id):
-            runner.give_share(receiver, share)
+        self._post(receiver, events.ShareGiven(receiver.id, share))
 
     def held_by(self, receiver: Receiver) -> Mapping[ShardName, tuple[bytes, ...]]:
         """Return which messages of which shards *receiver* holds, as far as this process has sent them or taken them over."""
@@ -320,9 +293,13 @@ class DispatcherHere:
     def take_over(
         self, receiver: Receiver, held: Mapping[ShardName, tuple[bytes, ...]]
     ) -> None:
-        """Let *receiver* hold what former dispatchers sent to it."""
+        """Let *receiver* hold what former dispatchers sent to it, as far as rows show it."""
+        for shard, ids in held.items():
+            self._post(receiver, events.TakenOver(receiver.id, shard, ids))
+
+    def _post(self, receiver: Receiver, event: events.Event) -> None:
         if runner := self._attached.get(receiver.id):
-            runner.take_over(receiver, held)
+            runner.post(event)
 
     def detach(self, receiver: Receiver, unsent: Sequence[RowOfStream] = ()) -> None:
         """Send *receiver* nothing more, as `Dispatcher.detach`."""
@@ -337,13 +314,12 @@ class DispatcherHere:
 
     # Messages
 
-    def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
+    def happened(self, keyspace: str, table: str, event: events.TableEvent) -> None:
         """Take in what a commit did, as `Dispatcher.happened`."""
         if table == ANY_TABLE:
             tables = self._keyspaces.get(keyspace)
             if tables is not None and event.shard in tables.shards:
-                running = tables.runners.values()
-                self._unseen.happened(event.shard, (runner for runner, _ in running))
+                self._unseen.happened(event.shard, tables.runners.values())
         elif runner := self.runner(keyspace, event.shard, table):
             runner.post(event)
 
@@ -366,17 +342,6 @@ class DispatcherHere:
             return None
         return runner.ack_early(shard, ids, acked_ns)
 
-    async def ack_early_elsewhere(
-        self,
-        _keyspace: str,
-        _shard: ShardName,
-        _table: str,
-        _ids: tuple[bytes, ...],
-        _acked_ns: int,
-    ) -> int | None:
-        """Return None: there is no other process."""
-        return None
-
     def awaits_acks(self, keyspace: str, shard: ShardName, table: str) -> bool:
         """Return whether early acks may have been taken, by whichever process, that the rows of a table do not show."""
         runner = self.runner(keyspace, shard, table)
@@ -384,7 +349,7 @@ class DispatcherHere:
             return False
         if not self.dispatches(keyspace, shard) and runner.table.properties.acks_early:
             return True
-        return runner.state.awaits_acks(shard)
+        return bool(runner.state.shard(shard).early_acks)
 
     def find_rounded(
         self, keyspace: str, table: str, given: Iterable[int]
@@ -392,7 +357,10 @@ class DispatcherHere:
         """Return one of *given* of which a driver made a double, and the id of the message in flight here, as `find_rounded`."""
         tables = self._keyspaces.get(keyspace)
         runner = tables.runner(table) if tables else None
-        return None if runner is None else find_rounded(given, runner.state.in_flight)
+        if runner is None:
+            return None
+        leases = chain.from_iterable(shard.leases for shard in runner.state.shards)
+        return find_rounded(given, (lease.id for lease in leases))
 
     def leases_of(
         self, keyspace: str, shard: ShardName, table: str
@@ -401,8 +369,7 @@ class DispatcherHere:
         runner = self.runner(keyspace, shard, table)
         if runner is None or not self.dispatches(keyspace, shard):
             return None
-        (leases,) = [one.leases for one in runner.state.shards if one.name == shard]
-        return leases, runner.connection_ids
+        return runner.state.shard(shard).leases, runner.connection_ids
 
     async def show_leases(
         self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
@@ -410,10 +377,3 @@ class DispatcherHere:
         """Let rows show leases and early acks, as `Dispatcher.show_leases`."""
         if runner := self.runner(keyspace, shard, table):
             await runner.show_leases(shard, ids)
-
-    async def definitions_changed(self, _keyspace: str, _names: Collection[str]) -> None:
-        """Do nothing: no other process has read them."""
-
-
-async def _stop(runner: Runner, purger: Purger, error: StreamfromError) -> None:
-    await asyncio.gather(runner.stop(error), purger.stop())

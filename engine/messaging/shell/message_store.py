@@ -15,24 +15,25 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from streamfrom.engine.messaging.upkeep.partitions import PartitionStore
-
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
-    from streamfrom.engine.messaging.table.message import (
-        Purged,
-    )
+    from streamfrom.engine.messaging.table.message import Purged
     from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
     from streamfrom.engine.messaging.table.store_job import StoreJob
     from streamfrom.engine.messaging.upkeep.depths import Depth
+    from streamfrom.engine.messaging.upkeep.partitions import (
+        Outcome,
+        Partition,
+        PartitionCensus,
+    )
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
 T = TypeVar("T")
 
 
-class Store(PartitionStore, Protocol):
+class Store(Protocol):
     """The way to the databases of all keyspaces.
 
     Every method raises a StreamfromError for whatever the backend, or the way to it, refused
@@ -41,7 +42,6 @@ class Store(PartitionStore, Protocol):
 
     async def run(self, table: MessageTable, shard: ShardName, job: StoreJob[T]) -> T:
         """Carry out a job of a scheduler; return what its conversation does."""
-        ...
 
     async def discover(
         self,
@@ -56,7 +56,6 @@ class Store(PartitionStore, Protocol):
         names: of the tables so named alone; None for all.
         running: message tables that count as hidden, not as gone, while a lock hides them.
         """
-        ...
 
     async def come_or_gone(
         self, keyspace: str, shard: ShardName, known: Collection[str]
@@ -65,19 +64,16 @@ class Store(PartitionStore, Protocol):
 
         None if a lock hides some of them: then all definitions have to be read.
         """
-        ...
 
     async def read_hidden(
         self, keyspace: str, shard: ShardName, names: Collection[str] | None = None
     ) -> HiddenDefinitions:
         """Return by what statements on *shard* write to tables that they do not name, of the tables *names* alone if they are given."""
-        ...
 
     async def depths(
         self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
     ) -> dict[str, Depth]:
         """Return about how many rows each of *tables* has in which state, by name, without a walk over them."""
-        ...
 
     async def purge(
         self,
@@ -87,4 +83,31 @@ class Store(PartitionStore, Protocol):
         left_out: Collection[bytes] = (),
     ) -> Purged:
         """Delete rows acked before *cutoff_ns*, PURGE_ROWS_MAX at most, but for those of *left_out*."""
-        ...
+
+    async def partitions(
+        self, table: MessageTable, shard: ShardName, now_ns: int
+    ) -> PartitionCensus | None:
+        """Return the partitions of a table; None for one that is not partitioned as queues are."""
+
+    async def rows_in(self, table: MessageTable, shard: ShardName, name: str) -> int:
+        """Return about how many rows a partition has, without counting them."""
+
+    async def drop_partition(
+        self,
+        table: MessageTable,
+        shard: ShardName,
+        name: str,
+        cutoff_ns: int,
+        patience_s: float,
+    ) -> Outcome:
+        """Drop a partition if all its rows were acked before *cutoff_ns*, waiting so long for others."""
+
+    async def make_partitions(
+        self,
+        table: MessageTable,
+        shard: ShardName,
+        made: Sequence[Partition],
+        rest: str,
+        patience_s: float,
+    ) -> Outcome:
+        """Make partitions of what *rest*, the last one, takes, if it is empty."""

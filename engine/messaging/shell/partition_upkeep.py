@@ -14,9 +14,10 @@ from streamfrom.engine.messaging.upkeep.partitions import Outcome, late, rest_he
 
 
 if TYPE_CHECKING:
+    from streamfrom.engine.messaging.shell.message_store import Store
     from streamfrom.engine.messaging.table.counters import Counters
     from streamfrom.engine.messaging.table.message_table import MessageTable
-    from streamfrom.engine.messaging.upkeep.partitions import PartitionCensus, PartitionStore
+    from streamfrom.engine.messaging.upkeep.partitions import PartitionCensus
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
@@ -36,7 +37,7 @@ class PartitionUpkeep:
         held_back: how many should have been dropped or made, as of the last look.
     """
 
-    def __init__(self, store: PartitionStore, shard: ShardName) -> None:
+    def __init__(self, store: Store, shard: ShardName) -> None:
         self._store = store
         self._shard = shard
         self._census: PartitionCensus | None = None

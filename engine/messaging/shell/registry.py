@@ -19,15 +19,19 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.clock import SystemClock
 from streamfrom.engine.errors import TableDropped, TableLoadError
-from streamfrom.engine.messaging.dispatch.events import Acked, Changed, Due
-from streamfrom.engine.messaging.shell.commit_events import commit_event
-from streamfrom.engine.messaging.shell.definition_reader import DefinitionReader
+from streamfrom.engine.messaging.dispatch import events
+from streamfrom.engine.messaging.shell.definition_reader import (
+    DefinitionReader,
+    KeyspaceTables,
+    placed_by,
+)
 from streamfrom.engine.messaging.shell.dispatcher_here import DispatcherHere
-from streamfrom.engine.messaging.shell.keyspace_tables import KeyspaceTables, placed_by
 from streamfrom.engine.messaging.table.backoff import DICE_BITS
+from streamfrom.engine.messaging.table.message import MessageKey
 from streamfrom.engine.messaging.table.message_ids import MessageIds
 from streamfrom.engine.messaging.table.message_table import MessageTable, load
 from streamfrom.engine.messaging.table.table_settings import is_message_table
+from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.hidden_writes import NOTHING_HIDDEN
 from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE, EffectKind
 
@@ -51,6 +55,8 @@ log = logging.getLogger(__name__)
 HIDDEN_S: Final = 1.0
 # What another member has changed is read at once, as its client may go on here, and again after so long at the earliest.
 RELOAD_PACE_S: Final = 0.1
+# More messages are not named to the scheduler, which takes a microsecond for each and lets no other task run in between.
+NAMED_MAX: Final = 10_000
 
 
 def _nobody_asks(_keyspace: str) -> None: ...
@@ -287,7 +293,8 @@ class Registry:
         if runner is None:
             return
         dispatcher = self.dispatcher(keyspace, shard)
-        counters = runner.state.counters(shard)
+        state = runner.state.shard(shard)
+        counters = state.counters
         for effect in effects:
             if effect.rows is not None:
                 if effect.kind is EffectKind.ACK:
@@ -295,10 +302,15 @@ class Registry:
                 else:
                     counters.deleted += effect.rows
             event = commit_event(shard, effect)
-            if type(event) is Acked:
+            if type(event) is events.Acked:
                 runner.post_soon(event)
             # A twentieth of what an INSERT into a queue without streams costs.
-            elif type(event) is not Due or not runner.state.has_no_use_for_news(shard):
+            elif (
+                type(event) is not events.Due
+                or state.hears_news
+                or state.leases
+                or state.claims
+            ):
                 runner.post(event)
             if dispatcher is not self.here:
                 dispatcher.happened(keyspace, runner.table.name, event)
@@ -317,8 +329,34 @@ class Registry:
 
     def _wrote_unseen(self, keyspace: str, shard: ShardName) -> None:
         """Have every queue of a shard polled that has streams, by whichever process dispatches it."""
-        self.dispatcher(keyspace, shard).happened(keyspace, ANY_TABLE, Changed(shard, None))
+        self.dispatcher(keyspace, shard).happened(
+            keyspace, ANY_TABLE, events.Changed(shard, None)
+        )
 
 
 def _always(_keyspace: str, _shard: ShardName) -> bool:
     return True
+
+
+def commit_event(shard: ShardName, effect: Effect) -> events.TableEvent:
+    """Return the scheduler's event for *effect*."""
+    ids = effect.ids
+    if ids is not None and len(ids) > NAMED_MAX:
+        ids = None
+    if effect.kind in (EffectKind.ACK, EffectKind.REMOVE):
+        if ids is None:
+            # Which ones is not known; a claim finds them gone, and so does a look at those in flight.
+            return events.AckedUnnamed(shard)
+        return events.Acked(shard, tuple(map(literal, ids)))
+    if effect.keys and effect.ids is not None and len(effect.keys) == len(effect.ids):
+        keys = [
+            MessageKey(literal(ident), priority, max(0, ns))
+            for ident, priority, ns in effect.keys
+        ]
+        return events.Due(shard, tuple(keys))
+    if effect.kind is EffectKind.TOUCH:
+        return events.Touched(shard, tuple(map(literal, ids or ())))
+    if ids is None and effect.kind is not EffectKind.NEW:
+        return events.Changed(shard, None, by_heartbeat=effect.kind is EffectKind.HEARTBEAT)
+    changed = tuple(map(literal, ids or ()))
+    return events.Changed(shard, changed, by_heartbeat=effect.kind is EffectKind.HEARTBEAT)

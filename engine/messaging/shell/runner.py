@@ -20,47 +20,21 @@ from streamfrom.engine.clock import WakeTimer
 from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.claims.ordered_claim import Claim
-from streamfrom.engine.messaging.dispatch.events import (
-    AckedEarly,
-    Attached,
-    Deliver,
-    Detached,
-    End,
-    Finish,
-    JobDone,
-    KeepsShare,
-    LeasesWanted,
-    Left,
-    ProgressedElsewhere,
-    ReceiverReady,
-    Reconfigured,
-    ReportDeadMembers,
-    ReportProgress,
-    ReportSetAside,
-    ReportStanding,
-    ShareGiven,
-    TableEnded,
-    TakenOver,
-    Tick,
-    WaitOver,
-    WantShare,
-)
+from streamfrom.engine.messaging.dispatch import events
 from streamfrom.engine.messaging.dispatch.table_state import TableState
+from streamfrom.engine.messaging.shell.purger import Purger
 from streamfrom.engine.messaging.shell.table_log import TableLog
 from streamfrom.engine.messaging.table.store_job import Access
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.clock import Clock
-    from streamfrom.engine.messaging.dispatch.events import Action, Event, ShardJob
     from streamfrom.engine.messaging.shell.message_store import Store
     from streamfrom.engine.messaging.table.message import (
         ClaimedRow,
         ClaimResult,
-        ProgressHearer,
         Receiver,
-        Share,
-        ShareHearer,
+        StreamHearer,
     )
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -83,6 +57,9 @@ class Runner:
     """Everything of one message table that needs a loop.
 
     Built inside a running loop and running at once; `stop` returns when nothing runs any more.
+
+    table: as it is scheduled now.
+    state: what is scheduled, to be looked at.
     """
 
     def __init__(
@@ -100,119 +77,76 @@ class Runner:
         self._may_send = may_send
         # Is called when rows were acked or claimed, which triggers of the table may have seen.
         self._has_written = has_written
-        self._table = table
+        self.table = table
         self._log = TableLog(table)
         self._store = store
         self._clock = clock
         self._draw = draw
         self._loop = asyncio.get_running_loop()
-        self._state = TableState(table, shards, grace_ns)
+        self.state = TableState(table, shards, grace_ns)
         self._receivers: dict[int, Receiver] = {}
-        self._share_hearers: dict[int, ShareHearer] = {}
-        self._progress_hearers: dict[int, ProgressHearer] = {}
-        self._events: deque[Event] = deque()
+        self._hearers: dict[int, StreamHearer] = {}
+        self._events: deque[events.Event] = deque()
         self._is_handling = False
         self._freed: list[int] = []  # receivers whose sockets took what this event had for them
         self._timer = WakeTimer(
-            self._loop, clock.time_ns, partial(self.post, Tick()), SLEEP_MAX_S
+            self._loop, clock.time_ns, partial(self.post, events.Tick()), SLEEP_MAX_S
         )
         # Each with the shard that it writes to; None where it only reads.
         self._tasks: dict[asyncio.Task[None], ShardName | None] = {}
         self._is_stopped = False
-
-    @property
-    def table(self) -> MessageTable:
-        """Return the table as it is scheduled now."""
-        return self._table
-
-    @property
-    def state(self) -> TableState:
-        """Return what is scheduled, to be looked at."""
-        return self._state
+        self._purger = Purger(table, self.state.shards, store, clock, may_send, self.post)
 
     @property
     def connection_ids(self) -> dict[int, int]:
         """Return the connection of each receiver's client."""
         return {number: one.connection_id for number, one in self._receivers.items()}
 
-    @property
-    def receivers(self) -> int:
-        """Return how many streams are open."""
-        return self._state.receivers
-
-    def set_grace(self, grace_ns: int) -> None:
-        """Let a stream survive a failing shard for so long from now on."""
-        self._state.grace_ns = grace_ns
-
-    def set_aside_by_purge(self, shard: ShardName) -> Mapping[bytes, bool]:
-        """Return the rows of a shard that its server did not delete, and whether each is left alone for now."""
-        return self._state.set_aside_by_purge(shard, self._clock.time_ns())
-
     def attach(
         self,
         receiver: Receiver,
-        share: Share | None = None,
-        progress: ProgressHearer | None = None,
+        share: int | None = None,
+        hearer: StreamHearer | None = None,
     ) -> None:
-        """Let *receiver* have messages from now on; no more than *share*, if others dispatch to it as well.
+        """Let *receiver* have messages from now on; no more than *share* at a time, unless that is None.
 
-        progress: hears of its progress with these.
+        hearer: hears of these, where others may dispatch to it as well.
         """
         self._receivers[receiver.id] = receiver
-        if progress is not None:
-            self._progress_hearers[receiver.id] = progress
-        if share is not None:
-            self._share_hearers[receiver.id] = share.hearer
+        if hearer is not None:
+            self._hearers[receiver.id] = hearer
         self.post(
-            Attached(
+            events.Attached(
                 receiver.id,
                 receiver.shards,
                 receiver.columns,
                 receiver.prefetch,
                 receiver.rows_max,
                 receiver.keys,
-                None if share is None else share.most,
+                share,
                 receiver.window_first,
-                progress is not None,
+                hearer is not None,
             )
         )
-
-    def give_share(self, receiver: Receiver, share: Share) -> None:
-        """Let *receiver* hold so many messages that this process sent from now on; its hearer is notified when it does."""
-        if receiver.id in self._receivers:
-            self._share_hearers[receiver.id] = share.hearer
-            self.post(ShareGiven(receiver.id, share.most))
 
     def detach(self, receiver: Receiver, unsent: Sequence[ClaimedRow] = ()) -> None:
         """Forget *receiver* and release the rows it could not send; twice is fine."""
         if self._pop(receiver.id) is not None or unsent:
-            self.post(Detached(receiver.id, tuple(unsent)))
-
-    def progressed_elsewhere(self, receiver: Receiver, rows: int) -> None:
-        """Note that *receiver* has made progress with what others sent to it, after the first *rows* from here."""
-        self.post(ProgressedElsewhere(receiver.id, rows))
+            self.post(events.Detached(receiver.id, tuple(unsent)))
 
     def _pop(self, receiver: int) -> Receiver | None:
-        self._progress_hearers.pop(receiver, None)
-        self._share_hearers.pop(receiver, None)
+        self._hearers.pop(receiver, None)
         return self._receivers.pop(receiver, None)
 
     def left(self, receiver: int, grace_ns: int = 0) -> None:
         """Make what a detached receiver holds due again soon: its client's connection has ended, or will have in *grace_ns*."""
         if not self._is_stopped:
-            self.post(Left(receiver, grace_ns))
+            self.post(events.Left(receiver, grace_ns))
 
     def held_by(self, receiver: Receiver) -> Mapping[ShardName, tuple[bytes, ...]]:
         """Return which messages of which shards *receiver*, attached or not, holds."""
-        self.post(Tick())
-        return self._state.held_by(receiver.id)
-
-    def take_over(
-        self, receiver: Receiver, held: Mapping[ShardName, tuple[bytes, ...]]
-    ) -> None:
-        """Let *receiver*, attached or about to be, hold what former dispatchers sent to it, as far as rows show it."""
-        for shard, ids in held.items():
-            self.post(TakenOver(receiver.id, shard, ids))
+        self.post(events.Tick())
+        return self.state.held_by(receiver.id)
 
     async def released(self) -> None:
         """Return when rows show what was sent from here, and what is due sooner as clients have left.
@@ -221,29 +155,26 @@ class Runner:
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(SHOW_LEASES_S):
-                while self._state.is_releasing:  # noqa: ASYNC110  (many events lead there)
+                while any(shard.is_releasing for shard in self.state.shards):  # noqa: ASYNC110  (many events lead there)
                     await asyncio.sleep(HAND_OVER_LOOK_S)
-
-    def wait_over(self, receiver: Receiver) -> None:
-        """Let *receiver*, a stream with an end, wait for its first message no longer."""
-        self.post(WaitOver(receiver.id))
 
     def held(self) -> int:
         """Return how many messages were sent and are neither acked nor due again."""
-        self.post(Tick())
-        return self._state.held
+        self.post(events.Tick())
+        return self.state.held
 
     def reconfigure(self, table: MessageTable) -> None:
         """Follow a changed definition; streams go on."""
-        self._table = self._log.table = table
-        self.post(Reconfigured(table))
+        self.table = self._log.table = table
+        self._purger.reconfigure(table)
+        self.post(events.Reconfigured(table))
 
-    def post(self, event: Event) -> None:
+    def post(self, event: events.Event) -> None:
         """Handle *event* before returning, unless another one is being handled right now."""
         self._events.append(event)
         self._handle()
 
-    def post_soon(self, event: Event) -> None:
+    def post_soon(self, event: events.Event) -> None:
         """Handle *event* in the next turn of the loop, or ahead of any event that is posted before then.
 
         So the client that waits for an answer has it first, and begins with its next message: 15 % more acks a second
@@ -259,29 +190,32 @@ class Runner:
         self._is_handling = True
         try:
             while self._events:
-                for action in self._state.handle(self._events.popleft(), self._clock.time_ns()):
+                for action in self.state.handle(self._events.popleft(), self._clock.time_ns()):
                     self._carry_out(action)
                 if self._freed:
                     # They are served together, six of a claim in a drain. A message that came alone leaves nothing for them.
-                    if self._state.free(self._freed, self._clock.time_ns()):
-                        self._events.append(ReceiverReady(self._freed[-1]))
+                    if self.state.free(self._freed, self._clock.time_ns()):
+                        self._events.append(events.ReceiverReady(self._freed[-1]))
                     self._freed.clear()
         finally:
             self._is_handling = False
-        self._timer.set(self._state.wake_ns())
+        self._timer.set(self.state.wake_ns())
 
     async def stop(self, error: StreamfromError) -> None:
         """End every stream with *error*, let running claims finish, then stop. Twice is fine."""
-        self.post(TableEnded(error))
+        await self._purger.stop()
+        self.post(events.TableEnded(error))
         deadline = self._loop.time() + STOP_GRACE_S
         acks_deadline = self._loop.time() + ACKS_GRACE_S
         # A claim that ends now is followed by the release of what no consumer can be sent, and acks that were answered are
         # written as far as the server takes them.
         while self._tasks and (left_s := deadline - self._loop.time()) > 0:
             await asyncio.wait(self._tasks, timeout=left_s)
-        while self._state.has_acks_to_write and self._loop.time() < acks_deadline:  # noqa: ASYNC110
+        while self._loop.time() < acks_deadline and any(  # noqa: ASYNC110
+            shard.has_acks_to_write for shard in self.state.shards
+        ):
             await asyncio.sleep(ACKS_LOOK_S)
-        for shard in self._state.shards:
+        for shard in self.state.shards:
             if shard.early_acks:
                 self._log.acks_lost(shard.name, [*shard.early_acks.acked_ns])
         self._is_stopped = True
@@ -290,44 +224,44 @@ class Runner:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._timer.cancel()
 
-    def _carry_out(self, action: Action) -> None:
+    def _carry_out(self, action: events.Action) -> None:
         match action:
-            case Deliver():
+            case events.Deliver():
                 self._deliver(action)
-            case End():
+            case events.End():
                 receiver = self._pop(action.receiver)
                 if receiver is not None:
                     receiver.end(action.error)
-            case Finish():
+            case events.Finish():
                 receiver = self._pop(action.receiver)
                 if receiver is not None:
                     receiver.finish()
-            case ReportDeadMembers():
+            case events.ReportDeadMembers():
                 self._log.dead_members(action.shard, action.found)
-            case ReportSetAside():
+            case events.ReportSetAside():
                 self._log.set_aside(action.shard, action.found, action.count)
-            case ReportStanding():
+            case events.ReportStanding():
                 if (receiver := self._receivers.get(action.receiver)) is not None:
                     since_s = (self._clock.time_ns() - action.since_ns) / 10**9
                     self._log.standing(receiver, action, since_s)
-            case KeepsShare():
-                if hearer := self._share_hearers.get(action.receiver):
+            case events.KeepsShare():
+                if hearer := self._hearers.get(action.receiver):
                     hearer.share_kept(action.most)
-            case ReportProgress():
-                if progress := self._progress_hearers.get(action.receiver):
-                    progress.progressed(action.row)
-            case WantShare():
-                if hearer := self._share_hearers.get(action.receiver):
+            case events.ReportProgress():
+                if hearer := self._hearers.get(action.receiver):
+                    hearer.progressed(action.row)
+            case events.WantShare():
+                if hearer := self._hearers.get(action.receiver):
                     hearer.share_wanted()
             case _:
                 writes_to = None if action.access is Access.READ else action.shard
                 self._start(self._do(action), writes_to)
 
-    def _deliver(self, action: Deliver) -> None:
+    def _deliver(self, action: events.Deliver) -> None:
         # Not there: it detached while earlier actions of this turn were carried out.
         receiver = self._receivers.get(action.receiver)
-        if progress := self._progress_hearers.get(action.receiver):
-            progress.sent(len(action.rows))
+        if hearer := self._hearers.get(action.receiver):
+            hearer.sent(len(action.rows))
         try:
             can_take_more = receiver is not None and receiver.deliver(action.rows)
         except ReceiverGone:
@@ -337,7 +271,7 @@ class Runner:
             if can_take_more:
                 self._freed.append(action.receiver)
         if receiver is None:
-            self.post(Detached(action.receiver, action.rows))
+            self.post(events.Detached(action.receiver, action.rows))
 
     def _start(
         self, work: Coroutine[None, None, None], writes_to: ShardName | None = None
@@ -354,10 +288,11 @@ class Runner:
         if self._is_stopped:
             return None
         self._handle()  # a commit may have acknowledged the same messages in this turn
-        taken = self._state.takes_acks(shard, ids, self._clock.time_ns())
+        state = self.state.shard(shard)
+        taken = state.takes_acks(ids, self._clock.time_ns())
         if taken:
-            self._state.counters(shard).acked += len(taken)
-            self.post(AckedEarly(shard, taken, acked_ns))
+            state.counters.acked += len(taken)
+            self.post(events.AckedEarly(shard, taken, acked_ns))
         return None if taken is None else len(taken)
 
     async def show_leases(self, shard: ShardName, ids: tuple[bytes, ...] | None) -> None:
@@ -367,14 +302,15 @@ class Runner:
         """
         asked: set[bytes] = set()
         # What is sent from now on came after the caller.
-        left = self._state.unshown(shard, ids)
+        state = self.state.shard(shard)
+        left = state.unshown(ids)
         with suppress(TimeoutError):
             async with asyncio.timeout(SHOW_LEASES_S):
-                while unwritten := self._state.unshown(shard, left):
+                while unwritten := state.unshown(left):
                     wanted = tuple(ident for ident in unwritten if ident not in asked)
                     if wanted:
                         asked.update(wanted)
-                        self.post(LeasesWanted(shard, wanted))
+                        self.post(events.LeasesWanted(shard, wanted))
                     # Nothing is on its way, so what is left cannot be written now.
                     if not (writing := self._writing(shard)):
                         return
@@ -385,12 +321,12 @@ class Runner:
         while writing := self._writing(shard):
             await asyncio.wait(writing)
 
-    async def _do(self, job: ShardJob) -> None:
+    async def _do(self, job: events.ShardJob) -> None:
         result: Any = None
         failure = None
         asked = replace(job, draw=self._draw) if isinstance(job, Claim) else job
         try:
-            result = await self._store.run(self._table, job.shard, asked)
+            result = await self._store.run(self.table, job.shard, asked)
         except Exception as error:  # noqa: BLE001  (whatever it was, no waiter must wait forever)
             self._log.failed(job.name, job.shard, error)
             failure = str(error)
@@ -400,10 +336,10 @@ class Runner:
                 self._claimed(job.shard, result)
         if isinstance(job, WriteAcks):
             self._has_written(job.shard)
-        self.post(JobDone(job, result, failure))
+        self.post(events.JobDone(job, result, failure))
 
     def _claimed(self, shard: ShardName, result: ClaimResult) -> None:
-        counters = self._state.counters(shard)
+        counters = self.state.shard(shard).counters
         self._has_written(shard)
         if result.parked or result.dead:
             counters.parked += len(result.parked)

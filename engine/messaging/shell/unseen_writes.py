@@ -46,7 +46,7 @@ class UnseenWrites:
         """Have those of *runners* polled on *shard* that have streams there."""
         now_s = asyncio.get_running_loop().time()
         for runner in runners:
-            if runner.state.hears_news(shard):
+            if runner.state.shard(shard).hears_news:
                 self._waiting.setdefault((runner, shard), now_s)
         if self._waiting and self._timer is None:
             self._poll_next()
@@ -68,7 +68,7 @@ class UnseenWrites:
             del self._waiting[runner, shard]
             if now_s - since_s > LATE_S:
                 self._report(runner)
-            self._saved_s -= POLL_S + KEY_S * runner.state.known(shard)
+            self._saved_s -= POLL_S + KEY_S * runner.state.shard(shard).known
             runner.post(Changed(shard, None))
         if self._waiting:
             self._timer = loop.call_later(-self._saved_s / SHARE + 0.001, self._poll_next)

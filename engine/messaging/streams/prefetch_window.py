@@ -76,28 +76,6 @@ class PrefetchWindow:
     wants_backlog: a round is over, and `begin` must say whether a trial may follow.
     """
 
-    __slots__ = (
-        "_acks",
-        "_base",
-        "_factor",
-        "_first",
-        "_floor",
-        "_floor_ns",
-        "_is_lost",
-        "_parts",
-        "_pause_down",
-        "_pause_up",
-        "_rate",
-        "_rounds",
-        "_since_ns",
-        "_skip",
-        "_taken_over",
-        "_up_is_next",
-        "is_part",
-        "size",
-        "wants_backlog",
-    )
-
     def __init__(
         self,
         now_ns: int,

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Container
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table.message import FOREVER_NS
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 NOBODY: Final = 0
 
 
+@dataclass(slots=True, eq=False)
 class Batch:
     """Messages that one stream was sent together, of one shard, in the order of sending.
 
@@ -39,37 +41,14 @@ class Batch:
     look_ns: when the leases are looked at together; 0 while they are looked at one by one.
     """
 
-    __slots__ = (
-        "base_ns",
-        "ends_ns",
-        "look_ns",
-        "overtaken_ns",
-        "receiver",
-        "row",
-        "sent_ns",
-        "shard",
-        "stream",
-    )
-
-    def __init__(
-        self,
-        stream: StreamOrder,
-        shard: ShardName,
-        ends_ns: dict[bytes, int],
-        sent_ns: int,
-        base_ns: int,
-        overtaken_ns: int | None = None,
-        row: int = 0,
-    ) -> None:
-        self.stream = stream
-        self.receiver = stream.receiver
-        self.shard = shard
-        self.ends_ns = ends_ns
-        self.sent_ns = sent_ns
-        self.base_ns = base_ns
-        self.overtaken_ns = overtaken_ns
-        self.look_ns = 0
-        self.row = row
+    stream: StreamOrder
+    shard: ShardName
+    ends_ns: dict[bytes, int]
+    sent_ns: int
+    base_ns: int
+    overtaken_ns: int | None = None
+    row: int = 0
+    look_ns: int = 0
 
     @property
     def lag_ns(self) -> int:

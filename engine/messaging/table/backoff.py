@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.table_settings import Properties
 
 
-DICE_BITS = (
-    20  # jitter in steps of a millionth: finer than anyone can see, and the product fits
-)
+# Jitter in steps of a millionth: finer than anyone can see, and the product fits.
+DICE_BITS: Final = 20
 
 
 class WaitRange(NamedTuple):

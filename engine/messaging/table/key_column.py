@@ -21,16 +21,7 @@ _CONSEQUENCES: Final = {
 # Their values are not found by their text, or by no index that has them whole.
 _NO_KEYS: Final = frozenset(
     {"float", "double", "real", "json", "bit", "geometry", "point", "vector"}
-    | {
-        "tinytext",
-        "text",
-        "mediumtext",
-        "longtext",
-        "tinyblob",
-        "blob",
-        "mediumblob",
-        "longblob",
-    }
+    | {f"{size}{kind}" for size in ("tiny", "", "medium", "long") for kind in ("text", "blob")}
 )
 
 

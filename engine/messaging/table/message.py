@@ -201,43 +201,22 @@ class Receiver(Protocol):
     columns: what ``MessageTable.project`` returned.
     prefetch: the limit of this stream; 0 for no limit, AUTO for a window, None for that of the table.
     window_first: the first size of its window (`engine.messaging.streams.prefetch_window`).
-    rows_max: how many rows the stream is given before it ends; None for a stream without end.
     connection_id: the connection id that the client has.
 
     All of these stay as they are while the receiver is attached.
     """
 
-    @property
-    def id(self) -> int:
-        """Return the receiver's number."""
-
-    @property
-    def shards(self) -> frozenset[ShardName] | None:
-        """Return the shards the stream is narrowed to, or None."""
-
-    @property
-    def keys(self) -> frozenset[bytes] | None:
-        """Return the keys whose messages it is given, or None for all."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Return the projection, as the table spells the names."""
-
-    @property
-    def prefetch(self) -> int | None:
-        """Return how many messages it holds at most: 0 for no limit, AUTO for a window, None for the table's."""
-
-    @property
-    def window_first(self) -> int:
-        """Return how many messages it holds before its first ack, where its prefetch is `auto`."""
+    id: int
+    shards: frozenset[ShardName] | None
+    keys: frozenset[bytes] | None
+    columns: tuple[str, ...]
+    prefetch: int | None
+    window_first: int
+    connection_id: int
 
     @property
     def rows_max(self) -> int | None:
         """Return how many rows it is given before it ends; None for a stream without end."""
-
-    @property
-    def connection_id(self) -> int:
-        """Return the id of its client's connection."""
 
     def deliver(self, rows: Sequence[ClaimedRow]) -> bool:
         """Write *rows* now. Return True if the socket took them and can take another batch.
@@ -253,18 +232,8 @@ class Receiver(Protocol):
         """Finish a stream that has its rows. Called at most once, and not after detach."""
 
 
-class ShareHearer(Protocol):
-    """Who divides a stream's prefetch among the processes that dispatch to it."""
-
-    def share_kept(self, most: int) -> None:
-        """Note that the stream holds *most* of this process's messages at most: the share, or more until enough are acked."""
-
-    def share_wanted(self) -> None:
-        """Note that messages are due for the stream here, and its share is full."""
-
-
-class ProgressHearer(Protocol):
-    """Who keeps the order and the progress of a stream to which several processes dispatch."""
+class StreamHearer(Protocol):
+    """Who keeps the order, the progress and the shares of a stream to which several processes dispatch."""
 
     def sent(self, rows: int) -> None:
         """Note that this process sends so many rows more."""
@@ -272,12 +241,11 @@ class ProgressHearer(Protocol):
     def progressed(self, row: int) -> None:
         """Note progress in the delivery of this process that began with *row*, counted from 0."""
 
+    def share_kept(self, most: int) -> None:
+        """Note that the stream holds *most* of this process's messages at most: the share, or more until enough are acked."""
 
-class Share(NamedTuple):
-    """How many messages a stream may hold of those that this process sent, and who hears of it."""
-
-    most: int
-    hearer: ShareHearer
+    def share_wanted(self) -> None:
+        """Note that messages are due for the stream here, and its share is full."""
 
 
 class ClientReceiver(Receiver, Protocol):

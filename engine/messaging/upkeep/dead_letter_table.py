@@ -57,12 +57,11 @@ class Buried(NamedTuple):
     """What became of rows that were to be dead letters.
 
     moved: which are.
-    stay: which are not, for *why*.
-    left: which were not tried by themselves, as so many stay.
+    left: which were not tried by themselves, as so many others stay.
+    why: the reason for which these stay.
     """
 
     moved: Sequence[bytes]
-    stay: Sequence[bytes] = ()
     left: Sequence[bytes] = ()
     why: str | None = None
 
@@ -128,7 +127,7 @@ def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation
     columns = [(column or b"", shared == b"1") for (column, shared, _), _ in answer.rows]
     for (_, _, comment), _ in answer.rows[:1]:
         if not consents((comment or b"").decode(errors="replace"), table.name):
-            return Buried((), ids, why=_refusal(name, table.name))
+            return Buried((), why=_refusal(name, table.name))
     values = [
         (quoted(column.decode()), value)
         for column, shared in columns
@@ -136,7 +135,7 @@ def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation
     ]
     if not values:
         why = f"there is no table {name}" if not columns else f"{name} has no column of it"
-        return Buried((), ids, why=why)
+        return Buried((), why=why)
     halves, moved = Halves(ids), list[bytes]()
     refusal: str | None = None
     while part := halves.next():
@@ -161,11 +160,11 @@ def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation
             yield StoreQuery(b"ROLLBACK TO SAVEPOINT dead_letter")
             refusal = refused.message
             if not is_of_rows(refused.code):
-                return Buried(moved, (*part, *halves.left), why=refusal)
+                return Buried(moved, why=refusal)
             halves.refuse(part, refusal)
         else:
             moved += part
-    return Buried(moved, [ident for ident, _ in halves.refused], halves.left, refusal)
+    return Buried(moved, halves.left, refusal)
 
 
 def _refusal(name: str, queue: str) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.errors import PartitionsChanging, StoreError
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
@@ -29,7 +29,6 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, text_lite
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
-    from streamfrom.engine.sharding.keyspace import ShardName
 
 
 SECOND_NS: Final = 10**9
@@ -270,38 +269,6 @@ class Outcome(Enum):
     DONE = "done"
     HELD = "held"
     KEPT = "kept"
-
-
-class PartitionStore(Protocol):
-    """The way to the partitions of queues. Every method raises a StreamfromError for trouble with the server."""
-
-    async def partitions(
-        self, table: MessageTable, shard: ShardName, now_ns: int
-    ) -> PartitionCensus | None:
-        """Return the partitions of a table; None for one that is not partitioned as queues are."""
-
-    async def rows_in(self, table: MessageTable, shard: ShardName, name: str) -> int:
-        """Return about how many rows a partition has, without counting them."""
-
-    async def drop_partition(
-        self,
-        table: MessageTable,
-        shard: ShardName,
-        name: str,
-        cutoff_ns: int,
-        patience_s: float,
-    ) -> Outcome:
-        """Drop a partition if all its rows were acked before *cutoff_ns*, waiting so long for others."""
-
-    async def make_partitions(
-        self,
-        table: MessageTable,
-        shard: ShardName,
-        made: Sequence[Partition],
-        rest: str,
-        patience_s: float,
-    ) -> Outcome:
-        """Make partitions of what *rest*, the last one, takes, if it is empty."""
 
 
 def census(table: MessageTable, now_ns: int) -> Conversation[PartitionCensus | None]:

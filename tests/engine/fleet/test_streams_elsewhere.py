@@ -102,8 +102,7 @@ class Rig:
         self.said.append(("wait_over",))
 
     def give_share(self, receiver, share):
-        self.said.append(("give_share", share.most))
-        self.share_hearer = share.hearer
+        self.said.append(("give_share", share))
 
     def dispatches_any(self, keyspace, covered):
         return self.dispatches
@@ -111,9 +110,9 @@ class Rig:
     def progressed_elsewhere(self, receiver, rows):
         self.said.append(("progressed_elsewhere", rows))
 
-    def attach(self, receiver, keyspace, name, *, progress):
+    def attach(self, receiver, keyspace, name, *, hearer):
         self.attached.append(receiver)
-        self.own = progress
+        self.own = hearer
         return table(name, self.prefetch)
 
     def reconfigure(self, table):
@@ -167,15 +166,15 @@ async def test_where_nothing_is_dispatched_here_the_only_dispatcher_gets_the_who
     rig.open(Client(prefetch=None), prefetch=10)
     ((_, link),) = rig.links
     link.hearer.heard(ShareKept(1, link.sent[0].share))
-    rig.share_hearer.share_kept(0)
+    rig.own.share_kept(0)
     assert (rig.said, link.sent[-1].share) == ([("give_share", 0)], 10)
 
 
 async def test_a_share_goes_back_to_the_others_when_its_link_breaks():
     rig, link = shared(10)
-    rig.share_hearer.share_kept(5)
+    rig.own.share_kept(5)
     link.hearer.lost("connection reset")
-    rig.share_hearer.share_wanted()
+    rig.own.share_wanted()
     assert rig.said[-1] == ("give_share", 10)
 
 
@@ -196,7 +195,7 @@ async def test_a_limit_of_the_table_comes_and_goes_while_a_stream_is_open(none):
     rig.streams.reconfigure(table("msg", 4))
     shares = [rig.said[-1][1], link.sent[-1].share]
     assert sum(shares) == 4
-    rig.share_hearer.share_kept(shares[0])
+    rig.own.share_kept(shares[0])
     link.hearer.heard(ShareKept(1, shares[1]))
     rig.streams.reconfigure(table("msg", none))
     assert (rig.said[-1][1], link.sent[-1].share) == (UNLIMITED, UNLIMITED)

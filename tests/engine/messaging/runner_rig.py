@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from streamfrom.engine.errors import ReceiverGone, StoreError
 from streamfrom.engine.messaging.dispatch.events import Due
 from streamfrom.engine.messaging.shell.runner import Runner
-from streamfrom.engine.messaging.table.message import ClaimedRow
+from streamfrom.engine.messaging.table.message import ClaimedRow, Purged
 from tests.sim.consumer import Stream
 from tests.sim.memory_store import MemoryStore, StoredRow, loaded, raw_table
 from tests.virtual_loop import VirtualClock
@@ -51,12 +51,19 @@ class Receiver(Stream):
         return [int(row.id) for row in self.rows]
 
 
+class KeepingStore(MemoryStore):
+    """Purges nothing, which is no call."""
+
+    async def purge(self, *_):
+        return Purged()
+
+
 class RunnerRig:
     """A runner on a store in memory, inside a running virtual loop."""
 
     def __init__(self, comment=COMMENT, clock=None, *, numbers=(), **store):
         clock = clock or VirtualClock()
-        self.store = MemoryStore(clock, **store)
+        self.store = KeepingStore(clock, **store)
         self.table = loaded(raw_table("msg", comment, numbers=numbers))
         self.runner = Runner(
             self.table, ["0"], self.store, clock=clock, draw=lambda: 0,

@@ -1,8 +1,9 @@
 import pytest
 
-from streamfrom.engine.messaging.acks.ack_writes import write_acks
+from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.message import AckWrites
+from streamfrom.engine.messaging.table.store_job import At
 from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
 from tests.engine.messaging.claims.test_claim_writes import BY_ID
 from tests.engine.messaging.conversations import answered
@@ -12,6 +13,10 @@ from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 LAZY = loaded(raw_table("msg"))
 WRITTEN = loaded(raw_table("msg", DEFAULT_COMMENT + ",vt_lease=written"))
 HERE = [((b"1",), b""), ((b"2",), b"")]
+
+
+def write_acks(table, acks):
+    return WriteAcks("0", tuple(acks)).talk(table, At("0", 0, is_elected=False))
 
 
 @pytest.mark.parametrize(("table", "count_send"), [(LAZY, COUNT_SEND), (WRITTEN, b"")])

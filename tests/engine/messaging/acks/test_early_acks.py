@@ -19,6 +19,7 @@ def ids(*numbers):
 
 def acked(*numbers):
     acks = EarlyAcks({})
+    acks.is_on = True
     acks.add(ids(*numbers), ACKED_NS, 0)
     return acks
 

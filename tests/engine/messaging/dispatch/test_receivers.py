@@ -1,6 +1,5 @@
 """Which streams can be given rows, in which order, and what makes one ready again."""
 
-from streamfrom.engine.messaging.dispatch.prefetch_windows import PrefetchWindows
 from streamfrom.engine.messaging.dispatch.receivers import Receivers, by_room, share_out
 from streamfrom.engine.messaging.dispatch.shard_state import ShardState
 from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
@@ -15,7 +14,7 @@ def receiver(number, *, limit=10, columns=("id",), shards=None):
 
 
 def with_receivers(*receivers):
-    streams = Receivers(PrefetchWindows({}))
+    streams = Receivers({})
     for one in receivers:
         streams.add(one)
     return streams

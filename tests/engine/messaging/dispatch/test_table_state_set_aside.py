@@ -91,10 +91,11 @@ def test_what_the_purge_leaves_is_known_until_it_is_deleted():
     rig = Rig()
     kept = {b"9": Refused(Tried.PURGE, "a foreign key constraint fails")}
     rig.post(PurgeRefused("0", kept))
-    assert rig.state.set_aside_by_purge("0", rig.now_ns) == {b"9": True}
-    assert rig.state.set_aside_by_purge("0", rig.now_ns + SECOND_NS) == {b"9": False}
+    set_aside = rig.shard_state.set_aside
+    assert set_aside.left_out(Tried.PURGE, rig.now_ns) == [b"9"]
+    assert set_aside.left_out(Tried.PURGE, rig.now_ns + SECOND_NS) == []
     rig.post(PurgeRefused("0", {}, over=(b"9",)))
-    assert rig.state.set_aside_by_purge("0", rig.now_ns) == {}
+    assert not set_aside
 
 
 def test_after_a_ddl_statement_all_are_tried_again_but_not_with_each_of_many():

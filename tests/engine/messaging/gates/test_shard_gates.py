@@ -1,10 +1,8 @@
 """Several gates at once; each of them has its own tests."""
 
-from types import SimpleNamespace
-
 import pytest
 
-from streamfrom.engine.messaging.gates.shard_gates import Load, ShardGates
+from streamfrom.engine.messaging.gates.shard_gates import ShardGates
 from streamfrom.engine.messaging.table.table_settings import parse_comment
 from tests.sim.memory_store import DEFAULT_COMMENT
 
@@ -20,20 +18,20 @@ def gates(settings="", *, closed_ns=None):
     if made.in_flight is not None:
         made.in_flight.is_known = True
     if closed_ns is not None:
-        made.strict = SimpleNamespace(closed_ns=lambda: closed_ns)
+        made.strict = lambda: closed_ns
     return made
 
 
 @pytest.mark.parametrize(
     ("made", "load", "room"),
     [
-        (gates(), Load(50, 50), 7),
-        (gates(",vt_max_in_flight=10"), Load(4, 3), 3),
-        (gates(",vt_max_in_flight=10"), Load(9, 3), 0),
-        (gates(",vt_max_rate=100"), Load(0, 0), 5),
-        (gates(",vt_max_in_flight=2,vt_max_rate=100"), Load(0, 0), 2),
-        (gates(",vt_max_in_flight=10", closed_ns=0), Load(0, 0), 1),
-        (gates(closed_ns=NOW_NS + 2 * SECOND_NS), Load(0, 0), 0),
+        (gates(), (50, 50), 7),
+        (gates(",vt_max_in_flight=10"), (4, 3), 3),
+        (gates(",vt_max_in_flight=10"), (9, 3), 0),
+        (gates(",vt_max_rate=100"), (0, 0), 5),
+        (gates(",vt_max_in_flight=2,vt_max_rate=100"), (0, 0), 2),
+        (gates(",vt_max_in_flight=10", closed_ns=0), (0, 0), 1),
+        (gates(closed_ns=NOW_NS + 2 * SECOND_NS), (0, 0), 0),
     ],
 )
 def test_the_narrowest_gate_counts(made, load, room):
@@ -44,6 +42,6 @@ def test_the_narrowest_gate_counts(made, load, room):
 
 def test_it_opens_with_the_order_before_the_rate():
     strict = gates(",vt_max_rate=1", closed_ns=NOW_NS + 9)
-    assert strict.opens_ns(Load(0, 0), NOW_NS) == NOW_NS + 9
-    assert gates(",vt_max_rate=1").opens_ns(Load(0, 0), NOW_NS) == NOW_NS + SECOND_NS
-    assert gates(",vt_max_in_flight=1").opens_ns(Load(1, 0), NOW_NS) is None
+    assert strict.opens_ns((0, 0), NOW_NS) == NOW_NS + 9
+    assert gates(",vt_max_rate=1").opens_ns((0, 0), NOW_NS) == NOW_NS + SECOND_NS
+    assert gates(",vt_max_in_flight=1").opens_ns((1, 0), NOW_NS) is None

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.dispatch.shard_state import ShardState
+from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
 from streamfrom.engine.messaging.shell.purger import Purger
-from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.engine.messaging.table.message_ids import first_id
 from streamfrom.engine.messaging.upkeep.partitions import SPANS, Partitions
 from tests.fixtures.logged import logged
@@ -31,17 +32,16 @@ class Rig:
         self.store = MemoryStore(VirtualClock())
         timed = [HOUR.partition(START_NS + n * HOUR.length_ns) for n in range(HOUR.ahead + 1)]
         self.store.partitioned[AT] = Partitions(HOUR, tuple(timed), "prest")
-        self.counters = Counters()
+        self.shard = ShardState("0", ShardQueue(10))
+        self.counters = self.shard.counters
         self.is_elected = True
-        self.held_back = None
         self.purger = Purger(
             TABLE,
-            ["0"],
+            [self.shard],
             self.store,
             VirtualClock(),
             may_purge=lambda _: self.is_elected,
-            counters_of=lambda _: self.counters,
-            report_held_back=lambda _, count: setattr(self, "held_back", count),
+            report_refused=lambda _: None,
         )
 
     def insert(self, at_s, acked_s=None, **options):

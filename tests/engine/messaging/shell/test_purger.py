@@ -1,8 +1,9 @@
 import asyncio
 
 from streamfrom.engine.errors import StoreError, TableGone
+from streamfrom.engine.messaging.dispatch.shard_state import ShardState
+from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
 from streamfrom.engine.messaging.shell.purger import Purger
-from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.engine.messaging.upkeep.purge import PURGE_ROWS_MAX
 from tests.fixtures.logged import logged
 from tests.sim.memory_store import MemoryStore, StoredRow, loaded, raw_table
@@ -30,17 +31,25 @@ def filled(count, acked_s, **options):
     return store
 
 
+def begun(store, *shards):
+    """Return a purger of shards, by default of one, and these."""
+    states = {name: ShardState(name, ShardQueue(10)) for name in shards or ("0",)}
+    purger = Purger(
+        table(), states.values(), store, VirtualClock(), lambda _: True, lambda _: None
+    )
+    return purger, states
+
+
 def left(store):
     return len(store.table("ks", "0", "msg"))
 
 
 async def test_m16_rows_go_in_batches_until_one_is_short_and_are_counted():
     store = filled(2 * PURGE_ROWS_MAX + 1, acked_s=-1000)
-    counters = Counters()
-    purger = Purger(table(), ["0"], store, VirtualClock(), counters_of=lambda _: counters)
+    purger, shards = begun(store)
     await asyncio.sleep(31)
     assert left(store) == 0
-    assert counters.purged == 2 * PURGE_ROWS_MAX + 1
+    assert shards["0"].counters.purged == 2 * PURGE_ROWS_MAX + 1
     assert len(store.calls) == 3
     await purger.stop()
 
@@ -53,14 +62,9 @@ async def test_a_failure_is_logged_once_and_tried_again_and_other_shards_go_on(c
     store = filled(3, acked_s=-1000, pause=pause)
     rows = [StoredRow(b"1", time_acked_ns=1)]
     store.insert("ks", "80-", "msg", *rows)
-    counters = {"0": Counters(), "80-": Counters()}
-    counters_of = counters.__getitem__
-    purger = Purger(table(), ["0", "80-"], store, VirtualClock(), counters_of=counters_of)
+    purger, shards = begun(store, "0", "80-")
     await asyncio.sleep(94)
-    assert {shard: one.purge_failures for shard, one in counters.items()} == {
-        "0": 0,
-        "80-": 3,
-    }
+    assert [one.counters.purge_failures for one in shards.values()] == [0, 3]
     assert left(store) == 0
     assert store.table("ks", "80-", "msg")
     await asyncio.sleep(30)
@@ -74,17 +78,16 @@ async def test_a_queue_that_was_dropped_through_another_proxy_is_no_trouble(capl
     async def pause(_call, _shard):
         raise TableGone("no such table")
 
-    store, counters = filled(1, acked_s=-1000, pause=pause), Counters()
-    purger = Purger(table(), ["0"], store, VirtualClock(), counters_of=lambda _: counters)
+    purger, shards = begun(filled(1, acked_s=-1000, pause=pause))
     await asyncio.sleep(94)
     await purger.stop()
-    assert not counters.purge_failures
+    assert not shards["0"].counters.purge_failures
     assert not logged(caplog)
 
 
 async def test_rows_that_are_to_go_soon_go_sooner_from_the_change_on():
     store = filled(3, acked_s=-10)
-    purger = Purger(table(), ["0"], store, VirtualClock())
+    purger, _ = begun(store)
     await asyncio.sleep(15)
     purger.reconfigure(table(COMMENT.replace("purge_after=100", "purge_after=2")))
     await asyncio.sleep(2.1)

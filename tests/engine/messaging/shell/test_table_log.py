@@ -104,7 +104,7 @@ async def test_what_was_sent_often_enough_is_named_in_the_log_counted_and_asked_
     rig.runner.attach(receiver)
     await asyncio.sleep(200)
     assert sorted(receiver.ids) == sorted([*range(1, 13)] * 2)
-    counters = rig.runner.state.counters("0")
+    counters = rig.runner.state.shard("0").counters
     assert (counters.dead_lettered, counters.parked) == ((12, 0) if grave else (0, 12))
     before = len(rig.store.calls)
     await asyncio.sleep(300)

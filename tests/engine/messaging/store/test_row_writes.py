@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.messaging.acks.ack_writes import write_acks
+from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest, claim
 from streamfrom.engine.messaging.leases.lease_rows import Release, Shorten, WriteLeases
 from streamfrom.engine.messaging.leases.leases import Lease
@@ -112,7 +112,11 @@ BATCHES = {
         ),
         None,
     ),
-    "early acks": (Tried.ACK, lambda ids: write_acks(TABLE, [(i, 77) for i in ids]), None),
+    "early acks": (
+        Tried.ACK,
+        lambda ids: WriteAcks("0", tuple((i, 77) for i in ids)).talk(TABLE, AT),
+        None,
+    ),
     "release": (Tried.RETURN, lambda ids: Release(1, "0", _rows(ids)).talk(TABLE, AT), None),
     "shorten": (
         Tried.RETURN,

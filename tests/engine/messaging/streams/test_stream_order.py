@@ -42,7 +42,7 @@ class Scene:
         leases = self.shards["-80"]
         self.at(10).heartbeat(1)
         (batch,) = leases.lagging(None)
-        leases.shown_ns.update((one.id, one.before_ns) for one in leases.renew(batch))
+        leases.shown_ns.update((one, before_ns) for one, before_ns, _ in leases.renew(batch))
         return leases
 
     def ends(self):
@@ -172,20 +172,20 @@ def test_what_is_written_is_what_rows_show_until_it_is_longer_again():
     leases = scene.shards["-80"]
     scene.at(10).heartbeat(1)
     (batch,) = leases.lagging(None)
-    (first, _) = leases.renew(batch)
-    leases.shown_ns[b"1"] = first.before_ns
+    ((_, before_ns, until_ns), _) = leases.renew(batch)
+    leases.shown_ns[b"1"] = before_ns
     write = leases.next_write(b"1", None)
-    assert (write.until_ns, write.shown_ns) == (first.until_ns, (first.before_ns,))
+    assert (write.until_ns, write.shown_ns) == (until_ns, (before_ns,))
     # Its outcome is not known, so the same is tried again.
     scene.at(20).heartbeat(1)
     leases.renew(batch)
     again = leases.next_write(b"1", None)
     assert (again.until_ns, again.shown_ns) == (
-        first.until_ns,
-        (first.before_ns, first.until_ns),
+        until_ns,
+        (before_ns, until_ns),
     )
     assert leases.written([b"1"]) == [b"1"]
-    assert leases.shown_ns == {b"1": first.until_ns}
+    assert leases.shown_ns == {b"1": until_ns}
     leases.next_write(b"1", None)
     assert leases.written([b"1"]) == []
     assert not leases.shown_ns

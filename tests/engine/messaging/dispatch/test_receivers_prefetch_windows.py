@@ -27,7 +27,7 @@ def acked(rig, *ids):
 
 
 def limit(rig, receiver=1):
-    return rig.state.attached[receiver].limit
+    return rig.state.receivers.attached[receiver].limit
 
 
 def test_a_number_and_auto_follow_the_table_and_a_hint_does_not():
@@ -49,7 +49,7 @@ def test_the_window_of_a_stream_with_other_dispatchers_is_a_part():
         rig.post(Attached(receiver, shards, COLUMNS, None))
     assert [limit(rig, receiver) for receiver in (1, 2, -3)] == [1, FIRST, 1]
     rig.post(Elected("80-"))
-    windows = [one.window for one in rig.state.attached.values()]
+    windows = [one.window for one in rig.state.receivers.attached.values()]
     assert [window and window.is_part for window in windows] == [False, False, True]
     # Of one dispatcher from now on, it is as if it had always been so.
     assert [limit(rig, receiver) for receiver in (1, 2, -3)] == [FIRST, FIRST, 1]

@@ -1,7 +1,7 @@
 import pytest
 
 from streamfrom.engine.messaging.dispatch.events import Acked, AckedUnnamed, Changed, Touched
-from streamfrom.engine.messaging.shell.commit_events import NAMED_MAX, commit_event
+from streamfrom.engine.messaging.shell.registry import NAMED_MAX, commit_event
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 
 

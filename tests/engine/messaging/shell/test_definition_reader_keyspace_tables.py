@@ -1,5 +1,5 @@
 from streamfrom.engine.errors import TableLoadError
-from streamfrom.engine.messaging.shell.keyspace_tables import KeyspaceTables
+from streamfrom.engine.messaging.shell.definition_reader import KeyspaceTables
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 
 

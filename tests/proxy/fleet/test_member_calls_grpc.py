@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from streamfrom.engine.fleet.directory import Member
-from streamfrom.proxy.fleet.grpc_members import GrpcMembers
+from streamfrom.proxy.fleet.member_calls import GrpcMembers
 from streamfrom.proxy.fleet.member_certificate import make_certificate
 from streamfrom.proxy.grpc_port import fleet_port
 from streamfrom.proxy.sessions.process_list import LocalSessions
