@@ -11,10 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.statements import OPAQUE, Operand, Param, Shape
-from streamfrom.sqlparse_ext.text.tokens import QUERY_WORDS, Cursor, split_commas, unquote
+from streamfrom.sqlparse_ext.text.nodes import cut, nest
 
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.sqlparse_ext.text.nodes import Node
     from streamfrom.sqlparse_ext.text.tokens import Token
 
 # Reserved words that end a WHERE clause on every server.
@@ -46,121 +49,60 @@ def read_where(
     *end* are looked at too: should the clause not end there after all (a column may be called
     `window` on some servers), an OR behind it must not be missed.
     """
-    reader = _ConditionReader(tokens, shape.template, qualifiers)
-    if not reader.has_looser(start, len(tokens)):
-        reader.read(start, end)
-        shape.conditions, shape.guards = reader.conditions, frozenset(reader.guards)
-        shape.condition_only = reader.condition_only
+    nodes = nest(tokens[start:], shape.template)
+    if nodes is None or _has_looser(nodes):
+        return
+    reader = _ConditionReader(qualifiers)
+    behind = tokens[end].start if end < len(tokens) else len(shape.template)
+    shape.condition_only = reader.read([node for node in nodes if node.start < behind])
+    shape.conditions, shape.guards = reader.conditions, frozenset(reader.guards)
+
+
+def _has_looser(nodes: Sequence[Node]) -> bool:
+    return any(node.key in _LOOSER for node in nodes)
 
 
 class _ConditionReader:
-    def __init__(
-        self, tokens: list[Token], template: bytes, qualifiers: frozenset[str]
-    ) -> None:
-        self.tokens = tokens
-        self.template = template
+    def __init__(self, qualifiers: frozenset[str]) -> None:
         self.qualifiers = qualifiers
         self.conditions: dict[str, tuple[Operand, ...]] = {}
         self.guards: set[str] = set()
-        self.condition_only = True
-        self.depth = 0
 
-    def has_looser(self, start: int, end: int) -> bool:
-        depth = 0
-        for token in self.tokens[start:end]:
-            depth += (token.key == "(") - (token.key == ")")
-            if depth <= 0 and token.key in _LOOSER:
-                return True
-        return False
+    def read(self, nodes: Sequence[Node], depth: int = 0) -> bool:
+        """Note what the operands of AND say; return whether that is all that they say."""
+        said = [self.says(part, depth) for _, part in cut(nodes, _AND)]
+        return all(said)
 
-    def read(self, start: int, end: int) -> None:
-        """Read the operands of AND in a range without looser operators."""
-        depth = cases = betweens = 0
-        first = start
-        for place in range(start, end):
-            key = self.tokens[place].key
-            if key in ("(", ")"):
-                depth += 1 if key == "(" else -1
-            elif depth:
-                continue
-            elif key == "CASE" or (key == "END" and cases):
-                cases += 1 if key == "CASE" else -1
-            elif cases:
-                continue
-            elif key == "BETWEEN":
-                betweens += 1
-            elif key in _AND:
-                # The AND of BETWEEN a AND b.
-                if betweens:
-                    betweens -= 1
-                    continue
-                self.condition_only = self.says(first, place) and self.condition_only
-                first = place + 1
-        self.condition_only = self.says(first, end) and self.condition_only
-
-    def says(self, start: int, end: int) -> bool:
+    def says(self, nodes: Sequence[Node], depth: int) -> bool:
         """Note what a conjunct says of a column; False where that is not all that it says."""
-        if self.is_wrapped(start, end):
-            if self.depth == _DEPTH_MAX or self.has_looser(start + 1, end - 1):
+        keys = [node.key for node in nodes]
+        inside = nodes[-1].inside if nodes else None
+        if keys == ["("] and inside and not nodes[0].is_query:
+            if depth == _DEPTH_MAX or _has_looser(inside):
                 return False
-            self.depth += 1
-            self.read(start + 1, end - 1)
-            self.depth -= 1
-            return True
-        name, after = self.column(start, end)
-        keys = [token.key for token in self.tokens[after:end]]
-        if name is None:
-            operator = self.tokens[start + 1].key if end - start > 2 else ""
-            name, after = self.column(start + 2, end)
-            if operator not in _EQUALS or name is None or after != end:
-                return False
-            return self.equality(name, start, start + 1, operator)
-        if keys == ["IS", "NULL"]:
+            return self.read(inside, depth + 1)
+        name = self.column(nodes[0]) if nodes else ""
+        if name and keys[1:] == ["IS", "NULL"]:
             self.guards.add(name)
             return True
-        if keys[:1] in (["="], ["<=>"]):
-            return self.equality(name, after + 1, end, keys[0])
-        return keys[:2] == ["IN", "("] and self.membership(name, after + 1, end)
-
-    def is_wrapped(self, start: int, end: int) -> bool:
-        """Whether one pair of parentheses holds the whole range, and no query."""
-        if end - start < 3 or self.tokens[start + 1].key in QUERY_WORDS:
+        if name and keys[1:] == ["IN", "("]:
+            operands = [_operand(part) for _, part in cut(inside or (), {","})]
+            return OPAQUE not in operands and self.add(name, tuple(operands))
+        if len(nodes) != 3 or keys[1] not in _EQUALS:
             return False
-        cursor = Cursor(self.tokens, self.template, start, end)
-        return cursor.skip_parens() and cursor.at == end
-
-    def column(self, start: int, end: int) -> tuple[str | None, int]:
-        """Return the column at *start* and the place behind it."""
-        parts = []
-        place = start
-        while place < end and self.tokens[place].is_name:
-            if self.tokens[place].key in _NO_COLUMNS:
-                return None, place
-            parts.append(unquote(self.tokens[place], self.template).lower())
-            place += 1
-            if place >= end or self.tokens[place].key != ".":
-                break
-            place += 1
-        if not parts or len(parts) > 3 or (len(parts) > 1 and parts[-2] not in self.qualifiers):
-            return None, place
-        return parts[-1], place
-
-    def equality(self, name: str, start: int, end: int, operator: str) -> bool:
-        operand = read_operand(self.tokens, start, end)
+        operand = _operand(nodes[2:])
+        if not name:
+            name, operand = self.column(nodes[2]), _operand(nodes[:1])
         # `<=> NULL` is IS NULL and not a comparison that never holds; a `?` may be NULL.
         is_null = operand is None or isinstance(operand, Param)
-        if operand is OPAQUE or (is_null and operator == "<=>"):
+        if not name or operand is OPAQUE or (is_null and keys[1] == "<=>"):
             return False
         return self.add(name, (operand,))
 
-    def membership(self, name: str, start: int, end: int) -> bool:
-        if not self.is_wrapped(start, end):
-            return False
-        operands = tuple(
-            read_operand(self.tokens, *item)
-            for item in split_commas(self.tokens, start + 1, end - 1)
-        )
-        return OPAQUE not in operands and self.add(name, operands)
+    def column(self, node: Node) -> str:
+        """Return the column that a node is; "" for none."""
+        is_own = not node.of or node.of in self.qualifiers
+        return node.name if is_own and node.key not in _NO_COLUMNS else ""
 
     def add(self, name: str, operands: tuple[Operand, ...]) -> bool:
         # Two conditions on one column: either alone names all rows that can match, so the first
@@ -168,6 +110,12 @@ class _ConditionReader:
         is_first = name not in self.conditions
         self.conditions.setdefault(name, operands)
         return is_first
+
+
+def _operand(nodes: Sequence[Node]) -> Operand:
+    if len(nodes) != 1 or nodes[0].unit_ns:
+        return OPAQUE
+    return nodes[0].slot if nodes[0].slot is not None or nodes[0].key == "NULL" else OPAQUE
 
 
 def read_operand(tokens: list[Token], start: int, end: int) -> Operand:

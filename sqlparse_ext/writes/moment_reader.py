@@ -4,7 +4,7 @@ A time column holds nanoseconds since 1970; a server compares it with `NOW()` as
 20261122150345, a moment of 1970, and says nothing. So what is a moment and stands next to a time
 column is found here, to become nanoseconds, and what cannot become any is refused.
 
-Each term (see `times.cut`) comes to a list of *values* that are compared, assigned or chosen from
+Each term (see `nodes.cut`) comes to a list of *values* that are compared, assigned or chosen from
 alike: its operands, with parentheses, COALESCE, IF, CASE and the like opened. The rule is:
 
 * where one of the values is a time column, moments among them become nanoseconds, and literals
@@ -24,26 +24,28 @@ from typing import Final, NamedTuple
 from streamfrom.sqlparse_ext.reading.queries import insert_parts
 from streamfrom.sqlparse_ext.reading.statement_features import NO_ALIAS
 from streamfrom.sqlparse_ext.statements import InsertSource, Slot
-from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
-from streamfrom.sqlparse_ext.writes.times import (
+from streamfrom.sqlparse_ext.text.nodes import (
     BORDERS,
     COMPARISONS,
-    NO_MOMENTS,
     PREFIXES,
     SECOND_NS,
+    UNIT_NS,
+    Node,
+    Term,
+    cut,
+    nest,
+)
+from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
+from streamfrom.sqlparse_ext.writes.times import (
+    NO_MOMENTS,
     TIME_FUNCTIONS,
     TIME_WORDS,
-    UNIT_NS,
     Beside,
     Literals,
     Moment,
     MomentPlan,
-    Node,
     Place,
-    Term,
     TimeColumns,
-    cut,
-    nest,
     read_durations,
     read_literals,
     read_moment,

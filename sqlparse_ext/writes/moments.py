@@ -19,10 +19,10 @@ from streamfrom.sqlparse_ext.statements import (
     Value,
 )
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate
+from streamfrom.sqlparse_ext.text.nodes import SECOND_NS
 from streamfrom.sqlparse_ext.writes.moment_reader import MomentReader
 from streamfrom.sqlparse_ext.writes.times import (
     NO_MOMENTS,
-    SECOND_NS,
     Literals,
     MomentPlan,
     Place,

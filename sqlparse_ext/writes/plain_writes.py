@@ -23,6 +23,7 @@ from streamfrom.sqlparse_ext.statements import (
     Value,
 )
 from streamfrom.sqlparse_ext.text.lexer_patterns import LIST, NUMBER, ROWS, STRING
+from streamfrom.sqlparse_ext.text.nodes import SECOND_NS
 from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts, complete
 from streamfrom.sqlparse_ext.writes.message_effects import (
     NS_MAX,
@@ -34,7 +35,7 @@ from streamfrom.sqlparse_ext.writes.message_effects import (
     named_ids,
 )
 from streamfrom.sqlparse_ext.writes.moments import NS_MIN, moment_plan
-from streamfrom.sqlparse_ext.writes.times import NO_MOMENTS, SECOND_NS
+from streamfrom.sqlparse_ext.writes.times import NO_MOMENTS
 
 
 # Two moments by which a text shows that it takes the one of its completion.

@@ -1,30 +1,17 @@
-"""The parts of a statement that moments are looked for in, the time functions people write, and what is planned for them.
-
-A `Node` is a token or a whole group, so that a list of nodes has no parentheses. Borders (commas, AND, OR and the
-words that begin clauses) cut such a list into terms, comparisons cut a term into operands.
-"""
+"""The time functions people write where a message table wants nanoseconds, and what is planned for them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Final, NamedTuple
 
 from streamfrom.sqlparse_ext.literal_values import Bits, Number
 from streamfrom.sqlparse_ext.statements import ListSlot, Opaque, Param, Slot, Value
-from streamfrom.sqlparse_ext.text.tokens import QUERY_WORDS, Token, unquote
+from streamfrom.sqlparse_ext.text.nodes import SECOND_NS, UNIT_NS, Node, cut
 
 
-SECOND_NS: Final = 1_000_000_000
-UNIT_NS: Final = {
-    "MICROSECOND": 1_000,
-    "SECOND": SECOND_NS,
-    "MINUTE": 60 * SECOND_NS,
-    "HOUR": 3_600 * SECOND_NS,
-    "DAY": 86_400 * SECOND_NS,
-    "WEEK": 7 * 86_400 * SECOND_NS,
-}
 # They mean now, and some need no parentheses.
 NOW_WORDS: Final = frozenset(
     {"CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "UTC_TIMESTAMP"}
@@ -49,27 +36,8 @@ TIME_WORDS: Final = frozenset({
 })  # fmt: skip
 _LOWER: Final = frozenset(word.lower() for word in TIME_FUNCTIONS | TIME_WORDS)
 _WORD: Final = re.compile(rb"[a-z_]+")
-# Words between two terms, unless they are the name of a function.
-BORDERS: Final = frozenset({
-    "SELECT", "DISTINCT", "DISTINCTROW", "FROM", "WHERE", "HAVING", "ON", "GROUP", "ORDER", "BY", "LIMIT",
-    "OFFSET", "SET", "VALUES", "VALUE", "UNION", "EXCEPT", "INTERSECT", "JOIN", "INNER", "LEFT", "RIGHT",
-    "CROSS", "STRAIGHT_JOIN", "NATURAL", "USING", "AND", "OR", "XOR", "&&", "||", ",", ";", "AS", "ASC", "DESC",
-    "WITH", "UPDATE", "DELETE", "INSERT", "INTO", "RETURNING", "WHEN", "THEN", "ELSE", "FOR", "LOCK", "WINDOW",
-    "DUPLICATE", "ROLLUP", "SQL_CALC_FOUND_ROWS", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE", "IGNORE", "TABLE",
-    "SQL_SMALL_RESULT", "SQL_BIG_RESULT", "SQL_BUFFER_RESULT",
-})  # fmt: skip
-COMPARISONS: Final = frozenset({
-    "=", "<=>", "<", ">", "<=", ">=", "<>", "!=", ":=", "BETWEEN", "IN", "LIKE", "REGEXP", "RLIKE", "IS",
-})  # fmt: skip
-PREFIXES: Final = frozenset({"NOT", "BINARY", "ALL", "ANY", "SOME"})
-_NO_FUNCTIONS: Final = (BORDERS | COMPARISONS | PREFIXES | {"INTERVAL"}) - {
-    "LEFT", "RIGHT", "INSERT", "VALUES", "VALUE",
-}  # fmt: skip
-_CLOSE: Final = {"(": ")", "CASE": "END", "{": "}"}
 _SIGNS: Final = {"+": 1, "-": -1}
 _TRUTHS: Final = {"TRUE": 1, "FALSE": 0}
-# What is nested deeper is not looked into.
-_DEPTH_MAX: Final = 60
 
 
 def time_words(template: bytes, names: frozenset[str]) -> tuple[str, str]:
@@ -90,91 +58,6 @@ def number_of(value: Value | Opaque) -> Decimal | int | None:
     except InvalidOperation:
         return None
     return number if number.is_finite() else None
-
-
-# --- nodes --------------------------------------------------------------------------------------
-
-
-class Node(NamedTuple):
-    """A name with the dots in it, `( … )`, `CASE … END`, `name( … )`, `INTERVAL n unit`, or any other token."""
-
-    key: str  # of its token, or of the first; of `a.b` that of `b`
-    start: int
-    end: int
-    slot: Slot | ListSlot | Param | None = None
-    name: str = ""  # in lower case, without quotes; "" for what is no name
-    of: str = ""  # the name before its dot
-    inside: list[Node] | None = None
-    unit_ns: int = 0  # the nanoseconds of the interval of which *slot* is the number
-
-    @property
-    def is_query(self) -> bool:
-        """Whether it is a query in parentheses, or behind a function's name."""
-        return any(node.key in QUERY_WORDS for node in (self.inside or ())[:1])
-
-
-def nest(tokens: Sequence[Token], template: bytes) -> list[Node] | None:
-    """Return tokens as nodes; None where a group is not closed, or is too deep."""
-    around: list[tuple[Token, list[Node]]] = []
-    nodes: list[Node] = []
-    for token in tokens:
-        key = token.key
-        if around and key == _CLOSE[around[-1][0].key]:
-            inside = nodes
-            first, nodes = around.pop()
-            if nodes and nodes[-1].name and nodes[-1].key not in _NO_FUNCTIONS and key == ")":
-                name = nodes.pop()
-                nodes.append(Node(name.key, name.start, token.end, inside=inside))
-            else:
-                nodes.append(Node(first.key, first.start, token.end, inside=inside))
-        elif key in _CLOSE:
-            around.append((token, nodes))
-            nodes = []
-            if len(around) > _DEPTH_MAX:
-                return None
-        else:
-            name_of = unquote(token, template).lower() if token.is_name else ""
-            nodes.append(Node(key, token.start, token.end, token.slot, name_of))
-            _join(nodes)
-    return None if around else nodes
-
-
-def _join(nodes: list[Node]) -> None:
-    """Make the last nodes one if they are `a.b`, or an interval of a fixed length."""
-    last = nodes[-1]
-    if len(nodes) > 2 and last.name and nodes[-2].key == "." and nodes[-3].name:
-        nodes[-3:] = [last._replace(start=nodes[-3].start, of=nodes[-3].name)]
-    unit_ns = UNIT_NS.get(last.key.removeprefix("SQL_TSI_"), 0)
-    if not unit_ns or len(nodes) < 3 or not isinstance(nodes[-2].slot, Slot | Param):
-        return
-    first = -3
-    if nodes[-3].key == "-" and len(nodes) > 3:
-        first, unit_ns = -4, -unit_ns
-    if nodes[first].key == "INTERVAL":
-        start, slot = nodes[first].start, nodes[-2].slot
-        nodes[first:] = [Node("INTERVAL", start, last.end, slot, unit_ns=unit_ns)]
-
-
-class Term(NamedTuple):
-    """The nodes behind a border, or behind a comparison, whose key is *border*; "" for the first."""
-
-    border: str
-    nodes: list[Node]
-
-
-def cut(nodes: Sequence[Node], borders: Collection[str]) -> list[Term]:
-    """Return what stands between *borders*; the AND of a BETWEEN is none, unless BETWEEN is."""
-    found = [Term("", [])]
-    betweens = 0
-    for node in nodes:
-        key = "" if node.inside is not None else node.key
-        if key in borders and not (key == "AND" and betweens):
-            found.append(Term(key, []))
-            betweens = 0
-        else:
-            betweens += (key == "BETWEEN") - (key == "AND")
-            found[-1].nodes.append(node)
-    return found
 
 
 # --- time functions -----------------------------------------------------------------------------
