@@ -1,11 +1,13 @@
 """Which features a statement uses, found by one sweep over its tokens.
 
 A flag too many costs a pinned connection or a refusal; a flag too few would cost a wrong answer.
-So the sweep reads every token by its word alone, also where a parser would distinguish two uses. `alias_at` finds the alias of an item, where AS is optional.
+So the sweep reads every token by its word alone, also where a parser would distinguish two uses. `alias_at` finds the alias of an item, where AS is optional, `unnamed_items` the items without one.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -14,8 +16,10 @@ from streamfrom.sqlparse_ext.text.lexer_patterns import STRING
 from streamfrom.sqlparse_ext.text.tokens import (
     END,
     QUERY_WORDS,
+    Cursor,
     Token,
     outside_parens,
+    split_commas,
     statement_tokens,
     unquote,
 )
@@ -227,3 +231,37 @@ def alias_at(tokens: list[Token], start: int, end: int) -> int | None:
         if keys.count("INTERVAL") > sum(key in _UNITS for key in keys):
             return None
     return end - 1
+
+
+_LIST_ENDS: Final = frozenset(
+    {"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT"}
+    | {"INTO", "FOR", "LOCK", "WINDOW", "PROCEDURE", "SELECT", ";"}
+)
+# Servers take SELECTs in one another up to this (ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT), and each is read once for those around it.
+_NESTED_MAX: Final = 63
+
+
+def unnamed_items(tokens: list[Token], places: Sequence[int]) -> list[tuple[int, int]]:
+    """Return where in the template columns of all SELECTs are in which one of *places* is, in order, and that have no alias.
+
+    A server names such a column after its text, so what changes the text must name it. A column with a subquery is before
+    those of the subquery.
+    """
+    found, depth = [], 0
+    for at, token in enumerate(tokens):
+        depth += (token.key == "(") - (token.key == ")")
+        if token.key == "SELECT" and depth <= _NESTED_MAX:
+            found += [pair for pair in _items_of(tokens, at) if pair[0] < pair[1]]
+    spans = [(tokens[start].start, tokens[end - 1].end) for start, end in found]
+    return [
+        span
+        for span, pair in zip(spans, found, strict=True)
+        if bisect_left(places, span[0]) < bisect_left(places, span[1])
+        and alias_at(tokens, *pair) is None
+    ]
+
+
+def _items_of(tokens: list[Token], select: int) -> list[tuple[int, int]]:
+    cursor = Cursor(tokens, b"", select + 1)
+    cursor.skip_all(SELECT_OPTIONS - {"SELECT"})
+    return split_commas(tokens, cursor.at, cursor.find(_LIST_ENDS))

@@ -11,18 +11,17 @@ See https://dev.mysql.com/doc/refman/8.4/en/locking-functions.html.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from streamfrom.sqlparse_ext.reading.statement_features import SELECT_OPTIONS, alias_at
+from streamfrom.sqlparse_ext.reading.statement_features import unnamed_items
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement, Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate, splice
-from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, split_commas, statement_tokens
+from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens
 
 
 class Step(Enum):
@@ -140,12 +139,6 @@ def lock_calls(statement: Statement) -> LockCalls:
     return LockCalls(frozenset(names), has_others, releases_all and not asks)
 
 
-_LIST_ENDS: Final = frozenset(
-    {"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT"}
-    | {"INTO", "FOR", "LOCK", "WINDOW", "PROCEDURE", "SELECT", ";"}
-)
-# Servers take SELECTs in one another up to this (ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT), and each is read once for those around it.
-_NESTED_MAX: Final = 63
 # Behind a dot stands a column or a function of a schema, behind the others the table of an INSERT.
 _NO_CALL_BEHIND: Final = frozenset(
     {".", "INTO", "INSERT", "REPLACE", "IGNORE", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED"}
@@ -183,13 +176,7 @@ def inline(
         tokens[end - 1].end: Edit(tokens[at].start, tokens[end - 1].end, text)
         for at, end, text in (_apart(tokens, *place) for place in found)
     }
-    starts = [at for at, _, _ in found]
-    unnamed = [
-        (tokens[start].start, tokens[end - 1].end)
-        for start, end in _items(tokens)
-        if bisect_left(starts, start) < bisect_left(starts, end)
-        and alias_at(tokens, start, end) is None
-    ]
+    unnamed = unnamed_items(tokens, [tokens[at].start for at, _, _ in found])
     texts = _texts(statement, unnamed)
     for (_, last), text in zip(unnamed, texts, strict=True):
         name = quote_identifier(text.decode("utf-8", "surrogateescape"))
@@ -267,19 +254,3 @@ def _name(token: Token) -> str:
         if not scope or (scope == "GLOBAL") == (name in _GLOBAL):
             return "@@" + name
     return key
-
-
-def _items(tokens: list[Token]) -> list[tuple[int, int]]:
-    """Return where the columns of all SELECTs are, in tokens; a column with a subquery is before those of the subquery."""
-    found, depth = [], 0
-    for at, token in enumerate(tokens):
-        depth += (token.key == "(") - (token.key == ")")
-        if token.key == "SELECT" and depth <= _NESTED_MAX:
-            found += [pair for pair in _items_of(tokens, at) if pair[0] < pair[1]]
-    return found
-
-
-def _items_of(tokens: list[Token], select: int) -> list[tuple[int, int]]:
-    cursor = Cursor(tokens, b"", select + 1)
-    cursor.skip_all(SELECT_OPTIONS - {"SELECT"})
-    return split_commas(tokens, cursor.at, cursor.find(_LIST_ENDS))

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from streamfrom.sqlparse_ext.reading.queries import insert_parts
-from streamfrom.sqlparse_ext.reading.statement_features import NO_ALIAS
+from streamfrom.sqlparse_ext.reading.queries import QUERY_STARTS, insert_parts
+from streamfrom.sqlparse_ext.reading.statement_features import NO_ALIAS, unnamed_items
 from streamfrom.sqlparse_ext.statements import InsertSource, Slot
 from streamfrom.sqlparse_ext.text.nodes import (
     BORDERS,
@@ -31,7 +31,6 @@ from streamfrom.sqlparse_ext.text.nodes import (
     SECOND_NS,
     UNIT_NS,
     Node,
-    Term,
     cut,
     nest,
 )
@@ -92,7 +91,6 @@ class MomentReader:
         self._hidden: set[str] = set()  # names of time columns that mean something else too
         self._stamps: set[str] = set()  # the aliases of time functions
         self._moments: list[Moment] = []
-        self._kept_names: list[tuple[int, int]] = []
         self._literals: list[Beside] = []
         self._mixtures: list[tuple[Place, ...]] = []
 
@@ -121,7 +119,7 @@ class MomentReader:
             self._find_aliases(rows)
             self._query(rows, parts.columns or self._target)
         self._find_aliases(others)
-        self._query(others, is_outermost=True)
+        self._query(others)
         return self._result()
 
     def plan_of_value(self, column: str) -> MomentPlan | None:
@@ -133,9 +131,11 @@ class MomentReader:
         return self._result()
 
     def _result(self) -> MomentPlan:
+        places = sorted(moment.start for moment in self._moments)
+        is_query = self._tokens[0].key in QUERY_STARTS
         plan = MomentPlan(
             tuple(self._moments),
-            tuple(self._kept_names),
+            tuple(unnamed_items(self._tokens, places)) if places and is_query else (),
             tuple(self._literals),
             tuple(self._mixtures),
         )
@@ -180,18 +180,12 @@ class MomentReader:
         """Read all terms; return what their values are made of."""
         return [place for term in cut(nodes, BORDERS) for place in self._term(term.nodes)]
 
-    def _query(
-        self, nodes: Sequence[Node], target: tuple[str, ...] = (), *, is_outermost: bool = False
-    ) -> list[Place]:
-        """Read a query; return what its columns are made of.
-
-        The outermost keeps their names. Columns of a *target* get them by their places.
-        """
+    def _query(self, nodes: Sequence[Node], target: tuple[str, ...] = ()) -> list[Place]:
+        """Read a query, whose columns *target* gets by their places; return what they are made of."""
         found: list[Place] = []
         at = 0
         in_list = in_set = is_known = False
-        terms = cut(nodes, BORDERS)
-        for (border, part), after in zip(terms, [*terms[1:], Term("", [])], strict=True):
+        for border, part in cut(nodes, BORDERS):
             if border in ("SELECT", "FROM"):
                 at, in_list, is_known = 0, border == "SELECT", bool(target)
             if border != ",":
@@ -201,7 +195,6 @@ class MomentReader:
             # A * gives an unknown number of columns, so the places behind it are unknown.
             is_known = is_known and not (is_item and part and part[-1].key == "*")
             column = target[at] if is_item and is_known and at < len(target) else ""
-            count = len(self._moments)
             places = self._term(
                 part, column if column in self._names else "", is_assignment=in_set
             )
@@ -210,11 +203,6 @@ class MomentReader:
                 self._mixtures.append((_column(min(self._names)), functions[0]))
             if in_list:
                 found += places
-            if is_outermost and is_item and border != "DISTINCT" and len(self._moments) > count:
-                has_alias = part[-1].name and self._moments[-1].end < part[-1].start
-                ends = after.border in ("", ",", "FROM", "WHERE", "LIMIT", "UNION")
-                if ends and not has_alias:
-                    self._kept_names.append((part[0].start, part[-1].end))
         return found
 
     def _term(
