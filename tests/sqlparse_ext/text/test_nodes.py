@@ -13,6 +13,7 @@ from tests.cases import cases
 def test_terms_stand_between_borders(text, expected):
     template = fingerprint(text.encode(), DEFAULT_MODE).template
     nodes = nest(statement_tokens(template), template)
+    assert nodes is not None
     assert [
         (border, [template[node.start : node.end].decode() for node in part])
         for border, part in cut(nodes, BORDERS)
