@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import (
@@ -72,6 +73,8 @@ def converter(name: str, given: "DataType", mysql_type: str) -> "Callable[[Any],
         or (base == "float" and kind == "float")
         or (base == "date" and kind == "date")
     ):
+        if base in {"double", "float"} and sizes:
+            return _rounded_writer(name, mysql_type, sizes[1])
         return int if kind == "boolean" else _same
     elif base == "year" and is_whole:
         return _year_writer(name)
@@ -83,6 +86,8 @@ def converter(name: str, given: "DataType", mysql_type: str) -> "Callable[[Any],
         return _member_writer(name, mysql_type)
     elif kind == "string" and base == "time":
         return _time_writer(name, mysql_type, sum(sizes))
+    elif kind == "string" and base in {"char", "varchar"}:
+        return _text_writer(name, mysql_type, sizes[0])
     elif kind == "string" and base not in _INTEGERS | _NO_TEXT and not _BYTES.search(base):
         return _same
     raise RequestError(
@@ -97,6 +102,27 @@ def _whole_bytes_writer(name: str, size: int) -> "Callable[[Any], bytes]":
                 f"column {name!r}: binary({size}) would add zeros to {bytes(value)!r}: bring all {size} bytes"
             )
         return bytes(value)
+
+    return written
+
+
+def _rounded_writer(name: str, mysql_type: str, digits: int) -> "Callable[[Any], Any]":
+    stored = Struct("f" if mysql_type.startswith("float") else "d")
+
+    def written(value: Any) -> Any:
+        if stored.unpack(stored.pack(round(value, digits))) != (value,):
+            raise JobError(f"column {name!r}: {mysql_type} would round {value}: round it first")
+        return value
+
+    return written
+
+
+def _text_writer(name: str, mysql_type: str, size: int) -> "Callable[[Any], str]":
+    def written(value: str) -> str:
+        # Blanks at the end a server would cut, however strict it is.
+        if len(value) > size:
+            raise JobError(f"column {name!r}: {mysql_type} cannot hold {value!r}: cut it first")
+        return value
 
     return written
 

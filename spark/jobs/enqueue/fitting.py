@@ -169,7 +169,8 @@ def _cast(given: "Column", kind: str, target: "TargetColumn") -> "tuple[Column, 
     if name in {"double", "float"}:
         number = text.try_cast("double")
         most = _FLOAT_MAX if name == "float" else sys.float_info.max
-        return number, number.between(0 if is_unsigned else -most, most)
+        fits = number.between(0 if is_unsigned else -most, most)
+        return number, fits & (F.round(number, sizes[1]) == number) if sizes else fits
     if name == "json":
         return text, F.try_parse_json(text).isNotNull()
     if name == "binary":

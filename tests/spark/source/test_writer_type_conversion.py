@@ -54,6 +54,10 @@ def test_a_value_that_a_server_would_take_for_another_one_is_refused():
         (t.StringType(), "enum('a','7')", ("a", "A", "7"), ("1", " 2")),
         (t.StringType(), "set('a','b')", ("a,b", ""), ("3",)),
         (t.StringType(), "time", ("-10:00:00", "10:00:00.000"), ("10:00:00.5",)),
+        (t.StringType(), "varchar(3)", ("é  ", ""), ("ab  ", "abcd")),
+        (t.FloatType(), "float(7,2)", (0.5, 1.100000023841858, -3.0), (1.125, 1e-9)),
+        (t.IntegerType(), "double(7,2)", (1,), ()),
+        (t.FloatType(), "double(7,2)", (0.5,), (1.100000023841858,)),
         (t.StringType(), "time(6)", ("10:00:00.123456",), ("10:00:00.1234567",)),
     ]:
         write = converter("c", kind, mysql_type)
