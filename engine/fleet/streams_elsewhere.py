@@ -233,8 +233,7 @@ class StreamsElsewhere(Dispatcher):
     def ready(self, receiver: Receiver) -> None:
         """Note that a receiver's socket has taken everything."""
         self.here.ready(receiver)
-        record = self._receivers.get(receiver.id)
-        if record is not None:
+        if record := self._receivers.get(receiver.id):
             for member, stream in record.streams.items():
                 if report := stream.taken():
                     self._links[member].send(report)
@@ -243,10 +242,11 @@ class StreamsElsewhere(Dispatcher):
 
     def wait_over(self, receiver: Receiver) -> None:
         """Let a stream with an end wait for its first message no longer, wherever it is served."""
-        self.here.wait_over(receiver)
         record = self._receivers.get(receiver.id)
-        if record is not None and record.ending is not None:
-            record.ending.is_waiting = False
+        ending = None if record is None else record.ending
+        self.here.wait_over(receiver, has_rows_elsewhere=bool(ending and not ending.is_empty))
+        if record is not None and ending is not None:
+            ending.is_waiting = False
             for member, stream in record.streams.items():
                 self._links[member].send(peer_link.StopWaiting(stream.number))
 

@@ -144,7 +144,7 @@ class Attachments:
                 self._parts.table.properties.paused
                 or shard.is_held_back(now_ns)
                 or shard.has_nothing(now_ns, receiver.keys)
-                or (receiver.sent > 0 and shard.is_failing)
+                or ((receiver.sent or receiver.has_rows_elsewhere) and shard.is_failing)
                 for shard in self._shards.values()
                 if receiver.covers(shard.name)
             ):

@@ -108,9 +108,13 @@ class ReceiverReady:
 
 @record
 class WaitOver:
-    """A stream with an end waits for its first message no longer."""
+    """A stream with an end waits for its first message no longer.
+
+    has_rows_elsewhere: other dispatchers have sent it some.
+    """
 
     receiver: int
+    has_rows_elsewhere: bool = False
 
 
 @record

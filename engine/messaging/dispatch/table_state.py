@@ -135,10 +135,9 @@ class TableState:
             case events.TakenOver():
                 self._held.taken_over(event, now_ns)
             case events.WaitOver():
-                if event.receiver in self.receivers.attached:
-                    self.receivers.finishing[event.receiver] = self.receivers.attached[
-                        event.receiver
-                    ]
+                if ending := self.receivers.attached.get(event.receiver):
+                    ending.has_rows_elsewhere |= event.has_rows_elsewhere
+                    self.receivers.finishing[ending.id] = ending
             case events.ProgressedElsewhere():
                 self._held.progressed_elsewhere(event, now_ns)
             case events.ShareGiven():

@@ -273,9 +273,9 @@ class DispatcherHere(Dispatcher):
         """Note that *receiver* can take another batch."""
         self._post(receiver, events.ReceiverReady(receiver.id))
 
-    def wait_over(self, receiver: Receiver) -> None:
-        """Let *receiver*, a stream with an end, wait for its first message no longer."""
-        self._post(receiver, events.WaitOver(receiver.id))
+    def wait_over(self, receiver: Receiver, *, has_rows_elsewhere: bool = False) -> None:
+        """Let *receiver*, a stream with an end, wait for its first message no longer, nor, if it has rows, for a shard that fails."""
+        self._post(receiver, events.WaitOver(receiver.id, has_rows_elsewhere))
 
     def progressed_elsewhere(self, receiver: Receiver, rows: int) -> None:
         """Note that *receiver* has made progress with what others sent to it, after the first *rows* from here."""

@@ -45,6 +45,7 @@ class AttachedReceiver:
     full_since_ns: since when the prefetch is full while nothing is acked.
     is_reported: it was logged that the stream is full and acks nothing.
     rows_left: how many rows the stream is given before it ends; None for a stream without end.
+    has_rows_elsewhere: other dispatchers have sent rows to the stream, which has an end.
     keys: the keys whose messages the stream is given; None for all.
     share: how many messages of this process the stream may hold; None for no limit of its own.
     next_share: the share that counts when the claim for the stream ends; None if the share stays.
@@ -70,6 +71,7 @@ class AttachedReceiver:
     opened_ns: int = 0
     sent: int = 0
     rows_left: int | None = None
+    has_rows_elsewhere: bool = False
     keys: frozenset[bytes] | None = None
     share: int | None = None
     next_share: int | None = None

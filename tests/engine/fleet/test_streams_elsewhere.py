@@ -98,8 +98,8 @@ class Rig:
     def take_over(self, receiver, held):
         self.said.append(("take_over", held))
 
-    def wait_over(self, receiver):
-        self.said.append(("wait_over",))
+    def wait_over(self, receiver, *, has_rows_elsewhere=False):
+        self.said.append(("wait_over", has_rows_elsewhere))
 
     def give_share(self, receiver, share):
         self.said.append(("give_share", share))
@@ -261,6 +261,7 @@ async def test_a_stream_with_an_end_is_asked_of_everybody_and_ends_once_all_are_
     one.hearer.heard(RowsSent(1, 0, (b"x",)))
     assert one.sent[-1:] == [StopWaiting(1)]
     assert two.sent[-1:] == [StopWaiting(2)], "nobody waits for a second one"
+    assert ("wait_over", True) in rig.said
     one.hearer.heard(StreamFinished(1))
     rig.attached[0].finish()
     assert not client.is_finished
@@ -317,7 +318,7 @@ async def test_a_stream_with_an_end_is_not_answered_as_empty_by_a_dispatcher_tha
     assert client.is_finished == bool(rows)
     assert len(rig.attached) == 2 - rows
     if not rows:
-        assert rig.said[-1] == ("wait_over",)
+        assert rig.said[-1] == ("wait_over", False)
         rig.attached[1].finish()
         assert client.is_finished
 

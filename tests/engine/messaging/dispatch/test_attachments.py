@@ -84,6 +84,14 @@ def test_nobody_knows_what_is_due_on_a_shard_that_another_process_dispatches():
     assert finished(rig.post(polled("80-", EMPTY))) == [1]
 
 
+def test_one_with_rows_of_others_does_not_wait_for_a_shard_that_nobody_dispatches():
+    rig = TableRig()
+    rig.post(Deposed("0", "its server is away"))
+    join(rig, 5)
+    assert finished(rig.post(WaitOver(1))) == []
+    assert finished(rig.post(WaitOver(1, has_rows_elsewhere=True))) == [1]
+
+
 def test_a_poll_asks_for_no_more_than_those_can_use_that_end():
     rig = TableRig(cache=10_000)
     limits = [join(rig, 5)[0].request.limit]
