@@ -13,12 +13,8 @@ from typing import Final
 from streamfrom.spark.jobs.analytics import number_format as say
 
 
-# The room around what is drawn, in SVG units.
-_LEFT: Final = 66
-_RIGHT: Final = 14
-_TOP: Final = 12
-_BOTTOM: Final = 26
-_TICK_WIDTH: Final = 92  # of a time's label and the room around it
+# The side of the square that is drawn in, which the page stretches to the room there is.
+_SIDE: Final = 1000
 # Beyond this ratio a linear axis shows nothing of the smaller values.
 _LINEAR_MAX: Final = 60
 
@@ -40,36 +36,36 @@ class Axis:
     height_of: "Callable[[float], float]"
     """Maps a value to 0 (bottom) … 1 (top)."""
 
+    def y(self, value: float) -> float:
+        """Return where a value is."""
+        return _SIDE * (1 - self.height_of(value))
+
 
 @dataclass(frozen=True, slots=True)
 class PlotArea:
-    """The time that a chart spans, the windows in it, and its size in SVG units."""
+    """The time that a chart spans, the windows in it, and for how many times there is room at most."""
 
     low_ns: int
     high_ns: int
     starts_ns: "Sequence[int]"
     bucket_ns: int
-    width: int = 1160
-    height: int = 260
+    ticks_max: int = 5
 
     def x(self, at_ns: int) -> float:
         """Return where a moment is."""
         inside = min(max(at_ns, self.low_ns), self.high_ns) - self.low_ns
-        return _LEFT + inside / (self.high_ns - self.low_ns) * (self.width - _LEFT - _RIGHT)
-
-    def y(self, fraction: float) -> float:
-        """Return where a height of 0 … 1 is."""
-        return self.height - _BOTTOM - fraction * (self.height - _TOP - _BOTTOM)
+        return inside / (self.high_ns - self.low_ns) * _SIDE
 
     def edges(self, start_ns: int) -> tuple[float, float]:
         """Return where a window begins and ends."""
         return self.x(start_ns), self.x(start_ns + self.bucket_ns)
 
 
-def linear(values: "Sequence[float]", told: "Callable[[float], str]", *, times: bool) -> Axis:
+def linear(
+    values: "Sequence[float]", told: "Callable[[float], str]", steps: "Sequence[float]"
+) -> Axis:
     """Return an axis from zero to above the highest of *values*."""
-    highest = max(values, default=0.0)
-    ticks = say.duration_ticks(highest) if times else say.value_ticks(highest)
+    ticks = say.ticks(max(values, default=0.0), steps)
     return Axis([(tick, told(tick)) for tick in ticks], lambda value: value / ticks[-1])
 
 
@@ -90,15 +86,15 @@ def duration_axis(series: "Sequence[Series]") -> Axis:
     values = [value for line in series for value in line.values if value]
     if values and max(values) > _LINEAR_MAX * min(values):
         return logarithmic(values, say.duration)
-    return linear(values, say.duration, times=True)
+    return linear(values, say.duration, say.DURATIONS_MS)
 
 
 def bars(frame: PlotArea, layers: "Sequence[Series]", lines: "Sequence[Series]" = ()) -> str:
     """Return *layers* stacked as bars, with *lines* over them; all are rates a second."""
     totals = [sum(values) for values in zip(*(_filled(layer) for layer in layers), strict=True)]
     highest = [*totals, *(value for line in lines for value in _filled(line))]
-    axis = linear(highest, say.rate, times=False)
-    parts = [_grid(frame, axis)]
+    axis = linear(highest, say.rate, say.VALUES)
+    parts = []
     floors = [0.0] * len(frame.starts_ns)
     for layer in layers:
         path = []
@@ -106,15 +102,15 @@ def bars(frame: PlotArea, layers: "Sequence[Series]", lines: "Sequence[Series]" 
             if not value:
                 continue
             left, right = frame.edges(frame.starts_ns[place])
-            bottom = frame.y(axis.height_of(floors[place]))
+            bottom = axis.y(floors[place])
             floors[place] += value
-            top = frame.y(axis.height_of(floors[place]))
+            top = axis.y(floors[place])
             gap = min(1.5, (right - left) * 0.15)
             path.append(f"M{left:.1f} {bottom:.1f}V{top:.1f}H{right - gap:.1f}V{bottom:.1f}Z")
         parts.append(f'<path class="bar {escape(layer.style)}" d="{"".join(path)}"/>')
     parts += [_line(frame, axis, line) for line in lines]
     parts.append(_hover(frame, [*layers, *lines], say.rate))
-    return _svg(frame, "".join(parts), "Messages over time")
+    return _plot(frame, axis, "".join(parts), "Messages over time")
 
 
 def lines(frame: PlotArea, series: "Sequence[Series]", about: str) -> str:
@@ -122,8 +118,7 @@ def lines(frame: PlotArea, series: "Sequence[Series]", about: str) -> str:
     axis = duration_axis(series)
     band = _band(frame, axis, series[0], series[-1])
     drawn = "".join(_line(frame, axis, line) for line in series)
-    parts = _grid(frame, axis) + band + drawn + _hover(frame, series, say.duration)
-    return _svg(frame, parts, about)
+    return _plot(frame, axis, band + drawn + _hover(frame, series, say.duration), about)
 
 
 def shares(parts: "Sequence[tuple[str, str, float]]", about: str) -> str:
@@ -149,26 +144,23 @@ def _filled(series: Series) -> list[float]:
     return [value or 0.0 for value in series.values]
 
 
-def _svg(frame: PlotArea, inside: str, about: str) -> str:
-    return (
-        f'<svg viewBox="0 0 {frame.width} {frame.height}" role="img"'
-        f' aria-label="{escape(about)}">{inside}</svg>'
+def _plot(frame: PlotArea, axis: Axis, inside: str, about: str) -> str:
+    """Return a chart with its axes: a drawing that is stretched, and texts that are not."""
+    grid = "".join(
+        f'<path class="grid" d="M0 {axis.y(at):.1f}h{_SIDE}"/>' for at, _ in axis.ticks
     )
-
-
-def _grid(frame: PlotArea, axis: Axis) -> str:
-    right = frame.width - _RIGHT
-    parts = []
-    for value, text in axis.ticks:
-        y = frame.y(axis.height_of(value))
-        parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{right}"/>')
-        parts.append(f'<text class="tick" x="{_LEFT - 8}" y="{y + 4:.1f}">{text}</text>')
-    ticks_max = (frame.width - _LEFT - _RIGHT) // _TICK_WIDTH
-    for at_ns, text in say.time_ticks(frame.low_ns, frame.high_ns, ticks_max):
-        x = frame.x(at_ns)
-        y = frame.height - 7
-        parts.append(f'<text class="tick time" x="{x:.1f}" y="{y}">{text}</text>')
-    return "".join(parts)
+    values = "".join(
+        f'<span style="top:{axis.y(at) / _SIDE:.2%}">{text}</span>' for at, text in axis.ticks
+    )
+    times = "".join(
+        f'<span style="left:{frame.x(at_ns) / _SIDE:.2%}">{text}</span>'
+        for at_ns, text in say.time_ticks(frame.low_ns, frame.high_ns, frame.ticks_max)
+    )
+    return (
+        f'<div class="plot"><svg viewBox="0 0 {_SIDE} {_SIDE}" preserveAspectRatio="none" role="img"'
+        f' aria-label="{escape(about)}">{grid}{inside}</svg>'
+        f'<div class="values">{values}</div><div class="times">{times}</div></div>'
+    )
 
 
 def _points(frame: PlotArea, axis: Axis, series: Series) -> "list[list[tuple[float, float]]]":
@@ -179,7 +171,7 @@ def _points(frame: PlotArea, axis: Axis, series: Series) -> "list[list[tuple[flo
             runs.append([])
             continue
         left, right = frame.edges(start_ns)
-        runs[-1].append(((left + right) / 2, frame.y(axis.height_of(value))))
+        runs[-1].append(((left + right) / 2, axis.y(value)))
     return [run for run in runs if run]
 
 
@@ -221,7 +213,7 @@ def _hover(
             continue
         told = [say.moment(start_ns), *(f"{name}: {text_of(value)}" for name, value in values)]
         parts.append(
-            f'<rect class="hover" x="{left:.1f}" y="{_TOP}" width="{max(right - left, 1):.1f}"'
-            f' height="{frame.height - _TOP - _BOTTOM}"><title>{escape(chr(10).join(told))}</title></rect>'
+            f'<rect class="hover" x="{left:.1f}" y="0" width="{max(right - left, 1):.1f}"'
+            f' height="{_SIDE}"><title>{escape(chr(10).join(told))}</title></rect>'
         )
     return "".join(parts)

@@ -3,7 +3,7 @@
 Whatever came from a table is escaped where it is put in: names of tenants and ids are anybody's.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -31,8 +31,6 @@ _STYLES: Final = {"|": ' class="text"', "!": ' class="hot"'}
 # So many shards have a colour of their own.
 _COLOURS: Final = 8
 _POISON_SHOWN: Final = 25
-# Width and height of a chart on a telephone, in SVG units: not the same one made smaller, whose text is too small to read.
-_NARROW: Final = (400, 240)
 _NONE: Final = "No message was acknowledged in this time."
 _NO_TIME: Final = (
     "The table does not say when a message was written."
@@ -192,18 +190,10 @@ def _pair(total: "Row", name: str, bound: str) -> tuple[str, str]:
     return f"{bound}{median}", f"p99 {bound}{p99}"
 
 
-def _frame(results: Results, size: tuple[int, int]) -> PlotArea:
+def _frame(results: Results, ticks_max: int) -> PlotArea:
     first = results.low_ns - results.low_ns % results.bucket_ns
     starts = range(first, results.high_ns, results.bucket_ns)
-    return PlotArea(results.low_ns, results.high_ns, starts, results.bucket_ns, *size)
-
-
-def _drawn(results: Results, size: tuple[int, int], draw: "Callable[[PlotArea], str]") -> str:
-    """Return a chart twice, of which the page's style shows the one that there is room for."""
-    return "".join(
-        f'<div class="{room}">{draw(_frame(results, of))}</div>'
-        for room, of in (("roomy", size), ("narrow", _NARROW))
-    )
+    return PlotArea(results.low_ns, results.high_ns, starts, results.bucket_ns, ticks_max)
 
 
 def _seconds(frame: PlotArea, start_ns: int) -> float:
@@ -213,8 +203,7 @@ def _seconds(frame: PlotArea, start_ns: int) -> float:
 
 
 def _throughput(results: Results) -> str:
-    size = (1160, 270)
-    frame = _frame(results, size)
+    frame = _frame(results, 11)
     if not results.rows["by_window"]:
         return _card("Throughput", _empty(_NONE))
     shards = [row["shard"] for row in results.rows["by_shard"]]
@@ -241,8 +230,7 @@ def _throughput(results: Results) -> str:
     lines = [Series("written", "ink", rates)] if written else []
     keys = [(one.name, one.style, "fill") for one in layers]
     keys += [(one.name, one.style, "fill stroke") for one in lines]
-    drawn = _drawn(results, size, lambda of: charts.bars(of, layers, lines))
-    return _card("Throughput", drawn, _legend(keys))
+    return _card("Throughput", charts.bars(frame, layers, lines), _legend(keys))
 
 
 def _latency(results: Results, name: str, title: str, about: str) -> str:
@@ -250,17 +238,18 @@ def _latency(results: Results, name: str, title: str, about: str) -> str:
         return _card(title, _empty(_NONE))
     if not results.total[f"{name}_known"]:
         return _card(title, _empty(_NO_TIME))
-    size = (570, 250)
-    starts_ns = _frame(results, size).starts_ns
+    frame = _frame(results, 5)
     rows = {row["window_ns"]: row for row in results.rows["by_window"]}
     series = [
         Series(
-            percent, percent, [rows.get(at, {}).get(f"{name}_{percent}_ms") for at in starts_ns]
+            percent,
+            percent,
+            [rows.get(at, {}).get(f"{name}_{percent}_ms") for at in frame.starts_ns],
         )
         for percent in (f"p{percent}" for percent in PERCENTS)
     ]
     keys = [(one.name, one.style, "fill stroke") for one in reversed(series)]
-    drawn = _drawn(results, size, lambda of: charts.lines(of, series, title))
+    drawn = charts.lines(frame, series, title)
     return _card(title, f'<p class="sub">{about}</p>{drawn}', _legend(keys))
 
 

@@ -144,13 +144,6 @@ def test_what_the_table_does_not_tell_is_not_drawn_as_nothing(results):
     assert "No message was acknowledged" not in text
 
 
-def test_each_chart_is_there_for_a_desk_and_for_a_telephone(results):
-    _, reader = read(results)
-    sizes = [value for name, value in reader.attributes if name == "viewbox"]
-    assert sorted(set(sizes)) == ["0 0 1000 20", "0 0 1160 270", "0 0 400 240", "0 0 570 250"]
-    assert sizes.count("0 0 400 240") == 3
-
-
 def test_sends_stand_out_where_they_are_what_is_wrong(results):
     _, reader = read(results)
     assert reader.attributes.count(("class", "hot")) == len(results.rows["poison"])
