@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from streamfrom.engine.messaging.dispatch.events import JobDone
 from streamfrom.engine.messaging.leases.lease_rows import Release
@@ -29,6 +30,8 @@ class DeadLetters(World):
     unsent_claims: ids and epochs of claims that a consumer gave back, or that the database refused to undo.
     """
 
+    changes: ClassVar = {"proxies": 1, "failing": 0}
+
     dead: int = field(default=0)
     unsent_claims: set[tuple[bytes, int]] = field(default_factory=set)
 
@@ -37,12 +40,9 @@ class DeadLetters(World):
         dice = random.Random(self.seed)
         self.settings = replace(
             self.settings,
-            proxies=1,
-            failing=0,
             max_attempts=dice.choice([1, 2, 3]),
             lost_acks=dice.choice([0.2, 0.5, 0.9]),
         )
-        self.settings = replace(self.settings, lease=self._lease())
 
     def definition(self, comment):
         return raw_table(TABLE, f"{comment},vt_dead_letter={GRAVE}")

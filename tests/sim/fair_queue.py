@@ -7,6 +7,7 @@ all is delivered.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from tests.sim.fleet_world import FleetWorld
 from tests.sim.memory_store import raw_table
@@ -22,13 +23,8 @@ FLOOD = b"7"
 class Fair(World):
     """One history of one proxy."""
 
+    changes: ClassVar = {"proxies": 1, "newest": False, "order": ",vt_key=tenant,vt_fair=on"}
     known_s = 12  # a poll reads keys by calls of their own
-
-    def __post_init__(self):
-        super().__post_init__()
-        self.settings = replace(
-            self.settings, proxies=1, newest=False, order=",vt_key=tenant,vt_fair=on"
-        )
 
     def definition(self, comment):
         return raw_table(TABLE, comment, numbers=("tenant",))
@@ -43,17 +39,13 @@ class Fair(World):
 class FairFleet(Fair, FleetWorld):
     """One history of a fleet."""
 
-    def __post_init__(self):
-        FleetWorld.__post_init__(self)
-        self.settings = replace(self.settings, newest=False, order=",vt_key=tenant,vt_fair=on")
-
 
 @dataclass(eq=False)
 class FairInOrder(Fair, Ordered):
     """One history in which of each key some messages may have started."""
 
     def __post_init__(self):
-        Ordered.__post_init__(self)
+        super().__post_init__()
         self.in_order = 1 + self.seed % 3
         order = f",vt_key=tenant,vt_fair=on,vt_max_per_key={self.in_order}"
         self.settings = replace(self.settings, order=order)

@@ -7,6 +7,7 @@ delivered nevertheless, however small the cache, and though half of all messages
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from tests.sim.fleet_world import FleetWorld
 from tests.sim.ordered_queue import Ordered
@@ -21,13 +22,10 @@ KEYS = (b"7", *(b"%d" % (10 + number) for number in range(5)))
 class KeyedStreams(World):
     """One history of one proxy. named: how many messages were given to streams that name keys."""
 
+    changes: ClassVar = {"proxies": 1, "order": ",vt_key=tenant"}
     known_s = 12  # a poll reads each key that is named by a call of its own
 
     named: int = 0
-
-    def __post_init__(self):
-        super().__post_init__()
-        self.settings = replace(self.settings, proxies=1, order=",vt_key=tenant")
 
     definition = Ordered.definition
 
@@ -57,8 +55,10 @@ class KeyedStreams(World):
 class KeyedStreamsInOrder(KeyedStreams, Ordered):
     """One history in which the messages of a key wait for one another as well."""
 
+    changes: ClassVar = Ordered.changes
+
     def __post_init__(self):
-        Ordered.__post_init__(self)
+        super().__post_init__()
         if self.is_strict:
             self.settings = replace(self.settings, order=",vt_key=tenant,vt_max_per_key=1")
 
@@ -66,7 +66,3 @@ class KeyedStreamsInOrder(KeyedStreams, Ordered):
 @dataclass(eq=False)
 class KeyedStreamsOfFleet(KeyedStreams, FleetWorld):
     """One history of a fleet, in which streams are served by whoever dispatches."""
-
-    def __post_init__(self):
-        FleetWorld.__post_init__(self)
-        self.settings = replace(self.settings, order=",vt_key=tenant")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from streamfrom.engine.messaging.gates.shard_gates import CLAIM_NS, DEPTH_NS
 from tests.sim.consumer import SECOND_NS
@@ -22,6 +23,8 @@ from tests.sim.world import World
 class InFlightLimited(World):
     """One history of one proxy. most: how many were in flight at most."""
 
+    changes: ClassVar = {"proxies": 1}  # without an election each would send as much
+
     in_flight: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # id → epoch, lease
     most: int = 0
 
@@ -32,11 +35,6 @@ class InFlightLimited(World):
         limit = dice.choice([least, least + 1, max(8, least)])
         self.settings = replace(self.settings, max_in_flight=limit)
         self.bad.spare_acks()
-        self._elect()
-
-    def _elect(self):
-        """Have one proxy: without an election each would send as much."""
-        self.settings = replace(self.settings, proxies=1, lease=self._lease())
 
     def check_delivery(self, consumer, rows):
         super().check_delivery(consumer, rows)
@@ -64,7 +62,8 @@ class InFlightLimited(World):
 class InFlightLimitedFleet(InFlightLimited, FleetWorld):
     """One history of a fleet, in which dispatchers follow one another."""
 
-    def _elect(self):
+    def __post_init__(self):
+        super().__post_init__()
         # What a dispatcher has sent that died is only known from the rows.
         self.settings = replace(self.settings, lease="written")
 
@@ -73,13 +72,14 @@ class InFlightLimitedFleet(InFlightLimited, FleetWorld):
 class RateLimited(World):
     """One history of one proxy. sent_ns: when each message was sent, by shard."""
 
+    changes: ClassVar = {"proxies": 1}
+
     sent_ns: dict[str, list[int]] = field(default_factory=dict)
 
     def __post_init__(self):
         super().__post_init__()
         rate = random.Random(self.seed).choice([0.9, 3, 10, 47.5, 300])
-        self.settings = replace(self.settings, max_rate=rate, proxies=1)
-        self.settings = replace(self.settings, lease=self._lease())
+        self.settings = replace(self.settings, max_rate=rate)
 
     def check_delivery(self, consumer, rows):
         super().check_delivery(consumer, rows)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from streamfrom.engine.messaging.order.key_order import in_turn
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
@@ -30,6 +31,9 @@ class Ordered(World):
     waited: how often a message was sent while another of its key had to wait for it.
     """
 
+    # Without an election each proxy would send as much.
+    changes: ClassVar = {"proxies": 1, "newest": False}
+
     in_order: int = 1
     waited: int = 0
 
@@ -44,13 +48,8 @@ class Ordered(World):
                 (3, ",vt_key=tenant,vt_max_per_key=3"),
             ]
         )
-        self.settings = replace(self.settings, order=order, newest=False, ack="committed")
+        self.settings = replace(self.settings, order=order, ack="committed")
         self.bad.spare_acks()
-        self._elect()
-
-    def _elect(self):
-        """Have one proxy: without an election each would send as much."""
-        self.settings = replace(self.settings, proxies=1, lease=self._lease())
 
     def definition(self, comment):
         return raw_table(TABLE, comment, texts=("tenant",))
@@ -142,9 +141,6 @@ class Ordered(World):
 @dataclass(eq=False)
 class OrderedFleet(Ordered, FleetWorld):
     """One history of a fleet, in which dispatchers follow one another."""
-
-    def _elect(self):
-        """Let the shards elect."""
 
     def _was_sent(self, ident, by):
         # Its successor does not know what a dispatcher has sent and not written.

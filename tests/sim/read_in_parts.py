@@ -5,7 +5,8 @@ What was written past the proxies is found once the polls of some intervals have
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar
 
 from tests.sim.ordered_queue import Ordered
 from tests.sim.world import World
@@ -24,9 +25,7 @@ def queues(world):
 class LongFloods(World):
     """One history in which what comes after a flood is not read before the flood has almost ended."""
 
-    def __post_init__(self):
-        super().__post_init__()
-        self.settings = replace(self.settings, cache=10)
+    changes: ClassVar = {"cache": 10}
 
     def trouble(self):
         super().trouble()
@@ -38,11 +37,9 @@ class LongFloods(World):
 class ReadInParts(World):
     """One history."""
 
-    parts: int = 0
+    changes: ClassVar = {"cache": 1000, "span_keys": SPAN_KEYS, "poll_s": 1}
 
-    def __post_init__(self):
-        super().__post_init__()
-        self.settings = replace(self.settings, cache=1000, span_keys=SPAN_KEYS, poll_s=1)
+    parts: int = 0
 
     def trouble(self):
         super().trouble()

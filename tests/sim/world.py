@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, ClassVar
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.shell.registry import Registry
@@ -37,11 +38,13 @@ FILLED_BY_BAD = 20
 class World(Promises):
     """One history.
 
+    changes: what of its settings no seed draws.
     has_limited: there are streams with an end.
     has_bad_rows: in every second history the database does not write some rows.
     together: messages whose acks are about to be committed together, by shard.
     """
 
+    changes: ClassVar[dict[str, Any]] = {}
     has_limited = True
     has_bad_rows = True
 
@@ -53,7 +56,7 @@ class World(Promises):
 
     def __post_init__(self):
         self.dice = random.Random(self.seed)
-        self.settings = Settings.drawn(self.seed, self.dice)
+        self.settings = replace(Settings.drawn(self.seed, self.dice), **self.changes)
         # What waits behind a bad row of its key is found by a poll, which there is none of where all is told.
         self.bad = BadRows.drawn(self.seed if self.has_bad_rows and not self.is_told else 0)
         is_small = self.settings.prefetch and self.settings.prefetch < FILLED_BY_BAD
