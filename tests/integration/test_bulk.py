@@ -12,8 +12,6 @@ from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 from tests.proxy.fake_client import MARIADB, OLD, Client, Result, talk
 
 
-pytestmark = pytest.mark.db
-
 IDS = (*LOW_IDS, *HIGH_IDS)
 
 

@@ -19,8 +19,6 @@ from tests.integration import toolchains
 from tests.integration.conftest import SharedCluster
 
 
-pytestmark = pytest.mark.db
-
 # Where servers are unpacked that no package installs.
 PLACES = os.pathsep.join((os.environ.get("PATH", ""), "/opt/mysql9/bin"))
 NAMES = {

@@ -14,8 +14,6 @@ from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, user_toml
 from tests.fixtures.streams import Consumer, message_table, refused, run, value
 
 
-pytestmark = pytest.mark.db
-
 JOBS = ("producer", "consumer", "reader", "operator")
 QUEUE = message_table(
     "q",

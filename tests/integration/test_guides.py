@@ -22,8 +22,6 @@ from tests.integration import toolchains
 from tests.integration.conftest import SharedCluster
 
 
-pytestmark = pytest.mark.db
-
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = {page.stem: page.read_text() for page in sorted((DOCS / "guides").glob("*.md"))}

@@ -17,7 +17,7 @@ from tests.fixtures.streams import eventually, rows, run
 from tests.integration.conftest import SharedCluster
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server]
+pytestmark = pytest.mark.one_server
 
 MB = 1 << 20
 # A healthy client waited for 1 to 24 s while a text was read in one go. What it waits for now is in

@@ -21,7 +21,7 @@ from tests.integration.conftest import Queue as Place, SharedCluster
 from tests.release.test_wheel import UNREACHABLE, environment
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server]
+pytestmark = pytest.mark.one_server
 
 
 def test_the_queue_the_producer_and_the_consumer_work(cluster: SharedCluster) -> None:

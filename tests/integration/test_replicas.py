@@ -10,9 +10,6 @@ from tests.fixtures.running_proxy import RunningProxy, StartProxy
 from tests.fixtures.streams import eventually, refused, refuses, rows, run, tried, value
 
 
-pytestmark = pytest.mark.db
-
-
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
     program = find_server(Family.MARIADB)

@@ -32,8 +32,6 @@ from tests.fixtures.streams import (
 from tests.integration.test_message_service import Calls, error_of
 
 
-pytestmark = pytest.mark.db
-
 USERS = ("consumer", "reader", "stranger", "owner")
 SETTINGS = """[server]
 listen = "127.0.0.1:0"

@@ -9,8 +9,6 @@ from tests.fixtures.streams import WAIT_S, refused, refuses, rows, run
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 
 
-pytestmark = pytest.mark.db
-
 LOW, HIGH = LOW_IDS[0], HIGH_IDS[0]
 ALL_IDS = sorted((*LOW_IDS, *HIGH_IDS))
 

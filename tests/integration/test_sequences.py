@@ -19,8 +19,6 @@ from tests.fixtures.streams import rows, run, value
 from tests.proxy.fake_client import Client, talk
 
 
-pytestmark = pytest.mark.db
-
 SEQUENCES = {"my_message": "seq", "customer": "lookup.seq", "broken": "lookup.nothing"}
 
 

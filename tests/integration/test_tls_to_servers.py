@@ -8,9 +8,6 @@ from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import message_table, run
 
 
-pytestmark = pytest.mark.db
-
-
 @pytest.mark.parametrize("mode", ["preferred", "required"])
 def test_a_server_without_tls_will_do_where_tls_is_only_preferred(
     server, database, start_proxy, consume, mode

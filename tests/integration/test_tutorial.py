@@ -21,7 +21,7 @@ from tests.fixtures.streams import eventually, rows
 from tests.fixtures.terminal import Terminal
 
 
-pytestmark = [pytest.mark.db, pytest.mark.one_server, pytest.mark.slow]
+pytestmark = [pytest.mark.one_server, pytest.mark.slow]
 
 PAGE = HERE / "docs/tutorial.md"
 # What the install needs, and nothing that is large.

@@ -19,8 +19,6 @@ from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.streams import eventually, refused, rows, run
 
 
-pytestmark = pytest.mark.db
-
 LOW, HIGH = 1, (1 << 63) + 1  # ids on shard -80 and on shard 80-
 DECIDE = b"SELECT 'streamfrom:"
 PREPARE = b"XA PREPARE"

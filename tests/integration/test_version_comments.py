@@ -16,8 +16,6 @@ from tests.fixtures.streams import answers, run
 from tests.integration.conftest import SharedCluster
 
 
-pytestmark = pytest.mark.db
-
 TEXTS = int(os.environ.get("COMMENT_TEXTS", "800"))
 SEED = int(os.environ.get("COMMENT_SEED", "1"))
 OPENS = [

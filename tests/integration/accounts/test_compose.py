@@ -2,15 +2,12 @@
 
 import os
 
-import pytest
-
 from tests.fixtures.database_servers import DatabaseServer, execute, root
 from tests.fixtures.programs import finished
 from tests.fixtures.running_proxy import HERE
 from tests.fixtures.streams import refused, run
 
 
-pytestmark = pytest.mark.db
 # What the image of MariaDB has its scripts call, with SQL on standard output.
 ENTRYPOINT = r"""
 docker_process_sql() { cat; }

@@ -18,8 +18,6 @@ from tests.fixtures.running_proxy import RunningProxy, user_toml
 from tests.fixtures.streams import refused, rows, run, value
 
 
-pytestmark = pytest.mark.db
-
 PASSWORD = "sésame's"
 PROGRAM = """#!/bin/sh
 # --no-defaults: as it is called.

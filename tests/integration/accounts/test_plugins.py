@@ -23,8 +23,6 @@ from tests.integration.accounts.conftest import Accounts
 from tests.proxy.rigs import SERVER
 
 
-pytestmark = pytest.mark.db
-
 # How an account is made with a password.
 WAYS = {
     Family.MARIADB: (

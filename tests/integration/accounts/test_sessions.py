@@ -9,8 +9,6 @@ from tests.fixtures.streams import refused, refuses, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS
 
 
-pytestmark = pytest.mark.db
-
 LOW, HIGH = LOW_IDS[0], HIGH_IDS[0]
 
 

@@ -14,8 +14,6 @@ from tests.integration.accounts.conftest import Accounts
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA
 
 
-pytestmark = pytest.mark.db
-
 Servers = tuple[DatabaseServer, DatabaseServer]
 LOW, HIGH = LOW_IDS[0], HIGH_IDS[0]
 BOSS = '[[users]]\nname = "boss"\npassword = "x"\naccount = "shared"\n'

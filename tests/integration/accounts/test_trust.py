@@ -19,7 +19,6 @@ from tests.fixtures.streams import message_table, run, value
 from tests.integration.forms import Forms
 
 
-pytestmark = pytest.mark.db
 SECRET = {"one": "SECRETOFONE", "two": "SECRETOFTWO"}
 STATEMENTS = int(os.environ.get("TRUST_STATEMENTS", "250"))
 SEED = os.environ.get("TRUST_SEED", "1")

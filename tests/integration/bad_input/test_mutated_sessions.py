@@ -27,7 +27,7 @@ AT_ONCE = 16
 # The shared proxy waits two seconds for a login; what it makes of a session takes far less.
 ANSWER_S = 60.0
 DESCRIPTORS_SPARE = 80  # backend connections that the load has the pools open
-pytestmark = [pytest.mark.db, pytest.mark.one_server, pytest.mark.slow]
+pytestmark = [pytest.mark.one_server, pytest.mark.slow]
 
 # PROTOCOL_41, CONNECT_WITH_DB, SECURE_CONNECTION, PLUGIN_AUTH, TRANSACTIONS.
 CAPABILITIES = 1 << 9 | 1 << 3 | 1 << 15 | 1 << 19 | 1 << 13

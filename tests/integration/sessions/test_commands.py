@@ -28,9 +28,6 @@ from tests.integration.conftest import VSCHEMA
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
 
-pytestmark = pytest.mark.db
-
-
 def command(client: Any, code: int, argument: bytes = b"") -> bytes:
     client._execute_command(code, argument)
     return bytes(client._read_packet()._data)

@@ -19,8 +19,6 @@ from tests.fixtures.streams import eventually, rows, run, tried, value
 from tests.integration.conftest import SharedCluster
 
 
-pytestmark = pytest.mark.db
-
 LOW_BYTES = 1 << 20
 
 

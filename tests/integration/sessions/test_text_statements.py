@@ -14,9 +14,6 @@ from tests.fixtures.streams import refused, reset, rows, run, value
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
 
-pytestmark = pytest.mark.db
-
-
 @pytest.fixture
 def client(tight: RunningProxy) -> Any:
     return tight.connect(database="commerce", autocommit=True)

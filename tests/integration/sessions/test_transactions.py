@@ -23,9 +23,6 @@ from tests.integration.conftest import HIGH_IDS, LOW_IDS, VSCHEMA
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
 
-pytestmark = pytest.mark.db
-
-
 def ids(servers: Any, database: str) -> list[list[int]]:
     return [
         [ident for (ident,) in execute(server, f"SELECT id FROM {database}.customer")]

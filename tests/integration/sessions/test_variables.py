@@ -15,8 +15,6 @@ from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 from tests.integration.sessions.crowd import crowd, shuffled_rounds
 
 
-pytestmark = pytest.mark.db
-
 LEVELS = ("READ COMMITTED", "SERIALIZABLE", "READ UNCOMMITTED", "REPEATABLE READ")
 COLLATIONS = ("utf8mb4_bin", "utf8mb4_unicode_ci")
 # What client {number} sets, what it is asked for, and what it is told, which it is told at each turn.

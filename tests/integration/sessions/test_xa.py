@@ -16,8 +16,6 @@ from tests.fixtures.streams import eventually, refused, refuses, reset, rows, ru
 from tests.integration.conftest import Queue
 
 
-pytestmark = pytest.mark.db
-
 STEPS = ("XA START 'x'", "INSERT INTO t VALUES (1)", "XA END 'x'", "XA PREPARE 'x'")
 BODY = "; ".join(STEPS)
 FAILS = "SIGNAL SQLSTATE '45000'"
