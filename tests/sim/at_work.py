@@ -42,7 +42,6 @@ class Worker(Stream):
     rows: deque[ClaimedRow] = field(default_factory=deque)
     came: asyncio.Event = field(default_factory=asyncio.Event)
     has_left: bool = False
-    done: int = 0
     is_busy: bool = False
     acked_s: float = 0.0  # when it made progress last
     has_lapsed: bool = False  # it made none for a wait once, so what it goes on working on may be others' since
@@ -93,13 +92,6 @@ class Steady(Worker):
 
     def takes_s(self):
         return self.work_s
-
-
-class SlowThenFast(Worker):
-    """Gets faster."""
-
-    def takes_s(self):
-        return self.work_s / (1 + self.done // 3)
 
 
 class Threads(Worker):
@@ -180,7 +172,7 @@ class Taking(Worker):
             self.world.registry.streams.attach(self, KEYSPACE, TABLE)
 
 
-KINDS = (Serial, Steady, SlowThenFast, Threads, Batches, Skipping, Beating, Stuck, Taking)
+KINDS = (Serial, Steady, Threads, Batches, Skipping, Beating, Stuck, Taking)
 
 
 @dataclass(eq=False)
@@ -323,7 +315,6 @@ class AtWork:
                 effect = Effect(EffectKind.ACK, tuple(map(int, ids)))
                 self.registry.committed(KEYSPACE, shard, TABLE, [effect])
         self.notice(worker)
-        worker.done += len(begun)
         worker.acked_s, worker.is_busy = self.now_s(), bool(worker.rows)
         await asyncio.sleep(self.dice.choice([0, 0.001]))
 

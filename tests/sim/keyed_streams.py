@@ -55,8 +55,6 @@ class KeyedStreams(World):
 class KeyedStreamsInOrder(KeyedStreams, Ordered):
     """One history in which the messages of a key wait for one another as well."""
 
-    changes: ClassVar = Ordered.changes
-
     def __post_init__(self):
         super().__post_init__()
         if self.is_strict:

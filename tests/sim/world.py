@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -38,7 +38,7 @@ FILLED_BY_BAD = 20
 class World(Promises):
     """One history.
 
-    changes: what of its settings no seed draws.
+    changes: what of its settings no seed draws, beside those of the kinds that it is made of.
     has_limited: there are streams with an end.
     has_bad_rows: in every second history the database does not write some rows.
     together: messages whose acks are about to be committed together, by shard.
@@ -56,7 +56,9 @@ class World(Promises):
 
     def __post_init__(self):
         self.dice = random.Random(self.seed)
-        self.settings = replace(Settings.drawn(self.seed, self.dice), **self.changes)
+        changes = (vars(kind).get("changes", {}) for kind in type(self).__mro__)
+        drawn = Settings.drawn(self.seed, self.dice)
+        self.settings = replace(drawn, **dict(ChainMap(*changes)))
         # What waits behind a bad row of its key is found by a poll, which there is none of where all is told.
         self.bad = BadRows.drawn(self.seed if self.has_bad_rows and not self.is_told else 0)
         is_small = self.settings.prefetch and self.settings.prefetch < FILLED_BY_BAD

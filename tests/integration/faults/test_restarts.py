@@ -3,19 +3,16 @@
 import contextlib
 import subprocess
 import time
-from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
 
-from streamfrom.proxy.embedded.servers import EmbeddedServer, Family
+from streamfrom.proxy.embedded.servers import EmbeddedServer
 from tests.fixtures.background import in_thread, running
 from tests.fixtures.database_servers import execute
-from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import (
     eventually,
-    message_table,
     refused,
     refuses,
     rows,
@@ -175,42 +172,6 @@ def test_a_write_in_vain_gets_the_servers_error(start, breakable_servers, breaka
     # Reads are not affected, and neither is the other shard.
     assert rows(producer, "SELECT id FROM my_message") == ()
     insert(producer, HIGH)
-
-
-@pytest.mark.parametrize("shift", ["+1h", "-1h"])
-def test_a_server_whose_clock_is_wrong_changes_no_moment(
-    start_proxy, tmp_path_factory, monkeypatch, consume, family, shift
-):
-    library = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
-    if library is None or family is not Family.MARIADB:
-        pytest.skip("needs libfaketime, which MySQL's own loader does not take")
-    server = EmbeddedServer(tmp_path_factory.mktemp("wrong-clock"))
-    with monkeypatch.context() as patch:
-        patch.setenv("LD_PRELOAD", str(library))
-        patch.setenv("FAKETIME", shift)
-        patch.setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-        server.start()
-    try:
-        ((seen,),) = execute(server, "SELECT UNIX_TIMESTAMP()")
-        assert abs(float(seen) - time.time()) > 3000, "the clock is not wrong"
-        execute(server, "CREATE DATABASE skewed")
-        proxy = start_proxy(keyspace_toml("skewed", [server]))
-        producer = proxy.connect(database="skewed", autocommit=True)
-        run(producer, message_table(purge_after=2, poller_interval=0.3))
-        stream = consume(proxy, database="skewed")
-        moment_ns = time.time_ns() + SECOND_NS
-        run(producer, "INSERT INTO my_message (id, time_next) VALUES (1, NOW())")
-        run(producer, f"INSERT INTO my_message (id, time_next) VALUES (2, {moment_ns})")
-        assert stream.next()[0] == 1
-        assert run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1") == 1
-        assert stream.next()[0] == 2
-        assert moment_ns <= time.time_ns()
-        acked_ns = value(producer, "SELECT time_acked FROM my_message WHERE id = 1")
-        assert abs(acked_ns - time.time_ns()) < 60 * SECOND_NS
-        eventually(lambda: not rows(producer, "SELECT 1 FROM my_message WHERE id=1"), "purged")
-        assert time.time_ns() - acked_ns >= 2 * SECOND_NS
-    finally:
-        server.kill()
 
 
 @pytest.mark.one_server

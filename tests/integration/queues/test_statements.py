@@ -195,18 +195,6 @@ def test_every_statement_of_a_queue_may_be_prepared(cluster, keyspace):
         assert cursor.fetchall() == []
 
 
-def test_the_polls_index_is_used(cluster: SharedCluster) -> None:
-    client = cluster.proxy.connect(database="plain", autocommit=True)
-    run(client, "CREATE QUEUE my_message (a INT)")
-    plan = rows(
-        client,
-        "EXPLAIN SELECT id, priority, time_next FROM my_message WHERE time_acked IS NULL"
-        " AND priority = 50 ORDER BY time_next LIMIT 10",
-    )
-    assert "poller_idx" in str(plan)
-    assert "filesort" not in str(plan)
-
-
 def test_what_is_there_already_or_not_there_is_one_note(cluster, keyspace):
     client = cluster.proxy.connect(database=keyspace, autocommit=False)
     run(client, "CREATE QUEUE my_message (a INT)")
