@@ -20,7 +20,6 @@ from tests.fixtures.streams import (
     tried,
     value,
 )
-from tests.integration.conftest import DISPATCHED
 from tests.integration.faults.breaking import (
     HIGH,
     LOW,
@@ -102,27 +101,6 @@ def test_an_answer_with_an_end_is_of_the_shards_that_are_up(start, breakable_ser
     breakable_servers[0].start()
     assert eventually(lambda: tried(producer, take), "the shard is back") == ((LOW,),)
     assert rows(producer, take) == ()
-
-
-def test_a_fleet_streams_what_other_shards_have_while_one_is_down(
-    start, breakable_servers, consume
-):
-    """Also to clients of the member that dispatches nothing."""
-    proxies = [start(stream_grace=600)]
-    proxies[0].wait_for_log(DISPATCHED, times=2)
-    proxies.append(start(stream_grace=600))
-    producer = create(proxies[1])
-    opened = [consume(each, database="commerce") for each in proxies]
-    breakable_servers[0].stop()
-    insert(producer, HIGH)
-    eventually(lambda: any(stream.poll(0.05) for stream in opened), "one that was open has it")
-    for stream in opened:
-        stream.close()
-    for proxy, ident in zip(proxies, (6, 7), strict=True):
-        stream = consume(proxy, database="commerce")
-        insert(producer, ident)
-        stream.comes(ident)
-        stream.close()
 
 
 def test_a_transaction_waits_with_its_first_statement_alone(start, breakable_servers):

@@ -3,7 +3,6 @@
 import ast
 import itertools
 import time
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -206,49 +205,6 @@ def test_an_insert_that_is_ignored_tells_no_id(cluster, keyspace):
 
 
 SECOND_NS = 10**9
-QUIET_S = 1.0
-IDS: dict[str, list[Any]] = {
-    "id VARCHAR(40) NOT NULL": ["a", "b'c", 'q"r', "back\\slash", "ünïcode ✓", "", "5"],
-    "id VARBINARY(16) NOT NULL": [b"\x00\xff'", b"plain", b"\\", b"'"],
-    "id BINARY(4) NOT NULL": [b"\x00\x01\x02\x03", b"\xff\x00\xff\x00"],
-    "id BIGINT NOT NULL": [-9223372036854775808, -1, 0, 9223372036854775807],
-    "id BIGINT UNSIGNED NOT NULL": [0, 18446744073709551615],
-    "id DECIMAL(30, 0) NOT NULL": [10000000000000000000000000, -5],
-    "id CHAR(36) COLLATE utf8mb4_bin NOT NULL": ["A", "a", "b"],
-}
-
-
-def test_every_type_of_id_is_sent_acknowledged_and_then_left_alone(plain: Queue) -> None:
-    producer = plain.connect()
-    tables = {f"of_type_{number}": each for number, each in enumerate(IDS.items())}
-    sends: dict[str, Counter[str]] = {}
-    streams = {}
-    for name, (ident, ids) in tables.items():
-        run(
-            producer, message_table(name, ident=ident, ack_wait=0.5, more=",vt_max_backoff=0.5")
-        )
-        streams[name] = plain.stream(f"STREAM id, epoch FROM {name}")
-        with producer.cursor() as cursor:
-            for number in ids:
-                cursor.execute(f"INSERT INTO {name} (id) VALUES (%s)", (number,))
-        sends[name] = Counter({str(number): 0 for number in ids})
-    # Every one comes, and comes again, although the first wake-up named it as the client
-    # wrote it.  One may be on its third attempt while another waits for its second.
-    for name, stream in streams.items():
-        while min(sends[name].values()) < 2:
-            sent, epoch = stream.next()
-            assert epoch == sends[name][str(sent)], name
-            sends[name][str(sent)] += 1
-        assert len(sends[name]) == len(tables[name][1]), name
-    for name, (_, ids) in tables.items():
-        with producer.cursor() as cursor:
-            for number in ids:
-                sql = f"UPDATE {name} SET time_acked = NOW() WHERE id = %s"
-                assert cursor.execute(sql, (number,)) == 1, (name, number)
-    epochs = {name: rows(producer, f"SELECT SUM(epoch) FROM {name}") for name in tables}
-    time.sleep(QUIET_S)
-    for name, before in epochs.items():
-        assert rows(producer, f"SELECT SUM(epoch) FROM {name}") == before, name
 
 
 def test_generated_ids(plain: Queue) -> None:

@@ -17,7 +17,7 @@ from tests.fixtures.streams import message_table, run
 SEED = int(os.environ.get("SCATTER_SEED", "1"))
 VALUES = int(os.environ.get("STORED_VALUES", "5"))  # of each type
 REFUSED = {1235, 1366}
-LETTERS = "aAbBéÉßµ 0-_~"
+LETTERS = "aAbBéÉßµ 0-_~'\"\\"
 
 
 def quoted(text: str) -> str:
@@ -28,6 +28,11 @@ def number(dice: random.Random) -> list[str]:
     value = dice.randrange(-128, 128)
     hexed = [f"0x{value:02x}", f"x'{value:02x}'", f"b'{value:b}'"] if value >= 0 else []
     return [str(value), f"'{value}'", f"' {value}.0 '", f"{value}.0", f"'{value}e0'", *hexed]
+
+
+def wide(dice: random.Random) -> list[str]:
+    bounds = [str(dice.choice([-(2**63), 2**63 - 1]) + step) for step in (-1, 0, 1)]
+    return [*number(dice), *bounds, quoted(bounds[1])]
 
 
 def decimal(dice: random.Random) -> list[str]:
@@ -78,7 +83,7 @@ def member(dice: random.Random) -> list[str]:
 
 BIN = "COLLATE utf8mb4_bin"
 TYPES = {
-    "BIGINT": number,
+    "BIGINT": wide,
     "TINYINT": number,
     "INT UNSIGNED": number,
     "DECIMAL(10,2)": decimal,

@@ -120,33 +120,3 @@ def test_a_value_is_found_by_its_index_and_rows_are_as_long_as_the_server_says(
     status = client.rows(b"SHOW SESSION STATUS LIKE 'Handler_read%'")
     assert sum(int(value) for _, value in status) < 200
     assert every == [b"%d" % number for number in range(1, 181, 3)]
-
-
-def test_a_part_of_a_value_is_found_whatever_its_type(client, database):
-    create(client, database)
-    insert(client, (b"1", 5, 0), (b"2", 5, 0))
-    types = {
-        "a": "VARCHAR(20) CHARACTER SET latin1",
-        "b": "BLOB",
-        "c": "JSON",
-        "d": "TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
-        "e": "INT",
-    }
-    for name, kind in types.items():
-        client.execute(f"ALTER TABLE msg ADD {name} {kind}".encode())
-    client.execute(
-        "UPDATE msg SET a = 'süß', b = x'ff00fe', c = '{\"k\": \"süß\"}', d = 'süß', e = 1234 WHERE id = 2".encode()
-    )
-    (raw,) = client.run(discover(database))
-    for column, part in (
-        ("a", "ü".encode()),
-        ("b", b"\x00\xfe"),
-        ("c", "üß".encode()),
-        ("d", "ü".encode()),
-        ("e", b"23"),
-    ):
-        match = Match(column, part, contains=True)
-        found = client.run(
-            rows_of(loaded(raw), [b"1", b"2"], (), 9, match.condition(loaded(raw)))
-        )
-        assert [row.id for row in found] == [b"2"], column
