@@ -197,7 +197,7 @@ class Sending:
             if meanwhile is REMOVED or row.id in run.gone:
                 continue  # acked while the claim ran: never sent again
             if not row.is_written:
-                unwritten.append(meanwhile if isinstance(meanwhile, MessageKey) else timer)
+                unwritten.append(meanwhile or timer)
             if meanwhile is not None:
                 # Rescheduled while the claim ran. Which of the two came first only the
                 # database knows.

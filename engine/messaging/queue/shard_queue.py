@@ -54,11 +54,8 @@ NEWS_AT_ONCE: Final = 500
 NEWS_ALONE_MAX: Final = 1
 
 
-class Removed:
-    """What became of a message whose key was in flight: it was acked or deleted."""
-
-
-REMOVED: Final = Removed()
+# What became of a message whose key was in flight: it was acked or deleted.
+REMOVED: Final = MessageKey(b"", 0, 0)
 
 
 class LockedRow(NamedTuple):
@@ -95,7 +92,7 @@ class ShardQueue:
         # The keys that streams name.
         self.named: frozenset[bytes] = frozenset()
         self._named_polled = self.named  # when the running poll began
-        self._in_flight: dict[bytes, MessageKey | Removed | None] = {}
+        self._in_flight: dict[bytes, MessageKey | None] = {}
         # The keys of messages in flight that a poll has found.
         self._flying_keys: dict[bytes, bytes] = {}
         # By id, the one that was tried longest ago first, and never more than the limit.
@@ -158,10 +155,9 @@ class ShardQueue:
 
     def is_taken(self, ident: bytes) -> bool:
         """Return whether a message was taken, and its row has not shown more of it since, nor a written ack."""
-        flying = self._in_flight.get(ident, REMOVED)
         if ident in self.unwritten or ident in self.renewed or ident in self.acked:
             return True
-        return not isinstance(flying, Removed)
+        return self._in_flight.get(ident, REMOVED) is not REMOVED
 
     def add(self, key: MessageKey, now_ns: int) -> None:
         """Take *key* as the latest truth about its id; one beyond the horizon is not kept."""
@@ -293,24 +289,22 @@ class ShardQueue:
 
         They are in flight.
         """
-        lines = {
-            key: tiers for key, tiers in self._tiers.items() if keys is None or key in keys
-        }
-        taken: list[MessageKey] = []
+        lines = {k: tiers for k, tiers in self._tiers.items() if keys is None or k in keys}
+        # Keys take turns within a priority, or altogether: a flood of an urgent priority is one tenant's, too.
+        rounds: list[Mapping[bytes, Sequence[Tier]]]
         if self._fair:
-            # A flood of an urgent priority is one tenant's, too.
-            in_order = {
-                key: [tiers[each] for each in sorted(tiers)] for key, tiers in lines.items()
-            }
-            taken = self._turns.take(in_order, rows_max, now_ns, newest=False) if lines else []
-            lines = {}
-        for priority in sorted({each for tiers in lines.values() for each in tiers}):
-            room = rows_max - len(taken)
-            if room == 0:
+            rounds = [
+                {k: [tiers[each] for each in sorted(tiers)] for k, tiers in lines.items()}
+            ]
+        else:
+            rounds = [
+                {k: (tiers[each],) for k, tiers in lines.items() if each in tiers}
+                for each in sorted({each for tiers in lines.values() for each in tiers})
+            ]
+        taken: list[MessageKey] = []
+        for line in rounds:
+            if (room := rows_max - len(taken)) == 0:
                 break
-            line = {
-                key: (tiers[priority],) for key, tiers in lines.items() if priority in tiers
-            }
             taken += self._turns.take(line, room, now_ns, newest=self._newest)
         for key in taken:
             del self._keys[key.id]
@@ -330,9 +324,7 @@ class ShardQueue:
         self._in_flight.setdefault(ident, None)
         return key
 
-    def requeue(
-        self, ident: bytes, key: MessageKey | None, now_ns: int
-    ) -> MessageKey | Removed | None:
+    def requeue(self, ident: bytes, key: MessageKey | None, now_ns: int) -> MessageKey | None:
         """End the flight of *ident* and queue *key*, unless something came in meanwhile.
 
         Return what came in: a key that was added (that one is queued then), REMOVED, or None.
@@ -344,7 +336,7 @@ class ShardQueue:
         queued = meanwhile if meanwhile is not None else key
         if found and (timer := self.set_aside.get(ident)) is not None:
             self.set_aside[ident] = timer._replace(key=found)
-        if isinstance(queued, MessageKey):
+        if queued is not None and queued is not REMOVED:
             self.add(queued._replace(key=found) if found else queued, now_ns)
         return meanwhile
 

@@ -10,7 +10,6 @@ from streamfrom.engine.messaging.queue.shard_queue import (
     LOCKED_PAUSE_LAST_NS,
     POLL_LEAD_NS,
     REMOVED,
-    Removed,
     ShardQueue,
 )
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
@@ -109,7 +108,7 @@ class Model:
 
     newest: bool
     keys: dict[bytes, MessageKey] = field(default_factory=dict)
-    in_flight: dict[bytes, MessageKey | Removed | None] = field(default_factory=dict)
+    in_flight: dict[bytes, MessageKey | None] = field(default_factory=dict)
 
     def add(self, one):
         (self.in_flight if one.id in self.in_flight else self.keys)[one.id] = one
@@ -134,7 +133,7 @@ class Model:
 
     def requeue(self, ident, one):
         news = self.in_flight.pop(ident, None)
-        if not isinstance(news, Removed):
+        if news is not REMOVED:
             self.keys[ident] = news or one
 
 
