@@ -18,34 +18,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from streamfrom.engine.clock import WakeTimer
 from streamfrom.engine.errors import NotDispatched, StoreError, TableGone
+from streamfrom.engine.fleet import election, lock_connection
 from streamfrom.engine.fleet.directory import Directory, Member
-from streamfrom.engine.fleet.election import (
-    ANSWER_NS,
-    LEASE_NS,
-    LOOK_NS,
-    PING_NS,
-    RETRY_FIRST_NS,
-    RETRY_LAST_NS,
-    ROUND_S,
-    SECOND_NS,
-    LockHold,
-)
-from streamfrom.engine.fleet.lock_connection import (
-    NO_SUCH_TABLE,
-    READ_ONLY,
-    READ_ONLY_SAID,
-    LockLost,
-    MemberExists,
-    NotWritable,
-    acquire,
-    enroll,
-    forget,
-    join,
-    keep,
-    read_directory,
-    settings,
-    write_term,
-)
 from streamfrom.engine.messaging.store.conversation import Conversation, ServerRefused
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
@@ -148,7 +122,7 @@ class Elector:
         # Also without any answer: a dispatcher that hears nothing must fall silent.
         self._timer = WakeTimer(self._loop, now_ns, self._check)
         self._secret: str | None = None  # of the lock's name, as read on the connection
-        self._hold = LockHold.PLAIN
+        self._hold = election.LockHold.PLAIN
         self._has_left = False
         self.directory = Directory(member)
 
@@ -203,9 +177,9 @@ class Elector:
         try:
             result, asked_ns = await session.transact(make)
         except ServerRefused as refused:
-            if refused.code in READ_ONLY and connection == self._connection:
+            if refused.code in lock_connection.READ_ONLY and connection == self._connection:
                 self.turned_read_only()
-            kind = TableGone if refused.code == NO_SUCH_TABLE else StoreError
+            kind = TableGone if refused.code == lock_connection.NO_SUCH_TABLE else StoreError
             raise kind(refused.message) from refused
         except StreamfromError as error:
             # Whatever broke it, the lock went with the connection.
@@ -222,7 +196,7 @@ class Elector:
     def turned_read_only(self) -> None:
         """Note that the server refuses writes: nothing may be sent from it."""
         if self._term is not None and not self._is_over:
-            self._lost(self._connection, READ_ONLY_SAID, RETRY_LAST_NS)
+            self._lost(self._connection, lock_connection.READ_ONLY_SAID, election.RETRY_LAST_NS)
 
     async def leave(self) -> None:
         """Say goodbye, once `stop` has returned: the others look for this member no longer."""
@@ -231,7 +205,9 @@ class Elector:
             return
         with suppress(StreamfromError, ServerRefused, TimeoutError):
             async with asyncio.timeout(LEAVE_TIMEOUT_S), self._apart() as session:
-                await session.converse(forget(self._database, (self._member.id,)))
+                await session.converse(
+                    lock_connection.forget(self._database, (self._member.id,))
+                )
 
     def look(self) -> asyncio.Task[None]:
         """Read the directory again, for a member that is not known yet. It has been read when the task is done."""
@@ -247,29 +223,29 @@ class Elector:
             # Without a wait at first, so that a member that is not alone soon knows who else there is.
             while (hold := await self._in_time(self._acquire(session, wait_s), wait_s)) is None:
                 await self._in_time(self.look())
-                wait_s = ROUND_S
+                wait_s = election.ROUND_S
             # From then on no other member can take itself for the dispatcher.
             sole_ns = {
-                LockHold.BOTH: 0,
-                LockHold.PLAIN: self._now_ns() + LEASE_NS,
-                LockHold.SECRET: known_ns + LEASE_NS,
+                election.LockHold.BOTH: 0,
+                election.LockHold.PLAIN: self._now_ns() + election.LEASE_NS,
+                election.LockHold.SECRET: known_ns + election.LEASE_NS,
             }
             await self._sleep(lambda: sole_ns[hold])
             self._term, asked_ns = await self._in_time(self._write_term(session))
-            look_ns = self._now_ns() + LOOK_NS
+            look_ns = self._now_ns() + election.LOOK_NS
             self._answered(connection, asked_ns)
             while connection == self._connection:
                 # Answers to writes move that moment. It counts from the question, so that a slow answer does not thin the
                 # proofs out.
-                await self._sleep(lambda: self._proof_ns + PING_NS)
+                await self._sleep(lambda: self._proof_ns + election.PING_NS)
                 if self._now_ns() >= look_ns and not self._is_over:
-                    look_ns = self._now_ns() + LOOK_NS
+                    look_ns = self._now_ns() + election.LOOK_NS
                     self.look()
                 self._answered(connection, await self._in_time(self._ping(session)))
-        except NotWritable as refused:
+        except lock_connection.NotWritable as refused:
             # At the longest pause at once: a failover takes seconds, and the answer was a clear one.
-            self._lost(connection, str(refused), RETRY_LAST_NS)
-        except (StreamfromError, ServerRefused, LockLost) as error:
+            self._lost(connection, str(refused), election.RETRY_LAST_NS)
+        except (StreamfromError, ServerRefused, lock_connection.LockLost) as error:
             self._lost(connection, str(error))
 
     async def _connect(self, connection: int) -> ElectionSession:
@@ -278,8 +254,10 @@ class Elector:
             closed = partial(self._lost, connection, "the server has closed the connection")
             session = self.session = await self._open_session(closed)
             own_secret = secrets.token_hex(16)
-            joined, _ = await session.converse(join(self._database, self._member, own_secret))
-        except MemberExists:
+            joined, _ = await session.converse(
+                lock_connection.join(self._database, self._member, own_secret)
+            )
+        except lock_connection.MemberExists:
             # Of this member: an earlier connection whose end the server has not noticed yet.
             text = "the server still has an earlier connection of this member"
             raise StoreError(text) from None
@@ -297,28 +275,30 @@ class Elector:
         self._denied = joined.denied
         return session
 
-    async def _acquire(self, session: ElectionSession, wait_s: int) -> LockHold | None:
+    async def _acquire(self, session: ElectionSession, wait_s: int) -> election.LockHold | None:
         """Wait for the lock; None if another member held it all the time."""
         self._is_waiting = True
         try:
-            hold, _ = await session.converse(acquire(self._database, self._secret, wait_s))
+            hold, _ = await session.converse(
+                lock_connection.acquire(self._database, self._secret, wait_s)
+            )
         finally:
             self._is_waiting = False
         self._failures = 0
-        self._hold = hold or LockHold.PLAIN
+        self._hold = hold or election.LockHold.PLAIN
         return hold
 
     async def _write_term(self, session: ElectionSession) -> tuple[int, int]:
         """Write the next term if the lock is still held and the server writable; return it, and when that was asked."""
         try:
             await self._keep(session)
-            return await session.converse(write_term(self._database))
-        except (LockLost, ServerRefused) as refused:
-            raise NotWritable(str(refused)) from refused
+            return await session.converse(lock_connection.write_term(self._database))
+        except (lock_connection.LockLost, ServerRefused) as refused:
+            raise lock_connection.NotWritable(str(refused)) from refused
 
     async def _ping(self, session: ElectionSession) -> int:
         """Ask for a proof; return when."""
-        if self._hold is LockHold.SECRET:
+        if self._hold is election.LockHold.SECRET:
             # Others may take the plain name as soon as it is free, so a sign of life is no proof.
             return await self._keep(session)
         return await session.ping()
@@ -326,12 +306,14 @@ class Elector:
     async def _keep(self, session: ElectionSession) -> int:
         """See that the lock is still this member's alone; return when that was asked. Raises LockLost."""
         asked_ns = self._now_ns()
-        self._hold, _ = await session.converse(keep(self._database, self._secret))
+        self._hold, _ = await session.converse(
+            lock_connection.keep(self._database, self._secret)
+        )
         return asked_ns
 
     async def _in_time(self, answer: Awaitable[T], wait_s: int = 0) -> T:
         """Return an answer. Where it takes ANSWER_NS longer than the server itself waits, the connection is given up."""
-        self._given_up_ns = self._now_ns() + wait_s * SECOND_NS + ANSWER_NS
+        self._given_up_ns = self._now_ns() + wait_s * election.SECOND_NS + election.ANSWER_NS
         self._set_timer()
         found = await answer
         self._given_up_ns = None
@@ -339,12 +321,12 @@ class Elector:
 
     async def _sleep(self, until_ns: Callable[[], int]) -> None:
         while (left_ns := until_ns() - self._now_ns()) > 0:  # noqa: ASYNC110 - the moment moves
-            await asyncio.sleep(left_ns / SECOND_NS)
+            await asyncio.sleep(left_ns / election.SECOND_NS)
 
     # What an answer does, and what its absence
 
     def _is_proven(self) -> bool:
-        return self._now_ns() < self._proof_ns + LEASE_NS
+        return self._now_ns() < self._proof_ns + election.LEASE_NS
 
     def _answered(self, connection: int, asked_ns: int) -> None:
         """Take an answer on the lock's connection for a proof, and dispatch.
@@ -368,16 +350,20 @@ class Elector:
     def _check(self) -> None:
         """Withhold messages once the proof is too old, and give up a connection without answers."""
         if not self._is_telling and not self._is_proven():
-            self._withhold(f"no answer of the server within {LEASE_NS // SECOND_NS} s")
+            self._withhold(
+                f"no answer of the server within {election.LEASE_NS // election.SECOND_NS} s"
+            )
         if self._given_up_ns is not None and self._now_ns() >= self._given_up_ns:
-            reason = f"no answer of the server within {ANSWER_NS // SECOND_NS} s"
+            reason = (
+                f"no answer of the server within {election.ANSWER_NS // election.SECOND_NS} s"
+            )
             self._lost(self._connection, reason)
         self._set_timer()
 
     def _set_timer(self) -> None:
         moments = [] if self._given_up_ns is None else [self._given_up_ns]
         if self._is_sending:
-            moments.append(self._proof_ns + LEASE_NS)
+            moments.append(self._proof_ns + election.LEASE_NS)
         self._timer.set(min(moments, default=None))
 
     def _withhold(self, reason: str) -> None:
@@ -396,9 +382,11 @@ class Elector:
         self._close()
         if pause_ns is None:
             # The shift is bounded because `_failures` is not, and a server may be away for days.
-            pause_ns = min(RETRY_FIRST_NS << min(self._failures, 10), RETRY_LAST_NS)
+            pause_ns = min(
+                election.RETRY_FIRST_NS << min(self._failures, 10), election.RETRY_LAST_NS
+            )
         self._failures += 1
-        self._loop.call_later(pause_ns / SECOND_NS, self.start)
+        self._loop.call_later(pause_ns / election.SECOND_NS, self.start)
 
     def _close(self) -> None:
         """Close the connection, and the lock with it, and end what waits for its answers."""
@@ -429,7 +417,9 @@ class Elector:
                 log.warning("members differ", extra={**self._named, "reason": text})
             self._tables.changed(differences)
             if differences.forgotten and self.session is not None and self.may_send():
-                await self.session.converse(forget(self._database, differences.forgotten))
+                await self.session.converse(
+                    lock_connection.forget(self._database, differences.forgotten)
+                )
 
     async def _read_directory(self) -> DirectoryRead:
         if self.session is not None and not self._is_waiting:
@@ -444,19 +434,19 @@ class Elector:
         """Open a connection to ask one question."""
         session = await self._open_session(lambda: None)
         try:
-            await session.converse(settings())
+            await session.converse(lock_connection.settings())
             yield session
         finally:
             session.close()
 
     async def _ask_directory(self, session: ElectionSession) -> DirectoryRead:
         read, _ = await session.converse(
-            read_directory(self._database, self._member, self._secret)
+            lock_connection.read_directory(self._database, self._member, self._secret)
         )
         if self._has_left or (read.secret is not None and read.has(self._member.id)):
             return read
         # The directory can be had by now, or a client has dropped it, or the row, which hides this member from all others.
-        again = enroll(self._database, self._member, secrets.token_hex(16))
+        again = lock_connection.enroll(self._database, self._member, secrets.token_hex(16))
         joined, _ = await session.converse(again)
         return replace(read, secret=joined.secret)
 

@@ -26,18 +26,9 @@ from aiohttp import web
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.engine.messaging.upkeep.peek import Match, PeekState, can_peek, in_state
+from streamfrom.proxy.admin import queue_messages
 from streamfrom.proxy.admin.admin_gate import AdminGate, Visitor, posted
 from streamfrom.proxy.admin.history import records
-from streamfrom.proxy.admin.queue_messages import (
-    IN_FLIGHT,
-    LOOKED_AT_MAX,
-    STATES,
-    BadCursor,
-    QueueMessages,
-    Search,
-    raw_id,
-    value_of,
-)
 from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.errors import NoSuchThread
 from streamfrom.proxy.rights.questions import REFUSALS
@@ -199,7 +190,7 @@ class QueueApi:
         self._gate = gate
         self._viewer = viewer
         self._enter = enter
-        self._messages = QueueMessages(services)
+        self._messages = queue_messages.QueueMessages(services)
 
     def routes(self) -> list[tuple[str, str, Handler]]:
         """Return method, path and handler of each."""
@@ -251,11 +242,11 @@ class QueueApi:
         state = None
         if look is None:
             for shard, key in _named(named):
-                ids.setdefault(shard, []).append(raw_id(table, key))
+                ids.setdefault(shard, []).append(queue_messages.raw_id(table, key))
         else:
             account, cursor = account_of(visitor.user), body.get("cursor") or ""
             if not isinstance(cursor, str):
-                raise BadCursor("cursor: expected a text")
+                raise queue_messages.BadCursor("cursor: expected a text")
             walk = await self._messages.walk(
                 account, table, _known(table, look), cursor, most=limit
             )
@@ -263,10 +254,10 @@ class QueueApi:
                 ids.setdefault(runtime.name, []).append(row.id)
             answer["looked_at"], answer["missing"] = walk.looked_at, walk.missing
             answer["next"] = walk.following
-            state = None if look.state == IN_FLIGHT else PeekState(look.state)
+            state = None if look.state == queue_messages.IN_FLIGHT else PeekState(look.state)
         known = {one.name for one in self._services.catalog.view(table.keyspace).runtimes}
         if not ids.keys() <= known:
-            raise BadCursor("shard: no shard of this queue")
+            raise queue_messages.BadCursor("shard: no shard of this queue")
         actions = self._actions(visitor, request)
         answer["done"] = await actions.act(table, action, ids, state)
         return web.json_response(answer)
@@ -327,26 +318,29 @@ class QueueApi:
         return table
 
 
-def _look(asked: Mapping[str, Any]) -> Search:
+def _look(asked: Mapping[str, Any]) -> queue_messages.Search:
     """Return what a request looks for. Raises HTTPBadRequest."""
     state = asked.get("state")
-    if state not in STATES:
-        raise web.HTTPBadRequest(text=_one_of("state", STATES))
+    if state not in queue_messages.STATES:
+        raise web.HTTPBadRequest(text=_one_of("state", queue_messages.STATES))
     column, value, how = asked.get("column"), asked.get("value"), asked.get("how", "is")
     # One without the other is a slip, and would match every message.
     if column is None and value is None and "how" not in asked:
-        return Search(str(state))
+        return queue_messages.Search(str(state))
     if not (isinstance(column, str) and isinstance(value, str) and value):
         raise web.HTTPBadRequest(text="column, value: expected a text each\n")
     if how not in ("is", "contains"):
         raise web.HTTPBadRequest(text=_one_of("how", ("is", "contains")))
     try:
-        return Search(str(state), Match(column, value_of(value), contains=how == "contains"))
+        return queue_messages.Search(
+            str(state),
+            Match(column, queue_messages.value_of(value), contains=how == "contains"),
+        )
     except UnicodeEncodeError:
         raise web.HTTPBadRequest(text="value: expected text\n") from None
 
 
-def _known(table: MessageTable, look: Search) -> Search:
+def _known(table: MessageTable, look: queue_messages.Search) -> queue_messages.Search:
     """Return *look*, whose column the table has. Raises HTTPBadRequest."""
     if look.match is not None:
         if look.match.column not in table.columns:
@@ -376,9 +370,9 @@ def _named(named: object) -> list[tuple[str, str]]:
 
 
 def _limit(body: Mapping[str, Any]) -> int:
-    limit = body.get("limit", LOOKED_AT_MAX)
-    if type(limit) is not int or not 0 < limit <= LOOKED_AT_MAX:
-        raise web.HTTPBadRequest(text=f"limit: expected 1 to {LOOKED_AT_MAX}\n")
+    limit = body.get("limit", queue_messages.LOOKED_AT_MAX)
+    if type(limit) is not int or not 0 < limit <= queue_messages.LOOKED_AT_MAX:
+        raise web.HTTPBadRequest(text=f"limit: expected 1 to {queue_messages.LOOKED_AT_MAX}\n")
     return limit
 
 
@@ -390,7 +384,7 @@ async def _worded(handler: Handler, request: web.Request) -> web.StreamResponse:
     """Turn what a handler raises into the answers of HTTP, in the same words as by SQL."""
     try:
         return await handler(request)
-    except BadCursor as error:
+    except queue_messages.BadCursor as error:
         raise web.HTTPBadRequest(text=f"{error}\n") from None
     except TimeoutError:
         raise web.HTTPGatewayTimeout(text="the shard does not answer\n") from None

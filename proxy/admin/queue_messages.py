@@ -19,18 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.engine.messaging.table.message_table import IdKind, MessageTable
-from streamfrom.engine.messaging.upkeep.peek import (
-    Match,
-    PeekKeys,
-    PeekPlace,
-    PeekState,
-    in_state,
-    peek,
-    peek_by_value,
-    rows_of,
-    shown_columns,
-    ways,
-)
+from streamfrom.engine.messaging.upkeep import peek
 from streamfrom.proxy.backends.shard_store import by_control
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.rights.desk import Question
@@ -55,7 +44,7 @@ WAYS_KEPT_S: Final = 60.0
 LISTED_MAX: Final = 200
 SHOWN_MAX: Final = 4 << 20
 IN_FLIGHT: Final = "in_flight"
-STATES: Final = (*PeekState, IN_FLIGHT)
+STATES: Final = (*peek.PeekState, IN_FLIGHT)
 _CURSOR_MAX: Final = 4096
 _INTEGER_MAX: Final = 2**64
 _NUMBER: Final = re.compile(rb"-?[0-9]{1,65}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,3})?")
@@ -71,7 +60,7 @@ class Search(NamedTuple):
     """Which messages: those in a state, of `STATES`, and that match, if there is something to match."""
 
     state: str
-    match: Match | None = None
+    match: peek.Match | None = None
 
 
 @dataclass(slots=True)
@@ -100,7 +89,7 @@ class QueueMessages:
 
         Raises BadCursor for one that is not this queue's, BackendError if the account may not read the table.
         """
-        columns = shown_columns(table)
+        columns = peek.shown_columns(table)
         walk = await self.walk(account, table, look, cursor, columns)
         return {
             "columns": columns,
@@ -124,12 +113,14 @@ class QueueMessages:
         runtime = next((one for one in self._runtimes(table) if one.name == shard), None)
         if runtime is None:
             raise BadCursor("shard: no shard of this queue")
-        columns = shown_columns(table)
+        columns = peek.shown_columns(table)
         await self._services.rights.check(Question(account, None, runtime, browse(table)))
         async with asyncio.timeout(PATIENCE_S):
             rows = await by_control(
                 runtime,
-                rows_of(table, [table.id_literal(raw_id(table, key))], columns, SHOWN_MAX + 1),
+                peek.rows_of(
+                    table, [table.id_literal(raw_id(table, key))], columns, SHOWN_MAX + 1
+                ),
             )
         for row in rows:
             values = [
@@ -187,10 +178,10 @@ class QueueMessages:
         table: MessageTable,
         look: Search,
         way: Ways,
-        place: PeekPlace | None,
+        place: peek.PeekPlace | None,
         limit: int,
         columns: Sequence[str],
-    ) -> tuple[PeekKeys, Sequence[PeekRow]]:
+    ) -> tuple[peek.PeekKeys, Sequence[PeekRow]]:
         now_ns, match = self._services.clock.time_ns(), look.match
         where = b"TRUE" if match is None else match.condition(table)
         leases, _ = self._held(table, runtime)
@@ -201,25 +192,28 @@ class QueueMessages:
                 )
             keys = _in_flight(leases, place, limit)
         else:
-            state = PeekState(look.state)
+            state = peek.PeekState(look.state)
             if match is not None and way.by_index is not None:
-                conversation = peek_by_value(table, match, way.by_index, place, limit)
-                where += b" AND " + in_state(state, now_ns)
-            elif state is PeekState.ACKED and (match is not None or not columns):
+                conversation = peek.peek_by_value(table, match, way.by_index, place, limit)
+                where += b" AND " + peek.in_state(state, now_ns)
+            elif state is peek.PeekState.ACKED and (match is not None or not columns):
                 # The list has the latest alone. A find or an action means all.
-                conversation = peek(table, PeekState.ALL, place, now_ns, limit)
-                where += b" AND " + in_state(state, now_ns)
+                conversation = peek.peek(table, peek.PeekState.ALL, place, now_ns, limit)
+                where += b" AND " + peek.in_state(state, now_ns)
             else:
-                conversation = peek(table, state, place, now_ns, limit)
+                conversation = peek.peek(table, state, place, now_ns, limit)
             keys = await by_control(runtime, conversation)
         wanted = keys.ids
-        if leases is not None and look.state in {PeekState.READY, PeekState.SCHEDULED}:
+        if leases is not None and look.state in {
+            peek.PeekState.READY,
+            peek.PeekState.SCHEDULED,
+        }:
             wanted = tuple(ident for ident in wanted if leases.get(ident) is None)
-        found = rows_of(table, wanted, columns, LISTED_MAX + 1, where)
+        found = peek.rows_of(table, wanted, columns, LISTED_MAX + 1, where)
         return keys, await by_control(runtime, found)
 
     async def _ways_of(
-        self, runtime: ShardRuntime, table: MessageTable, match: Match | None
+        self, runtime: ShardRuntime, table: MessageTable, match: peek.Match | None
     ) -> Ways:
         now_s = asyncio.get_running_loop().time()
         kept = {
@@ -228,7 +222,7 @@ class QueueMessages:
         column = "" if match is None or match.contains else match.column
         key = (table.keyspace, runtime.name, table.name, column)
         if key not in kept:
-            kept[key] = now_s, await by_control(runtime, ways(table, match))
+            kept[key] = now_s, await by_control(runtime, peek.ways(table, match))
         self._ways = kept
         return kept[key][1]
 
@@ -296,24 +290,24 @@ def _state(row: PeekRow, lease: Lease | None, now_ns: int, *, is_known: bool) ->
     """Return the first state that fits; "unknown" is in flight or scheduled, as another process knows."""
     time_next_ns = int(row.time_next or 0)
     if row.time_acked is not None:
-        return PeekState.ACKED
+        return peek.PeekState.ACKED
     if time_next_ns >= PARKED_NS:
-        return PeekState.PARKED
+        return peek.PeekState.PARKED
     if lease is not None:
         return IN_FLIGHT
     if time_next_ns >= HELD_NS:
-        return PeekState.BLOCKED
+        return peek.PeekState.BLOCKED
     if time_next_ns <= now_ns:
-        return PeekState.READY
-    return PeekState.SCHEDULED if is_known or not int(row.epoch or 0) else "unknown"
+        return peek.PeekState.READY
+    return peek.PeekState.SCHEDULED if is_known or not int(row.epoch or 0) else "unknown"
 
 
-def _in_flight(leases: Leases, place: PeekPlace | None, limit: int) -> PeekKeys:
+def _in_flight(leases: Leases, place: peek.PeekPlace | None, limit: int) -> peek.PeekKeys:
     """Return what streams hold, in the order of the ids: what an action takes from them moves no other to another page."""
     after = (place and place.ident) or b""
     ids = tuple(nsmallest(limit, (lease.id for lease in leases if lease.id > after)))
-    more = PeekPlace(None, is_begun=True, ident=ids[-1]) if len(ids) == limit else None
-    return PeekKeys(ids, more)
+    more = peek.PeekPlace(None, is_begun=True, ident=ids[-1]) if len(ids) == limit else None
+    return peek.PeekKeys(ids, more)
 
 
 def _shown(value: bytes | None, most: int) -> str | None:
@@ -330,7 +324,7 @@ def _shown(value: bytes | None, most: int) -> str | None:
     return f"{text[:most]}…" if len(text) > most else text
 
 
-def _cursor(shard: str, place: PeekPlace | None) -> str:
+def _cursor(shard: str, place: peek.PeekPlace | None) -> str:
     told: list[Any] = [shard]
     if place is not None:
         ident = None if place.ident is None else place.ident.hex()
@@ -338,7 +332,9 @@ def _cursor(shard: str, place: PeekPlace | None) -> str:
     return base64.urlsafe_b64encode(json.dumps(told).encode()).decode()
 
 
-def _read(cursor: str, shards: list[str], table: MessageTable) -> tuple[int, PeekPlace | None]:
+def _read(
+    cursor: str, shards: list[str], table: MessageTable
+) -> tuple[int, peek.PeekPlace | None]:
     """Return the index of the shard, and the place there. Raises BadCursor."""
     if not cursor:
         return 0, None
@@ -358,4 +354,4 @@ def _read(cursor: str, shards: list[str], table: MessageTable) -> tuple[int, Pee
         raw = raw_id(table, ident) if ident is not None else None
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise BadCursor("cursor: expected what the page before gave") from None
-    return index, PeekPlace(priority, is_begun, time_ns, raw)
+    return index, peek.PeekPlace(priority, is_begun, time_ns, raw)

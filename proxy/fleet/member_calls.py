@@ -32,14 +32,8 @@ from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.connection_ids import first_of, prefix_of
 from streamfrom.proxy.sessions.process_list import LocalSessions, end
 from streamfrom.proxy.sessions.services import Asker
+from streamfrom.proxy.status import status_rows
 from streamfrom.proxy.status.fleet_figures import MemberFigures, MembersFigures, QueueAtMember
-from streamfrom.proxy.status.status_rows import (
-    MemberStatus,
-    ShardStatus,
-    StreamClient,
-    StreamStatus,
-    Unanswered,
-)
 
 
 if TYPE_CHECKING:
@@ -112,14 +106,16 @@ class _QueueOnShardCodec:
         )
 
 
-MEMBERS: Final = FieldsCodec(MemberStatus, pb.MemberStatus)
-SHARDS: Final = FieldsCodec(ShardStatus, pb.ShardStatus)
+MEMBERS: Final = FieldsCodec(status_rows.MemberStatus, pb.MemberStatus)
+SHARDS: Final = FieldsCodec(status_rows.ShardStatus, pb.ShardStatus)
 SET_ASIDE: Final = FieldsCodec(SetAsideFigures, pb.SetAsideRow)
 QUEUES: Final = FieldsCodec(
     QueueAtMember, pb.QueueStatus, {"QueueOnShard": _QueueOnShardCodec()}
 )
 STREAMS: Final = FieldsCodec(
-    StreamStatus, pb.StreamStatus, {"Client": FieldsCodec(StreamClient, pb.Client)}
+    status_rows.StreamStatus,
+    pb.StreamStatus,
+    {"Client": FieldsCodec(status_rows.StreamClient, pb.Client)},
 )
 
 
@@ -130,7 +126,7 @@ def encode_queue(queue: QueueFigures, now_ns: int) -> pb.QueueStatus:
     return QUEUES.encode(part, now_ns)
 
 
-def decode_stream(found: pb.StreamStatus, member: str, now_ns: int) -> StreamStatus:
+def decode_stream(found: pb.StreamStatus, member: str, now_ns: int) -> status_rows.StreamStatus:
     """Return the stream that *member* reports."""
     stream = STREAMS.decode(found, now_ns)
     if stream.client is None:
@@ -408,7 +404,9 @@ class FleetStatus(_Calls):
             members, "Status", request, pb.StatusReply, STATUS_TIMEOUT_S
         ):
             if isinstance(answer, str):
-                unanswered.append(Unanswered(member.id, member.version, member.address, answer))
+                unanswered.append(
+                    status_rows.Unanswered(member.id, member.version, member.address, answer)
+                )
             else:
                 answers.append(await self._decode(answer, member))
         return MembersFigures(tuple(answers), tuple(unanswered))

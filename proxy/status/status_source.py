@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.errors import TableLoadError
 from streamfrom.proxy.fairness import in_turns
+from streamfrom.proxy.status import status_rows
 from streamfrom.proxy.status.fleet_figures import MembersFigures, merged_queue, merged_streams
-from streamfrom.proxy.status.status_rows import (
-    MemberStatus,
-    ShardStatus,
-    StatusRow,
-    StreamStatus,
-    member_rows,
-    queue_rows,
-    set_aside_rows,
-    shard_rows,
-    stream_rows,
-    stream_status,
-)
 
 
 if TYPE_CHECKING:
@@ -100,14 +89,14 @@ class StatusSource:
     clock: Clock
     # The primaries, by the names of keyspace and shard.
     shards: Mapping[tuple[str, str], ShardRuntime]
-    member: Callable[[], MemberStatus]  # returns what this process says of itself
+    member: Callable[[], status_rows.MemberStatus]  # returns what this process says of itself
     # Whether this process sends the messages of a shard of a keyspace.
     dispatches: Callable[[str, ShardName], bool] = lambda *_: True
     others: OtherFigures = ALONE
 
     async def rows(
         self, names: Iterable[str], viewer: Viewer, others: MembersFigures | None = None
-    ) -> dict[str, list[StatusRow]]:
+    ) -> dict[str, list[status_rows.StatusRow]]:
         """Return the rows of the tables *names* that *viewer* may see, of the whole fleet.
 
         others: what the other members have reported for them; they are asked if it is None.
@@ -115,42 +104,44 @@ class StatusSource:
         names = set(names)
         if others is None:
             others = await self.others.ask(names, viewer) if names else MembersFigures()
-        rows: dict[str, list[StatusRow]] = {}
+        rows: dict[str, list[status_rows.StatusRow]] = {}
         for name in names:
             if name == "queues":
                 rows[name] = await self._queue_rows(others, viewer)
             elif name == "streams":
                 told = [stream for answer in others.answers for stream in answer.streams]
                 streams = merged_streams([*self.stream_status(viewer.processes), *told])
-                rows[name] = stream_rows(streams, self.clock.time_ns())
+                rows[name] = status_rows.stream_rows(streams, self.clock.time_ns())
             elif name == "set_aside":
                 found = [
                     *self.watch.set_aside(),
                     *(s for a in others.answers for s in a.set_aside),
                 ]
-                rows[name] = set_aside_rows(
+                rows[name] = status_rows.set_aside_rows(
                     (one for one in found if viewer.sees(one.keyspace, one.queue)),
                     self.clock.time_ns(),
                 )
             elif name == "shards":
                 shards = [*self.shard_status(), *(s for a in others.answers for s in a.shards)]
-                rows[name] = shard_rows(
+                rows[name] = status_rows.shard_rows(
                     shard for shard in shards if viewer.sees(shard.keyspace)
                 )
             elif name == "members":
                 members = [self.member(), *(answer.member for answer in others.answers)]
-                rows[name] = member_rows(
+                rows[name] = status_rows.member_rows(
                     (_as_seen(member, viewer) for member in members), others.unanswered
                 )
             else:
                 raise LookupError(name)
         return rows
 
-    async def _queue_rows(self, others: MembersFigures, viewer: Viewer) -> list[StatusRow]:
+    async def _queue_rows(
+        self, others: MembersFigures, viewer: Viewer
+    ) -> list[status_rows.StatusRow]:
         queues, now_ns = await self.fleet_queues(others, viewer), self.clock.time_ns()
-        rows = queue_rows([], self.errors_of(viewer), now_ns)
+        rows = status_rows.queue_rows([], self.errors_of(viewer), now_ns)
         async for some in in_turns(queues):
-            rows += queue_rows(some, [], now_ns)
+            rows += status_rows.queue_rows(some, [], now_ns)
         return sorted(rows, key=lambda row: (str(row[0]), str(row[1])))
 
     async def fleet_queues(
@@ -180,11 +171,11 @@ class StatusSource:
             if isinstance(table, TableLoadError) and viewer.sees(keyspace, table.table)
         ]
 
-    def shard_status(self) -> list[ShardStatus]:
+    def shard_status(self) -> list[status_rows.ShardStatus]:
         """Return every shard's primary, as this process sees it."""
         member = self.member().member
         return [
-            ShardStatus(
+            status_rows.ShardStatus(
                 keyspace=shard.keyspace,
                 shard=shard.name,
                 server=shard.dsn.server,
@@ -200,12 +191,12 @@ class StatusSource:
             for shard in self.shards.values()
         ]
 
-    def stream_status(self, processes: Iterable[Process]) -> list[StreamStatus]:
+    def stream_status(self, processes: Iterable[Process]) -> list[status_rows.StreamStatus]:
         """Return what this process knows of the streams of *processes* and of other members' clients."""
-        return stream_status(self.watch.streams(), processes, self.member().member)
+        return status_rows.stream_status(self.watch.streams(), processes, self.member().member)
 
 
-def _as_seen(member: MemberStatus, viewer: Viewer) -> MemberStatus:
+def _as_seen(member: status_rows.MemberStatus, viewer: Viewer) -> status_rows.MemberStatus:
     """Return what *viewer* may know of a member: no names of other keyspaces."""
     dispatches = (one for one in member.dispatches if viewer.sees(one.rpartition("/")[0]))
     return replace(member, dispatches=tuple(dispatches))

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.claims.ordered_claim import Claim
-from streamfrom.engine.messaging.leases.lease_rows import (
-    FindLeases,
-    Look,
-    Release,
-    Shorten,
-    WriteLeases,
-)
+from streamfrom.engine.messaging.leases import lease_rows
 from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.queue.poll import Poll
 from streamfrom.engine.messaging.streams.prefetch_window import FIRST
@@ -305,7 +299,15 @@ TableEvent: TypeAlias = Due | Acked | Changed | Touched | AckedUnnamed
 
 # What carries its own statements (`engine.messaging.table.store_job`).
 ShardJob: TypeAlias = (
-    Claim | Poll | Release | Look | FindLeases | Shorten | WriteLeases | WriteAcks | Fire
+    Claim
+    | Poll
+    | lease_rows.Release
+    | lease_rows.Look
+    | lease_rows.FindLeases
+    | lease_rows.Shorten
+    | lease_rows.WriteLeases
+    | WriteAcks
+    | Fire
 )
 
 

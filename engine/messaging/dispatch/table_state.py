@@ -44,13 +44,7 @@ from streamfrom.engine.messaging.dispatch.held_messages import HeldMessages
 from streamfrom.engine.messaging.dispatch.sending import Sending
 from streamfrom.engine.messaging.dispatch.shard_state import ShardState
 from streamfrom.engine.messaging.dispatch.table_parts import TableParts
-from streamfrom.engine.messaging.leases.lease_rows import (
-    FindLeases,
-    Look,
-    Release,
-    Shorten,
-    WriteLeases,
-)
+from streamfrom.engine.messaging.leases import lease_rows
 from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.queue.poll import Poll
 from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
@@ -314,20 +308,20 @@ class TableState:
                     shard.polled(result, now_ns, interval_ns)
                 else:
                     shard.polls.failed(failure, now_ns, self._parts.grace_ns)
-            case Release():
+            case lease_rows.Release():
                 self._sending.released(shard, job, result, now_ns)
-            case Look():
+            case lease_rows.Look():
                 if failure is None:
                     self._held.looked(shard, result, now_ns)
                 else:
                     shard.leases.look_failed(now_ns)
-            case FindLeases():
+            case lease_rows.FindLeases():
                 self._held.leases_found(shard, job, result, failure, now_ns)
-            case Shorten():
+            case lease_rows.Shorten():
                 found = Shortenings() if result is None else result
                 self._parts.refuse(shard, found.refused, now_ns)
                 shard.polls.wanted |= shard.leaving.shortened(job.receiver, found.ids, now_ns)
-            case WriteLeases():
+            case lease_rows.WriteLeases():
                 refused = {} if result is None else result.refused
                 again_ns = self._parts.refuse(shard, refused, now_ns)
                 put_back = shard.wrote(result, now_ns, again_ns)
