@@ -123,6 +123,24 @@ def test_each_statement_does_what_it_does_on_the_database_itself(rig, name, wher
     compare(rig, name, where, lambda database: rig.script(database, where))
 
 
+@pytest.mark.parametrize("name", ["shop", "two"])
+def test_a_program_that_uses_what_database_returns_stays_in_the_keyspace(rig, name):
+    with rig.proxy.connect(database=f"{rig.prefix}_{name}").cursor() as cursor:
+        cursor.execute("SELECT DATABASE()")
+        database = cursor.fetchone()[0]
+        for sql in (
+            "USE information_schema",
+            f"USE {database}",
+            "CREATE QUEUE job (n INT)",
+            f"USE {database}",
+        ):
+            cursor.execute(sql)
+        cursor.executemany("INSERT INTO job (n) VALUES (%s)", [(n,) for n in range(8)])
+        cursor.execute("COMMIT")
+        cursor.execute(f"STREAM n FROM {database}.job LIMIT 8 WAIT 60")
+        assert cursor.rowcount > 0
+
+
 # Each says something of the database NAME, which has `item` and `f`: as phpMyAdmin, Prisma and drivers ask.
 DESCRIBING = lines(__file__, "test_what_servers_tell_of_databases_has_the_names_of_keyspaces")
 

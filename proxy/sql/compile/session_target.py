@@ -126,7 +126,16 @@ class SessionTarget:
                 home = self._catalog.anywhere()
             self.view = self._catalog.system_view(STATUS_SCHEMA, home)
         else:
-            self.view = self.lookup(target)
+            try:
+                self.view = self.named(target)
+                if target in self.view.databases:
+                    target = self.view.name
+            except UnknownDatabase:
+                known = self._catalog.names_on(self.here().server).get(target)
+                if known is None:
+                    raise
+                target = known[0]
+                self.view = self.lookup(target)
         self.name = target
 
     def lookup(self, target: str) -> View:
@@ -136,6 +145,18 @@ class SessionTarget:
         if view.is_replica:
             self._replicas[target] = view
         return view
+
+    def named(self, name: str) -> View:
+        """Return what the name of a database means: a target, or the session's own by the name that the server has for it.
+
+        That name is what DATABASE() says, and what stands in the text of a view. Raises as `lookup`.
+        """
+        try:
+            return self.lookup(name)
+        except UnknownDatabase:
+            if self.view is None or name not in self.view.databases:
+                raise
+            return self.view
 
     def leave_ailing_replicas(self) -> None:
         """Read from other replicas from now on where one is not healthy. Raises as `lookup`."""
@@ -227,12 +248,8 @@ class SessionTarget:
         unknown = False
         for name in names:
             try:
-                views[name] = self.lookup(name)
+                views[name] = self.named(name)
             except StreamfromError:
-                if self.view is not None and name in self.view.databases:
-                    # The name that the server has for it, as in the text of a view.
-                    views[name] = self.view
-                    continue
                 # A database of the server that is no keyspace; the server says what it is.
                 if self.here().is_sharded:
                     raise
@@ -411,7 +428,7 @@ class SessionTarget:
         name that no keyspace alone has.
         """
         if table.schema is not None:
-            view = self.lookup(table.schema)
+            view = self.named(table.schema)
         elif self.view is not None:
             view = self.view
         else:
@@ -444,9 +461,9 @@ class SessionTarget:
             return None
         (table,) = shape.tables
         view = self.view
-        if table.schema is not None and (view is None or table.schema not in view.databases):
+        if table.schema is not None:
             try:
-                view = self.lookup(table.schema)
+                view = self.named(table.schema)
             except StreamfromError:
                 return None
         if view is None or view.schema is not None or view.is_narrowed:

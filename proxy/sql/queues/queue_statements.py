@@ -418,7 +418,7 @@ class QueueStatements:
     def _selected(self, shape: Shape) -> View:
         view = self._target.view
         if shape.target is not None:
-            view = self._target.lookup(shape.target)
+            view = self._target.named(shape.target)
         if view is None or view.schema is not None:
             raise NoDatabaseSelected
         return view

@@ -115,7 +115,7 @@ class SequenceStatements:
         if asked is None:
             return None
         schema, name = asked.table.schema, asked.table.name
-        view = self._target.view if schema is None else self._target.lookup(schema)
+        view = self._target.view if schema is None else self._target.named(schema)
         if view is None:
             raise NoDatabaseSelected
         if view.is_replica and asked.is_certain:

@@ -95,3 +95,18 @@ async def test_what_no_server_has_is_unknown(plain, name):
     assert (await client.query(f"USE `{name}`" if name else "USE ``")).code in (1049, 1064)
     assert (await client.command(b"\x02" + name.encode())).code == 1049
     assert (await client.query("SELECT 1")).values == [b"1"]
+
+
+@pytest.mark.parametrize("start", ["commerce", "commerce:80-"])
+async def test_the_name_that_database_returns_leads_to_where_the_session_is(
+    server, other_server, proxy, start
+):
+    client = await proxy.client(start)
+    for name in ("shop", "information_schema", "shop"):
+        assert (await client.query(f"USE {name}")).error is None
+    assert (await client.query("SELECT * FROM shop.t; SELECT * FROM t")).error is None
+    assert said(other_server)[-1] == "SELECT * FROM t"
+    client = await proxy.client("plain")
+    assert (await client.query("USE db")).error is None
+    assert (await client.query("SELECT * FROM plain.t, t b")).error is None
+    assert (await client.query("USE nowhere")).code == 1049
