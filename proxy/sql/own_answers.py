@@ -7,6 +7,7 @@ the proxy's own questions are not listed: BEGIN and COMMIT, savepoints, column d
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from streamfrom.proxy.execution.reply import Reply
@@ -40,11 +41,19 @@ from streamfrom.proxy.sql.scatter.insert_selects import with_named_columns
 from streamfrom.proxy.sql.session_rights import EVERYTHING
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import HEADER_BYTES, Command, FieldType
-from streamfrom.proxy.wire.resultset import ColumnDefinition, Table, column_definition
+from streamfrom.proxy.wire.resultset import (
+    ColumnDefinition,
+    Table,
+    column_definition,
+    parse_column_definition,
+)
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.parser import explained_text
 from streamfrom.sqlparse_ext.statements import Kind, Statement
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
+from streamfrom.sqlparse_ext.text.identifiers import quoted
+from streamfrom.sqlparse_ext.text.lexer import Edit
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 
 
 if TYPE_CHECKING:
@@ -105,6 +114,7 @@ class OwnAnswers:
             Answerer.CHOSEN_DATABASES: self._chosen_databases,
             Answerer.STATUS_TABLES: status_tables.run,
             Answerer.SESSION_STATUS: self._session_status,
+            Answerer.TABLES: self._tables,
         }
 
     async def answerer(self, statement: Statement) -> Answerer | None:
@@ -181,6 +191,28 @@ class OwnAnswers:
         reply.head(answer.columns)
         of_client = own_status(self._context.link.tls, self._context.state.capabilities)
         reply.more_rows(with_own_status(answer.rows, of_client))
+        reply.end_of_rows(warnings=answer.ok.warnings)
+        return True
+
+    async def _tables(self, statement: Statement, reply: Reply) -> bool:
+        view, database, own = self._target.resolve(statement)
+        template, capabilities = own.shape.template, self._context.state.capabilities
+        shown = f"Tables_in_{statement.shape.target or self._target.name}"
+        named = f"Tables_in_{database}"
+        edits = [
+            Edit(token.start, token.end, quoted(named))
+            for token in statement_tokens(template)
+            if token.is_name and unquote(token, template).lower() == shown.lower()
+        ]
+        own = self._target.edited(own, edits) if edits else own
+        packet = query(own.sql)
+        answer = await self._context.executor.ask(view.runtimes[0], database, packet, own.shape)
+        assert answer.ok is not None
+        first = parse_column_definition(answer.columns[0])
+        name = first.name.replace(named, shown, 1)
+        renamed = column_definition(replace(first, name=name), capabilities)
+        reply.head([renamed, *answer.columns[1:]])
+        reply.more_rows(answer.rows)
         reply.end_of_rows(warnings=answer.ok.warnings)
         return True
 

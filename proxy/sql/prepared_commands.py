@@ -29,7 +29,7 @@ from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
 from streamfrom.proxy.routing.routes import Combine, Merge, OneShard, WriteParts
-from streamfrom.proxy.sql.compile.answerers import PREPARED_BY_SHARDS, Answerer
+from streamfrom.proxy.sql.compile.answerers import PREPARED_BY_SHARDS, RETOLD
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
 from streamfrom.proxy.sql.scatter.insert_selects import reads_first, with_named_columns
 from streamfrom.proxy.sql.set_variables import is_plain_query, sets_vitess_variables
@@ -205,7 +205,7 @@ class PreparedCommands:
         if (
             prepared.statement is None
             or shape.uses & (ASKS_BACK | Uses.ADVISORY_LOCK)
-            or self._target.answerer(shape) is Answerer.SESSION_STATUS
+            or self._target.answerer(shape) in RETOLD
         ):
             await self._run_as_text(prepared, command, reply)
             return

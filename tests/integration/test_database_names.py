@@ -161,3 +161,15 @@ def test_what_servers_tell_of_databases_has_the_names_of_keyspaces(rig, name, wh
         ]
 
     compare(rig, name, where, script, refused="unsupported")
+
+
+def test_show_tables_calls_its_column_after_the_keyspace(rig):
+    client = rig.proxy.connect(autocommit=True)
+    for name in (f"{rig.prefix}_{end}" for end in ("same", "shop", "two", "two:-80")):
+        with client.cursor() as cursor:
+            cursor.execute(f"CREATE TABLE IF NOT EXISTS `{name}`.item (id INT PRIMARY KEY)")
+            cursor.execute(f"SHOW TABLES FROM `{name}` WHERE `tables_in_{name}` = 'item'")
+            assert (cursor.description[0][0], *cursor) == (f"Tables_in_{name}", ("item",))
+            cursor.execute(f"USE `{name}`")
+            cursor.execute("SHOW FULL TABLES LIKE 'it%'")
+            assert cursor.description[0][0] == f"Tables_in_{name} (it%)"

@@ -38,16 +38,19 @@ class Answerer(Enum):
     CHOSEN_DATABASES = auto()  # a server evaluates the WHERE
     STATUS_TABLES = auto()  # a server evaluates the statement over the proxy's rows
     SESSION_STATUS = auto()  # a server's rows, some of them replaced
+    TABLES = auto()  # a server's rows, in a column that is called after a keyspace
     SEQUENCE = auto()  # or a server, where `SELECT next value FROM t` reads a column
     VINDEX = auto()
 
 
+# A server answers, and the proxy changes what it says.
+RETOLD: Final = frozenset({Answerer.SESSION_STATUS, Answerer.TABLES})
 # What shards or these answer may have expressions, in which the client's user and connection id have to be put.
 HAS_EXPRESSIONS: Final = frozenset(
-    {None, Answerer.STATUS_TABLES, Answerer.SESSION_STATUS, Answerer.SEQUENCE, Answerer.VINDEX}
+    {None, Answerer.STATUS_TABLES, Answerer.SEQUENCE, Answerer.VINDEX} | RETOLD
 )
-# What a shard prepares by the binary protocol: it knows the columns of SHOW STATUS.
-PREPARED_BY_SHARDS: Final = frozenset({None, Answerer.SESSION_STATUS})
+# What a shard prepares by the binary protocol: it knows the columns.
+PREPARED_BY_SHARDS: Final = RETOLD | {None}
 # What PREPARE in text leaves to a server: it inlines the id that is put into the text, and reports its own status.
 PREPARED_AS_TEXT: Final = PREPARED_BY_SHARDS | {Answerer.CONNECTION_ID}
 _CONNECTION_ID: Final = b"SELECT CONNECTION_ID()"
@@ -60,6 +63,11 @@ def _asks_connection_id(shape: Shape) -> bool:
 
 def _asks_sequence(shape: Shape) -> bool:
     return next_values(shape) is not None
+
+
+def _lists_tables(shape: Shape) -> bool:
+    words = (word for word in shape.words if word not in {"EXTENDED", "FULL"})
+    return shape.kind is Kind.SHOW and next(words, "") == "TABLES"
 
 
 # The first that takes a shape answers it.
@@ -75,6 +83,7 @@ _BY_SHAPE: Final[tuple[tuple[Callable[[Shape], bool], Answerer], ...]] = (
     (chooses_databases, Answerer.CHOSEN_DATABASES),
     (is_show_databases, Answerer.DATABASES),
     (is_session_status, Answerer.SESSION_STATUS),
+    (_lists_tables, Answerer.TABLES),
 )
 
 
