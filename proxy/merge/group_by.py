@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 BITS: Final = frozenset({"BIT_AND", "BIT_OR", "BIT_XOR"})
-MERGED: Final = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"}) | BITS
 EXTREMES: Final = frozenset({"MIN", "MAX"})  # DISTINCT changes nothing of them
 
 Words = tuple[object, ...]
@@ -70,7 +69,7 @@ class Grouping:
         self._select = texts.select
         self._definitions = definitions
         self._table_columns = table_columns
-        self._is_distinct = self._select.distinct is not None and not self._select.has_aggregate
+        self._is_distinct = self._select.distinct is not None and not self._select.aggregates
         self.groups: list[Group] = []  # the expressions of GROUP BY
         # The values of a group; the first *width* are the select list.
         self.outputs: list[Output] = []
@@ -204,8 +203,6 @@ class Grouping:
         return Output(text, words)
 
     def _check(self, call: AggregateCall, *, in_list: bool) -> None:
-        if call.function not in MERGED:
-            raise Unsupported(f"{call.function} over several shards")
         if call.distinct and not call.arguments:
             raise Unsupported("DISTINCT *")
         if len(call.arguments) > 1 and not (call.function == "COUNT" and call.distinct):

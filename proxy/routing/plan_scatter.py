@@ -29,6 +29,9 @@ _NEEDS_MERGE: Final = (
     (Uses.ORDER, "ORDER BY over several shards"),
     (Uses.LIMIT, "LIMIT over several shards"),
 )
+_AGGREGATES: Final = frozenset(
+    {"COUNT", "SUM", "MIN", "MAX", "AVG", "BIT_AND", "BIT_OR", "BIT_XOR"}
+)
 _WINDOW: Final = ((Uses.WINDOW, "a window function over several shards"),)
 _NEVER_MERGED: Final = (
     (Uses.INTO, "SELECT … INTO over several shards"),
@@ -68,7 +71,7 @@ def scattered_select(
     if select is None or shape.uses & Uses.USER_VARIABLE:
         refuse(shape, (*_WINDOW, *_NEEDS_MERGE))
     assert select is not None
-    has_groups = bool(select.group) or select.has_aggregate
+    has_groups = bool(select.group) or bool(select.aggregates)
     if shape.uses & Uses.WINDOW:
         is_plain = not (has_groups or select.having or select.distinct is not None)
         if not (is_plain and select.windows) or not all(
@@ -86,6 +89,8 @@ def scattered_select(
         tables, select, certain, select.group
     )
     in_groups = not is_whole and (has_groups or select.distinct is not None)
+    if in_groups and (others := select.aggregates - _AGGREGATES):
+        raise Unsupported(f"{min(others)} over several shards")
     return Merge(shards, select, in_groups)
 
 

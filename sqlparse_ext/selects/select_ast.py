@@ -130,12 +130,12 @@ class Select:
     windows: tuple[tuple[Expression, ...], ...] = ()
 
     @property
-    def has_aggregate(self) -> bool:
-        """An aggregate function makes groups of the rows, with or without GROUP BY."""
+    def aggregates(self) -> frozenset[str]:
+        """The aggregate functions that make groups of the rows, with or without GROUP BY."""
         expressions = [item.expression for item in self.items if item.expression is not None]
         expressions += [condition.left for condition in self.having]
         expressions += [order.expression for order in self.order]
-        return any(expression.has_aggregate for expression in expressions)
+        return frozenset().union(*(each.calls for each in expressions)).intersection(AGGREGATES)
 
 
 # Stands for every column.
