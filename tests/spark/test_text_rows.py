@@ -215,22 +215,17 @@ def drawn(seed, kind, count, longest):
     st.sampled_from([3, 100, 400]),
     st.integers(0, 255),
     st.integers(0, 500),
+    st.sampled_from([0, 77]),
 )
 def test_packets_are_found_and_the_last_one_if_it_is_whole(
-    seed, kind, count, longest, first, missing
+    seed, kind, count, longest, first, missing, before
 ):
     payloads = drawn(seed, kind, count, longest)
     data = packets(payloads, first)
-    data = data[: max(0, len(data) - missing)]
+    data = b"?" * before + data[: max(0, len(data) - missing)]
     starts, place = starts_of(payloads)
-    whole = [start for start in [*starts, place] if start <= len(data)]
-    assert found(data) == (whole[:-1], whole[-1])
-
-
-def test_what_lies_before_the_first_packet_does_not_matter():
-    data = packets([b"q" * 90] * 3000)
-    starts, place = starts_of([b"q" * 90] * 3000)
-    assert found(b"?" * 77 + data, 77) == ([77 + start for start in starts], 77 + place)
+    whole = [before + start for start in [*starts, place] if before + start <= len(data)]
+    assert found(data, before) == (whole[:-1], whole[-1])
 
 
 def test_a_wrong_guess_is_found_out(monkeypatch):

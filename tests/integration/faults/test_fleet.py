@@ -86,8 +86,8 @@ USERS = user_toml("boss", account="shared", role="admin")
 USERS += user_toml("eve", account="shared") + user_toml("root", account="shared")
 
 
-def config(database: str, server: DatabaseServer, fleet: str = "") -> str:
-    return keyspace_toml(database, [server]) + f"[fleet]\n{fleet}\n" + USERS
+def config(database: str, server: DatabaseServer) -> str:
+    return keyspace_toml(database, [server]) + USERS
 
 
 def listed(client: "Connection[Any]") -> dict[int, str]:
@@ -124,17 +124,6 @@ def test_clients_of_another_proxy_are_listed_and_killed(server, database, start_
     assert run(boss, "KILL USER eve") == 2
     assert error_of(again, "SELECT 1") in (2006, 2013)
     assert error_of(eve_here, "SELECT 1") in (2006, 2013)
-
-
-def test_clients_of_another_worker_are_listed_and_killed(server, database, start_proxy):
-    proxy = start_proxy(config(database, server, "workers = 2"))
-    proxy.wait_for_log("workers serve")
-    first = proxy.connect(user="eve", database=database)
-    others = (proxy.connect(user="eve", database=database) for _ in range(200))
-    other = next(o for o in others if o.thread_id() >> 22 != first.thread_id() >> 22)
-    assert other.thread_id() in listed(first)
-    run(first, f"KILL {other.thread_id()}")
-    assert error_of(other, "SELECT 1") in (2006, 2013)
 
 
 STATUS = "SELECT depth, in_flight, ready, streams, delivered, acked FROM streamfrom.queues WHERE unanswered IS NULL"
@@ -250,6 +239,10 @@ def test_workers_share_all_of_a_proxy(server, database, start_proxy, consume, tm
         run(producer, f"INSERT INTO my_message (id) VALUES ({ident})")
     # Each has its share, whichever worker it is at.
     assert sorted(stream.ids(1)[0] for stream in streams) == [*range(8)]
+    one, other = connections.values()
+    assert other.thread_id() in listed(one)
+    run(one, f"KILL {other.thread_id()}")
+    assert error_of(other, "SELECT 1") in (2006, 2013)
     proxy.disconnect()  # or its stop would wait for acks
     proxy.process.send_signal(signal.SIGHUP)
     proxy.wait_for_log("configuration unchanged", times=2)

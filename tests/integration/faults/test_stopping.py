@@ -13,7 +13,7 @@ from tests.fixtures.database_servers import execute, root
 from tests.fixtures.load import Audit
 from tests.fixtures.running_proxy import STOP_S
 from tests.fixtures.streams import WAIT_S, eventually, message_table, rows, run
-from tests.integration.faults.breaking import HIGH, LOW, Servers, StartFaulty, create, insert
+from tests.integration.faults.breaking import HIGH, LOW, Servers, create, insert
 
 
 pytestmark = [pytest.mark.one_server, pytest.mark.slow]
@@ -66,16 +66,6 @@ def test_what_is_under_way_ends_well_after_sigterm(start, breakable_servers, con
     connection = proxy.connect(database="commerce")
     unacked = "SELECT id FROM my_message WHERE time_acked IS NULL ORDER BY id"
     assert rows(connection, unacked) == ((2,), (5,))
-
-
-def test_a_proxy_with_nothing_to_do_is_gone_at_once(start: StartFaulty) -> None:
-    proxy = start(shutdown_grace=600)
-    connection = create(proxy)
-    idle = [proxy.connect(database="commerce") for _ in range(5)]
-    assert proxy.stop() == 0
-    for each in (connection, *idle):
-        with pytest.raises(pymysql.MySQLError):
-            rows(each, "SELECT 1")
 
 
 @pytest.mark.parametrize(

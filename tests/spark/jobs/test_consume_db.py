@@ -7,14 +7,11 @@ import threading
 import pyarrow.dataset as ds
 import pytest
 
-from streamfrom.proxy.embedded.servers import Family
 from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs import consume
 from streamfrom.spark.jobs.consume import ConsumeConfig, run
 from streamfrom.spark.source import register
-from tests.fixtures.database_servers import fresh_database
-from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
 from tests.fixtures.streams import (
     WAIT_S,
     eventually,
@@ -200,29 +197,6 @@ def test_a_proxy_that_dies_in_a_batch_is_told_and_the_next_run_goes_on(
     (line,) = capsys.readouterr().out.splitlines()
     assert json.loads(line)["id"] == 77
     assert not waiting(connection)
-
-
-def test_a_server_that_restarts_in_a_batch_is_waited_for(
-    server_pool, start_proxy, spark, tmp_path
-):
-    servers = [server_pool.server(Family.MARIADB, index) for index in (2, 3)]
-    vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
-    database = next(fresh := fresh_database(*servers))
-    proxy = start_proxy(keyspace_toml("commerce", servers, database, vschema))
-    connection = proxy.connect(database="commerce", autocommit=True)
-    execute(connection, message_table(columns="word VARCHAR(20)"))
-    feed(connection, SENT)
-
-    def restart():
-        servers[0].stop()
-        servers[0].start()
-
-    config = config_of(proxy, tmp_path)
-    assert run(spark, config, Acting("publish", restart)).counts["done"] == len(SENT)
-    assert sorted(found(config.out)) == sorted(SENT)
-    connection = proxy.connect(database="commerce", autocommit=True)
-    assert not waiting(connection)
-    next(fresh, None)
 
 
 def test_a_stream_written_into_another_table_is_there_once_however_often_it_runs(
