@@ -2,10 +2,11 @@ import pytest
 
 from streamfrom.proxy.execution.user_variables import (
     VALUE_BYTES_MAX,
+    differing,
     question,
     read,
 )
-from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.constants import FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.fake_client import MODERN
@@ -48,3 +49,10 @@ def test_what_cannot_be_carried_is_refused(answer, reason):
 def test_a_name_that_is_not_ascii_is_refused():
     with pytest.raises(Unsupported, match="user variable @É"):
         question("É")
+
+
+def test_values_differ_where_anything_of_them_does():
+    one, unset = said(INT, b"1"), said(TEXT, None)
+    assert differing({"a": one, "b": one, "c": unset}, {"a": one}) == ["b"]
+    for other in (said(INT, b"1", flags=FieldFlag.UNSIGNED), said(DOUBLE, b"1"), unset):
+        assert differing({"a": one}, {"a": other}) == ["a"]
