@@ -211,8 +211,8 @@ def test_the_rows_have_the_columns_that_the_table_shows_to_the_account(compared)
     sql = "SELECT u, a, STD(a) FROM t GROUP BY u"
     assert ask(compared.direct, sql).error is None
     if compared.server.family is Family.MYSQL:
-        refusal = "unsupported: a column that is not grouped over several shards"
-        assert str(ask(connection, sql).error).startswith(f"(1235, '{refusal};")
+        refusal = "unsupported: going on with rows of several shards: Expression #2 of SELECT"
+        assert refusal in str(ask(connection, sql).error)
 
 
 def test_more_groups_than_are_computed_at_once(compared: ComparedCluster) -> None:
