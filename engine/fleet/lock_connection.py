@@ -29,7 +29,7 @@ from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
 
 
 # A dispatcher that vanished in the middle of an answer blocks the server's write: without
@@ -223,17 +223,19 @@ def _is_read_only() -> Conversation[bool]:
 
 def read_secret(database: str) -> Conversation[str | None]:
     """Return the secret of a database; None where the directory has none, or cannot be read."""
+    sql = b"SELECT secret FROM streamfrom.locks WHERE database_name = %b" % _name(database)
+    answer = yield from _if_readable(StoreQuery(sql, 1, (Ask.SECRET,)))
+    return _text(answer.rows[0][0][0]) if answer is not None and answer.rows else None
+
+
+def _if_readable(query: StoreQuery) -> Conversation[StoreAnswer | None]:
+    """Return the answer; None where there is no directory, or this account may not read it."""
     try:
-        answer = yield StoreQuery(
-            b"SELECT secret FROM streamfrom.locks WHERE database_name = %b" % _name(database),
-            1,
-            (Ask.SECRET,),
-        )
+        return (yield query)
     except ServerRefused as refused:
-        if refused.code in DENIED | NO_DIRECTORY:
-            return None
-        raise
-    return _text(answer.rows[0][0][0]) if answer.rows else None
+        if refused.code not in DENIED | NO_DIRECTORY:
+            raise
+        return None
 
 
 def _text(value: bytes | None) -> str | None:
@@ -277,19 +279,11 @@ def numbers(database: str) -> Conversation[Numbers]:
     )
     ((holders, _),) = answer.rows
     locked = frozenset(number for number, holder in enumerate(holders, 1) if holder is not None)
-    try:
-        answer = yield StoreQuery(
-            b"SELECT id_prefix, member FROM streamfrom.members WHERE database_name = %b"
-            % _name(database),
-            2,
-        )
-    except ServerRefused as refused:
-        if refused.code not in DENIED | NO_DIRECTORY:
-            raise
-        return Numbers({}, locked)
+    sql = b"SELECT id_prefix, member FROM streamfrom.members WHERE database_name = %b"
+    found = yield from _if_readable(StoreQuery(sql % _name(database), 2))
     taken = {
         int(value): member.decode("ascii", "replace")
-        for (value, member), _ in answer.rows
+        for (value, member), _ in (() if found is None else found.rows)
         if value is not None and member is not None
     }
     return Numbers(taken, locked)
@@ -429,16 +423,10 @@ def read_directory(
     plain = dispatcher_lock(database)
     by_secret, mine = dispatcher_lock(database, secret), member_lock(database, own.id.encode())
     about = (Ask.MEMBERS, plain, by_secret, own.id)
-    locks = (
-        b"IS_USED_LOCK(%b) AS plain, IS_USED_LOCK(%b) AS holder, IS_USED_LOCK(%b) AS own"
-        % (
-            literal(plain),
-            literal(by_secret),
-            literal(mine),
-        )
-    )
-    try:
-        answer = yield StoreQuery(
+    locks = b"IS_USED_LOCK(%b) AS plain, IS_USED_LOCK(%b) AS holder, IS_USED_LOCK(%b) AS own"
+    locks %= tuple(map(literal, (plain, by_secret, mine)))
+    answer = yield from _if_readable(
+        StoreQuery(
             b"SELECT k.plain, k.holder, k.own,"
             b" (SELECT secret FROM streamfrom.locks WHERE database_name = %b),"
             b" IS_USED_LOCK(CONCAT(%b, IFNULL(m.member, ''))), m.%b"
@@ -453,9 +441,8 @@ def read_directory(
             5 + len(COLUMNS),
             (*about, True),
         )
-    except ServerRefused as refused:
-        if refused.code not in DENIED | NO_DIRECTORY:
-            raise
+    )
+    if answer is None:
         answer = yield StoreQuery(b"SELECT %b, NULL, NULL" % locks, 5, (*about, False))
     entries = tuple(
         (_number(connection), member_of(fields))
