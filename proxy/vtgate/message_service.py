@@ -7,6 +7,7 @@ Vitess's static authentication sends them, and ends with the call.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import grpc
@@ -45,23 +46,17 @@ STOP_S: Final = 0.5
 
 # gRPC's codes for MySQL's errors, as Vitess answers them; what is not here is UNKNOWN.
 _STATUS: Final = {
-    1040: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    1044: grpc.StatusCode.PERMISSION_DENIED,
-    1045: grpc.StatusCode.UNAUTHENTICATED,
-    1049: grpc.StatusCode.NOT_FOUND,
-    1053: grpc.StatusCode.UNAVAILABLE,
-    1064: grpc.StatusCode.INVALID_ARGUMENT,
-    1105: grpc.StatusCode.UNKNOWN,
-    1130: grpc.StatusCode.PERMISSION_DENIED,
-    1142: grpc.StatusCode.PERMISSION_DENIED,
-    1143: grpc.StatusCode.PERMISSION_DENIED,
-    1146: grpc.StatusCode.NOT_FOUND,
-    1203: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    1210: grpc.StatusCode.INVALID_ARGUMENT,
-    1226: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    1227: grpc.StatusCode.PERMISSION_DENIED,
-    1317: grpc.StatusCode.ABORTED,
-    2013: grpc.StatusCode.UNAVAILABLE,
+    code: status
+    for status, codes in {
+        grpc.StatusCode.ABORTED: (1317,),
+        grpc.StatusCode.INVALID_ARGUMENT: (1064, 1210),
+        grpc.StatusCode.NOT_FOUND: (1049, 1146),
+        grpc.StatusCode.PERMISSION_DENIED: (1044, 1130, 1142, 1143, 1227),
+        grpc.StatusCode.RESOURCE_EXHAUSTED: (1040, 1203, 1226),
+        grpc.StatusCode.UNAUTHENTICATED: (1045,),
+        grpc.StatusCode.UNAVAILABLE: (1053, 2013),
+    }.items()
+    for code in codes
 }
 
 
@@ -150,10 +145,9 @@ class MessageService:
     ) -> None:
         try:
             request = await _read(pb.MessageStreamRequest, data, context)
-            client = await self._log_in(context, _target(request))
-            try:
-                # A client of Vitess knows nothing of ends: without a deadline it waits forever, as a stream does.
-                statement = b"STREAM * FROM " + quote_identifier(request.name).encode()
+            # A client of Vitess knows nothing of ends: without a deadline it waits forever, as a stream does.
+            statement = b"STREAM * FROM " + quote_identifier(request.name).encode()
+            with closing(await self._log_in(context, _target(request))) as client:
                 async for rows in client.rows(statement):
                     columns = client.columns
                     result = (
@@ -162,8 +156,6 @@ class MessageService:
                         else pb.QueryResult(fields=list(map(field_of, columns)))
                     )
                     await context.write(pb.MessageStreamResponse(result=result))
-            finally:
-                client.close()
         except (BackendError, WireError) as error:
             await _abort(context, error)
         except grpc.aio.InternalError:
@@ -178,16 +170,13 @@ class MessageService:
             request = await _read(pb.MessageAckRequest, data, context)
             # An UPDATE needs a database, which a STREAM finds by itself.
             keyspace = request.keyspace or self._keyspace_of(request.name) or ""
-            client = await self._log_in(context, keyspace)
-            try:
+            with closing(await self._log_in(context, keyspace)) as client:
                 ids = await literal_list(request.ids)
                 if ids:
                     table = quote_identifier(request.name).encode()
                     await _check_ids(client, table, request.ids)
                     acks = b"UPDATE %b SET time_acked = NOW() WHERE id IN (%b)" % (table, ids)
                     acked = (await client.run(acks)).affected_rows
-            finally:
-                client.close()
         except (BackendError, BadMessageId, WireError) as error:
             await _abort(context, error)
         return pb.MessageAckResponse(result=pb.QueryResult(rows_affected=acked))
@@ -278,34 +267,27 @@ async def _abort(
 
 
 # https://github.com/vitessio/vitess/blob/v7.0.0/go/sqltypes/type.go: by the type of the wire, then by its flags.
+# Many have one name on both sides.
 _TYPES: Final = {
-    FieldType.DECIMAL: pb.DECIMAL,
+    **{
+        kind: pb.Type.Value(kind.name)
+        for kind in FieldType
+        if kind.name in pb.Type.DESCRIPTOR.values_by_name
+    },
     FieldType.TINY: pb.INT8,
     FieldType.SHORT: pb.INT16,
     FieldType.LONG: pb.INT32,
     FieldType.FLOAT: pb.FLOAT32,
     FieldType.DOUBLE: pb.FLOAT64,
     FieldType.NULL: pb.NULL_TYPE,
-    FieldType.TIMESTAMP: pb.TIMESTAMP,
     FieldType.LONGLONG: pb.INT64,
-    FieldType.INT24: pb.INT24,
-    FieldType.DATE: pb.DATE,
-    FieldType.TIME: pb.TIME,
-    FieldType.DATETIME: pb.DATETIME,
-    FieldType.YEAR: pb.YEAR,
-    FieldType.VARCHAR: pb.VARCHAR,
-    FieldType.BIT: pb.BIT,
-    FieldType.JSON: pb.JSON,
     FieldType.NEWDECIMAL: pb.DECIMAL,
-    FieldType.ENUM: pb.ENUM,
-    FieldType.SET: pb.SET,
-    FieldType.TINY_BLOB: pb.TEXT,
-    FieldType.MEDIUM_BLOB: pb.TEXT,
-    FieldType.LONG_BLOB: pb.TEXT,
-    FieldType.BLOB: pb.TEXT,
+    **dict.fromkeys(
+        (FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB),
+        pb.TEXT,
+    ),
     FieldType.VAR_STRING: pb.VARCHAR,
     FieldType.STRING: pb.CHAR,
-    FieldType.GEOMETRY: pb.GEOMETRY,
     FieldType.VECTOR: pb.BLOB,  # Vitess 5 knew none
 }
 _UNSIGNED: Final = {
