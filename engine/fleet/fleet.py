@@ -12,21 +12,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.fleet import peer_link
 from streamfrom.engine.fleet.directory import Member, MemberDifferences
 from streamfrom.engine.fleet.elector import ElectionSession, Elector
-from streamfrom.engine.fleet.peer_link import Dispatching
 from streamfrom.engine.fleet.streams_elsewhere import StreamsElsewhere
 from streamfrom.engine.fleet.streams_for_members import Visit
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.fleet.peer_link import (
-        FromDispatcher,
-        LinkHearer,
-        PeerLink,
-        PeerTransport,
-        ToDispatcher,
-    )
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.engine.sharding.keyspace import ShardName
 
@@ -114,7 +107,7 @@ class DatabaseElection:
             self._is_unannounced = False
             members = self._fleet.members().values()
             for keyspace, shard in self.shards:
-                self._fleet.elsewhere.notify(members, Dispatching(keyspace, shard))
+                self._fleet.elsewhere.notify(members, peer_link.Dispatching(keyspace, shard))
 
     def look(self) -> None:
         """Read the directory soon, once for all who ask meanwhile."""
@@ -151,7 +144,7 @@ class Fleet:
         self,
         own: Member,
         databases: Iterable[ElectedDatabase],
-        transport: PeerTransport | None,
+        transport: peer_link.PeerTransport | None,
         now_ns: Callable[[], int],
     ) -> None:
         self.own: Final = own
@@ -253,8 +246,8 @@ class Fleet:
     # What the transport asks
 
     def accept(
-        self, _member: Member, link: PeerLink[FromDispatcher]
-    ) -> LinkHearer[ToDispatcher]:
+        self, _member: Member, link: peer_link.PeerLink[peer_link.FromDispatcher]
+    ) -> peer_link.LinkHearer[peer_link.ToDispatcher]:
         """Serve another member, as `PeerService.accept`."""
         visit = Visit(self, self._registry, link)
         self._visits[visit] = None

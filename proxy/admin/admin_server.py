@@ -18,19 +18,8 @@ import structlog
 from aiohttp import web
 
 from streamfrom.proxy import listening
+from streamfrom.proxy.admin import history
 from streamfrom.proxy.admin.admin_gate import AdminGate, Visitor
-from streamfrom.proxy.admin.history import (
-    SAMPLE_S,
-    History,
-    Rates,
-    figure_records,
-    limits,
-    newer,
-    queue_records,
-    records,
-    setting_records,
-    shard_records,
-)
 from streamfrom.proxy.admin.metrics import CONTENT_TYPE, MetricsPage
 from streamfrom.proxy.admin.queue_api import Enter, QueueApi
 from streamfrom.proxy.backends.account import account_of
@@ -47,7 +36,6 @@ if TYPE_CHECKING:
     import ssl
 
     from streamfrom.engine.messaging.figures.figures import QueueFigures
-    from streamfrom.proxy.admin.history import Record
     from streamfrom.proxy.status.fleet_figures import MembersFigures
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -76,7 +64,7 @@ class AdminServer:
         self._enter = enter
         self._status = services.status
         self._gate = AdminGate(services)
-        self.history = History()  # the last hour of each queue
+        self.history = history.History()  # the last hour of each queue
         self._sampling: asyncio.Task[None] | None = None
         # An action may wait for a lock of a row for minutes; figures and actions do not wait for each other.
         self._under_way = {"figures": 0, "actions": 0}
@@ -158,7 +146,7 @@ class AdminServer:
                         self.history.sample(some, self._now_s())
             except Exception:  # the next sample may well succeed
                 log.exception("cannot sample the queues for their charts")
-            await asyncio.sleep(SAMPLE_S)
+            await asyncio.sleep(history.SAMPLE_S)
 
     def _now_s(self) -> float:
         return self._status.clock.time_ns() / 10**9
@@ -209,7 +197,7 @@ class AdminServer:
                 "user": visitor.user.name,
                 "csrf": visitor.csrf,
                 "is_open": visitor.token is None,
-                "figures": figure_records(),
+                "figures": history.figure_records(),
             }
         )
 
@@ -224,8 +212,7 @@ class AdminServer:
         )
 
     async def _overview(self, request: web.Request) -> web.Response:
-        visitor = self._gate.visitor(request)
-        viewer = await self._viewer(visitor)
+        viewer = await self._viewer(self._gate.visitor(request))
         others = await self._status.others.ask(TABLES, viewer)
         tables = await self._tables(["streams", "shards", "members"], viewer, others)
         queues = await self._status.fleet_queues(others, viewer)
@@ -233,7 +220,7 @@ class AdminServer:
             {
                 "queues": await self._queue_records(queues, viewer, others),
                 **tables,
-                "limits": limits(self._services.config),
+                "limits": history.limits(self._services.config),
             }
         )
 
@@ -253,32 +240,32 @@ class AdminServer:
             raise web.HTTPNotFound(text="no such queue that you may see and that can be used\n")
         (queue,) = found
         now_ns = self._status.clock.time_ns()
-        (record,) = queue_records(found, [], self._rates(others), now_ns)
+        (record,) = history.queue_records(found, [], self._rates(others), now_ns)
         series = self.history.series(queue.table.keyspace, queue.table.name)
         return web.json_response(
             {
                 "queue": record,
-                "shards": shard_records(queue, now_ns),
+                "shards": history.shard_records(queue, now_ns),
                 "streams": [
                     one for one in tables["streams"] if (one["keyspace"], one["queue"]) == name
                 ],
-                "settings": setting_records(queue),
+                "settings": history.setting_records(queue),
                 "columns": queue.table.columns,
-                "history": newer(series, after_s),
+                "history": history.newer(series, after_s),
             }
         )
 
-    def _rates(self, others: MembersFigures) -> Callable[[QueueFigures], Rates | None]:
+    def _rates(self, others: MembersFigures) -> Callable[[QueueFigures], history.Rates | None]:
         now_s = self._now_s()
         return lambda queue: None if others.has_gap else self.history.rates(queue, now_s)
 
     async def _queue_records(
         self, queues: Sequence[QueueFigures], viewer: Viewer, others: MembersFigures
-    ) -> list[Record]:
+    ) -> list[history.Record]:
         rates, now_ns = self._rates(others), self._status.clock.time_ns()
-        made = queue_records([], self._status.errors_of(viewer), rates, now_ns)
+        made = history.queue_records([], self._status.errors_of(viewer), rates, now_ns)
         async for some in in_turns(queues):
-            made += queue_records(some, [], rates, now_ns)
+            made += history.queue_records(some, [], rates, now_ns)
         return sorted(made, key=lambda record: (record["keyspace"], record["queue"]))
 
     async def _viewer(self, visitor: Visitor) -> Viewer:
@@ -291,9 +278,9 @@ class AdminServer:
 
     async def _tables(
         self, names: list[str], viewer: Viewer, others: MembersFigures | None = None
-    ) -> dict[str, list[Record]]:
+    ) -> dict[str, list[history.Record]]:
         rows = await self._status.rows(names, viewer, others)
-        return {name: records(name, rows[name]) for name in names}
+        return {name: history.records(name, rows[name]) for name in names}
 
 
 async def _guard(_: web.Request, response: web.StreamResponse) -> None:

@@ -21,24 +21,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from streamfrom.engine.messaging.queue import poll
 from streamfrom.engine.messaging.queue.lanes import KeyTurns, Lane, Tier
-from streamfrom.engine.messaging.queue.poll import (
-    KEYS_KNOWN_MAX,
-    LOW_KEYS,
-    NOTHING_NS,
-    SPAN_KEYS,
-    PollPart,
-    PollRequest,
-)
 from streamfrom.engine.messaging.queue.span_walk import SpanWalk
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
-
-
-if TYPE_CHECKING:
-    from streamfrom.engine.messaging.queue.poll import PollResult, SpanRead, TierRead
 
 
 # Who locks a row that is due mostly acks another one, for as long as a commit takes: 1,004.6 ms
@@ -68,8 +57,8 @@ class LockedRow(NamedTuple):
 class ShardQueue:
     """The keys of one shard that are due soonest. Pure: no clock, no I/O; times come in as arguments."""
 
-    span_keys = SPAN_KEYS
-    low_keys = LOW_KEYS
+    span_keys = poll.SPAN_KEYS
+    low_keys = poll.LOW_KEYS
 
     def __init__(self, limit: int, *, newest: bool = False, fair: bool = False) -> None:
         self._limit = limit
@@ -196,7 +185,7 @@ class ShardQueue:
     def by_its_key(self, one: MessageKey) -> MessageKey:
         """Return a message under its key if that is read apart, or may be: few are, as each claim looks at all of them."""
         is_apart = one.key in self.named or (
-            self._fair and (one.key in self._tiers or len(self._tiers) < KEYS_KNOWN_MAX)
+            self._fair and (one.key in self._tiers or len(self._tiers) < poll.KEYS_KNOWN_MAX)
         )
         return one if is_apart else one._replace(key=b"")
 
@@ -373,12 +362,12 @@ class ShardQueue:
             and len(self._keys) > self.span_keys
         )
 
-    def spans_started(self) -> PollRequest:
+    def spans_started(self) -> poll.PollRequest:
         """Return what to ask for of what is known, in turn, in place of `poll_started`."""
         self._changed = {}
         self._named_polled, self._news_polled = self.named, ()
         tiers = self._tiers.get(b"", {})
-        return PollRequest(
+        return poll.PollRequest(
             self.span_keys,
             extra=self._not_waiting,
             newest=self._newest,
@@ -391,7 +380,7 @@ class ShardQueue:
         """Return how many rows polls may find that need no room."""
         return len(self._locked) + sum(map(len, self._elsewhere))
 
-    def poll_started(self, now_ns: int) -> PollRequest:
+    def poll_started(self, now_ns: int) -> poll.PollRequest:
         """Return what to ask for; one poll at a time."""
         self._changed = {}
         self.is_torn = False
@@ -411,7 +400,7 @@ class ShardQueue:
             for priority, tier in tiers.items()
             if tier.is_behind(now_ns)
         )
-        return PollRequest(
+        return poll.PollRequest(
             limit=self._limit,
             extra=self._not_waiting + len(self.set_aside),
             newest=self._newest,
@@ -429,7 +418,7 @@ class ShardQueue:
         self.news = {**dict.fromkeys(self._news_polled), **self.news}
         self._news_polled = ()
 
-    def poll_finished(self, result: PollResult, now_ns: int) -> None:
+    def poll_finished(self, result: poll.PollResult, now_ns: int) -> None:
         """Replace what was known before the poll started by what it found."""
         changed = self._changed or {}
         self._changed = None
@@ -490,7 +479,7 @@ class ShardQueue:
             self._left_full = len(self._left)
         self._turns.keep(self._tiers)
 
-    def _renewed(self, tiers: Iterable[TierRead]) -> dict[bytes, MessageKey]:
+    def _renewed(self, tiers: Iterable[poll.TierRead]) -> dict[bytes, MessageKey]:
         """Return timers for leases that are longer than their rows say: those that are known, or were read."""
         ends_ns = self.renewed_until() if self.renewed else {}
         found = {
@@ -503,8 +492,8 @@ class ShardQueue:
 
     def _spans_finished(
         self,
-        tiers: Iterable[TierRead],
-        spans: Sequence[SpanRead],
+        tiers: Iterable[poll.TierRead],
+        spans: Sequence[poll.SpanRead],
         changed: Collection[bytes],
         now_ns: int,
     ) -> None:
@@ -522,7 +511,7 @@ class ShardQueue:
                 if key != known and not self._is_elsewhere(key.id, changed):
                     self._forget(key.id)
                     self._admit(key)
-            is_timed = read.span.part is PollPart.TIMED
+            is_timed = read.span.part is poll.PollPart.TIMED
             lane = self._tier(b"", read.span.priority).timed if is_timed else None
             self._walk.has_read(read, None if lane is None else lane.horizon_ns)
             if lane is not None and not read.more:
@@ -531,7 +520,9 @@ class ShardQueue:
                     if not (self._is_elsewhere(ident, changed) or ident in self._locked):
                         self._forget(ident)
         self._walk.rests_after(sum(len(read.keys) for read in spans), self.span_keys)
-        self.is_torn = any(read.more and read.span.part is PollPart.TIMED for read in spans)
+        self.is_torn = any(
+            read.more and read.span.part is poll.PollPart.TIMED for read in spans
+        )
         self._postpone_locked(now_ns)
         self._shrink(now_ns)
 
@@ -543,11 +534,11 @@ class ShardQueue:
     def _elsewhere(self) -> Iterable[Collection[bytes]]:
         return self._in_flight, self.unwritten, self.renewed, self.following, self.acked
 
-    def _take_in(self, read: TierRead, changed: Collection[bytes]) -> Tier:
+    def _take_in(self, read: poll.TierRead, changed: Collection[bytes]) -> Tier:
         """Add what was read of a priority, and note how far it is known."""
         tier = self._tier(read.key, read.priority)
         tier.fresh.narrow(
-            0, NOTHING_NS if read.fresh_more else FOREVER_NS, more=read.fresh_more
+            0, poll.NOTHING_NS if read.fresh_more else FOREVER_NS, more=read.fresh_more
         )
         tier.timed.narrow(read.floor_ns, read.horizon_ns, more=read.timed_more)
         self._leaves_out |= read.fresh_more or read.timed_more
@@ -563,7 +554,7 @@ class ShardQueue:
                 keys = [key for key in keys if key.id not in known]
         return list(keys)
 
-    def _know_key(self, read: TierRead, changed: dict[bytes, MessageKey | None]) -> None:
+    def _know_key(self, read: poll.TierRead, changed: dict[bytes, MessageKey | None]) -> None:
         """Let messages that were known otherwise belong to the key that they were found under."""
         waiting = (changed, self.unwritten, self.following, self.set_aside)
         for one in (*read.fresh, *read.timed):
@@ -709,7 +700,7 @@ class ShardQueue:
         else:
             victim = last.keys.pop()
             # A tie at the new edge may stay; new ones may join it, and are no loss either.
-            horizon_ns = victim.time_next_ns if victim.time_next_ns > 0 else NOTHING_NS
+            horizon_ns = victim.time_next_ns if victim.time_next_ns > 0 else poll.NOTHING_NS
             last.narrow(last.floor_ns, horizon_ns, more=True)
         self._leaves_out = True
         last.low = min(len(last) // 2, self.low_keys)

@@ -12,22 +12,12 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.figures.figures import (
-    is_known_whole,
-    queue_figures,
-    set_aside_figures,
-    stream_figures,
-)
+from streamfrom.engine.messaging.figures import figures
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.clock import Clock
-    from streamfrom.engine.messaging.figures.figures import (
-        QueueFigures,
-        SetAsideFigures,
-        StreamFigures,
-    )
     from streamfrom.engine.messaging.shell.message_store import Store
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.engine.messaging.table.message_table import MessageTable
@@ -58,13 +48,13 @@ class Watch:
         self._depths: dict[tuple[str, ShardName], tuple[int, int, dict[str, Depth]]] = {}
         self._asking = asyncio.Lock()
 
-    async def queues(self) -> list[QueueFigures]:
+    async def queues(self) -> list[figures.QueueFigures]:
         """Return the figures of every table that can be used, in the order of their names."""
         async with self._asking:
             await self._ask()
         return await self.known_queues()
 
-    async def known_queues(self) -> list[QueueFigures]:
+    async def known_queues(self) -> list[figures.QueueFigures]:
         """Return the same without a question to a server: depths are those that memory knows, or that were read last."""
         now_ns = self._clock.time_ns()
         found = []
@@ -78,28 +68,30 @@ class Watch:
                 if (answer := self._depths.get((table.keyspace, shard.name)))
                 and table.name in answer[2]
             }
-            found.append(queue_figures(state, depths, now_ns))
+            found.append(figures.queue_figures(state, depths, now_ns))
         return sorted(found, key=lambda queue: (queue.table.keyspace, queue.table.name))
 
-    def set_aside(self) -> list[SetAsideFigures]:
+    def set_aside(self) -> list[figures.SetAsideFigures]:
         """Return the rows that servers refuse to write, as far as this process dispatches."""
         return [
-            row for state in self._registry.here.schedulers for row in set_aside_figures(state)
+            row
+            for state in self._registry.here.schedulers
+            for row in figures.set_aside_figures(state)
         ]
 
-    def streams(self) -> list[StreamFigures]:
+    def streams(self) -> list[figures.StreamFigures]:
         """Return the open streams of this process."""
         return [
             stream
             for runner in self._registry.here.runners
-            for stream in stream_figures(runner.state, runner.connection_ids)
+            for stream in figures.stream_figures(runner.state, runner.connection_ids)
         ]
 
     async def _ask(self) -> None:
         wanted: dict[tuple[str, ShardName], list[MessageTable]] = {}
         for state in self._registry.here.schedulers:
             for shard in state.shards:
-                if not is_known_whole(shard) or state.table.properties.dead_letter:
+                if not figures.is_known_whole(shard) or state.table.properties.dead_letter:
                     place = state.table.keyspace, shard.name
                     wanted.setdefault(place, []).append(state.table)
         now_ns = self._clock.time_ns()

@@ -7,7 +7,7 @@ import re
 import aiohttp
 import pytest
 
-from streamfrom.proxy.admin import admin_server
+from streamfrom.proxy.admin import history
 from streamfrom.proxy.admin.admin_server import AT_ONCE_MAX, AdminServer, page_routes
 from streamfrom.proxy.admin.history import queue_records
 from streamfrom.proxy.admin.metrics import MetricsPage
@@ -106,7 +106,7 @@ async def test_the_overview_and_metrics_are_made_in_turns(served, monkeypatch):
         other.saw(queues)
         add(page, queues)
 
-    monkeypatch.setattr(admin_server, "queue_records", made)
+    monkeypatch.setattr(history, "queue_records", made)
     found = await served.browser.get("/api/overview")
     assert [one["queue"] for one in found["queues"]] == NAMES
     other.check()
@@ -140,7 +140,7 @@ async def test_no_sample_is_taken_without_a_member(monkeypatch):
         return MembersFigures((), silent)
 
     monkeypatch.setattr(status.others, "ask", told)
-    monkeypatch.setattr(admin_server, "SAMPLE_S", 0)
+    monkeypatch.setattr(history, "SAMPLE_S", 0)
     monkeypatch.setattr(server.history, "sample", lambda *_: taken.set())
     await server.start("127.0.0.1", 0)
     try:
