@@ -153,6 +153,14 @@ def test_what_cannot_be_merged_is_made_of_the_rows(sql, rows):
     assert found.shards == SHARDED.shards
 
 
+def test_a_merge_can_be_made_of_the_rows_instead_and_an_untied_join_of_none():
+    found = route("SELECT t.a, COUNT(*) FROM t JOIN msg ON t.id = msg.id GROUP BY t.a")
+    assert isinstance(found, Merge)
+    assert found.otherwise is not None
+    with pytest.raises(Unsupported, match="a join of tables that no vindex column ties"):
+        route("SELECT STD(t.a) FROM t JOIN msg ON t.a = msg.a WHERE t.id = 1 AND msg.id = 4")
+
+
 def test_plans_are_dropped_before_they_fill_the_memory(monkeypatch):
     monkeypatch.setattr(Planner, "_PLANS_MAX", 3)
     one = planner()

@@ -82,6 +82,8 @@ async def test_a_fault_of_ours_is_an_internal_error_and_logged_once(server, prox
         monkeypatch.undo()
         monkeypatch.setattr(SessionTarget, "parse", fail)
         read = await client.query("SELECT 2")
+        monkeypatch.undo()
+    assert (await client.query("SELECT 1")).values == [b"1"]
     for result in (direct, long_way, read):
         assert result.code == 1105
         assert result.message == (

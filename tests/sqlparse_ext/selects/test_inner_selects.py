@@ -171,7 +171,7 @@ def test_the_columns_that_are_named_are_selected():
 
 def test_columns_of_one_name_have_their_tables_in_the_rows_of_a_join():
     sql = (
-        "SELECT T.a, STD(v.a), V.b, c, f(d) FROM t AS T JOIN u V ON T.id = V.id, w"
+        "SELECT T.a, STD(v.a), V.b, c, T.f(d), s.v.b FROM t AS T JOIN u V ON T.id = V.id, w"
         " WHERE v.e > 1 GROUP BY T.A"
     )
     found, whole = read(sql), statement(sql)
@@ -182,7 +182,7 @@ def test_columns_of_one_name_have_their_tables_in_the_rows_of_a_join():
         " ON T.id = V.id, w WHERE v.e > 1"
     )
     assert found.with_parts(whole, {0: b"ROWS"}).decode() == (
-        "SELECT `streamfrom`.`T.a`, STD(`streamfrom`.`V.a`), `streamfrom`.`b`, c, f(d)"
+        "SELECT `streamfrom`.`T.a`, STD(`streamfrom`.`V.a`), `streamfrom`.`b`, c, T.f(d), s.v.b"
         " FROM (ROWS) AS `streamfrom` GROUP BY `streamfrom`.`T.a`"
     )
 
