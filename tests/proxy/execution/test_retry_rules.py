@@ -76,6 +76,7 @@ def test_only_what_changes_nothing_may_be_repeated(kind, expected):
 def test_what_a_server_refused_without_doing_anything(code, expected, text):
     error = Err(code, "HY000", text or b"")
     assert ending_of(error) is ending_of(error.exception()) is expected
+    assert ending_of(None) is Ending.ANSWERED
 
 
 @pytest.mark.parametrize("code", [1243, 1615])
