@@ -29,7 +29,7 @@ from functools import partial
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.claims.ordered_claim import Claim
-from streamfrom.engine.messaging.dispatch.events import Deliver, JobDone, Reconfigured
+from streamfrom.engine.messaging.dispatch.events import Deliver, JobDone, Reconfigured, Tick
 from streamfrom.engine.messaging.dispatch.sending import CLAIMS_IN_FLIGHT_MAX
 from streamfrom.engine.messaging.dispatch.table_state import TableState
 from streamfrom.engine.messaging.leases.lease_rows import Release, Shorten, WriteLeases
@@ -90,8 +90,10 @@ class Promises:
     def _handle(self, state, handle, event, now_ns):
         """Let the scheduler take one step, and look at what it keeps of its receivers."""
         self.heard(event)
+        unsure = self._unsure(state) if isinstance(event, Tick) else ()
         before = {one.id: (one.held, one.limit) for one in state.receivers.attached.values()}
         actions = handle(event, now_ns)
+        assert not unsure or unsure <= self._unsure(state), "ended before its row was read"
         if isinstance(event, JobDone):
             self._check_pauses(state, event)
         if isinstance(event, Reconfigured):
@@ -139,6 +141,13 @@ class Promises:
                         assert 2 * receiver.held > receiver.most or receiver.has_stalled
                         assert receiver.rows_left is None
         return actions
+
+    def _unsure(self, state):
+        """Return the leases whose rows a commit may have changed."""
+        shards = [(each, each.leases) for each in state.shards]
+        return {
+            (s.name, one.id) for s, held in shards for one in held if held.is_suspect(one.id)
+        }
 
     def _check_pauses(self, state, done):
         """See that rows which a write leaves as they are, locked ones say, are tried again after a pause."""

@@ -116,7 +116,7 @@ class Leases:
     def is_sure(self, ident: bytes, now_ns: int) -> bool:
         """Return whether a message is held, as far as is known, and nothing has come in between."""
         batch = self._batches.get(ident)
-        if batch is None or self._is_suspect(ident):
+        if batch is None or self.is_suspect(ident):
             return False
         return batch.ends_ns[ident] + batch.lag_ns > now_ns
 
@@ -392,7 +392,7 @@ class Leases:
         for ident in idents:
             end_ns = batch.ends_ns[ident]
             # A suspect one gets its entry again from `looked` or `look_failed`.
-            if self._is_suspect(ident):
+            if self.is_suspect(ident):
                 continue
             if end_ns == UNKNOWN_NS:
                 self.suspect((ident,), by_heartbeat=True)
@@ -489,7 +489,8 @@ class Leases:
             if receiver not in receivers:
                 self.suspect(self.ids_of(receiver), by_heartbeat=True)
 
-    def _is_suspect(self, ident: bytes) -> bool:
+    def is_suspect(self, ident: bytes) -> bool:
+        """Return whether a commit may have changed the row of a held message, which is to be read."""
         return (
             self._all_by_heartbeat is not None
             or ident in self._to_look_at
@@ -587,7 +588,7 @@ class Leases:
                 return found, True
             is_unknown = until_ns == UNKNOWN_NS
             if until_ns > due_ns or is_unknown:
-                if is_unknown or self._is_suspect(ident):
+                if is_unknown or self.is_suspect(ident):
                     is_more = True
                 else:
                     found.append(Lease(until_ns, ident, receiver))
