@@ -13,8 +13,6 @@ from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 
 HOUR = SPANS["HOUR"]
 QUEUE = "CREATE QUEUE my_message (payload VARCHAR(64))"
-# After a transaction that held the table for long the next try is up to a minute later.
-LONG_S = 180.0
 ACKED_NS = 1_780_000_000 * 10**9  # long ago
 # The hours that the table of `old` has, in order.
 HOURS_AGO = (5, 4, 3, 2, 1)
@@ -135,38 +133,6 @@ def test_what_is_done_is_dropped_and_a_straggler_is_told(client, cluster, keyspa
     run(client, f"UPDATE my_message SET time_acked = NOW() WHERE id = {straggler}")
     eventually(lambda: not old.has(4), "dropped once it is acked and old")
     assert value(client, "SELECT COUNT(*) FROM my_message") == 0
-
-
-def test_a_transaction_holds_a_partition_and_nobody(client, cluster, keyspace, old, consume):
-    holder = cluster.proxy.connect(database=keyspace)
-    logged = len(cluster.proxy.log())
-    ids = [old.ident(5) for _ in range(20)]
-    value(holder, "SELECT COUNT(*) FROM my_message")
-    insert_acked(client, *ids)
-    run(holder, f"UPDATE my_message SET time_acked = NULL, time_next = 0 WHERE id = {ids[7]}")
-    eventually(
-        lambda: '"reason": "a transaction holds the table"' in cluster.proxy.log()[logged:],
-        "drops were wanted",
-    )
-    # The transaction stays open: whoever waited behind one who waits for it would never end.
-    for _ in range(10):
-        sql = f"INSERT INTO my_message (id, tenant_id, time_acked) VALUES ({old.ident(1)}, 3, {ACKED_NS})"
-        assert run(client, sql) == 1
-        # Not one of those just inserted: the purge may have had it by now.
-        assert value(client, f"SELECT COUNT(*) FROM my_message WHERE id = {ids[7]}") == 1
-    assert old.has(5)
-    holder.commit()
-    eventually(
-        lambda: '"reason": "1 message not acknowledged"' in cluster.proxy.log()[logged:],
-        "the purge has seen what was revived",
-        LONG_S,
-    )
-    assert old.has(5)
-    stream = consume(cluster.proxy, database=keyspace)
-    (message,) = stream.take(1)
-    assert message[0] == ids[7]
-    run(client, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ids[7]}")
-    eventually(lambda: not old.has(5), "dropped once all is over", LONG_S)
 
 
 def test_a_table_without_partitions_and_one_with_others(client, cluster, keyspace):

@@ -3,8 +3,7 @@
 import pytest
 
 from streamfrom.spark.source import register
-from tests.fixtures.streams import eventually, message_table, rows as rows_of, run as execute
-from tests.spark.killed import servers_on_mysql_with_kills
+from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
@@ -75,38 +74,3 @@ def test_a_failed_batch_comes_again_the_same_and_all_are_acknowledged_once(queue
         match=r"belongs to a query of commerce.my_message.*reads commerce.other_message",
     ):
         foreign.awaitTermination(HANG_S)
-
-
-@servers_on_mysql_with_kills
-def test_a_batch_longer_than_its_lease_keeps_its_messages(queue, spark):
-    connection, *_ = queue
-    ours: list[int] = []
-    going: list[bool] = []
-    may_end: list[bool] = []
-    feed(connection, 1, 10)
-
-    def each(batch, _):
-        ours.extend(row.id for row in batch.collect())
-        going.append(True)
-        eventually(lambda: may_end, seconds=HANG_S)
-
-    query = started(spark, queue, each, now=False, leaseSeconds="3", maxRowsPerBatch="100")
-    try:
-        eventually(lambda: going, seconds=HANG_S)
-        lease = rows_of(connection, "SELECT MAX(time_next) FROM my_message")[0][0]
-        # Two leases later they still are ours.
-        eventually(
-            lambda: (
-                rows_of(
-                    connection, "SELECT MIN(time_next) FROM my_message WHERE time_acked IS NULL"
-                )[0][0]
-                > lease + 6 * 10**9
-            ),
-            seconds=HANG_S,
-        )
-        may_end.append(True)
-        eventually(lambda: state(connection) == (10, 10, 1, 1), seconds=HANG_S)
-    finally:
-        may_end.append(True)
-        query.stop()
-    assert sorted(ours) == list(range(1, 11))

@@ -12,7 +12,7 @@ from streamfrom.engine.messaging.queue.poll import PollRequest, poll
 from streamfrom.engine.messaging.table.discovery import discover
 from tests.cases import cases
 from tests.engine.messaging.shell.test_message_store import NOW_NS
-from tests.sim.memory_store import StoredRow, loaded
+from tests.sim.memory_store import loaded
 
 
 pytestmark = pytest.mark.db
@@ -122,5 +122,3 @@ def test_a_poll_passes_over_keys_but_for_what_is_not_due_yet(client, database):
     request = PollRequest(100, passed_over=(b"'a'", b"'b'"))
     (tier,) = client.run(poll(table, request, NOW_NS)).tiers
     assert [key.id for key in (*tier.fresh, *tier.timed)] == [b"3", b"5", b"2"]
-    # The store in memory answers alike.
-    assert StoredRow(b"1").key is None
