@@ -38,8 +38,6 @@ ASK_AGAIN_NS: Final = 250 * 10**6
 LOST_MAX: Final = 10_000
 # Of a million leases that end at the same time no turn of the loop ends more.
 ENDED_MAX: Final = 1000
-
-
 # So long before the first lease of a batch ends, or for this part of the wait if that is shorter, the leases are
 # brought up to date: the successor of a dispatcher that dies, which comes within that time, finds no row due that a
 # consumer works on.
