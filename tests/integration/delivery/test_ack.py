@@ -90,16 +90,6 @@ def test_it_counts_on_commit(queue: Queue, undo: str) -> None:
     stream.nothing_new(producer)
 
 
-def test_an_ack_past_the_proxy_is_respected(plain: Queue) -> None:
-    producer, stream = plain.create(ack_wait=0.4), plain.stream()
-    insert(producer, 1)
-    stream.next()
-    plain.cluster.direct(
-        "UPDATE my_message SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 1"
-    )
-    stream.nothing_new(producer)
-
-
 def test_acked_rows_are_purged_once_they_are_old_enough_and_others_never(queue: Queue) -> None:
     producer = queue.create(purge_after=1, poller_interval=0.3)
     queue.stream()

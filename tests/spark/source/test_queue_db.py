@@ -12,40 +12,27 @@ pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
 HANG_S = 600
 
 
-@pytest.fixture
-def queue(sharded_proxy, spark, tmp_path):
+def state(connection):
+    asked = "SELECT COUNT(*), COUNT(time_acked), MIN(epoch), MAX(epoch) FROM my_message"
+    return rows_of(connection, asked)[0]
+
+
+def test_a_failed_batch_comes_again_the_same_and_all_are_acknowledged_once(
+    sharded_proxy, spark, tmp_path
+):
     register(spark)
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     execute(connection, message_table(columns="word VARCHAR(20)"))
-    options = {
-        "proxy": f"mysql://root@127.0.0.1:{sharded_proxy.port}/commerce",
-        "table": "my_message",
-        "maxRowsPerBatch": "10",
-    }
-    return connection, options, str(tmp_path / "checkpoint")
-
-
-def feed(connection, first, last):
-    values = ", ".join(f"({n}, 'w{n}')" for n in range(first, last + 1))
+    values = ", ".join(f"({n}, 'w{n}')" for n in range(1, 26))
     execute(connection, f"INSERT INTO my_message (id, word) VALUES {values}")
+    reading = spark.readStream.format("streamfrom").option("maxRowsPerBatch", "10")
+    reading.option("proxy", f"mysql://root@127.0.0.1:{sharded_proxy.port}/commerce")
 
+    def started(table="my_message"):
+        writing = reading.option("table", table).load().writeStream.foreachBatch(each)
+        writing.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        return writing.trigger(availableNow=True).start()
 
-def started(spark, queue, each, *, now=True, **more):
-    _, options, checkpoint = queue
-    stream = spark.readStream.format("streamfrom").options(**(options | more)).load()
-    writing = stream.writeStream.foreachBatch(each).option("checkpointLocation", checkpoint)
-    return (writing.trigger(availableNow=True) if now else writing).start()
-
-
-def state(connection):
-    return rows_of(
-        connection, "SELECT COUNT(*), COUNT(time_acked), MIN(epoch), MAX(epoch) FROM my_message"
-    )[0]
-
-
-def test_a_failed_batch_comes_again_the_same_and_all_are_acknowledged_once(queue, spark):
-    connection, *_ = queue
-    feed(connection, 1, 25)
     seen: dict[int, list[list[int]]] = {}
 
     def each(batch, number):
@@ -54,13 +41,13 @@ def test_a_failed_batch_comes_again_the_same_and_all_are_acknowledged_once(queue
         if number == 1 and len(seen[1]) == 1:
             raise ValueError("the sink is full")
 
-    failing = started(spark, queue, each)
+    failing = started()
     with pytest.raises(Exception, match="the sink is full"):
         failing.awaitTermination(HANG_S)
     # What was committed is acknowledged meanwhile, or by who goes on; what failed is held.
     assert state(connection)[1] in {0, len(seen[0][0])}
     # New ones do not join what was already under way.
-    assert started(spark, queue, each).awaitTermination(HANG_S)
+    assert started().awaitTermination(HANG_S)
     assert seen[1][0] == seen[1][1]
     everything = [ident for batches in seen.values() for ident in batches[-1]]
     assert sorted(everything) == list(range(1, 26))
@@ -68,7 +55,7 @@ def test_a_failed_batch_comes_again_the_same_and_all_are_acknowledged_once(queue
 
     # A checkpoint of another query.
     execute(connection, message_table("other_message", columns="word VARCHAR(20)"))
-    foreign = started(spark, queue, each, table="other_message")
+    foreign = started("other_message")
     with pytest.raises(
         Exception,
         match=r"belongs to a query of commerce.my_message.*reads commerce.other_message",
