@@ -76,11 +76,8 @@ async def test_what_a_lock_hides_is_not_dropped_and_is_read_again(monkeypatch):
         whole = HiddenDefinitions(
             "db", views=frozenset({"seen"}), triggered=frozenset({"outbox"})
         )
-        found = [
-            whole,
-            HiddenDefinitions("db", functions=frozenset({"f"}), is_partial=True),
-            whole,
-        ]
+        partial = HiddenDefinitions("db", functions=frozenset({"f"}), is_partial=True)
+        found = [whole, partial, whole]
 
         async def read_hidden(keyspace, shard, names=None):
             return found.pop(0)
@@ -102,6 +99,10 @@ async def test_a_reading_is_one_for_all_who_ask_for_it_before_it_begins(monkeypa
         await asyncio.gather(*(rig.registry.reload("ks", names) for _ in range(20)))
         assert len(counted.asked) == 1
         assert counted.loaded == list(names or ())
+        last = asyncio.create_task(rig.registry.reload("ks", names))
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await last
 
 
 async def test_a_shard_that_does_not_answer_leaves_the_definitions_to_another(caplog):
