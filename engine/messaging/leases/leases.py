@@ -72,7 +72,8 @@ class Leases:
         # A moment, a number that distinguishes entries, and the batch to look at, or the message of it.
         self._looks: list[tuple[int, int, Batch, bytes | None]] = []
         self._numbers = 0
-        self._lost: dict[bytes, int] = {}  # whose lease of a message has ended
+        # Whose leases of a message have ended, the latest one last.
+        self._lost: dict[bytes, tuple[int, ...]] = {}
         # Rows that a commit may have changed: whether by a heartbeat alone. In the order of
         # the commits: a seed of the simulator is one history.
         self._to_look_at: dict[bytes, bool] = {}
@@ -212,15 +213,15 @@ class Leases:
             batch = known.get(ident)
             if batch is None:
                 # It was sent to a consumer that has lost it, and acts on it.
-                if progress_ns is not None and lost and (loser := lost.pop(ident, None)):
-                    self._streams.progressed_by(loser, progress_ns)
+                if progress_ns is not None and lost and (losers := lost.pop(ident, ())):
+                    self._streams.progressed_by(losers[-1], progress_ns)
                 continue
             ends_ns = batch.ends_ns
             if progress_ns is not None:
-                if lost and self._is_late(lost.pop(ident, None), batch):
+                if lost and self._is_late(lost.pop(ident, ()), batch):
                     late[batch] = None
                     # Its own consumer comes to it all the same.
-                    lost[ident] = batch.stream.receiver
+                    lost[ident] = (batch.stream.receiver,)
                 else:
                     reached[batch] = None
                     if next(iter(ends_ns)) != ident:
@@ -241,12 +242,13 @@ class Leases:
             self._gone(batch, count)
         return counts
 
-    def _is_late(self, loser: int | None, batch: Batch) -> bool:
-        """Return whether it may be *loser*, whose lease was over, that has acted, and not the stream that holds *batch* now.
+    def _is_late(self, losers: Iterable[int], batch: Batch) -> bool:
+        """Return whether it may be one of *losers*, whose leases were over, that has acted, and not the stream that holds *batch* now.
 
         Then nothing is overtaken: that stream need not have come to the message.
         """
-        return loser not in {None, batch.stream.receiver} and loser in self._streams.attached
+        attached, holder = self._streams.attached, batch.stream.receiver
+        return any(loser != holder and loser in attached for loser in losers)
 
     def _gone(self, batch: Batch, count: int) -> None:
         self._streams.gone(batch, count)
@@ -263,7 +265,7 @@ class Leases:
             batch = self._batches.get(ident)
             if batch is None:
                 continue
-            if self._is_late(self._lost.get(ident), batch):
+            if self._is_late(self._lost.get(ident, ()), batch):
                 batch.stream.progressed(now_ns)
             else:
                 self._pass(batch, ident)
@@ -387,6 +389,7 @@ class Leases:
         self, batch: Batch, idents: Iterable[bytes], now_ns: int, ended: list[Lease]
     ) -> None:
         over: list[bytes] = []
+        attached = self._streams.attached
         for ident in idents:
             end_ns = batch.ends_ns[ident]
             # A suspect one gets its entry again from `looked` or `look_failed`.
@@ -397,7 +400,10 @@ class Leases:
             elif end_ns <= now_ns:
                 ended.append(Lease(end_ns, ident, batch.stream.receiver))
                 over.append(ident)
-                self._lost[ident] = batch.stream.receiver
+                receiver = batch.stream.receiver
+                before = self._lost.get(ident, ())
+                others = (one for one in before if one != receiver and one in attached)
+                self._lost[ident] = (*others, receiver)
             else:
                 self._note(end_ns, batch, ident)
         self.give_back_all(over)
@@ -433,7 +439,7 @@ class Leases:
         batch = self._batches[ident]
         self.tried_ns.pop(ident, None)
         self.shown_ns.pop(ident, None)
-        is_late = self._is_late(self._lost.get(ident), batch)
+        is_late = self._is_late(self._lost.get(ident, ()), batch)
         behind = batch.behind(ident) if is_late else None
         alone = self._streams.alone(batch, ident, until_ns, now_ns, follows=follows)
         self._add(alone)

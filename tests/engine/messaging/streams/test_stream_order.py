@@ -111,6 +111,20 @@ def test_a_late_heartbeat_of_who_lost_a_message_overtakes_nothing_at_who_has_it_
     assert scene.ends() == {2: 112, 4: 124}
 
 
+def test_each_of_several_that_lost_a_message_may_be_late_with_it():
+    scene = Scene()
+    scene.streams.attached = {1, 2, 3}
+    scene.send(5, to=2)
+    scene.at(35).shards["-80"].ended(scene.now_ns)
+    scene.send(5, to=3)
+    scene.at(70).shards["-80"].ended(scene.now_ns)
+    scene.send(4)
+    scene.send(5)
+    scene.streams.attached = {1, 2}
+    scene.at(80).ack(5)
+    assert scene.ends() == {4: 114}
+
+
 def test_an_ack_of_what_a_stream_holds_no_more_is_its_progress():
     scene = Scene()
     scene.streams.attached = {1, 2}
