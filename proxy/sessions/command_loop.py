@@ -182,21 +182,13 @@ class CommandLoop:
         self.is_busy = True
         self._since_s = self._loop.time()
         reply = self._reply = Reply(self._link, self._state, sequence)
-        if len(payload) > _LARGE_BYTES:
-            try:
-                self._memory.change(len(payload))
-            except StreamfromError as error:
-                self._start(_refuse, error)
-                return
-            self._large_bytes = len(payload)
-        if self._reads_attributes:
-            try:
-                payload = take_attributes(payload, self._state, self._dispatch.table)
-            except StreamfromError as error:
-                self._start(_refuse, error)
-                return
-            self._current = CommandReceived(payload, sequence, piece)
         try:
+            if len(payload) > _LARGE_BYTES:
+                self._memory.change(len(payload))
+                self._large_bytes = len(payload)
+            if self._reads_attributes:
+                payload = take_attributes(payload, self._state, self._dispatch.table)
+                self._current = CommandReceived(payload, sequence, piece)
             if sequence == 1:
                 if code == _QUERY:
                     if self._fast_path.send(payload[1:], reply, self._sent_over):
@@ -205,11 +197,10 @@ class CommandLoop:
                     payload, reply, self._sent_over
                 ):
                     return
-        except Exception as error:  # noqa: BLE001 - as `_run`
-            self._answer_error(error)
-            self._next()
-            return
-        self._start(self._dispatch.dispatch, payload, reply)
+        except Exception as error:  # noqa: BLE001 - `_run` answers it
+            self._start(_refuse, error)
+        else:
+            self._start(self._dispatch.dispatch, payload, reply)
 
     def _unanswered(self, payload: bytes) -> None:
         try:
@@ -464,5 +455,5 @@ class CommandLoop:
         )
 
 
-async def _refuse(error: StreamfromError) -> None:
+async def _refuse(error: Exception) -> None:
     raise error
