@@ -181,9 +181,12 @@ class Planner:
             return merged(statement)
 
         if not given and limit is None:
-            if whole is not None:
-                return Plan(find=lambda statement: scattered(self._shards, statement))
-            return Plan(self._scattered(shape, self._shards))
+            try:
+                return Plan(_or_by_rows(self._scattered(shape, self._shards), whole))
+            except Unsupported:
+                if whole is None:
+                    raise
+                return Plan(find=whole)
 
         def find(statement: Statement) -> Route:
             if changes:
@@ -474,11 +477,14 @@ def merged_or_by_rows(
 
     def find(statement: Statement) -> Route:
         try:
-            route = merged(statement)
+            return _or_by_rows(merged(statement), whole)
         except Unsupported:
             with suppress(Unsupported):
                 return whole(statement)
             raise
-        return replace(route, otherwise=whole) if isinstance(route, Merge) else route
 
     return find
+
+
+def _or_by_rows(route: Route, whole: Callable[[Statement], Combine] | None) -> Route:
+    return replace(route, otherwise=whole) if isinstance(route, Merge) else route
