@@ -100,7 +100,7 @@ class Server:
     # answers that it does not read.
     connection_memory_bytes: int
     user_memory_bytes: int  # what all connections of one user together may make the proxy hold
-    # What one merge may hold of groups that are sorted at its end, of what DISTINCT and GROUP_CONCAT have met, of
+    # What one merge may hold of groups that are sorted at its end, of what DISTINCT has met, of
     # expressions that are computed at its end, and of the rows of RETURNING.
     merge_memory_bytes: int
     failover_buffer_s: float  # how long a statement waits for a backend that restarts

@@ -38,12 +38,11 @@ class RowsQuery:
     Attributes:
         expressions: the expressions whose types must be known, such as those compared, and whether
             an aggregate is in each; set by `describe`.
-        asks_columns, asks_concat_length, computation, concat_bytes_max: as in `GroupsQuery`.
+        asks_columns, computation: as in `GroupsQuery`.
     """
 
-    asks_columns = asks_concat_length = False
+    asks_columns = False
     computation = None
-    concat_bytes_max = 0
 
     def __init__(self, texts: Texts, *, exact: bool = False) -> None:
         self._texts = texts

@@ -227,7 +227,7 @@ _NOT_OF_ROWS: Final = frozenset(
     | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", "EXAMINED", "DEFAULT", "_ROWID"}
 )
 _JOINS: Final = frozenset({"JOIN", "STRAIGHT_JOIN", ","})
-_MADE_ONE: Final = frozenset({"USING", "NATURAL"})  # columns of two tables
+_MADE_ONE: Final = frozenset({"USING", "NATURAL"})  # two tables have one column by these
 
 
 class QualifiedColumn(NamedTuple):
@@ -250,7 +250,7 @@ class TableRows:
     source: Excerpt  # FROM and WHERE
     tables: tuple[str, ...]  # the names of its tables
     name: str  # what the rest calls the rows
-    # The names alone in the rest, in lower case, of which its columns are some; None for all columns.
+    # The names in the rest that have no table in front, in lower case; some are columns. None for all columns.
     wanted: frozenset[str] | None
     qualified: tuple[QualifiedColumn, ...] = ()  # what the rest has with its table in front
     shared: frozenset[str] = frozenset()  # the names that columns of several tables have there
@@ -272,7 +272,7 @@ class TableRows:
             % (quoted(each.table), quoted(each.column), quoted(self._named(each)))
             for each in self.qualified
         }
-        # Alone a name that several tables have is no column.
+        # A name that several tables have is no column without its table.
         counts = Counter(name.lower() for name in columns)
         for name in sorted(self.wanted - items.keys()):
             if counts[name] == 1:
@@ -336,22 +336,22 @@ def read_table_rows(template: bytes) -> TableRows | None:
         for place in range(start)
     )
     qualified = tuple(_qualified(tokens, template, rest, tables))
-    alone = frozenset(
+    bare = frozenset(
         unquote(tokens[place], template).lower()
         for place in rest
         if tokens[place].is_name and tokens[place - 1].key != "."
     )
     columns = Counter(column for _, column in {(each.table, each.column) for each in qualified})
     shared = frozenset(column for column, count in columns.items() if count > 1)
-    # Such a name alone is the label of an item, which the rows do not have.
-    if (has_star and len(tables) > 1) or shared & alone:
+    # Without its table such a name is the label of an item, which the rows do not have.
+    if (has_star and len(tables) > 1) or shared & bare:
         return None
     (first, *others) = tables.values()
     return TableRows(
         excerpt(tokens, start, cursor.at),
         tuple(table.name for table in tables.values()),
         "streamfrom" if others else first.alias or first.name,
-        None if has_star else alone,
+        None if has_star else bare,
         qualified,
         shared,
     )

@@ -55,7 +55,7 @@ class TableLog:
         self._failing[shard] = what
 
     def works(self, what: str, shard: ShardName) -> None:
-        """Log the success of what failed; others may do well while a lock keeps that from a shard."""
+        """Log that what failed works again. While a lock keeps a write from a shard its reads work, which says nothing."""
         if self._failing.get(shard) == what:
             del self._failing[shard]
             log.info("work on a queue continues", extra=self._named(shard))
