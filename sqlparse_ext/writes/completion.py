@@ -69,6 +69,8 @@ _GUARD: Final = re.compile(rb"\btime_acked`?\s+IS\s+NULL\b", re.IGNORECASE)
 # In the value of time_acked: some rows may get NULL, as by an ORM's `CASE id WHEN … END`, and keep their lease.
 _CHOICES: Final = frozenset({"CASE", "COALESCE", "IF", "IFNULL", "NULL", "NULLIF", "SELECT"})
 _IF_ACKED: Final = b", @time_next = CASE WHEN @time_acked IS NULL THEN @time_next END"
+# Before a value of time_acked, in an UPDATE that acks in several queues.
+_KEPT: Final = b"COALESCE(%btime_acked, "
 _LITERAL: Final = re.compile(b"[" + NUMBER + STRING + b"]")
 NO_STRUCTURE: Final = Uses.UNPARSED | Uses.MULTIPLE
 
@@ -281,6 +283,7 @@ def _joined_ack(shape: Shape, foreign: frozenset[str]) -> list[Edit]:
     queues = [n for t in shape.tables if (n := t.alias or t.name).lower() not in foreign]
     acked: dict[str, bytes] = {}  # what stands before the columns of the queues, by name
     scheduled = set()
+    values: list[tuple[bytes, Token, Token]] = []
     for column, value, end in parts.assignments:
         first = at = value - 2
         while tokens[first - 1].key == ".":
@@ -293,9 +296,16 @@ def _joined_ack(shape: Shape, foreign: frozenset[str]) -> list[Edit]:
             scheduled.add(name)
         elif column == "time_acked" and name not in foreign and _acks(cursor, value, end):
             acked[name] = of
+            values.append((_KEPT % of, tokens[value], tokens[end - 1]))
     leaving = [of for name, of in acked.items() if name not in scheduled]
     guarded = () if _GUARD.search(template) is not None else acked.values()
-    return _idiom(cursor, parts, leaving, guarded)
+    edits: list[Edit] = []
+    # No guard holds for each of several: a joined row may have one message that was acked before, and one that was not.
+    for kept, first_of, last_of in values if len(acked) > 1 else ():
+        if not template.startswith(kept, first_of.start):
+            edits.append(Edit(first_of.start, first_of.start, kept))
+            edits.append(Edit(last_of.end, last_of.end, b")"))
+    return edits + _idiom(cursor, parts, leaving, guarded)
 
 
 def _behind(cursor: Cursor, token: Token, text: bytes) -> Edit:
