@@ -16,7 +16,7 @@ dead_attempts: how often it was sent.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.store.row_writes import Halves, is_of_rows, write
@@ -200,24 +200,19 @@ def _value(table: MessageTable, column: bytes, now_ns: int, *, is_shared: bool) 
 REVIVED_AT_ONCE: Final = 1000
 
 
-class Revived(NamedTuple):
-    """What was revived.
+Place = TypeVar("Place")
 
-    rows: how many messages were still parked.
-    refused: those that the server does not write, with its words; they stay parked.
+
+class Requeued(NamedTuple, Generic[Place]):
+    """What one step of a REQUEUE did.
+
+    rows: how many messages are ready again.
     place: where the next ones are looked for; None where there are no more.
+    refused: those that the server does not write, with its words; they stay where they are.
     """
 
     rows: int
-    place: PeekPlace | None
-    refused: Sequence[tuple[bytes, str]] = ()
-
-
-class Restored(NamedTuple):
-    """What was moved back: how many, the id behind which the next ones are, None at the end, and what the server refuses."""
-
-    rows: int
-    last: bytes | None
+    place: Place | None
     refused: Sequence[tuple[bytes, str]] = ()
 
 
@@ -233,14 +228,14 @@ _SHARED: Final = (
 
 def revive(
     table: MessageTable, place: PeekPlace | None, now_ns: int, limit: int = REVIVED_AT_ONCE
-) -> Conversation[Revived]:
+) -> Conversation[Requeued[PeekPlace]]:
     """Let parked messages be due at once, with all their attempts before them: *limit* at most, from *place* on.
 
     An index finds them.
     """
     found = yield from peek(table, PeekState.PARKED, place, now_ns, limit)
     if not found.ids:
-        return Revived(0, found.place)
+        return Requeued(0, found.place)
     rows, refused = 0, list[tuple[bytes, str]]()
     todo = [*found.ids]
     while todo:
@@ -248,7 +243,7 @@ def revive(
         rows += written.affected
         refused += written.refused
         todo = written.left
-    return Revived(rows, found.place, tuple(refused))
+    return Requeued(rows, found.place, tuple(refused))
 
 
 def _update(table: MessageTable, ids: Sequence[bytes]) -> bytes:
@@ -288,7 +283,7 @@ def dead_letters(table: MessageTable) -> Conversation[DeadLetterSource]:
 
 def restore(
     table: MessageTable, dead: DeadLetterSource, behind: bytes | None, limit: int
-) -> Conversation[Restored]:
+) -> Conversation[Requeued[bytes]]:
     """Move dead letters back, as new messages, within the transaction under way: *limit* at most, with ids behind *behind*."""
     assert table.properties.dead_letter is not None
     ident, source = quoted(table.id_column), quoted(table.properties.dead_letter)
@@ -319,4 +314,4 @@ def restore(
         else:
             rows += answer.affected
     last = found[-1] if len(found) == limit else None
-    return Restored(rows, last, tuple(halves.refused))
+    return Requeued(rows, last, tuple(halves.refused))

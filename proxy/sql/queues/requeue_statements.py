@@ -7,19 +7,20 @@ refuses stays where it is, and is a warning. What was requeued before an error, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import structlog
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.upkeep.dead_letter_table import (
     REVIVED_AT_ONCE,
+    Requeued,
     dead_letters,
     restore,
     revive,
 )
-from streamfrom.engine.messaging.upkeep.peek import PeekPlace, can_peek
+from streamfrom.engine.messaging.upkeep.peek import can_peek
 from streamfrom.proxy.backends.lock_session import carry_out
 from streamfrom.proxy.errors import BackendError, BadQueue
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several, warning
@@ -45,14 +46,6 @@ _ROW_REFUSED: Final = 1105
 # Batches of a slow REQUEUE; the rate is kept within one.
 _BATCHES_A_SECOND: Final = 5
 _REFUSALS_TOLD_MAX: Final = 64
-
-
-class _Requeued(NamedTuple):
-    """What one transaction did, and how the next one goes on; None at the end."""
-
-    rows: int
-    refused: Sequence[tuple[bytes, str]]
-    following: Callable[[int], Conversation[_Requeued]] | None
 
 
 def batch_size(requeue: Requeue, count: int) -> int:
@@ -95,15 +88,17 @@ class RequeueStatements:
         begun_s = loop.time()
         try:
             for shard in view.runtimes:
-                following: Callable[[int], Conversation[_Requeued]] | None
-                following = await self._first(shard, view, table, requeue)
-                while following is not None and count != requeue.limit:
-                    batch = await self._batch(
-                        shard, view, table, following(batch_size(requeue, count))
-                    )
+                take, place, is_over = (
+                    await self._taker(shard, view, table, requeue),
+                    None,
+                    False,
+                )
+                while not is_over and count != requeue.limit:
+                    conversation = take(place, batch_size(requeue, count))
+                    batch = await self._batch(shard, view, table, conversation)
                     count += batch.rows
                     refused += batch.refused
-                    following = batch.following
+                    place, is_over = batch.place, batch.place is None
                     if requeue.rate is not None and batch.rows:
                         pause_s = begun_s + count / requeue.rate - loop.time()
                         await self._large_texts.pause(max(0.0, pause_s))
@@ -125,11 +120,14 @@ class RequeueStatements:
         self._state.answered_at, self._state.diagnostics = None, diagnostics
         reply.ok(affected_rows=count, warnings=len(warnings))
 
-    async def _first(
+    async def _taker(
         self, shard: ShardRuntime, view: View, table: MessageTable, requeue: Requeue
-    ) -> Callable[[int], Conversation[_Requeued]]:
+    ) -> Callable[[Any, int], Conversation[Requeued[Any]]]:
+        """Return what requeues so many messages from a place on, None for the first one."""
         if requeue.source == "PARKED":
-            return lambda size: self._revived(table, None, size)
+            return lambda place, size: revive(
+                table, place, self._compiler.clock.time_ns(), size
+            )
         name = table.properties.dead_letter
         if name is None:
             raise BadQueue(f"queue '{table.name}' has no dead letters: it has no dead_letter")
@@ -145,30 +143,15 @@ class RequeueStatements:
                 f"'{name}' takes the dead letters of several queues ({', '.join(dead.queues)}) and its rows do not"
                 " say whose they are: move them by INSERT … SELECT and DELETE"
             )
-
-        def restored(behind: bytes | None, size: int) -> Conversation[_Requeued]:
-            found = yield from restore(table, dead, behind, size)
-            last = found.last
-            following = None if last is None else lambda more: restored(last, more)
-            return _Requeued(found.rows, found.refused, following)
-
-        return lambda size: restored(None, size)
-
-    def _revived(
-        self, table: MessageTable, place: PeekPlace | None, size: int
-    ) -> Conversation[_Requeued]:
-        found = yield from revive(table, place, self._compiler.clock.time_ns(), size)
-        behind = found.place
-        following = None if behind is None else lambda more: self._revived(table, behind, more)
-        return _Requeued(found.rows, found.refused, following)
+        return lambda place, size: restore(table, dead, place, size)
 
     async def _batch(
         self,
         shard: ShardRuntime,
         view: View,
         table: MessageTable,
-        conversation: Conversation[_Requeued],
-    ) -> _Requeued:
+        conversation: Conversation[Requeued[Any]],
+    ) -> Requeued[Any]:
         """Run one transaction on the session's connection to a shard."""
         branches = self._executor.branches
         branches.entered()

@@ -11,7 +11,7 @@ from streamfrom.engine.messaging.upkeep.dead_letter_table import (
     REVIVED_AT_ONCE,
     Buried,
     DeadLetterSource,
-    Revived,
+    Requeued,
     bury,
     columns_of,
     consents,
@@ -183,7 +183,7 @@ def test_what_the_index_finds_is_due_at_once_and_begins_anew():
         b"UPDATE " + BY_ID + b" SET time_next = 0, epoch = 0 WHERE `id` IN (1, 2)"
         b" AND time_next = 9000000000000000000 AND time_acked IS NULL"
     )
-    assert revived == Revived(1, None), "somebody was faster with the other one"
+    assert revived == Requeued(1, None), "somebody was faster with the other one"
 
 
 def test_a_full_page_says_where_the_next_one_begins():
@@ -196,7 +196,7 @@ def test_a_full_page_says_where_the_next_one_begins():
 
 def test_where_nothing_is_parked_nothing_is_written():
     queries, revived = answered(revive(PLAIN, None, NOW_NS), LEAST, parked(), NO_MORE)
-    assert revived == Revived(0, None)
+    assert revived == Requeued(0, None)
     assert not any(query.sql.startswith(b"UPDATE") for query in queries)
 
 
@@ -235,7 +235,7 @@ def test_each_dead_letter_goes_back_or_stays_with_the_words_of_the_server(
     refused, last, moved = dict[bytes, str](), None, 0
     for _ in range(len(rows) + 1):
         found = sqlite.run(restore(SPENT, BURIED._replace(is_queue=is_queue), last, limit))
-        moved, last = moved + found.rows, found.last
+        moved, last = moved + found.rows, found.place
         refused |= found.refused
         if last is None:
             break
