@@ -8,6 +8,7 @@ notes the effect on messages.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.backends.session_variables import UNLIMITED
@@ -86,6 +87,10 @@ class RoutedStatements:
         packet: what a shard that answers the client is sent instead of the text.
         """
         match route:
+            case OneShard(shard) if step.given is not None:
+                # Its insert id depends on which of its rows were inserted.
+                route = WriteParts(((shard, None),))
+                return await self._write(view, database, step, route, reply)
             case OneShard(shard):
                 return await self.on_shard(view.runtime(shard), database, step, reply, packet)
             case Concatenate(shards):
@@ -133,6 +138,8 @@ class RoutedStatements:
             parts.append(WrittenPart(view.runtime(shard), sent, step.table, effect))
         before = await self._insert_id_before(step.given, parts[0].shard, database)
         result = await self.write(database, parts, shape)
+        if len(parts) == 1:
+            result = replace(result, is_insert=step.has_selected)
         insert_id = step.insert_id
         if insert_id:
             generated(self._state, insert_id)
@@ -146,6 +153,8 @@ class RoutedStatements:
                 result.last_insert_id,
                 before,
             )
+            told = (ok._replace(last_insert_id=insert_id) for ok in result.answers)
+            result = replace(result, answers=tuple(told))
         if step.effect is not None and not result.affected_rows:
             fault = self._executor.fault_of(parts[0].shard, step.table, step.effect)
             if fault is not None:
@@ -231,8 +240,6 @@ class RoutedStatements:
             reply.more_rows(answer.rows)
             reply.end_of_rows(warnings=answer.ok.warnings)
             return True
-        if step.given is not None:
-            return await self._with_given_ids(shard, database, step, step.given, sent, reply)
         attempt = Attempt(shard, database, sent, shape, reply)
         attempt.step = step
         return (await self._executor.relay(attempt)).error is None
@@ -247,41 +254,6 @@ class RoutedStatements:
         answer = await self._executor.ask(shard, database, query(asked.sql), asked.shape)
         (value,) = parse_text_row(answer.rows[0])
         return int(value or 0)
-
-    async def _with_given_ids(
-        self,
-        shard: ShardRuntime,
-        database: str | None,
-        step: CompiledStatement,
-        given: GivenIds,
-        sent: bytes | Packet,
-        reply: Reply,
-    ) -> bool:
-        """Run an INSERT whose insert id depends on which of its rows were inserted."""
-        shape, state = step.statement.shape, self._state
-        before = await self._insert_id_before(given, shard, database)
-        if shape.uses & Uses.RETURNING:
-            # The answer is rows, and names no insert id.
-            attempt = Attempt(shard, database, sent, shape, reply)
-            attempt.step = step
-            scanner = await self._executor.relay(attempt)
-            if scanner.error is not None:
-                return False
-            await given.told(state, [shard], scanner.rows, 0, before)
-            return True
-        answer = await self._executor.ask(shard, database, sent, shape)
-        ok = answer.ok
-        assert ok is not None
-        if step.effect is not None:
-            self._branches.happened(shard, step.table, step.effect, rows=ok.affected_rows)
-        told = await given.told(state, [shard], ok.affected_rows, ok.last_insert_id, before)
-        reply.ok(
-            affected_rows=ok.affected_rows,
-            last_insert_id=told,
-            warnings=ok.warnings,
-            info=MergedOk((ok,), is_insert=step.has_selected).info,
-        )
-        return True
 
     async def _concatenate(
         self,
