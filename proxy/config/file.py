@@ -3,19 +3,15 @@
 `load` gives a `Config` that needs no further checks, or a `ConfigError` that names the key's full
 path and what was expected. The environment is given to it: the command line reads it. Durations
 are seconds and may have a fraction; relative paths start at the file's folder.
-
-All faults are found at once by a reader that stops at its first one (`read_whole`): it runs again without the key that it refused,
-until it refuses nothing new. Where that key is required, the table around it is left out as well.
 """
 
-import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from streamfrom.proxy.config.dsn import socket_path
 from streamfrom.proxy.config.fleet_members import FleetConfig, fleet_from, read_address
@@ -26,13 +22,13 @@ from streamfrom.proxy.config.keyspaces import (
     refuse_walls,
 )
 from streamfrom.proxy.config.toml_values import (
-    DROPPED,
     REQUIRED,
     VARIABLE,
     ConfigError as ConfigError,
     Secret as Secret,
     Surroundings,
     TomlTable,
+    joined,
     reason,
     shown,
 )
@@ -191,26 +187,32 @@ def load(path: Path, environ: Mapping[str, str]) -> Config:
     """
     path = path.absolute()
     document = _document(path)
-    around = Surroundings(path.parent, environ)
-    return read_whole(document, lambda whole: _config(TomlTable(whole, "", around)))
+    faults: list[ConfigError] = []
+    config = _config(TomlTable(document, "", Surroundings(path.parent, environ), faults))
+    if faults:
+        raise joined(faults)
+    return config
 
 
 def _config(root: TomlTable) -> Config:
-    server = _server(root.table("server"))
-    keyspaces = keyspaces_from(root.table("keyspaces"))
-    users = _users(root.tables("users"))
-    fleet = fleet_from(root.table("fleet"))
-    admin = _listener(root.table("admin"), ADMIN_LISTEN_DEFAULT) if "admin" in root else None
-    grpc = _listener(root.table("grpc"), GRPC_LISTEN_DEFAULT) if "grpc" in root else None
-    log = _log(root.table("log"))
+    server = root.table("server", _server)
+    keyspaces = root.table("keyspaces", keyspaces_from)
+    users = _users(root)
+    fleet = root.table("fleet", fleet_from)
+    admin = _listener(root, "admin", ADMIN_LISTEN_DEFAULT)
+    grpc = _listener(root, "grpc", GRPC_LISTEN_DEFAULT)
+    log = root.table("log", _log)
     root.close()
     return Config(server, users, keyspaces, fleet, admin, log, grpc)
 
 
-def _listener(table: TomlTable, default: str) -> tuple[str, int]:
-    address = _listen(table, default)
-    table.close()
-    return address
+def _listener(root: TomlTable, name: str, default: str) -> tuple[str, int] | None:
+    def read(table: TomlTable) -> tuple[str, int]:
+        address = _listen(table, default)
+        table.close()
+        return address
+
+    return root.table(name, read) if name in root else None
 
 
 def _document(path: Path) -> dict[str, object]:
@@ -237,7 +239,8 @@ def _server(table: TomlTable) -> Server:
     )
     max_connections = table.integer("max_connections", 10_000, least=1)
     if unix_socket:
-        unix_socket = socket_path(unix_socket, table.key("unix_socket"), table.around)
+        where = unix_socket, table.key("unix_socket"), table.around
+        unix_socket = table.attempt(lambda: socket_path(*where))
     server = Server(
         host=host,
         port=port,
@@ -254,7 +257,7 @@ def _server(table: TomlTable) -> Server:
         user_memory_bytes=table.integer(
             "user_memory", 4 * connection_bytes, least=connection_bytes
         ),
-        tls=_tls(table.table("tls")) if "tls" in table else None,
+        tls=table.table("tls", _tls) if "tls" in table else None,
         max_statement_tokens=table.integer("max_statement_tokens", 200_000, least=1000),
         merge_memory_bytes=table.integer("merge_memory", 64 << 20, least=1024),
         failover_buffer_s=table.seconds("failover_buffer", 10, zero=True),
@@ -276,10 +279,9 @@ def _server(table: TomlTable) -> Server:
 def _listen(table: TomlTable, default: str = LISTEN_DEFAULT) -> tuple[str, int]:
     expected = 'an address such as "127.0.0.1:15306" or "[::]:15306"'
     text = table.string("listen", default, expected=expected)
-    address = read_address(text)
-    if address is None:
-        raise table.fault("listen", f'expected {expected}, got "{text}"')
-    return address
+    if (address := read_address(text)) is None:
+        table.note(table.fault("listen", f'expected {expected}, got "{text}"'))
+    return address or ("", 0)
 
 
 def _mode(table: TomlTable) -> int:
@@ -288,7 +290,7 @@ def _mode(table: TomlTable) -> int:
         "unix_socket_mode", f"{UNIX_SOCKET_MODE_DEFAULT:04o}", expected=expected
     )
     if re.fullmatch("0?[0-7]{3}", text) is None:
-        raise table.fault("unix_socket_mode", f"expected {expected}, got {shown(text)}")
+        text = table.refused("unix_socket_mode", f"expected {expected}, got {shown(text)}", "0")
     return int(text, 8)
 
 
@@ -314,14 +316,17 @@ def _log(table: TomlTable) -> LogSettings:
     return settings
 
 
-def _users(tables: list[TomlTable]) -> tuple[User, ...]:
-    users: dict[str, User] = {}
-    for table in tables:
+def _users(root: TomlTable) -> tuple[User, ...]:
+    names: set[str] = set()
+
+    def read(table: TomlTable) -> User:
         user = _user(table)
-        if user.name in users:
+        if user.name in names:
             raise table.fault("name", f'expected each user once, got "{user.name}" again')
-        users[user.name] = user
-    return tuple(users.values())
+        names.add(user.name)
+        return user
+
+    return tuple(root.tables("users", read))
 
 
 def _user(table: TomlTable) -> User:
@@ -337,7 +342,7 @@ def _user(table: TomlTable) -> User:
     role = table.choice("role", Role.USER)
     most = None
     if "max_connections" in table:
-        most = table.integer("max_connections", REQUIRED, least=1)
+        most = table.integer("max_connections", None, least=1)
     table.close()
     return User(name, password, password_hash, role, most, account=account)
 
@@ -369,116 +374,3 @@ def _password_hash(text: str, key: str, around: Surroundings) -> str:
     except ValueError as error:
         raise ConfigError(key, str(error)) from None
     return text
-
-
-T = TypeVar("T")
-KeyPath = tuple[str | int, ...]
-
-_PART: Final = re.compile(r'\.?([A-Za-z0-9_-]+)|\.?("(?:[^"\\]|\\.)*")|\[([0-9]+)\]')
-# What the error calls a named item of each array.
-_ITEMS: Final = {"users": "user", "shards": "shard"}
-
-
-def read_whole(document: dict[str, object], read: Callable[[dict[str, object]], T]) -> T:
-    """Return what *read* makes of *document*.
-
-    Raises ConfigError for the first fault, with the others in `others`; *document* has lost what they are about.
-    """
-    faults: list[ConfigError] = []
-    names: dict[KeyPath, str] = {}
-    dropped: set[KeyPath] = set()
-    # The rounds end: each of them leaves at least one key fewer.
-    while True:
-        try:
-            made = read(document)
-        except ConfigError as fault:
-            path = _path(fault.key)
-            names = names or _names(document)
-            if not _is_consequence(path, dropped):
-                faults.append(_named(fault, path, names))
-            if not _drop(document, path, dropped):
-                break
-        else:
-            if not faults:
-                return made
-            break
-    first, *others = faults
-    first.others = tuple(others)
-    raise first
-
-
-def _path(key: str) -> KeyPath:
-    """Return the parts of a key's full path, as far as it is one."""
-    parts: list[str | int] = []
-    at = 0
-    while found := _PART.match(key, at):
-        at = found.end()
-        bare, quoted, index = found.groups()
-        parts.append(bare or (json.loads(quoted) if quoted else int(index)))
-    return tuple(parts)
-
-
-def _names(document: Mapping[str, object]) -> dict[KeyPath, str]:
-    """Return what the users and shards of *document* are called, by their paths."""
-    found: dict[KeyPath, str] = {}
-    pending: list[tuple[KeyPath, object]] = [((), document)]
-    while pending:
-        path, value = pending.pop()
-        if isinstance(value, dict):
-            pending += [((*path, key), inner) for key, inner in value.items()]
-            name = value.get("name")
-            if len(path) > 1 and path[-2] in _ITEMS and isinstance(name, str):
-                found[path] = f'{_ITEMS[str(path[-2])]} "{name}"'
-        elif isinstance(value, list):
-            pending += [((*path, index), inner) for index, inner in enumerate(value)]
-    return found
-
-
-def _named(fault: ConfigError, path: KeyPath, names: Mapping[KeyPath, str]) -> ConfigError:
-    """Return *fault* with the name of its user or shard, as `users[3]` says nothing to an operator."""
-    for size in range(len(path), 0, -1):
-        name = names.get(path[:size])
-        if name is not None and path[size:] != ("name",):
-            return ConfigError(fault.key, f"{fault.problem} ({name})")
-    return fault
-
-
-def _is_consequence(path: KeyPath, dropped: set[KeyPath]) -> bool:
-    """True for a fault that was not there before something was dropped."""
-    size = len(path)
-    # A table whose required key was left out is refused for lacking it.
-    if path in dropped or any(
-        each[:size] == path and len(each) == size + 1 for each in dropped
-    ):
-        return True
-    # How many shards there may be, and their names, follow from the vschema and from each other.
-    if "shards" not in path:
-        return False
-    at = path.index("shards") + 1
-    is_of_all = path[at:] == () or path[at + 1 :] == ("name",)
-    return is_of_all and (
-        (*path[: at - 1], "vschema") in dropped
-        or any(each[:at] == path[:at] and len(each) == at + 1 for each in dropped)
-    )
-
-
-def _drop(document: dict[str, object], path: KeyPath, dropped: set[KeyPath]) -> bool:
-    """Take what *path* leads to out of *document*, or what is around it; False at the top."""
-    while path:
-        holder: object = document
-        for part in path[:-1]:
-            if isinstance(holder, dict):
-                holder = holder.get(str(part))
-            elif isinstance(holder, list) and isinstance(part, int) and part < len(holder):
-                holder = holder[part]
-        last = path[-1]
-        if isinstance(holder, dict) and last in holder:
-            del holder[str(last)]
-            dropped.add(path)
-            return True
-        if isinstance(holder, list) and isinstance(last, int) and path not in dropped:
-            holder[last] = DROPPED  # the others keep their index
-            dropped.add(path)
-            return True
-        path = path[:-1]
-    return False

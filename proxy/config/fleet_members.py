@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from streamfrom.engine.messaging.table.message_ids import MEMBERS_MAX
-from streamfrom.proxy.config.toml_values import ConfigError, TomlTable, shown
+from streamfrom.proxy.config.toml_values import REQUIRED, ConfigError, TomlTable, joined, shown
 
 
 NAME_MAX: Final = 64  # of its column in streamfrom.members
@@ -33,11 +33,14 @@ def fleet_from(table: TomlTable) -> FleetConfig:
     """Return what is configured in *table*. Raises ConfigError."""
     name = table.string("name", "", expected="the fleet's name")
     if len(name) > NAME_MAX:
-        raise table.fault("name", f"expected at most {NAME_MAX} characters, got {len(name)}")
+        problem = f"expected at most {NAME_MAX} characters, got {len(name)}"
+        name = table.refused("name", problem, "")
     listen = _address(table, "listen", 'an address such as "10.0.0.5:0", or ""')
     advertise = _address(table, "advertise", 'an address such as "proxy1.example.com:7000"')
     if advertise == "" or (advertise is not None and advertise.endswith(":0")):
-        raise table.fault("advertise", "expected the port that leads to this process")
+        advertise = table.refused(
+            "advertise", "expected the port that leads to this process", None
+        )
     workers = _workers(table)
     table.close()
     fleet = FleetConfig(name, listen, advertise, workers)
@@ -53,17 +56,15 @@ def worker_count(fleet: FleetConfig, asked: int | None, cores: int) -> int:
     count = fleet.workers if asked is None else asked
     if count == AUTO:
         count = min(cores, WORKERS_MAX)
-    if count > 1:
-        if fleet.listen is not None and not fleet.listen.endswith(":0"):
-            raise ConfigError(
-                "fleet.listen",
-                f'expected port 0, or no such key, with {count} workers; got "{fleet.listen}"',
-            )
-        if fleet.advertise is not None:
-            raise ConfigError(
-                "fleet.advertise",
-                f"expected no such key with {count} workers: each has a port of its own",
-            )
+    faults = []
+    if count > 1 and fleet.listen is not None and not fleet.listen.endswith(":0"):
+        problem = f'expected port 0, or no such key, with {count} workers; got "{fleet.listen}"'
+        faults.append(ConfigError("fleet.listen", problem))
+    if count > 1 and fleet.advertise is not None:
+        problem = f"expected no such key with {count} workers: each has a port of its own"
+        faults.append(ConfigError("fleet.advertise", problem))
+    if faults:
+        raise joined(faults)
     return count
 
 
@@ -73,16 +74,17 @@ def _workers(table: TomlTable) -> int:
     if value == "auto":
         return AUTO
     if type(value) is not int or not 1 <= value <= WORKERS_MAX:
-        raise table.fault("workers", f"expected {expected}, got {shown(value)}")
+        return int(table.refused("workers", f"expected {expected}, got {shown(value)}", 1))
     return value
 
 
 def _address(table: TomlTable, key: str, expected: str) -> str | None:
     if key not in table:
         return None
-    text = table.string(key, "", expected=expected)
+    text = table.attempt(lambda: table.string(key, REQUIRED, expected=expected))
     if text and read_address(text) is None:
-        raise table.fault(key, f'expected {expected}, got "{text}"')
+        table.note(table.fault(key, f'expected {expected}, got "{text}"'))
+        return None
     return text
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import KeyspaceError, VindexError, VschemaError
@@ -18,6 +19,7 @@ from streamfrom.engine.sharding.keyspace import Keyspace, Shard, check_partition
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.config.dsn import FORM, Dsn, parse
 from streamfrom.proxy.config.toml_values import (
+    REFUSED,
     REQUIRED,
     ConfigError,
     TomlTable,
@@ -44,35 +46,26 @@ _COMMANDS: Final = {"readonly": "reader", "producer": "producer", "consumer": "c
 
 
 def refuse_walls(table: TomlTable, user: str) -> None:
-    """Raise ConfigError for a former role of *user*, or a list of what it may see."""
+    """Note a former role of *user* as a fault, and lists of what it may see."""
     who = quote_identifier(user)
     role = table.raw("role", "", "a role")
     if isinstance(role, str) and role in _GRANTS:
         command = _COMMANDS.get(role)
         printed = "" if command is None else f" (streamfrom grants --for {command} prints it)"
-        raise table.fault(
+        table.drop(
             "role",
             f'expected "user" or "admin": "{role}" is gone, {_WHY}; leave role out, and run at'
             f" each shard: GRANT {_GRANTS[role]} TO {who}{printed}",
         )
     for key, place in (("keyspaces", "`database`.*"), ("tables", "`database`.`table`")):
-        if table.has_former(key):
-            raise _gone(
-                table, key, f"leave it out, and run for each: GRANT SELECT ON {place} TO {who}"
-            )
-
-
-def refuse_readonly(table: TomlTable, primary: Dsn) -> None:
-    """Raise ConfigError where a shard has an account for readers."""
-    if table.has_former("readonly"):
-        place = f"{quote_identifier(primary.database)}.*"
-        raise _gone(
-            table, "readonly", f"let each reader log in, and run: GRANT SELECT ON {place} TO it"
+        _refuse_former(
+            table, key, f"leave it out, and run for each: GRANT SELECT ON {place} TO {who}"
         )
 
 
-def _gone(table: TomlTable, key: str, instead: str) -> ConfigError:
-    return table.fault(key, f"no key any more: {_WHY}; {instead}")
+def _refuse_former(table: TomlTable, key: str, instead: str) -> None:
+    if table.has_former(key):
+        table.drop(key, f"no key any more: {_WHY}; {instead}")
 
 
 # They part a target as Vitess writes it (`commerce:-80@replica`, `commerce[-80]`) or a quoted name;
@@ -142,7 +135,7 @@ def reread_vschema(config: KeyspaceConfig) -> KeyspaceConfig:
 def keyspaces_from(table: TomlTable) -> tuple[KeyspaceConfig, ...]:
     """Return the keyspaces of the table `[keyspaces]`; raises ConfigError."""
     places: dict[tuple[str, str], str] = {}
-    keyspaces = tuple(_keyspace(name, inner, places) for name, inner in table.named_tables())
+    keyspaces = tuple(table.named_tables(lambda name, inner: _keyspace(name, inner, places)))
     if not keyspaces:
         raise ConfigError("keyspaces", "missing; expected at least one [keyspaces.<name>]")
     return keyspaces
@@ -158,16 +151,16 @@ def _keyspace(
         )
     if name.lower() in SYSTEM_SCHEMAS:
         raise ConfigError(table.path, "expected a name that is not one of the server's schemas")
-    key, vschema_path, vschema_text = table.key("vschema"), None, None
+    vschema: tuple[Path | None, str | None, bool] = None, None, False
     if "vschema" in table:
-        path = table.name("vschema", expected="a path")
-        vschema_path = table.around.readable_file(path, key)
-        vschema_text = _read(vschema_path, key)
-    shards: list[ShardConfig] = []
-    for inner in table.tables("shards"):
+        vschema = table.attempt(lambda: _vschema(name, table))
+    names: set[str] = set()
+
+    def read(inner: TomlTable) -> ShardConfig:
         shard = _shard(inner, keyspace=name)
-        if shard.name in (other.name for other in shards):
+        if shard.name in names:
             raise inner.fault("name", f'expected each shard once, got "{shard.name}" again')
+        names.add(shard.name)
         # Two shards on one database would deliver and count every row twice.
         own = f"{name}/{shard.name}"
         owner = places.setdefault((shard.primary.server, shard.primary.database), own)
@@ -175,11 +168,24 @@ def _keyspace(
             raise inner.fault(
                 "primary", f"expected a database of its own, got the one of {owner}"
             )
-        shards.append(shard)
+        return shard
+
+    shards = table.tables("shards", read)
     table.close()
-    is_sharded = vschema_text is not None and _is_sharded(vschema_text, name, key)
+    # How many shards there may be, and their names, follow from the vschema and from each other.
+    if vschema is REFUSED or REFUSED in shards:
+        return REFUSED  # type: ignore[no-any-return]
+    vschema_path, vschema_text, is_sharded = vschema
     ordered = _in_order(table.key("shards"), shards, is_sharded=is_sharded)
     return KeyspaceConfig(name, vschema_text, ordered, vschema_path)
+
+
+def _vschema(keyspace: str, table: TomlTable) -> tuple[Path, str, bool]:
+    """Return the vschema's file, its text, and whether it shards the keyspace."""
+    key = table.key("vschema")
+    path = table.around.readable_file(table.name("vschema", expected="a path"), key)
+    text = _read(path, key)
+    return path, text, _is_sharded(text, keyspace, key)
 
 
 def _read(path: Path, key: str) -> str:
@@ -204,15 +210,21 @@ def _shard(table: TomlTable, keyspace: str) -> ShardConfig:
         raise table.fault("name", str(error)) from error
     text = table.written("primary", REQUIRED, expected=FORM, secret=True)
     primary = parse(text, table.key("primary"), database=keyspace, around=table.around)
-    replicas = tuple(
-        parse(text, f"{table.key('replicas')}[{index}]", database=keyspace, around=table.around)
-        for index, text in enumerate(table.strings("replicas", (), secret=True))
+    replicas = []
+    for index, text in enumerate(table.strings("replicas", (), secret=True)):
+        key = f"{table.key('replicas')}[{index}]"
+        read = partial(parse, text, key, database=keyspace, around=table.around)
+        replicas.append(table.attempt(read))
+    _refuse_former(
+        table,
+        "readonly",
+        "let each reader log in, and run: GRANT SELECT ON"
+        f" {quote_identifier(primary.database)}.* TO it",
     )
-    refuse_readonly(table, primary)
     pool_size = table.integer("pool_size", 32, least=1)
     share_reads = table.boolean("share_reads", default=True)
     table.close()
-    return ShardConfig(name, primary, replicas, pool_size, share_reads)
+    return ShardConfig(name, primary, tuple(replicas), pool_size, share_reads)
 
 
 def _in_order(

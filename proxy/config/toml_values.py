@@ -7,27 +7,35 @@
 Two promises hold for every value. A `TomlTable` remembers which keys were asked for, so that `close`
 finds the misspelt ones; and text that came from the environment or from a secret key is never
 repeated in an error.
+
+All faults of a file are found at once: a table that is given a list of faults notes each one and goes on with the key's default. A fault
+of a key without a default ends the reading of what needs it (`attempt`), of which no consequence is told.
 """
 
 import difflib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar, final
+from typing import Any, Final, TypeVar, cast, final
 
 
 C = TypeVar("C", bound=StrEnum)
+T = TypeVar("T")
 
 NAME_OF_VARIABLE: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 VARIABLE: Final = re.compile(r"\$\{(" + NAME_OF_VARIABLE + r")\}")
 BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 REQUIRED: Final = object()  # the default of a key that has none
-DROPPED: Final = object()  # stands in an array of tables for one that is not to be read
+# Stands for what was refused. Nobody uses it: where a fault was noted there is no configuration.
+REFUSED: Final[Any] = None
+# What a fault calls a named item of each array, as `users[3]` says nothing to an operator.
+_ITEMS: Final = {"users": "user", "shards": "shard"}
 
 
 class ConfigError(Exception):
@@ -39,6 +47,13 @@ class ConfigError(Exception):
         super().__init__(f"{key}: {problem}" if key else problem)
         self.key = key
         self.problem = problem
+
+
+def joined(faults: "list[ConfigError]") -> ConfigError:
+    """Return the first of *faults*, which has the others."""
+    first, *others = faults
+    first.others = tuple(others)
+    return first
 
 
 @final
@@ -99,15 +114,26 @@ class Surroundings:
 
 
 class TomlTable:
-    """One TOML table: its keys are taken one by one, then `close` refuses what is left."""
+    """One TOML table: its keys are taken one by one, then `close` refuses what is left.
 
-    def __init__(self, value: object, path: str, around: Surroundings) -> None:
+    faults: where faults are noted; without it the first one is raised.
+    """
+
+    def __init__(
+        self,
+        value: object,
+        path: str,
+        around: Surroundings,
+        faults: list[ConfigError] | None = None,
+    ) -> None:
         if not isinstance(value, dict):
             raise ConfigError(path, f"expected a table, got {shown(value)}")
         self.path = path
         self.around = around
         self._values: dict[str, object] = value
         self._known: set[str] = set()
+        self._faults = faults
+        self._item = ""  # what an item of an array is, and is called
 
     def __contains__(self, key: str) -> bool:
         # To ask is to know the key: `close` proposes it for one that is misspelt.
@@ -127,6 +153,36 @@ class TomlTable:
         """Return the error for the key *name* of this table."""
         return ConfigError(self.key(name), problem)
 
+    def note(self, fault: ConfigError) -> None:
+        """Note *fault* and go on; raise it where faults are not noted."""
+        if self._faults is None:
+            raise fault
+        for each in (fault, *fault.others):
+            is_named = self._item and each.key != self.key("name")
+            self._faults.append(
+                ConfigError(each.key, f"{each.problem} ({self._item})") if is_named else each
+            )
+
+    def refused(self, name: str, problem: str, instead: object) -> Any:
+        """Note a fault of the key *name*, and return *instead*; raise it for REQUIRED."""
+        if instead is REQUIRED:
+            raise self.fault(name, problem)
+        self.note(self.fault(name, problem))
+        return instead
+
+    def drop(self, name: str, problem: str) -> None:
+        """Note a fault of the key *name*, which counts as absent."""
+        self.note(self.fault(name, problem))
+        del self._values[name]
+
+    def attempt(self, read: Callable[[], T]) -> T:
+        """Return what *read* returns, REFUSED if it raises ConfigError."""
+        try:
+            return read()
+        except ConfigError as fault:
+            self.note(fault)
+            return REFUSED  # type: ignore[no-any-return]
+
     def raw(self, name: str, default: object, expected: str) -> object:
         """Return the value as TOML has it; a key without value and default is a fault."""
         self._known.add(name)
@@ -144,8 +200,8 @@ class TomlTable:
         value = self.raw(name, default, expected)
         # By its type: to Python true is the integer 1.
         if type(value) is not int or value < least or (most is not None and value > most):
-            raise self.fault(name, f"expected {expected}, got {shown(value)}")
-        return value
+            value = self.refused(name, f"expected {expected}, got {shown(value)}", default)
+        return cast("int", value)
 
     def seconds(self, name: str, default: float, *, zero: bool = False) -> float:
         """Return a duration; 0 is one only if *zero* says so."""
@@ -156,13 +212,15 @@ class TomlTable:
             if low_enough and math.isfinite(value):
                 return float(value)
         bounds = "≥ 0" if zero else "> 0"
-        raise self.fault(name, f"expected a number of seconds {bounds}, got {shown(value)}")
+        problem = f"expected a number of seconds {bounds}, got {shown(value)}"
+        return float(self.refused(name, problem, default))
 
     def boolean(self, name: str, *, default: bool) -> bool:
         """Return true or false."""
         value = self.raw(name, default, "true or false")
         if not isinstance(value, bool):
-            raise self.fault(name, f"expected true or false, got {shown(value)}")
+            problem = f"expected true or false, got {shown(value)}"
+            return bool(self.refused(name, problem, default))
         return value
 
     def written(
@@ -172,13 +230,16 @@ class TomlTable:
         value = self.raw(name, default, expected)
         if not isinstance(value, str):
             got = "another type" if secret else shown(value)
-            raise self.fault(name, f"expected {expected}, got {got}")
+            return str(self.refused(name, f"expected {expected}, got {got}", default))
         return value
 
     def string(self, name: str, default: object, *, expected: str = "a string") -> str:
         """Return a string with its variables expanded."""
         text = self.written(name, default, expected=expected)
-        return self.around.expand(text, self.key(name))
+        try:
+            return self.around.expand(text, self.key(name))
+        except ConfigError as fault:
+            return str(self.refused(name, fault.problem, default))
 
     def name(self, name: str, *, expected: str) -> str:
         """Return a string that is not empty."""
@@ -195,7 +256,7 @@ class TomlTable:
         try:
             return kind(text)
         except ValueError:
-            raise self.fault(name, f"expected {expected}, got {shown(text)}") from None
+            return kind(self.refused(name, f"expected {expected}, got {shown(text)}", default))
 
     def strings(
         self, name: str, default: tuple[str, ...], *, secret: bool = False
@@ -206,29 +267,35 @@ class TomlTable:
             isinstance(item, str) for item in value
         ):
             got = "something else" if secret else shown(value)
-            raise self.fault(name, f"expected a list of strings, got {got}")
+            value = self.refused(name, f"expected a list of strings, got {got}", default)
         return list(value)
 
-    def table(self, name: str) -> "TomlTable":
-        """Return the table under *name*; absent is empty."""
-        return TomlTable(self.raw(name, {}, "a table"), self.key(name), self.around)
+    def table(self, name: str, read: "Callable[[TomlTable], T]") -> T:
+        """Return what *read* makes of the table under *name*, an empty one if it is absent; REFUSED if it raises ConfigError."""
+        value, path = self.raw(name, {}, "a table"), self.key(name)
+        return self.attempt(lambda: read(self._inner(value, path)))
 
-    def tables(self, name: str) -> list["TomlTable"]:
-        """Return the tables of an array `[[name]]`; absent is none."""
+    def tables(self, name: str, read: "Callable[[TomlTable], T]") -> list[T]:
+        """Return the same of each table of an array `[[name]]`; absent is none."""
         value = self.raw(name, [], "an array of tables")
         if not isinstance(value, list):
-            raise self.fault(name, f"expected [[{self.key(name)}]] tables, got {shown(value)}")
-        # Those that are dropped count, so that an index in an error is that of the file.
-        return [
-            TomlTable(item, f"{self.key(name)}[{index}]", self.around)
-            for index, item in enumerate(value)
-            if item is not DROPPED
-        ]
+            problem = f"expected [[{self.key(name)}]] tables, got {shown(value)}"
+            return [self.refused(name, problem, REFUSED)]
 
-    def named_tables(self) -> Iterator[tuple[str, "TomlTable"]]:
-        """Yield every key of this table with the table it holds."""
-        for name in self._values:
-            yield name, self.table(name)
+        def item(index: int) -> T:
+            inner = self._inner(value[index], f"{self.key(name)}[{index}]")
+            called = inner._values.get("name")
+            inner._item = f'{_ITEMS[name]} "{called}"' if isinstance(called, str) else ""
+            return inner.attempt(lambda: read(inner))
+
+        return [self.attempt(partial(item, index)) for index in range(len(value))]
+
+    def named_tables(self, read: "Callable[[str, TomlTable], T]") -> list[T]:
+        """Return the same of the table under each key."""
+        return [self.table(name, partial(read, name)) for name in self._values]
+
+    def _inner(self, value: object, path: str) -> "TomlTable":
+        return TomlTable(value, path, self.around, self._faults)
 
     def close(self) -> None:
         """Refuse keys that no caller asked for."""
@@ -237,7 +304,7 @@ class TomlTable:
                 near = difflib.get_close_matches(name, self._known, n=1)
                 expected = f"expected one of {', '.join(sorted(self._known))}"
                 hint = f"did you mean {near[0]}?" if near else expected
-                raise self.fault(name, f"unknown key; {hint}")
+                self.note(self.fault(name, f"unknown key; {hint}"))
 
 
 def shown(value: object) -> str:
