@@ -21,7 +21,7 @@ from streamfrom.proxy import listening
 from streamfrom.proxy.admin import history
 from streamfrom.proxy.admin.admin_gate import AdminGate, Visitor
 from streamfrom.proxy.admin.metrics import CONTENT_TYPE, MetricsPage
-from streamfrom.proxy.admin.queue_api import Enter, QueueApi
+from streamfrom.proxy.admin.queue_api import QueueApi
 from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.fairness import in_turns
 from streamfrom.proxy.rights.desk import Question
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import ssl
 
     from streamfrom.engine.messaging.figures.figures import QueueFigures
+    from streamfrom.proxy.admin.queue_api import RunAs
     from streamfrom.proxy.status.fleet_figures import MembersFigures
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -56,12 +57,12 @@ _LIMITS: Final = listening.PortLimits(connections=256, per_address=64, group=gro
 class AdminServer:
     """One HTTP listener, which speaks TLS where clients of the wire may.
 
-    enter: opens the sessions in which users act.
+    run_as: runs the statements of users who act.
     """
 
-    def __init__(self, services: Services, enter: Enter) -> None:
+    def __init__(self, services: Services, run_as: RunAs) -> None:
         self._services = services
-        self._enter = enter
+        self._run_as = run_as
         self._status = services.status
         self._gate = AdminGate(services)
         self.history = history.History()  # the last hour of each queue
@@ -86,7 +87,7 @@ class AdminServer:
         app.router.add_get("/api/session", self._session)
         app.router.add_get("/api/overview", self._limited(self._overview))
         app.router.add_get("/api/queue", self._limited(self._queue))
-        api = QueueApi(self._services, self._gate, self._viewer, self._enter)
+        api = QueueApi(self._services, self._gate, self._viewer, self._run_as)
         for method, path, handler in api.routes():
             app.router.add_route(method, path, self._limited(handler))
         app.router.add_get("/api/{table}", self._limited(self._api))

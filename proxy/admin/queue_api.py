@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 from aiohttp import web
@@ -39,9 +39,12 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, quoted
 if TYPE_CHECKING:
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.status.status_source import Viewer
-    from streamfrom.proxy.wire.resultset import Ok
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+    # Runs a statement in a keyspace or one of its shards, and returns how many rows it changed.
+    Run = Callable[[str, bytes], Awaitable[int]]
+    # The same as a user, whose browser is on a host: `vtgate.inner_client.run_as`.
+    RunAs = Callable[[str, str, str, bytes], Awaitable[int]]
 
 
 log = structlog.get_logger()
@@ -67,100 +70,33 @@ _CHANGES: Final = {
 _GUARDED: Final = frozenset({PeekState.PARKED, PeekState.BLOCKED})
 
 
-class UserSession(Protocol):
-    """A session of a user: `vtgate.inner_client`."""
+async def change(
+    run: Run,
+    table: MessageTable,
+    action: Action,
+    ids: Mapping[str, Sequence[bytes]],
+    state: PeekState | None = None,
+    *,
+    by: str,
+) -> int:
+    """Do *action* to messages; return how many it changed. Raises BackendError.
 
-    async def run(self, sql: bytes) -> Ok:
-        """Run a statement that gives no rows. Raises BackendError."""
-
-    def close(self) -> None:
-        """Leave."""
-
-
-class Enter(Protocol):
-    """Opens a session; raises BackendError if there is no place for it."""
-
-    async def __call__(self, user: str, host: str, database: str) -> UserSession:
-        """Return a session of *user*, whose browser is on *host*, in a keyspace or one of its shards."""
-
-
-class QueueActions:
-    """The actions of one user, each of which is logged with the user's name. All raise BackendError.
-
-    host: where the user's browser is.
+    ids: raw, by shard.
+    state: leave alone what is no longer in it, where that can be said.
+    by: the user, for the log.
     """
-
-    def __init__(self, enter: Enter, user: str, host: str) -> None:
-        self._enter = enter
-        self._user = user
-        self._host = host
-
-    async def set_paused(self, keyspace: str, name: str, *, is_paused: bool) -> None:
-        """Pause or resume a queue."""
-        verb = "PAUSE" if is_paused else "RESUME"
-        await self._run(keyspace, f"ALTER QUEUE {quote_identifier(name)} {verb}".encode())
-        log.info(
-            "queue paused" if is_paused else "queue resumed",
-            keyspace=keyspace,
-            queue=name,
-            by=self._user,
-        )
-
-    async def requeue(self, keyspace: str, name: str, source: str, limit: int) -> int:
-        """Make at most *limit* messages ready; *source*: PARKED or DEAD. Return their number."""
-        text = f"ALTER QUEUE {quote_identifier(name)} REQUEUE {source} LIMIT {limit}"
-        return await self._run(keyspace, text.encode())
-
-    async def act(
-        self,
-        table: MessageTable,
-        action: Action,
-        ids: Mapping[str, Sequence[bytes]],
-        state: PeekState | None = None,
-    ) -> int:
-        """Do *action* to messages; return how many it changed.
-
-        ids: raw, by shard.
-        state: leave alone what is no longer in it, where that can be said.
-        """
-        guard = b" AND " + in_state(state, 0) if state in _GUARDED else b""
-        name, ident = quoted(table.name), quoted(table.id_column)
-        count = 0
-        try:
-            for shard, some in ids.items():
-                if some:
-                    listed = b", ".join(map(table.id_literal, some))
-                    change = _CHANGES[action] % (name, ident, listed)
-                    count += await self._run(f"{table.keyspace}:{shard}", change + guard)
-        finally:
-            log.info(
-                "messages changed",
-                **table.named,
-                action=action.value,
-                count=count,
-                by=self._user,
-            )
-        return count
-
-    async def end_stream(self, stream: dict[str, Any] | None, connection_id: int) -> None:
-        """End a stream, whose client gets error 1317 and may go on; None is one that the user does not see."""
-        if stream is None:
-            raise NoSuchThread(connection_id)
-        await self._run("", b"KILL QUERY %d" % connection_id)
-        log.info(
-            "stream ended",
-            keyspace=stream["keyspace"],
-            queue=stream["queue"],
-            connection=connection_id,
-            by=self._user,
-        )
-
-    async def _run(self, target: str, sql: bytes) -> int:
-        client = await self._enter(self._user, self._host, target)
-        try:
-            return (await client.run(sql)).affected_rows
-        finally:
-            client.close()
+    guard = b" AND " + in_state(state, 0) if state in _GUARDED else b""
+    name, ident = quoted(table.name), quoted(table.id_column)
+    count = 0
+    try:
+        for shard, some in ids.items():
+            if some:
+                listed = b", ".join(map(table.id_literal, some))
+                statement = _CHANGES[action] % (name, ident, listed) + guard
+                count += await run(f"{table.keyspace}:{shard}", statement)
+    finally:
+        log.info("messages changed", **table.named, action=action.value, count=count, by=by)
+    return count
 
 
 # Of messages that are chosen one by one.
@@ -176,7 +112,7 @@ class QueueApi:
     """Handlers of HTTP requests.
 
     viewer: returns what a visitor may see.
-    enter: opens the sessions in which users act.
+    run_as: runs the statements of users, each of which is logged with the user's name.
     """
 
     def __init__(
@@ -184,12 +120,12 @@ class QueueApi:
         services: Services,
         gate: AdminGate,
         viewer: Callable[[Visitor], Awaitable[Viewer]],
-        enter: Enter,
+        run_as: RunAs,
     ) -> None:
         self._services = services
         self._gate = gate
         self._viewer = viewer
-        self._enter = enter
+        self._run_as = run_as
         self._messages = queue_messages.QueueMessages(services)
 
     def routes(self) -> list[tuple[str, str, Handler]]:
@@ -258,8 +194,8 @@ class QueueApi:
         known = {one.name for one in self._services.catalog.view(table.keyspace).runtimes}
         if not ids.keys() <= known:
             raise queue_messages.BadCursor("shard: no shard of this queue")
-        actions = self._actions(visitor, request)
-        answer["done"] = await actions.act(table, action, ids, state)
+        run, by = self._runner(visitor, request), visitor.user.name
+        answer["done"] = await change(run, table, action, ids, state, by=by)
         return web.json_response(answer)
 
     async def requeue(self, request: web.Request) -> web.Response:
@@ -270,17 +206,21 @@ class QueueApi:
             raise web.HTTPBadRequest(text=_one_of("source", _SOURCES))
         limit = _limit(body)
         table = await self._table(visitor, body, by_state=False)
-        done = await self._actions(visitor, request).requeue(
-            table.keyspace, table.name, source, limit
-        )
+        text = f"ALTER QUEUE {quote_identifier(table.name)} REQUEUE {source} LIMIT {limit}"
+        done = await self._runner(visitor, request)(table.keyspace, text.encode())
         return web.json_response({"done": done})
 
     async def set_paused(self, request: web.Request, *, is_paused: bool) -> web.Response:
         """Pause or resume a queue."""
         visitor, body = self._gate.poster(request), await posted(request)
         table = await self._table(visitor, body, by_state=False)
-        await self._actions(visitor, request).set_paused(
-            table.keyspace, table.name, is_paused=is_paused
+        verb = "PAUSE" if is_paused else "RESUME"
+        text = f"ALTER QUEUE {quote_identifier(table.name)} {verb}"
+        await self._runner(visitor, request)(table.keyspace, text.encode())
+        log.info(
+            "queue paused" if is_paused else "queue resumed",
+            **table.named,
+            by=visitor.user.name,
         )
         return web.Response(status=204)
 
@@ -293,11 +233,21 @@ class QueueApi:
         rows = await self._services.status.rows(["streams"], await self._viewer(visitor))
         seen = records("streams", rows["streams"])
         stream = next((one for one in seen if one["connection_id"] == connection_id), None)
-        await self._actions(visitor, request).end_stream(stream, connection_id)
+        if stream is None:
+            raise NoSuchThread(connection_id)
+        # Its client gets error 1317 and may go on.
+        await self._runner(visitor, request)("", b"KILL QUERY %d" % connection_id)
+        log.info(
+            "stream ended",
+            keyspace=stream["keyspace"],
+            queue=stream["queue"],
+            connection=connection_id,
+            by=visitor.user.name,
+        )
         return web.Response(status=204)
 
-    def _actions(self, visitor: Visitor, request: web.Request) -> QueueActions:
-        return QueueActions(self._enter, visitor.user.name, request.remote or "localhost")
+    def _runner(self, visitor: Visitor, request: web.Request) -> Run:
+        return partial(self._run_as, visitor.user.name, request.remote or "localhost")
 
     async def _table(
         self, visitor: Visitor, asked: Mapping[str, Any], *, by_state: bool = True

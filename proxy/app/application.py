@@ -50,7 +50,7 @@ from streamfrom.proxy.twophase.coordinator import Coordinator
 from streamfrom.proxy.twophase.decisions import Decisions
 from streamfrom.proxy.twophase.recovery import Recovery
 from streamfrom.proxy.vschema_files import QueueSharding, VschemaFiles
-from streamfrom.proxy.vtgate.inner_client import enter
+from streamfrom.proxy.vtgate.inner_client import run_as
 from streamfrom.proxy.wire.constants import NONCE_BYTES
 from streamfrom.proxy.wire.login.auth import Authenticator, nonce_from
 from streamfrom.proxy.wire.login.handshake import extends_metadata, version_to_greet
@@ -358,7 +358,7 @@ class Application:
 
         host, port = self._config.admin
         self._admin = AdminServer(
-            self.services, partial(enter, self.services, self._accept_with)
+            self.services, partial(run_as, self.services, self._accept_with)
         )
         await self._admin.start(host, port)
         scheme = "http" if self.services.tls is None else "https"

@@ -9,7 +9,7 @@ finds the misspelt ones; and text that came from the environment or from a secre
 repeated in an error.
 
 All faults of a file are found at once: a table that is given a list of faults notes each one and goes on with the key's default. A fault
-of a key without a default ends the reading of what needs it (`attempt`), of which no consequence is told.
+of a key without a default ends the reading of what needs it (`attempt`), so none of its consequences is reported.
 """
 
 import difflib
@@ -32,7 +32,7 @@ VARIABLE: Final = re.compile(r"\$\{(" + NAME_OF_VARIABLE + r")\}")
 BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 REQUIRED: Final = object()  # the default of a key that has none
-# Stands for what was refused. Nobody uses it: where a fault was noted there is no configuration.
+# Stands for what was refused. It is not used: where a fault was noted there is no configuration.
 REFUSED: Final[Any] = None
 # What a fault calls a named item of each array, as `users[3]` says nothing to an operator.
 _ITEMS: Final = {"users": "user", "shards": "shard"}

@@ -10,6 +10,7 @@ import asyncio
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -136,13 +137,13 @@ class InnerClient:
         self._writer.transport.abort()
 
 
-async def enter(
-    services: Services, accept: AcceptWith, user: str, host: str, database: str
-) -> InnerClient:
-    """Return a session of a user who has logged in elsewhere in this process, as on the status page.
+async def run_as(
+    services: Services, accept: AcceptWith, user: str, host: str, database: str, sql: bytes
+) -> int:
+    """Run a statement that gives no rows as a user who has logged in elsewhere in this process, as on the status page.
 
-    It knows a password of its own for that user, which no other client learns. Raises BackendError if there is no place for the
-    session, or the user is gone.
+    Return how many rows it changed. Its session knows a password of its own for that user, which no other client learns. Raises BackendError if there is no place for the
+    session, or the user is gone, or the statement fails.
     """
     if user not in services.users:
         raise BackendError(1045, "28000", f"Access denied for user '{user}': it was removed")
@@ -152,6 +153,8 @@ async def enter(
         services,
         authenticator=Authenticator({user: account}, services.authenticator.nonces, b""),
     )
-    return await InnerClient.open(
+    client = await InnerClient.open(
         lambda link: accept(trusting, link), host, user, password, database
     )
+    with closing(client):
+        return (await client.run(sql)).affected_rows

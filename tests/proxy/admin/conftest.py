@@ -189,15 +189,12 @@ class Acting:
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def __call__(self, user, host, database):
-        async def run(sql):
-            self.sent.append((user, database, sql.decode()))
-            await self.gate.wait()
-            if self.error is not None:
-                raise self.error
-            return SimpleNamespace(affected_rows=self.affected)
-
-        return SimpleNamespace(run=run, close=lambda: None)
+    async def __call__(self, user, host, database, sql):
+        self.sent.append((user, database, sql.decode()))
+        await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        return self.affected
 
 
 class Rights:

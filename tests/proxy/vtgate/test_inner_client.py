@@ -1,3 +1,4 @@
+import asyncio
 import itertools
 
 import pytest
@@ -6,8 +7,8 @@ from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.sessions.session import Session
-from streamfrom.proxy.vtgate.inner_client import READ_BYTES, InnerClient, enter
-from tests.proxy.fake_answers import Ok, Rows, until
+from streamfrom.proxy.vtgate.inner_client import READ_BYTES, InnerClient, run_as
+from tests.proxy.fake_answers import Ok, Rows, Silence, until
 from tests.proxy.rigs import running_proxy
 
 
@@ -58,16 +59,21 @@ async def test_a_user_of_the_page_needs_no_password_and_is_nobody_else(server):
         def accept(trusting, link):
             return Session(trusting, link, next(numbers))
 
-        client = await enter(services, accept, "boss", "192.0.2.1", "")
+        def run(user):
+            return run_as(services, accept, user, "192.0.2.1", "", b"UPDATE t SET a = 1")
+
+        gate = asyncio.Event()
+        server.on("UPDATE t", Silence(gate, Ok(affected_rows=3)))
+        running = asyncio.create_task(run("boss"))
+        await until(lambda: any("UPDATE t" in each for each in server.heard))
         (session,) = services.sessions.values()
         line = session.work.process()
         assert line is not None
         assert (line.user, line.host.partition(":")[0]) == ("boss", "192.0.2.1")
-        server.on("UPDATE t", Ok(affected_rows=3))
-        assert (await client.run(b"UPDATE t SET a = 1")).affected_rows == 3
-        client.close()
+        gate.set()
+        assert await running == 3
         with pytest.raises(BackendError, match="'gone': it was removed"):
-            await enter(services, accept, "gone", "192.0.2.1", "")
+            await run("gone")
         # Its password is no way in for anybody else, and the user's own still is one.
         with pytest.raises(BackendError) as refused:
             await client_of(proxy, user="boss", password="guessed")
