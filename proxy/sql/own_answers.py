@@ -40,7 +40,7 @@ from streamfrom.proxy.sql.queues.sequence_statements import COLUMNS as NEXT_COLU
 from streamfrom.proxy.sql.scatter.insert_selects import with_named_columns
 from streamfrom.proxy.sql.session_rights import EVERYTHING
 from streamfrom.proxy.wire.commands import query
-from streamfrom.proxy.wire.constants import HEADER_BYTES, Command, FieldType
+from streamfrom.proxy.wire.constants import HEADER_BYTES, Command
 from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
     Table,
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.net import Link
+    from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
     from streamfrom.proxy.sql.queues.queue_statements import QueueStatements
     from streamfrom.proxy.sql.queues.sequence_statements import SequenceStatements
     from streamfrom.proxy.sql.queues.status_tables import StatusTables
@@ -69,11 +70,6 @@ if TYPE_CHECKING:
 
     _Rows: TypeAlias = Callable[[Statement], Awaitable[Table]]
     _Columns: TypeAlias = Callable[[Statement], Sequence[ColumnDefinition]]
-
-
-_CONNECTION_ID: Final = (
-    ColumnDefinition("CONNECTION_ID()", type=FieldType.LONGLONG, length=20),
-)
 
 
 class OwnAnswers:
@@ -96,7 +92,6 @@ class OwnAnswers:
         # What returns columns and rows of the proxy's own, and what returns the columns and runs nothing for them.
         self._answers: dict[Answerer, tuple[_Rows, _Columns]] = {
             Answerer.VEXPLAIN: (self._vexplain, lambda each: columns_of(each.shape)),
-            Answerer.CONNECTION_ID: (self._connection_id, lambda _: _CONNECTION_ID),
             Answerer.PROCESSLIST: (
                 self._processes,
                 lambda _: columns(on_mariadb=self._on_mariadb()),
@@ -144,9 +139,6 @@ class OwnAnswers:
         if is_run(statement.shape):
             return await queries_sent(self._context, statement, self._run_one)
         return await explanation(self._context, statement)
-
-    async def _connection_id(self, _: Statement) -> Table:
-        return _CONNECTION_ID, [(b"%d" % self._context.connection_id,)]
 
     async def _processes(self, statement: Statement) -> Table:
         processes, on_mariadb = await self._context.others.fleet_processes(), self._on_mariadb()
@@ -227,13 +219,9 @@ _LISTED_BYTES_MAX: Final = 8 << 20
 
 async def explanation(context: SessionContext, statement: Statement) -> Table:
     """Return the answer to a *statement* that `is_vexplain`. Raises what the statement in it would before it is sent."""
-    check_form(statement.shape)
     compiler, target = context.compiler, context.compiler.target
     read, size = context.large_texts.read, len(statement.sql)
-    text = await read(size, explained_text, statement)
-    assert text is not None
-    inner = await read(size, target.parse, text)
-    compiler.check(inner)
+    inner = await read(size, _explained, compiler, statement)
     if inner.shape.stream is not None:
         view, table = target.stream_source(inner.shape.stream.table)
         table.project(inner.shape.stream.columns)
@@ -250,20 +238,25 @@ async def explanation(context: SessionContext, statement: Statement) -> Table:
     return COLUMNS, [(explain_plan(step.statement, view.keyspace, view.shards, route),)]
 
 
+def _explained(compiler: StatementCompiler, statement: Statement) -> Statement:
+    check_form(statement.shape)
+    text = explained_text(statement)
+    assert text is not None
+    inner = compiler.target.parse(text)
+    compiler.check(inner)
+    return inner
+
+
 async def queries_sent(
     context: SessionContext,
     statement: Statement,
     run_one: Callable[[Statement, Reply], Awaitable[bool]],
 ) -> Table:
     """Run the statement in a VEXPLAIN QUERIES by *run_one*, and return the answer. Raises as that, and Unsupported."""
-    check_form(statement.shape)
-    compiler, connections = context.compiler, context.connections
+    connections = context.connections
     if len(statement.sql) > LARGE_TEXT_BYTES:
         raise Unsupported(f"VEXPLAIN QUERIES of a text of more than {LARGE_TEXT_BYTES} bytes")
-    text = explained_text(statement)
-    assert text is not None
-    inner = compiler.target.parse(text)
-    compiler.check(inner)
+    inner = _explained(context.compiler, statement)
     if inner.shape.kind is Kind.STREAM:
         raise Unsupported(
             "VEXPLAIN QUERIES of a STREAM, which has no end; VEXPLAIN PLAN shows where it runs"

@@ -17,7 +17,7 @@ from streamfrom.proxy.errors import (
     TooManyStatements,
     UnknownStatement,
 )
-from streamfrom.proxy.sql.compile.answerers import PREPARED_AS_TEXT
+from streamfrom.proxy.sql.compile.answerers import PREPARED_BY_SHARDS
 from streamfrom.proxy.sql.compile.session_target import databases_named
 from streamfrom.proxy.sql.schema_names import with_schema_names
 from streamfrom.proxy.wire.binary_parameters import Parameter, literal_of
@@ -185,7 +185,7 @@ class TextStatements:
 
     def _is_own(self, shape: Shape) -> bool:
         """True for a statement that the proxy itself answers."""
-        return shape.kind in _OWN or self._target.answerer(shape) not in PREPARED_AS_TEXT
+        return shape.kind in _OWN or self._target.answerer(shape) not in PREPARED_BY_SHARDS
 
     def _check_charsets(self, sql: bytes, statement: Statement, asked: Dynamic) -> None:
         """Raise Unsupported for a text that a server may read differently from the proxy.

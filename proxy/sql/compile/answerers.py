@@ -29,7 +29,6 @@ class Answerer(Enum):
     """What answers a statement that shards do not answer by themselves."""
 
     VEXPLAIN = auto()
-    CONNECTION_ID = auto()
     PROCESSLIST = auto()
     QUEUES = auto()
     VITESS = auto()
@@ -49,16 +48,9 @@ RETOLD: Final = frozenset({Answerer.SESSION_STATUS, Answerer.TABLES})
 HAS_EXPRESSIONS: Final = frozenset(
     {None, Answerer.STATUS_TABLES, Answerer.SEQUENCE, Answerer.VINDEX} | RETOLD
 )
-# What a shard prepares by the binary protocol: it knows the columns.
+# What a shard prepares: by the binary protocol it knows the columns, and in text it reports its own status.
 PREPARED_BY_SHARDS: Final = RETOLD | {None}
-# What PREPARE in text leaves to a server: it inlines the id that is put into the text, and reports its own status.
-PREPARED_AS_TEXT: Final = PREPARED_BY_SHARDS | {Answerer.CONNECTION_ID}
-_CONNECTION_ID: Final = b"SELECT CONNECTION_ID()"
 _KINDS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN})
-
-
-def _asks_connection_id(shape: Shape) -> bool:
-    return shape.template.upper() == _CONNECTION_ID
 
 
 def _asks_sequence(shape: Shape) -> bool:
@@ -73,7 +65,6 @@ def _lists_tables(shape: Shape) -> bool:
 # The first that takes a shape answers it.
 _BY_SHAPE: Final[tuple[tuple[Callable[[Shape], bool], Answerer], ...]] = (
     (is_vexplain, Answerer.VEXPLAIN),
-    (_asks_connection_id, Answerer.CONNECTION_ID),
     (_asks_sequence, Answerer.SEQUENCE),
     (is_processlist, Answerer.PROCESSLIST),
     (is_show_queues, Answerer.QUEUES),
