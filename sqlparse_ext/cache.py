@@ -325,7 +325,6 @@ def _parse(sql: bytes, mode: SqlMode, template: bytes) -> Shape:
         line = sql.count(b"\n", 0, at) + 1
         instead = f" ({error.instead})" if error.instead else ""
         raise SqlError(
-            "You have an error in your SQL syntax; STREAM takes * or a list of columns, FROM, "
-            "one message table, and optionally WHERE with its key, LIMIT n and WAIT seconds; nothing else"
+            "STREAM takes * or a list of columns, FROM, one message table, and optionally WHERE with its key, LIMIT n and WAIT seconds; nothing else"
             f"{instead} near '{near}' at line {line}"
         ) from None

@@ -34,11 +34,14 @@ class StreamfromError(Exception):
 
 
 class SqlError(StreamfromError):
-    """A statement that only streamfrom has, such as STREAM or CREATE QUEUE, is written wrongly."""
+    """A statement is written wrongly, in the words of servers: one that only streamfrom has, such as STREAM, or several at once."""
 
     mysql_code = 1064  # ER_PARSE_ERROR
     sqlstate = "42000"
     remedy = "write what the error says that it takes"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"You have an error in your SQL syntax; {why}")
 
 
 class TooManyTokens(StreamfromError):

@@ -78,10 +78,7 @@ def show_queues(statement: Statement, tables: Iterable[str]) -> list[str]:
         slot = cursor.take().slot
         pattern = statement.text(slot) or "" if isinstance(slot, Slot) else ""
     if cursor.key:
-        raise SqlError(
-            "You have an error in your SQL syntax; SHOW QUEUES takes FROM a keyspace, LIKE a"
-            " pattern, and nothing else"
-        )
+        raise SqlError("SHOW QUEUES takes FROM a keyspace, LIKE a pattern, and nothing else")
     matches = like_pattern(pattern).fullmatch
     return sorted(name for name in tables if matches(name))
 

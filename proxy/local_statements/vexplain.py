@@ -81,8 +81,7 @@ def check_form(shape: Shape) -> None:
     skipped = 2 if words[:2] == _FORMAT else words[:1] in (("PLAN",), ("QUERIES",))
     if not _EXPLAINED.intersection(words[skipped : skipped + 1]):
         raise SqlError(
-            "You have an error in your SQL syntax; VEXPLAIN PLAN takes a SELECT, INSERT, REPLACE,"
-            " UPDATE, DELETE or STREAM"
+            "VEXPLAIN PLAN takes a SELECT, INSERT, REPLACE, UPDATE, DELETE or STREAM"
         )
 
 

@@ -138,8 +138,8 @@ class Planner:
                 return Plan(here)
             case Kind.OTHER if shape.verb not in STATEMENT_VERBS:
                 raise SqlError(
-                    "You have an error in your SQL syntax; check the manual that corresponds to"
-                    f" your server version for the right syntax to use near '{shape.verb}'"
+                    "check the manual that corresponds to your server version for the right"
+                    f" syntax to use near '{shape.verb}'"
                 )
             case _:
                 raise Unsupported(f"{shape.verb} in a sharded keyspace; USE one shard for it")

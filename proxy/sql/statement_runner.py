@@ -342,16 +342,14 @@ class StatementRunner:
         if not statement.sql.strip(b"; \t\n\r\f\v"):
             raise EmptyQuery
         if not await self._large_texts.read(len(statement.sql), _is_comment, statement.sql):
-            raise SqlError(
-                "You have an error in your SQL syntax; a comment has no end, near '/*'"
-            )
+            raise SqlError("a comment has no end, near '/*'")
         # A comment alone is answered OK by every server; drivers ping so.
         reply.ok()
         return True
 
     async def _use(self, statement: Statement, reply: Reply) -> bool:
         if not statement.shape.target:
-            raise SqlError("You have an error in your SQL syntax; USE takes a keyspace")
+            raise SqlError("USE takes a keyspace")
         await self.use(statement.shape.target, reply)
         return True
 
@@ -439,7 +437,7 @@ async def killed_id(
     if not isinstance(kill.operand, Slot):
         expression = killed_expression(statement)
         if not expression:
-            raise SqlError("You have an error in your SQL syntax; KILL takes a connection id")
+            raise SqlError("KILL takes a connection id")
         asked = await with_identity(target.parse(b"SELECT (" + expression + b")"))
         shape = asked.shape
         if shape.kind is not Kind.SELECT or shape.tables or shape.uses & Uses.SUBQUERY:

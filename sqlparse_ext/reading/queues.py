@@ -252,7 +252,7 @@ class _Reader:
         sql = self.statement.sql
         (begin,) = locate(sql, self.statement.mode, (position,))
         near = sql[begin : begin + _NEAR_BYTES].decode("utf-8", "replace")
-        raise SqlError(f"You have an error in your SQL syntax; {what}, near '{near}'")
+        raise SqlError(f"{what}, near '{near}'")
 
 
 _SORT = "messages come by priority and then as they are due, so sort what has come"

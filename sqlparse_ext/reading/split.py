@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.utility_statements import (
     BEHIND_BEGIN,
     COMPOUND,
@@ -67,18 +68,17 @@ def split_statements(sql: bytes, mode: SqlMode = DEFAULT_MODE) -> list[bytes]:
     ]
 
 
-def several(sql: bytes, mode: SqlMode, *, on_mariadb: bool) -> str:
-    """Return what a server says of *sql*, several statements, where it takes only one."""
+def several(sql: bytes, mode: SqlMode, *, on_mariadb: bool) -> SqlError:
+    """Return what a server says of *sql*, several statements, where a server takes only one."""
     template = fingerprint(sql, mode).template
     tokens = tokenise(template).tokens
     end = end_of_statement(tokens, 0, template)
     (place,) = locate(sql, mode, [tokens[end + 1 if end else 0].start])
     line = sql.count(b"\n", 0, place) + 1
     product = "MariaDB" if on_mariadb else "MySQL"
-    return (
-        "You have an error in your SQL syntax; check the manual that corresponds to your"
-        f" {product} server version for the right syntax to use near"
-        f" '{_shown(sql[place:], on_mariadb=on_mariadb)}' at line {line}"
+    return SqlError(
+        f"check the manual that corresponds to your {product} server version for the right syntax"
+        f" to use near '{_shown(sql[place:], on_mariadb=on_mariadb)}' at line {line}"
     )
 
 

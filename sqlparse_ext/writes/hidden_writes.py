@@ -33,6 +33,7 @@ class HiddenWrites:
     functions: stored functions, and packages of such.
     update_triggered: tables with triggers that fire on UPDATE.
     hides_triggers: triggers cannot be seen, so any table may have one.
+    by: returns whether a statement of a shape may write to tables that it does not name.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class HiddenWrites:
         self._functions = frozenset(map(str.lower, functions))
         self._update_triggered = frozenset(map(str.lower, update_triggered))
         # A shape is asked for at each execution, and its answer stays as it is.
-        self._known: dict[Shape, bool] = {}
+        self.by = lru_cache(maxsize=_SHAPES_MAX)(self._by)
 
     def by_table(self, name: str) -> bool:
         """Return whether a write to the table *name* may write to other tables."""
@@ -62,16 +63,8 @@ class HiddenWrites:
         """Return whether a trigger may see updates of the table *name*."""
         return self.hides_triggers or name.lower() in self._update_triggered
 
-    def by(self, shape: Shape) -> bool:
-        """Return whether a statement of this *shape* may write to tables that it does not name."""
-        known = self._known.get(shape)
-        if known is None:
-            if len(self._known) >= _SHAPES_MAX:
-                self._known.clear()
-            known = self._known[shape] = self._by(shape)
-        return known
-
     def _by(self, shape: Shape) -> bool:
+        """Return whether a statement of this *shape* may write to tables that it does not name."""
         if runs_unseen(shape):
             return True
         if self._functions and not self._functions.isdisjoint(called(shape)):

@@ -9,7 +9,7 @@ from streamfrom.sqlparse_ext.errors import SqlError, StreamfromError, Unsupporte
     ("error", "text", "code"),
     [
         (StreamfromError("x"), "x", (1105, "HY000")),
-        (SqlError("x"), "x", (1064, "42000")),
+        (SqlError("x"), "You have an error in your SQL syntax; x", (1064, "42000")),
         (Unsupported("JOIN across shards"), "unsupported: JOIN across shards", (1235, "42000")),
     ],
 )

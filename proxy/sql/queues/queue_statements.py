@@ -395,9 +395,7 @@ class QueueStatements:
 
     async def _partitions(self, shape: Shape) -> list[tuple[bytes | None, ...]]:
         if not shape.tables:
-            raise SqlError(
-                "You have an error in your SQL syntax; SHOW QUEUE PARTITIONS takes FROM a queue"
-            )
+            raise SqlError("SHOW QUEUE PARTITIONS takes FROM a queue")
         table = shape.tables[0]
         view, found = await self._definitions(table)
         self._comments(table.name, found)

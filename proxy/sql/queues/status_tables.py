@@ -138,7 +138,7 @@ class StatusTables:
         view, keyspace = self._target.view, None
         if tokens and tokens[0].key in _FROM:
             if statement.shape.target is None:
-                raise _syntax("FROM takes a keyspace")
+                raise SqlError("FROM takes a keyspace")
             keyspace = self._target.lookup(statement.shape.target).keyspace.name
             tokens = tokens[2:]
         elif view is not None and view.schema is None:
@@ -146,7 +146,7 @@ class StatusTables:
         conditions = [] if keyspace is None else [b"keyspace = " + literal(keyspace.encode())]
         if tokens:
             if len(tokens) != 2 or tokens[0].key != "LIKE" or tokens[1].slot is None:
-                raise _syntax("SHOW QUEUE STATUS takes FROM and LIKE")
+                raise SqlError("SHOW QUEUE STATUS takes FROM and LIKE")
             conditions.append(b"queue LIKE " + literal(pattern_text(statement).encode()))
         where = b" WHERE " + b" AND ".join(conditions) if conditions else b""
         return b"SELECT * FROM queues%b ORDER BY keyspace, queue" % where
@@ -166,7 +166,3 @@ def _show_tables(statement: Statement) -> bytes:
 def _rows_of(table: str, rows: Sequence[StatusRow]) -> bytes:
     columns = [(column.name, column.type) for column in TABLES[table]]
     return json_table(columns, (json.dumps(row).encode() for row in rows), table)
-
-
-def _syntax(why: str) -> SqlError:
-    return SqlError(f"You have an error in your SQL syntax; {why}")

@@ -72,7 +72,7 @@ def test_nothing_but_separators_gets_lost(sql, mode):
 @cases(sql=str.encode, near=str, line=ast.literal_eval)
 def test_a_second_statement_is_refused_in_the_words_of_servers(sql, near, line):
     for on_mariadb, product in ((True, "MariaDB"), (False, "MySQL")):
-        assert several(sql, DEFAULT_MODE, on_mariadb=on_mariadb) == (
+        assert str(several(sql, DEFAULT_MODE, on_mariadb=on_mariadb)) == (
             "You have an error in your SQL syntax; check the manual that corresponds to your"
             f" {product} server version for the right syntax to use near '{near}' at line {line}"
         )
@@ -80,8 +80,8 @@ def test_a_second_statement_is_refused_in_the_words_of_servers(sql, near, line):
 
 def test_a_long_second_statement_is_quoted_as_far_as_servers_quote_it():
     sql = "select 1; select '" + "é" * 100 + "'"
-    on_mysql = several(sql.encode(), DEFAULT_MODE, on_mariadb=False)
-    on_mariadb = several(sql.encode(), DEFAULT_MODE, on_mariadb=True)
+    on_mysql = str(several(sql.encode(), DEFAULT_MODE, on_mariadb=False))
+    on_mariadb = str(several(sql.encode(), DEFAULT_MODE, on_mariadb=True))
     assert "near 'select '" + "é" * 36 + "' at line 1" in on_mysql
     assert "near 'select '" + "é" * 34 + "...' at line 1" in on_mariadb
 
