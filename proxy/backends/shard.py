@@ -175,6 +175,8 @@ log = structlog.get_logger()
 # how long an unused server may be read-only unnoticed.
 CHECK_INTERVAL_S = 2.0
 CHECK_TIMEOUT_S = 10.0
+# Who may ask any shard asks another one where the answer takes longer than that.
+ANSWERS_WITHIN_S: Final = 1.0
 RETRY_FIRST_S = 0.05
 RETRY_LAST_S = 1.0
 
@@ -242,6 +244,7 @@ class ShardRuntime:
         self.group_commits: dict[tuple[str, Account], GroupCommit] = {}
         self._on_change = on_change
         self._health = health
+        self._asked_s: float | None = None  # when the check under way began
         self._check_now = asyncio.Event()
         self._available = asyncio.Event()
         self._monitor: asyncio.Task[None] | None = None
@@ -255,6 +258,15 @@ class ShardRuntime:
     def is_mariadb(self) -> bool:
         """True when the server is MariaDB, False while it was never reached."""
         return "MariaDB" in self.version
+
+    @property
+    def is_answering(self) -> bool:
+        """False also while the server takes long to answer a check, which is no trouble yet: it may hang."""
+        is_silent = (
+            self._asked_s is not None
+            and asyncio.get_running_loop().time() - self._asked_s > ANSWERS_WITHIN_S
+        )
+        return self.trouble is None and not is_silent
 
     async def start(self) -> None:
         """Ask the server once, then keep watching it. A server that is down is no error."""
@@ -350,7 +362,7 @@ class ShardRuntime:
 
     async def _check(self, health: Probe) -> None:
         loop = asyncio.get_running_loop()
-        began_s = loop.time()
+        began_s = self._asked_s = loop.time()
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 found = await health(self.control)
@@ -362,6 +374,8 @@ class ShardRuntime:
             reason = error.reason if isinstance(error, BackendUnavailable) else str(error)
             self._set(self.with_address(reason))
             return
+        finally:
+            self._asked_s = None
         took_s = loop.time() - began_s
         # The first answer had to open a connection.
         if self.trouble is None:

@@ -10,6 +10,7 @@ sets time-outs and limits of rows that way.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -18,13 +19,13 @@ from streamfrom.proxy.backends.pooling.connection_handover import (
     SHOW_WARNINGS,
     take_diagnostics,
 )
+from streamfrom.proxy.backends.shard import ANSWERS_WITHIN_S
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.config.file import TransactionMode
 from streamfrom.proxy.errors import (
     BackendLost,
     BackendUnavailable,
     NotPreparable,
-    ProxyError,
     SessionVariable,
     WrongVariableValue,
 )
@@ -56,6 +57,7 @@ from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 if TYPE_CHECKING:
+    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
@@ -148,7 +150,7 @@ class SetVariables:
         ):
             await self._branches.commit()
         # Any shard that is available will do: the changes that it reports follow the session.
-        shards.sort(key=lambda s: (s not in self._branches.held, s.trouble is not None))
+        shards.sort(key=lambda s: (s not in self._branches.held, not s.is_answering))
         if shape.uses & Uses.ADVISORY_LOCK:
             # All sessions that use the keyspace ask the same shard.
             shards = [view.runtimes[0]]
@@ -208,19 +210,8 @@ class SetVariables:
         self, shards: list[ShardRuntime], statement: Statement, reply: Reply
     ) -> bool:
         shape, state = statement.shape, self._state
-        shard, backend = await self._take_any(shards, shape)
-        packet: bytes | Execution = query(statement.sql)
-        if reply.binary:
-            # MySQL has given the warnings of the parser when the statement was prepared.
-            key = StatementKey(statement.sql, backend.database, state.settings.reading)
-            packet = Execution(key, b"", 0)
-        data = await self._connections.bytes_for(shard, backend, packet)
-        packets = [data, SHOW_WARNINGS, _REPORT_COLLATION]
-        try:
-            told, shown, reported = await self._connections.answers(shard, backend, packets)
-        except ProxyError:
-            self._connections.release(shard, backend)
-            raise
+        asked = await self._ask_any(shards, statement, is_prepared=reply.binary)
+        shard, backend, (told, shown, reported) = asked
         if shown.error is not None or reported.error is not None:
             # If the statement was killed between the three, this connection's variables are no longer known.
             backend.close()
@@ -248,22 +239,40 @@ class SetVariables:
         reply.ok(warnings=told.ok.warnings, session_state=state.shown(told.ok.session_state))
         return True
 
-    async def _take_any(
-        self, shards: list[ShardRuntime], shape: Shape
-    ) -> tuple[ShardRuntime, Backend]:
-        """Return the first of *shards* that gives a connection, and the connection; if none does, wait for the first.
+    async def _ask_any(
+        self, shards: list[ShardRuntime], statement: Statement, *, is_prepared: bool
+    ) -> tuple[ShardRuntime, Backend, list[BufferedAnswer]]:
+        """Set a collation on the first of *shards* that answers, and return its answers; if none does, wait for the first.
 
-        Drivers send SET NAMES first: a shard that has just gone down unnoticed must not hold up a login.
+        Drivers send SET NAMES first: a shard that has just gone down or hangs, unnoticed, must not hold up a login.
         """
-        database = self._target.database
-        if shards[0] not in self._branches.held:
+        first, *others = shards
+        if others and first not in self._branches.held:
             for shard in shards:
-                with suppress(BackendUnavailable, BackendLost):
-                    return shard, await self._connections.acquire(shard, database, shape)
-        first = shards[0]
-        return first, await self._connections.patiently(
-            first, lambda: self._connections.acquire(first, database, shape)
+                with suppress(BackendUnavailable, BackendLost, TimeoutError):
+                    async with asyncio.timeout(ANSWERS_WITHIN_S):
+                        return await self._ask(shard, statement, is_prepared=is_prepared)
+        return await self._connections.patiently(
+            first, lambda: self._ask(first, statement, is_prepared=is_prepared)
         )
+
+    async def _ask(
+        self, shard: ShardRuntime, statement: Statement, *, is_prepared: bool
+    ) -> tuple[ShardRuntime, Backend, list[BufferedAnswer]]:
+        connections, sql = self._connections, statement.sql
+        backend = await connections.acquire(shard, self._target.database, statement.shape)
+        packet: bytes | Execution = query(sql)
+        if is_prepared:
+            # MySQL has given the warnings of the parser when the statement was prepared.
+            reading = self._state.settings.reading
+            packet = Execution(StatementKey(sql, backend.database, reading), b"", 0)
+        data = await connections.bytes_for(shard, backend, packet)
+        packets = [data, SHOW_WARNINGS, _REPORT_COLLATION]
+        try:
+            return shard, backend, await connections.answers(shard, backend, packets)
+        except BaseException:
+            connections.release(shard, backend)
+            raise
 
     def _switches_autocommit_on(self, statement: Statement) -> bool:
         return not self._state.settings.autocommit and any(

@@ -82,7 +82,7 @@ class StatusTables:
         )
         held = [runtime for runtime in near if runtime in context.executor.branches.held]
         candidates = [*held, *near, *others]
-        return next((one for one in candidates if one.trouble is None), near[0])
+        return next((one for one in candidates if one.is_answering), near[0])
 
     async def text(self, statement: Statement) -> bytes:
         """Return the text that a server is sent. Raises as `run`."""

@@ -17,6 +17,7 @@ from streamfrom.engine.messaging.table.message_table import IdKind, MessageTable
 from streamfrom.engine.messaging.table.sql_names import columns_query
 from streamfrom.engine.messaging.table.table_settings import COUNT_MAX, read_prefetch
 from streamfrom.proxy import net
+from streamfrom.proxy.backends.shard import ANSWERS_WITHIN_S
 from streamfrom.proxy.errors import (
     BackendLost,
     BackendUnavailable,
@@ -160,8 +161,6 @@ _MANY_SPELLINGS: Final = frozenset({"date", "datetime", "timestamp", "time", "en
 _KEY_NUMBER: Final = re.compile(rb"-?[0-9]{1,65}(?:\.[0-9]{1,30})?")
 # For a client that asks for one message after the other, a server is asked for the columns once in this time.
 COLUMNS_KNOWN_S: Final = 1.0
-# A shard that has not answered by then is left for another one.
-_ANSWERS_WITHIN_S: Final = 1.0
 
 
 class _Columns(NamedTuple):
@@ -329,11 +328,11 @@ class StreamStatements:
         self, view: View, table: MessageTable, columns: tuple[str, ...], shape: Shape
     ) -> list[bytes]:
         async def ask_all() -> list[bytes]:
-            *others, last = sorted(view.runtimes, key=lambda shard: shard.trouble is not None)
+            *others, last = sorted(view.runtimes, key=lambda shard: not shard.is_answering)
             for shard in others:
                 # One that hangs is not known to, at first.
                 with suppress(BackendUnavailable, BackendLost, TimeoutError):
-                    async with asyncio.timeout(_ANSWERS_WITHIN_S):
+                    async with asyncio.timeout(ANSWERS_WITHIN_S):
                         return await self._definitions_at(shard, view, table, columns, shape)
             return await self._definitions_at(last, view, table, columns, shape)
 

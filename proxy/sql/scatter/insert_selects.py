@@ -68,7 +68,7 @@ async def with_named_columns(
     if not (is_dealt_out or takes_values) or view.columns_of(table):
         return place
     # Any shard will do; one that is not available is avoided, since it would be waited for.
-    shard = min(view.runtimes, key=lambda shard: shard.trouble is not None)
+    shard = min(view.runtimes, key=lambda shard: not shard.is_answering)
     names = await context.connections.patiently(shard, lambda: _columns(shard, table))
     named = await context.large_texts.read(
         len(place.statement.sql),

@@ -1,6 +1,8 @@
 """Servers that are not there yet, restart, stay away, turn read-only, die or hang in the middle: nothing is lost, all waits are bounded."""
 
 import contextlib
+import os
+import signal
 import subprocess
 import time
 from typing import Any
@@ -31,6 +33,19 @@ from tests.integration.faults.breaking import (
 
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.mark.one_server
+def test_a_first_server_that_hangs_holds_up_no_login(start, breakable_servers):
+    """The driver sends SET NAMES first, on a connection that is there already."""
+    proxy, hanging = start(), breakable_servers[0].pid
+    create(proxy).close()
+    os.kill(hanging, signal.SIGSTOP)
+    try:
+        client = proxy.connect(database="commerce", autocommit=True)
+        assert rows(client, f"SELECT COUNT(*) FROM my_message WHERE id = {HIGH}") == ((0,),)
+    finally:
+        os.kill(hanging, signal.SIGCONT)
 
 
 @pytest.mark.one_server

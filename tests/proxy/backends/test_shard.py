@@ -154,6 +154,15 @@ async def test_a_server_that_hangs_is_in_trouble_and_found_again(server, monkeyp
     await shard.stop()
 
 
+async def test_others_are_asked_before_one_that_seems_to_hang(server, monkeypatch, shard):
+    monkeypatch.setattr(module, "CHECK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(module, "ANSWERS_WITHIN_S", 0.02)
+    assert shard.is_answering
+    server.once("@@global.read_only", Silence())
+    await until(lambda: not shard.is_answering)
+    assert shard.trouble is None
+
+
 async def test_a_server_that_another_process_asks_for_writes_is_asked_for_a_sign_of_life(
     server, monkeypatch, shard
 ):

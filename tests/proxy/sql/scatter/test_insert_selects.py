@@ -68,7 +68,7 @@ class InsertColumnsRig:
         self.compiler = compiler(use)
         self.runtimes = self.compiler.target.here().runtimes
         for name, runtime in zip(("low", "high"), self.runtimes, strict=False):
-            runtime.trouble = None
+            runtime.is_answering = True
             runtime.control = SimpleNamespace(records=self.records(name))
             runtime.wait_available = self.wait_available
         self.context = context_of(connections=WaitingConnections(), compiler=self.compiler)
@@ -117,7 +117,7 @@ async def test_nobody_is_asked_where_no_vindex_needs_names(sql, use):
 
 async def test_a_shard_that_is_there_is_asked_and_one_that_goes_away_is_waited_for():
     session = InsertColumnsRig()
-    session.runtimes[0].trouble = "away"
+    session.runtimes[0].is_answering = False
     await session.named("INSERT INTO t VALUES (1, 2)")
     assert [name for name, _ in session.asked] == ["high"]
     session = InsertColumnsRig()
