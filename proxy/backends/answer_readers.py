@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from streamfrom.proxy.wire.prepare_response import PrepareReader
-from streamfrom.proxy.wire.response import RowCollector
+from streamfrom.proxy.wire.row_collector import RowCollector
 
 
 if TYPE_CHECKING:

@@ -126,19 +126,6 @@ class Settings:
     contents where it no longer is.
     """
 
-    __slots__ = (
-        "autocommit",
-        "charset_mode",
-        "codec",
-        "is_plain",
-        "is_read_only",
-        "is_utf8",
-        "reading",
-        "unread",
-        "values",
-        "wait_timeout_s",
-    )
-
     values: Mapping[str, str]
     # Of the variables that decide how the text of a statement is read.
     reading: tuple[str | None, ...]

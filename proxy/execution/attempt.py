@@ -1,7 +1,7 @@
 """One statement on its way to a shard, and its answer on the way back.
 
 An `Attempt` is made where a statement's route is known. `proxy.execution.executor` finds a connection for it, and the
-attempt reads that connection's answer: what `wire.response` says to forward goes to the client's link, and a client
+attempt reads that connection's answer: what its reader says to forward goes to the client's link, and a client
 that reads slower than the server sends stops the server, not the proxy's memory. The last piece of the answer is kept
 until the session has decided what the answer means; `Attempt.tell` then writes it. An error that a restart caused may
 be followed by another attempt, and nothing may be sent to the client twice. The file of a LOAD DATA LOCAL goes the
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.errors import BackendLost
     from streamfrom.proxy.execution.prepared_execution import Packet
-    from streamfrom.proxy.wire.response import PassThrough, Resequencer
+    from streamfrom.proxy.wire.pass_through import PassThrough
+    from streamfrom.proxy.wire.resequencer import Resequencer
     from streamfrom.sqlparse_ext.errors import StreamfromError
     from streamfrom.sqlparse_ext.statements import Shape
     from streamfrom.sqlparse_ext.writes.message_effects import Effect

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.backend import Backend, CarriedFoundRows, LastDiagnostics
@@ -86,14 +87,12 @@ class AnswerHere(Exception):
         self.diagnostics = diagnostics
 
 
+@dataclass(frozen=True, slots=True)
 class DiagnosticsQueries:
     """A statement that asks for the diagnostics of the previous one; a packet of `proxy.execution.prepared_execution`."""
 
-    __slots__ = ("_state", "_statement")
-
-    def __init__(self, state: SessionState, statement: Statement) -> None:
-        self._state = state
-        self._statement = statement
+    _state: SessionState
+    _statement: Statement
 
     def packet_for(self, backend: Backend) -> bytes | None:
         """Return the text for the server that ran the previous statement; for another server with the numbers put in."""

@@ -36,7 +36,7 @@ from streamfrom.proxy.execution.session_tracking import (
 )
 from streamfrom.proxy.execution.shared_reads import SharedReads
 from streamfrom.proxy.wire.constants import Status
-from streamfrom.proxy.wire.response import AnswerKind, PassThrough, Resequencer
+from streamfrom.proxy.wire.response_reader import AnswerKind
 from streamfrom.proxy.wire.resultset import with_insert_id, with_row_info
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 
@@ -46,7 +46,9 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.backend import Backend, LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.prepared_execution import Packet
+    from streamfrom.proxy.wire.pass_through import PassThrough
     from streamfrom.proxy.wire.prepare_response import PrepareReader
+    from streamfrom.proxy.wire.resequencer import Resequencer
     from streamfrom.proxy.wire.response_reader import ResponseReader
     from streamfrom.sqlparse_ext.errors import StreamfromError
     from streamfrom.sqlparse_ext.writes.message_effects import Effect

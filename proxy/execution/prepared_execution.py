@@ -8,7 +8,7 @@ The rest of the packet is the client's own. It always holds the parameter types,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.proxy.errors import NoOpenCursor
@@ -47,31 +47,19 @@ class Packet(Protocol):
         """Forget the statement id of *backend*, which the server does not know any more."""
 
 
+@dataclass(slots=True, eq=False)
 class Execution:
-    """COM_STMT_EXECUTE without a cursor.
+    """COM_STMT_EXECUTE without a cursor."""
 
-    key: the text of the statement, with the variables under which it is prepared.
-    body: the *count* parameters with their types, as they go on the wire.
-    long_data: the data that COM_STMT_SEND_LONG_DATA sends first, by parameter.
-    is_kept: the statement stays prepared for other executions; False for a text that holds values or the current time.
-    """
-
-    __slots__ = ("_body", "_count", "_is_kept", "_long_data", "key")
-
-    def __init__(
-        self,
-        key: StatementKey,
-        body: bytes,
-        count: int,
-        long_data: Mapping[int, bytearray] | None = None,
-        *,
-        is_kept: bool = True,
-    ) -> None:
-        self.key = key
-        self._is_kept = is_kept
-        self._body = body
-        self._count = count
-        self._long_data = long_data
+    key: (
+        StatementKey  # the text of the statement, with the variables under which it is prepared
+    )
+    _body: bytes  # the parameters with their types, as they go on the wire
+    _count: int  # how many parameters
+    # The data that COM_STMT_SEND_LONG_DATA sends first, by parameter.
+    _long_data: Mapping[int, bytearray] | None = None
+    # The statement stays prepared for other executions; False for a text that holds values or the current time.
+    is_kept: bool = field(default=True, kw_only=True)
 
     def packet_for(self, backend: Backend) -> bytes | None:
         """Return the bytes for *backend*, None when the statement is not prepared there."""
@@ -84,7 +72,7 @@ class Execution:
     def _statement_id(self, backend: Backend) -> int | None:
         kinds = b"" if backend.takes_bulk else kinds_of(self._body, self._count)
         statement_id = backend.statements.get(self.key, kinds)
-        if statement_id is not None and not self._is_kept:
+        if statement_id is not None and not self.is_kept:
             backend.statements.drop(self.key)
         return statement_id
 
@@ -97,20 +85,12 @@ class Execution:
         backend.statements.drop(self.key)
 
 
+@dataclass(slots=True, eq=False)
 class BulkExecution(Execution):
-    """COM_STMT_BULK_EXECUTE, which only MariaDB knows.
+    """COM_STMT_BULK_EXECUTE, which only MariaDB knows: types and rows, as they go on the wire."""
 
-    body: types and rows, as they go on the wire.
-    flags: the flags of the client's command.
-    """
-
-    __slots__ = ("_flags",)
-
-    def __init__(
-        self, key: StatementKey, flags: int, body: bytes, *, is_kept: bool = True
-    ) -> None:
-        super().__init__(key, body, 0, is_kept=is_kept)
-        self._flags = flags
+    _count: int = 0
+    flags: int = field(kw_only=True)  # of the client's command
 
     def packet_for(self, backend: Backend) -> bytes | None:
         """Return the bytes for *backend*, None when the statement is not prepared there.
@@ -122,7 +102,7 @@ class BulkExecution(Execution):
         statement_id = self._statement_id(backend)
         if statement_id is None:
             return None
-        return stmt_bulk_execute(statement_id, self._flags, self._body)
+        return stmt_bulk_execute(statement_id, self.flags, self._body)
 
 
 @dataclass(slots=True, eq=False)
@@ -168,18 +148,16 @@ class CursorExecution:
         """Return the packet that asks for *rows* more rows. Raises NoOpenCursor where the cursor is closed."""
         if self.backend is None or self.backend.is_closed:
             raise NoOpenCursor(client_id)
-        return Fetch(self.backend, self._statement_id, client_id, rows)
+        return Fetch(self.backend, client_id, stmt_fetch(self._statement_id, rows))
 
 
+@dataclass(frozen=True, slots=True)
 class Fetch:
     """COM_STMT_FETCH, which one connection alone can answer."""
 
-    __slots__ = ("_backend", "_client_id", "_packet")
-
-    def __init__(self, backend: Backend, statement_id: int, client_id: int, rows: int) -> None:
-        self._backend = backend
-        self._client_id = client_id
-        self._packet = stmt_fetch(statement_id, rows)
+    _backend: Backend
+    _client_id: int
+    _packet: bytes
 
     def packet_for(self, backend: Backend) -> bytes | None:
         """Return the bytes, None for a connection that does not have the cursor."""

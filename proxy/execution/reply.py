@@ -7,6 +7,7 @@ answers in it: every one but the last says that more follow, and the sequence nu
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +15,10 @@ from streamfrom.proxy.fairness import Slices
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.pass_through import PassThrough
 from streamfrom.proxy.wire.prepare_response import prepare_answer
-from streamfrom.proxy.wire.response import DEPRECATE_EOF, AnswerKind, PassThrough, Resequencer
+from streamfrom.proxy.wire.resequencer import Resequencer
+from streamfrom.proxy.wire.response_reader import DEPRECATE_EOF, AnswerKind
 from streamfrom.proxy.wire.resultset import (
     column_definition,
     end_of_rows,
@@ -40,34 +43,20 @@ _FRAMED_AT_ONCE: Final = 2000
 INTERRUPTED: Final = 1317  # what a server answers to a statement that KILL QUERY ended
 
 
+@dataclass(slots=True, eq=False)
 class Reply:
     """The answer to one command."""
 
-    __slots__ = (
-        "_binary_rows",
-        "_state",
-        "asks_cursor",
-        "binary",
-        "has_cursor",
-        "has_rows",
-        "link",
-        "more",
-        "sequence",
-        "stopped",
-    )
-
-    def __init__(self, link: Link, state: SessionState, sequence: int) -> None:
-        self.link = link  # the client's link
-        self._state = state
-        self.sequence = sequence  # the number of the next packet
-        self.more = False  # True while another statement's answer follows this one
-        self.binary = False  # the answer is one to COM_STMT_EXECUTE, whose rows are binary
-        self.asks_cursor = False  # the client takes the rows from a cursor, if one is opened
-        self.has_rows = False  # rows were sent
-        self.has_cursor = False  # a cursor over no rows was announced
-        # The error with which the proxy has stopped the statement; None if it has not.
-        self.stopped: StreamfromError | None = None
-        self._binary_rows: BinaryRows | None = None
+    link: Link  # the client's link
+    _state: SessionState
+    sequence: int  # the number of the next packet
+    more: bool = False  # True while another statement's answer follows this one
+    binary: bool = False  # the answer is one to COM_STMT_EXECUTE, whose rows are binary
+    asks_cursor: bool = False  # the client takes the rows from a cursor, if one is opened
+    has_rows: bool = False  # rows were sent
+    has_cursor: bool = False  # a cursor over no rows was announced
+    stopped: StreamfromError | None = None  # why the proxy has stopped the statement
+    _binary_rows: BinaryRows | None = None
 
     @property
     def _status(self) -> int:

@@ -21,7 +21,7 @@ from streamfrom.proxy.backends.session_variables import (
     mode_before,
 )
 from streamfrom.proxy.wire.constants import Capability, Status, TrackerKind
-from streamfrom.proxy.wire.trackers import SHOWN_BY_DEFAULT, shown_to
+from streamfrom.proxy.wire.resultset import SHOWN_BY_DEFAULT, shown_to
 from streamfrom.sqlparse_ext.reading.session_settings import (
     TRANSACTION_VARIABLES,
     passing_variables,
@@ -278,36 +278,6 @@ _VARIANTS: Final = int(
 
 class SessionState:
     """One client's session, apart from its sockets and backend connections."""
-
-    __slots__ = (
-        "_status",
-        "account",
-        "answered_at",
-        "answered_since",
-        "attributes",
-        "capabilities",
-        "diagnostics",
-        "has_own_clock",
-        "id_before",
-        "id_before_at",
-        "initial_settings",
-        "insert_id_at",
-        "insert_id_copies",
-        "is_stopped",
-        "keeps_to_one_shard",
-        "last_insert_id",
-        "locks",
-        "mode",
-        "multi_statements",
-        "settings",
-        "tracked",
-        "tracks_changes",
-        "transaction",
-        "unread",
-        "variables",
-        "variant",
-        "workload",
-    )
 
     def __init__(
         self, capabilities: int, initial_settings: Settings, account: Account = SHARDS_ACCOUNT

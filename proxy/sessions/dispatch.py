@@ -25,7 +25,7 @@ from streamfrom.proxy.wire.codec import PacketReader
 from streamfrom.proxy.wire.commands import read_bulk_execute, read_execute
 from streamfrom.proxy.wire.constants import Command
 from streamfrom.proxy.wire.framing import frame
-from streamfrom.proxy.wire.response import AnswerKind
+from streamfrom.proxy.wire.response_reader import AnswerKind
 from streamfrom.sqlparse_ext.text.identifiers import quoted
 
 

@@ -20,8 +20,14 @@ from streamfrom.proxy.fairness import Slices
 from streamfrom.proxy.routing.routes import OneShard, Plan, WriteParts
 from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.proxy.sql.routed_statements import WrittenPart
-from streamfrom.proxy.wire.binary_parameters import known_value, literal_of
-from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW, Row, bulk_rows, bulk_types
+from streamfrom.proxy.wire.binary_parameters import (
+    TYPES_FOLLOW,
+    Row,
+    bulk_rows,
+    bulk_types,
+    known_value,
+    literal_of,
+)
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Statement
@@ -133,8 +139,8 @@ class BulkCommands:
         packets = {
             shard: BulkExecution(
                 key,
-                command.flags | TYPES_FOLLOW,
                 types + share.rows,
+                flags=command.flags | TYPES_FOLLOW,
                 is_kept=statement is prepared.statement,
             )
             for shard, share in shares.items()

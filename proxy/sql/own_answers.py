@@ -66,7 +66,8 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.queues.status_tables import StatusTables
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.status.status_source import Sight
-    from streamfrom.proxy.wire.response import PassThrough, Resequencer
+    from streamfrom.proxy.wire.pass_through import PassThrough
+    from streamfrom.proxy.wire.resequencer import Resequencer
 
     _Rows: TypeAlias = Callable[[Statement], Awaitable[Table]]
     _Columns: TypeAlias = Callable[[Statement], Sequence[ColumnDefinition]]

@@ -36,7 +36,7 @@ from streamfrom.proxy.sql.set_variables import is_plain_query, sets_vitess_varia
 from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.prepare_response import PARAMETER, PrepareReader
-from streamfrom.proxy.wire.response import AnswerKind
+from streamfrom.proxy.wire.response_reader import AnswerKind
 from streamfrom.proxy.wire.resultset import column_definition
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.split import split_statements

@@ -37,8 +37,7 @@ from streamfrom.proxy.sql.text_statements import TextStatements
 from streamfrom.proxy.sql.transaction_control import TransactionControl
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Capability, Status
-from streamfrom.proxy.wire.resultset import parse_text_row
-from streamfrom.proxy.wire.trackers import STATE_CHANGED, schema_state
+from streamfrom.proxy.wire.resultset import STATE_CHANGED, parse_text_row, schema_state
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.split import split_statements
 from streamfrom.sqlparse_ext.reading.utility_statements import killed_expression

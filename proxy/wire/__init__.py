@@ -10,6 +10,5 @@ Read it in this order:
 * ``commands``, ``resultset``: the contents of packets;
 * ``login``: the packets before the first command, the server's side of a login, and the proxy's logins at backends;
 * ``server_connection``, ``client_connection``: one connection with a client, with a backend;
-* ``response`` and its parts ``response_reader``, ``pass_through``, ``resequencer``, ``row_collector``: a backend's
-  answer on its way to the client.
+* ``response_reader``, ``pass_through``, ``resequencer``, ``row_collector``: a backend's answer on its way to the client.
 """

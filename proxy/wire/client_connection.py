@@ -4,7 +4,7 @@
     GREETING ─ greeting ──────────────────────► AUTHENTICATING
     any ────── refusal, bad bytes ────────────► CLOSED, by exception
 
-From READY on the bytes of answers go to a reader of ``response``, and not to this object. The capability flags of a backend
+From READY on the bytes of answers go to a reader of ``response_reader``, and not to this object. The capability flags of a backend
 connection always include ``BACKEND_NEEDS``, whatever flags the clients have.
 """
 

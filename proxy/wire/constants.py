@@ -208,7 +208,7 @@ MYSQL_OFFER: Final = Capability.QUERY_ATTRIBUTES
 # Offered next to it. Not asked of a backend: the proxy stands next to its servers.
 COMPRESSIONS: Final = Capability.COMPRESS | Capability.ZSTD_COMPRESSION
 
-# What every backend must offer: `response` relies on these being in force on that leg.
+# What every backend must offer: `response_reader` relies on these being in force on that leg.
 BACKEND_NEEDS: Final = (
     Capability.PROTOCOL_41
     | Capability.SECURE_CONNECTION
@@ -227,7 +227,7 @@ BACKEND_WISHES: Final = BACKEND_NEEDS | (
     | Capability.PS_MULTI_RESULTS
     | Capability.PLUGIN_AUTH_LENENC
     | Capability.CONNECT_ATTRS
-    # `response` gives a file to a server for LOAD DATA LOCAL only, whatever it asks for.
+    # `response_reader` gives a file to a server for LOAD DATA LOCAL only, whatever it asks for.
     | Capability.LOCAL_FILES
 )
 

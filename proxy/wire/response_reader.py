@@ -1,4 +1,8 @@
-"""The places in a backend's answer, and what its special packets mean there.
+"""A backend's answer on its way to the client: the places in it, and what its special packets mean there.
+
+Three readers stand on this one, each for one data path and fed with chunks as they come: ``pass_through`` forwards them,
+``resequencer`` renumbers packets and writes EOF packets in or out, ``row_collector`` gives the rows. A packet that may be the
+last one is held back until it is whole, and all others pass even when they are cut: any cut of the stream gives the same bytes.
 
 What the first byte of a packet says depends on the place:
 

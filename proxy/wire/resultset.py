@@ -8,12 +8,12 @@ Two rules are those of the servers, and not of the manual:
   also for one without SESSION_TRACK, for whom the manual says "up to the end"; and it is left
   out altogether when it is empty and no session state follows;
 * so an OK packet reads the same with and without SESSION_TRACK unless the flag
-  SESSION_STATE_CHANGED is set in it. ``response`` forwards most answers untouched because of it.
+  SESSION_STATE_CHANGED is set in it. ``response_reader`` forwards most answers untouched because of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from struct import Struct, error as StructError
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -337,7 +337,63 @@ def parse_trackers(session_state: bytes) -> tuple[Tracker, ...]:
     return tuple(trackers)
 
 
+STATE_CHANGED: Final = bytes((TrackerKind.STATE, 1)) + b"1"
+# What servers report of every session by default.
+SHOWN_BY_DEFAULT: Final = frozenset(
+    {
+        "autocommit",
+        "character_set_client",
+        "character_set_connection",
+        "character_set_results",
+        "time_zone",
+    }
+)
+
+_PASSED_ON: Final = frozenset({TrackerKind.GTIDS, TrackerKind.TXCHAR, TrackerKind.TXSTATE})
 _TEXT_TRACKERS = frozenset((TrackerKind.SCHEMA, TrackerKind.TXCHAR, TrackerKind.TXSTATE))
+
+
+def shown_to(
+    session_state: bytes, variables: AbstractSet[str] | None, *, changes: bool = False
+) -> bytes:
+    """Return the part of a server's session state that a client is shown.
+
+    variables: the system variables that the client wants reported; None is all of them.
+    changes: the client wants the bare report that something has changed (session_track_state_change).
+
+    Raises:
+        WireError: the session state is malformed.
+    """
+    pieces = []
+    cursor = PacketReader(session_state)
+    while cursor.remaining:
+        kind = cursor.uint(1)
+        entry = cursor.lenenc_bytes()
+        if kind == TrackerKind.SYSVAR:
+            pieces += _shown_variables(entry, variables)
+        elif kind in _PASSED_ON or (changes and kind == TrackerKind.STATE):
+            pieces.append(_entry(kind, entry))
+    return b"".join(pieces)
+
+
+def schema_state(name: str) -> bytes:
+    """Return the session state that names the current database."""
+    return _entry(TrackerKind.SCHEMA, lenenc_bytes(name.encode()))
+
+
+def _shown_variables(entry: bytes, variables: AbstractSet[str] | None) -> list[bytes]:
+    # MariaDB puts several variables into one entry, MySQL one.
+    cursor = PacketReader(entry)
+    shown = []
+    while cursor.remaining:
+        name, value = cursor.lenenc_bytes(), cursor.lenenc_bytes()
+        if variables is None or name.decode("utf-8", "replace") in variables:
+            shown.append(_entry(TrackerKind.SYSVAR, lenenc_bytes(name) + lenenc_bytes(value)))
+    return shown
+
+
+def _entry(kind: int, content: bytes) -> bytes:
+    return bytes((kind,)) + lenenc_bytes(content)
 
 
 def parse_column_definition(payload: bytes) -> ColumnDefinition:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamfrom.proxy.passwords.scramble import sha2_proof
-from streamfrom.proxy.wire.binary_parameters import Parameter
-from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW
+from streamfrom.proxy.wire.binary_parameters import TYPES_FOLLOW, Parameter
 from streamfrom.proxy.wire.commands import (
     stmt_bulk_execute,
     stmt_execute,

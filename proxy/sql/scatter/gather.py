@@ -28,8 +28,8 @@ from streamfrom.proxy.merge.stage import of_the_client
 from streamfrom.proxy.sql.scatter.merge_metadata import ask_first
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
-from streamfrom.proxy.wire.response import RowCollector
 from streamfrom.proxy.wire.resultset import parse_column_definition, text_row
+from streamfrom.proxy.wire.row_collector import RowCollector
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 

@@ -7,7 +7,9 @@ from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.wire.framing import frames
-from streamfrom.proxy.wire.response import DEPRECATE_EOF, PassThrough, Resequencer
+from streamfrom.proxy.wire.pass_through import PassThrough
+from streamfrom.proxy.wire.resequencer import Resequencer
+from streamfrom.proxy.wire.response_reader import DEPRECATE_EOF
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from tests.proxy.fake_client import MODERN
 from tests.proxy.rigs import RecordingLink

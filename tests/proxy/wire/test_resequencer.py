@@ -5,7 +5,7 @@ from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.resequencer import Resequencer
-from streamfrom.proxy.wire.response import AnswerKind
+from streamfrom.proxy.wire.response_reader import AnswerKind
 from streamfrom.proxy.wire.resultset import (
     column_count,
     eof_packet,

@@ -5,9 +5,11 @@ from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import UnknownDatabase, WireError
 from streamfrom.proxy.wire.codec import lenenc_bytes
-from streamfrom.proxy.wire.constants import Capability, FieldType, Status
+from streamfrom.proxy.wire.constants import Capability, FieldType, Status, TrackerKind
 from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.resultset import (
+    SHOWN_BY_DEFAULT,
+    STATE_CHANGED,
     ColumnDefinition,
     Err,
     Ok,
@@ -26,6 +28,8 @@ from streamfrom.proxy.wire.resultset import (
     parse_trackers,
     resultset_head,
     row_info,
+    schema_state,
+    shown_to,
     skip_lenenc,
     text_row,
     with_insert_id,
@@ -229,3 +233,32 @@ def test_an_ok_without_a_text_gets_that_of_one_row(affected, warnings, state, in
 def test_only_an_ok_has_an_insert_id_and_a_text():
     for other in (frame(b"\xff\x15\x04#28000no", 1), frame(b"\xfe\0\0\2\0", 3), b""):
         assert with_insert_id(other, 5) == with_row_info(other) == other
+
+
+AUTOCOMMIT = Tracker(TrackerKind.SYSVAR, "autocommit", "OFF")
+SQL_MODE = Tracker(TrackerKind.SYSVAR, "sql_mode", "ANSI")
+SCHEMA = Tracker(TrackerKind.SCHEMA, "", "db_of_commerce")
+CHANGED = Tracker(TrackerKind.STATE, "", "1")
+GTIDS = Tracker(TrackerKind.GTIDS, "", "0-1-5")
+TXSTATE = Tracker(TrackerKind.TXSTATE, "", "T_______")
+
+
+def test_a_client_hears_of_what_a_server_reports_by_default_and_of_what_it_asks_for():
+    state = encode_trackers([SQL_MODE, SCHEMA, CHANGED, AUTOCOMMIT])
+    assert parse_trackers(shown_to(state, SHOWN_BY_DEFAULT)) == (AUTOCOMMIT,)
+    assert shown_to(encode_trackers([SQL_MODE, CHANGED]), SHOWN_BY_DEFAULT) == b""
+    state = encode_trackers([AUTOCOMMIT, CHANGED])
+    assert shown_to(state, SHOWN_BY_DEFAULT, changes=True) == state
+    assert parse_trackers(STATE_CHANGED) == (CHANGED,)
+    state = encode_trackers([SQL_MODE, GTIDS, TXSTATE])
+    assert parse_trackers(shown_to(state, None)) == (SQL_MODE, GTIDS, TXSTATE)
+    known = Tracker(TrackerKind.SCHEMA, "", "commerce:-80")
+    assert parse_trackers(schema_state("commerce:-80")) == (known,)
+
+
+def test_several_variables_in_one_entry_are_looked_at_and_what_is_cut_is_refused():
+    pairs = b"".join(map(lenenc_bytes, (b"sql_mode", b"ANSI", b"autocommit", b"OFF")))
+    state = b"\0" + lenenc_bytes(pairs)
+    assert parse_trackers(shown_to(state, SHOWN_BY_DEFAULT)) == (AUTOCOMMIT,)
+    with pytest.raises(WireError):
+        shown_to(encode_trackers([AUTOCOMMIT])[:-1], None)
