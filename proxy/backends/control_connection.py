@@ -37,7 +37,7 @@ _NUMBERS = frozenset(
     {FieldType.TINY, FieldType.SHORT, FieldType.LONG, FieldType.INT24, FieldType.LONGLONG}
     | {FieldType.FLOAT, FieldType.DOUBLE, FieldType.NEWDECIMAL}
 )
-_NO_SUCH_THREAD = 1094
+NO_SUCH_THREAD = 1094
 # CR_MIN_ERROR and CR_MAX_ERROR of errmsg.h: what the client side itself reports.
 _FIRST_CLIENT_ERROR, _LAST_CLIENT_ERROR = 2000, 2999
 # ER_SERVER_SHUTDOWN, MariaDB's ER_CONNECTION_KILLED, ER_SESSION_WAS_KILLED, ER_CLIENT_INTERACTION_TIMEOUT.
@@ -71,9 +71,13 @@ class Control:
 
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Return all rows of *sql*."""
+        return (await self._described(sql))[1]
+
+    async def _described(self, sql: str) -> tuple[Any, list[tuple[Any, ...]]]:
+        """Return the columns, as the driver describes them, and all rows of *sql*."""
         async with self._connection() as connection, connection.cursor() as cursor:
             await cursor.execute(sql)
-            return list(await cursor.fetchall())
+            return cursor.description, list(await cursor.fetchall())
 
     async def rows_unlocked(
         self, sql: str, *, on_mariadb: bool
@@ -98,25 +102,19 @@ class Control:
 
     async def records(self, sql: str) -> list[dict[str, Any]]:
         """Return all rows of *sql*, their values by column."""
-        async with self._connection() as connection, connection.cursor() as cursor:
-            await cursor.execute(sql)
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
+        columns, rows = await self._described(sql)
+        names = [column[0] for column in columns]
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     async def table(
         self, sql: str
     ) -> tuple[list[ColumnDefinition], list[tuple[bytes | None, ...]]]:
         """Return the columns and all rows of *sql*, as a client's result set."""
-        async with self._connection() as connection, connection.cursor() as cursor:
-            await cursor.execute(sql)
-            columns = [
-                ColumnDefinition(name, type=kind if kind in _NUMBERS else FieldType.VAR_STRING)
-                for name, kind, *_ in cursor.description
-            ]
-            return columns, [
-                tuple(None if value is None else str(value).encode() for value in row)
-                for row in await cursor.fetchall()
-            ]
+        columns, rows = await self._described(sql)
+        return [
+            ColumnDefinition(name, type=kind if kind in _NUMBERS else FieldType.VAR_STRING)
+            for name, kind, *_ in columns
+        ], [tuple(None if each is None else str(each).encode() for each in row) for row in rows]
 
     async def execute(self, sql: str) -> int:
         """Run *sql* in its own transaction and return the affected rows."""
@@ -151,11 +149,10 @@ class Control:
 
     async def kill(self, thread_id: int, *, query_only: bool = False) -> None:
         """End the thread *thread_id*, or only its statement; a thread that is gone already is no error."""
-        # As text: the command of the protocol is gone from MySQL 9 (error 1047).
         try:
-            await self.execute(f"KILL {'QUERY ' if query_only else ''}{thread_id}")
+            await self.execute(kill_statement(thread_id, query_only=query_only))
         except BackendError as error:
-            if error.code != _NO_SUCH_THREAD:
+            if error.code != NO_SUCH_THREAD:
                 raise
 
     async def close(self) -> None:
@@ -271,6 +268,11 @@ class Control:
         if from_driver or code in _SERVER_GOING_AWAY or not isinstance(error, DriverError):
             return BackendUnavailable(self._keyspace, self._shard, f"{self._dsn}: {text}")
         return BackendError(code, "HY000", text)
+
+
+def kill_statement(thread_id: int, *, query_only: bool) -> str:
+    """Return the KILL of a thread, as text: the command of the protocol is gone from MySQL 9 (error 1047)."""
+    return f"KILL {'QUERY ' if query_only else ''}{thread_id}"
 
 
 def _is_cancelled() -> bool:

@@ -10,14 +10,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import structlog
 
 from streamfrom.proxy.backends.connect import open_backend
-from streamfrom.proxy.backends.control_connection import Control
+from streamfrom.proxy.backends.control_connection import (
+    CONNECTIONS_MAX,
+    NO_SUCH_THREAD,
+    Control,
+    kill_statement,
+)
 from streamfrom.proxy.backends.pooling.multiplexing import SharedConnections
 from streamfrom.proxy.backends.pooling.pool import Pool
 from streamfrom.proxy.backends.sequence_blocks import Sequences
@@ -42,33 +47,24 @@ if TYPE_CHECKING:
     from streamfrom.proxy.config.file import Config, Server, ShardConfig
 
 
-# At the same moment on one server; later ones wait.
-CONNECTIONS_MAX: Final = 4
 TIMEOUT_S: Final = 10.0
-_NO_SUCH_THREAD: Final = 1094
 
 
+@dataclass(slots=True)
 class Kills:
     """The KILL statements on one server, by the own account of what is killed: to kill threads of others takes a right.
 
     What a user's own account runs is killed on a connection of that account, opened outside of the pool, as a full pool is when a
     KILL is needed most. The last one is kept.
-
-    control: kills what runs under the account of the shard's address.
-    open_backend: opens a connection of an account, without a database.
     """
 
-    def __init__(
-        self,
-        control: Control,
-        open_backend: Callable[[Account, None, int], Awaitable[Backend]],
-        log: FilteringBoundLogger,
-    ) -> None:
-        self._control = control
-        self._open_backend = open_backend
-        self._log = log
-        self._kept: Backend | None = None
-        self._turns = asyncio.Semaphore(CONNECTIONS_MAX)
+    _control: Control  # kills what runs under the account of the shard's address
+    _open_backend: Callable[[Account, None, int], Awaitable[Backend]]
+    _log: FilteringBoundLogger
+    _kept: Backend | None = None
+    _turns: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(CONNECTIONS_MAX)
+    )
 
     async def kill(self, backend: Backend, *, query_only: bool = False) -> None:
         """End *backend* at its server, or only its statement; one that is gone already is no error.
@@ -103,11 +99,10 @@ class Kills:
             ours = None
         if ours is None:
             ours = await self._open_backend(backend.account, None, 0)
-        what = b"QUERY " if query_only else b""
         try:
-            await ours.query(b"KILL %b%d" % (what, backend.thread_id))
+            await ours.query(kill_statement(backend.thread_id, query_only=query_only).encode())
         except BackendError as error:
-            if error.code != _NO_SUCH_THREAD:
+            if error.code != NO_SUCH_THREAD:
                 ours.close()
                 raise
         except BaseException:
@@ -141,11 +136,11 @@ async def primary_health(control: Control) -> Health:
     return Health(str(version), READ_ONLY if read_only else None)
 
 
+@dataclass(slots=True)
 class ReplicaHealth:
     """Asks a replica how far it is behind; more than *lag_max_s* seconds are too many."""
 
-    def __init__(self, lag_max_s: float) -> None:
-        self.lag_max_s = lag_max_s
+    lag_max_s: float
 
     async def __call__(self, control: Control) -> Health:
         """Ask. Raises BackendUnavailable and BackendError."""
@@ -216,7 +211,7 @@ class ShardRuntime:
         self.trouble: str | None = _NOT_REACHED
         # Returns whether another process checks that the server is writable, and has `suspect` called once it is not. Meanwhile
         # this process asks only for a sign of life.
-        self.is_vouched_for: Callable[[], bool] = _nobody_vouches
+        self.is_vouched_for: Callable[[], bool] = lambda: False
         self._log = log.bind(keyspace=keyspace, shard=config.name)
         if isinstance(health, ReplicaHealth):
             self._log = self._log.bind(replica=str(self.dsn))
@@ -420,10 +415,6 @@ class ShardRuntime:
             self.pool.close_idle()
             self.kills.close()
         self._on_change(self)
-
-
-def _nobody_vouches() -> bool:
-    return False
 
 
 class ShardServers:

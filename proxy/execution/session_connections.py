@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from streamfrom.proxy.backends.pooling.connection_handover import (
@@ -96,9 +97,10 @@ class SessionConnections:
         return Retries(
             self._state,
             self.branches,
-            is_read=shape is not None and is_repeatable(shape),
-            is_ack=shape is not None and is_whole_ack(shape),
-            buffer_s=self._failover_buffer_s,
+            asyncio.get_running_loop().time() + self._failover_buffer_s,
+            shape is not None and is_repeatable(shape),
+            shape is not None and is_whole_ack(shape),
+            self.branches.has_begun,
         )
 
     # --- taking ---------------------------------------------------------------------------
@@ -395,29 +397,20 @@ def named(shard: ShardRuntime, database: str | None) -> str | None:
 _PAUSE_S: Final = 0.05
 
 
+@dataclass(slots=True)
 class Retries:
     """The attempts to run one statement: each asks the rules, and waits where they say so.
 
     All of them have one deadline.
     """
 
-    def __init__(
-        self,
-        state: SessionState,
-        branches: Branches,
-        *,
-        is_read: bool,
-        is_ack: bool,
-        buffer_s: float,
-    ) -> None:
-        """*is_read* and *is_ack*: as `decide`. *buffer_s*: how many seconds the attempts may wait."""
-        self._state = state
-        self._branches = branches
-        self._is_read = is_read
-        self._is_ack = is_ack
-        self._renewals = 0
-        self._deadline_s = asyncio.get_running_loop().time() + buffer_s
-        self._has_begun = branches.has_begun
+    _state: SessionState
+    _branches: Branches
+    _deadline_s: float  # until when, in the loop's time, the attempts may wait
+    _is_read: bool  # as `decide`, like the next one
+    _is_ack: bool
+    _has_begun: bool
+    _renewals: int = 0
 
     async def again(
         self, ending: Ending, *shards: ShardRuntime, is_final: bool = False

@@ -73,19 +73,16 @@ def apply_ok(
     backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
     backend.is_spent = backend.is_spent or footprint.outlives_reset
     backend.may_have_role = backend.may_have_role or footprint.may_begin
+    if backend.in_transaction:
+        branches.held[shard] = backend
+        is_xa, reads_only = shape.kind is Kind.XA, bool(ok.status & _READS_ONLY)
+        branches.entered(is_xa=is_xa, reads_only=reads_only)
     if must_stay(shape, trackers):
         branches.stick(shard, backend)
-        if backend.in_transaction:
-            branches.entered(
-                is_xa=shape.kind is Kind.XA, reads_only=bool(ok.status & _READS_ONLY)
-            )
-    elif backend.in_transaction:
-        branches.held[shard] = backend
-        branches.entered(reads_only=bool(ok.status & _READS_ONLY))
-        if ok.status & _CURSOR_EXISTS:
-            branches.opened_cursor(shard, backend)
     elif ok.status & _CURSOR_EXISTS:
         branches.opened_cursor(shard, backend)
+    elif backend.in_transaction:
+        pass  # it is held already
     elif shape.verb == "SAVEPOINT" and not state.settings.autocommit:
         branches.saved(shard, backend)
     elif not branches.is_sticky(shard):

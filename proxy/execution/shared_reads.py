@@ -8,6 +8,7 @@ answer with warnings, is dropped, and the statement runs again on a connection o
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.backend import LastDiagnostics
@@ -35,16 +36,14 @@ SENT_BYTES_MAX: Final = 4 << 10
 _OPEN: Final = int(Status.IN_TRANS | Status.CURSOR_EXISTS)
 
 
+@dataclass(slots=True, eq=False)
 class SharedRead:
     """The reader of an attempt's answer on a shared connection."""
 
-    __slots__ = ("_reads", "attempt", "shared")
-
-    def __init__(self, attempt: Attempt, shared: SharedConnection, reads: SharedReads) -> None:
-        self.attempt = attempt  # the statement
-        # The shared connection that runs it, None once the connection is the session's own.
-        self.shared: SharedConnection | None = shared
-        self._reads = reads
+    attempt: Attempt  # the statement
+    # The shared connection that runs it, None once the connection is the session's own.
+    shared: SharedConnection | None
+    _reads: SharedReads
 
     def data_received(self, data: bytes) -> bytes | None:
         """Keep the part of *data* that is for the client until the answer is complete."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.errors import (
@@ -55,27 +55,21 @@ class Branch:
     xid: Xid | None
 
 
+@dataclass(slots=True, eq=False)
 class Coordinator:
     """Commits in two phases, for all sessions of a proxy."""
 
-    def __init__(
-        self,
-        decisions: Decisions,
-        clock: Clock,
-        *,
-        patience_s: float,
-        new_number: Callable[[], str],
-    ) -> None:
-        # The transactions that are being committed, which recovery leaves alone.
-        self.live: set[GlobalId] = set()
-        self._decisions = decisions
-        self._clock = clock
-        self.patience_s = patience_s  # how long a commit waits for a shard that went away
-        self._new_number = new_number
+    _decisions: Decisions
+    _clock: Clock
+    _: KW_ONLY
+    patience_s: float  # how long a commit waits for a shard that went away
+    new_number: Callable[[], str]  # draws 32 hexadecimal digits
+    # The transactions that are being committed, which recovery leaves alone.
+    live: set[GlobalId] = field(default_factory=set)
 
     async def name(self, first: ShardRuntime) -> GlobalId:
         """Return a name for a transaction that began on *first*. Raises NoDecisionTable."""
-        return GlobalId(await self._decisions.table_of(first), self._new_number())
+        return GlobalId(await self._decisions.table_of(first), self.new_number())
 
     async def branch(self, whole: GlobalId, shard: ShardRuntime) -> Xid:
         """Return the name of a transaction's branch on *shard*. Raises NoDecisionTable."""

@@ -10,7 +10,7 @@ may be prepared again when its server is back.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 
@@ -39,19 +39,15 @@ class Findings:
     strangers: tuple[Xid, ...]
 
 
+@dataclass(slots=True, kw_only=True)
 class Triage:
-    """Remembers for how long each branch has been prepared, and each decision not needed.
+    """Remembers for how long each branch has been prepared, and each decision not needed."""
 
-    grace_s: how long a branch stays prepared before anybody else finishes it.
-    quiet_s: how long no branch must have been seen before a decision is forgotten.
-    """
-
-    def __init__(self, *, grace_s: float, quiet_s: float) -> None:
-        self.grace_s = grace_s
-        self._quiet_s = quiet_s
-        self._prepared_since_s: dict[Xid, float] = {}
-        self._quiet_since_s: dict[GlobalId, float] = {}
-        self._told: set[Xid] = set()
+    grace_s: float  # how long a branch stays prepared before anybody else finishes it
+    quiet_s: float  # how long no branch must have been seen before a decision is forgotten
+    _prepared_since_s: dict[Xid, float] = field(default_factory=dict)
+    _quiet_since_s: dict[GlobalId, float] = field(default_factory=dict)
+    _told: set[Xid] = field(default_factory=set)
 
     def look(
         self,
@@ -99,5 +95,5 @@ class Triage:
         return tuple(
             whole
             for whole, since_s in self._quiet_since_s.items()
-            if now_s - since_s >= self._quiet_s
+            if now_s - since_s >= self.quiet_s
         )

@@ -11,6 +11,7 @@ connection always include ``BACKEND_NEEDS``, whatever flags the clients have.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
@@ -33,7 +34,7 @@ from streamfrom.proxy.wire.login.handshake import (
     encode_login,
     encode_tls_request,
 )
-from streamfrom.proxy.wire.resultset import parse_err, parse_ok
+from streamfrom.proxy.wire.resultset import parse_err
 
 
 if TYPE_CHECKING:
@@ -64,49 +65,29 @@ class LoginPhase(Enum):
 _READING: Final = (LoginPhase.GREETING, LoginPhase.AUTHENTICATING)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ClientConnection:
-    """The login at one backend.
+    """The login at one backend."""
 
-    dice: 32 random bytes.
-    options: flags in which sessions differ; a server without a wanted EXTENDED_METADATA is refused.
-    attributes: connection attributes, seen in performance_schema.
-    wants_tls: use TLS if the server offers it. requires_tls: refuse a server that does not.
-    is_secure: no third party can listen even without TLS (a unix socket).
-
-    ``capabilities``: flags in force, 0 before.
-    ``status``: the server's state at the end of the login.
-    """
-
-    def __init__(
-        self,
-        user: str,
-        password: str,
-        *,
-        dice: bytes,
-        database: str | None = None,
-        options: int = 0,
-        attributes: Mapping[str, str] | None = None,
-        wants_tls: bool = False,
-        requires_tls: bool = False,
-        is_secure: bool = False,
-    ) -> None:
-        self.phase = LoginPhase.GREETING
-        self.capabilities = 0
-        self.status = 0
-        self.is_tls = False
-        self._user = user
-        self._password = password
-        self._dice = dice
-        self._database = database
-        self._options = options
-        self._attributes = attributes or {}
-        self._wants_tls = wants_tls or requires_tls
-        self._requires_tls = requires_tls
-        self._is_secure = is_secure
-        self._greeting: Greeting | None = None
-        self._auth: ClientAuth | None = None
-        self._framer = Framer(_LOGIN_BYTES_MAX)
-        self._out: list[bytes] = []
+    _user: str
+    _password: str
+    _: KW_ONLY
+    dice: bytes  # 32 random bytes
+    database: str | None = None
+    # The flags in which sessions differ; a server without a wanted EXTENDED_METADATA is refused.
+    options: int = 0
+    # The connection attributes, seen in performance_schema.
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    wants_tls: bool = False  # use TLS if the server offers it
+    requires_tls: bool = False  # refuse a server that does not offer TLS
+    is_secure: bool = False  # no third party can listen: TLS, or a unix socket
+    phase: LoginPhase = LoginPhase.GREETING
+    capabilities: int = 0  # the flags in force, 0 before
+    is_tls: bool = False
+    _greeting: Greeting | None = None
+    _auth: ClientAuth | None = None
+    _framer: Framer = field(default_factory=lambda: Framer(_LOGIN_BYTES_MAX))
+    _out: list[bytes] = field(default_factory=list)
 
     @property
     def greeting(self) -> Greeting:
@@ -142,7 +123,7 @@ class ClientConnection:
     def tls_started(self) -> None:
         """Go on after the TLS handshake: bytes from now on have come through TLS."""
         assert self.phase is LoginPhase.TLS
-        self.is_tls = True
+        self.is_tls = self.is_secure = True
         self._log_in()
 
     def _packet(self, payload: bytes) -> LoginPhase:
@@ -154,7 +135,6 @@ class ClientConnection:
         if self.phase is LoginPhase.GREETING:
             self._greeted(payload)
         elif payload[0] == OK_HEADER:
-            self.status = parse_ok(payload).status
             self.phase = LoginPhase.READY
         else:
             assert self._auth is not None
@@ -173,19 +153,22 @@ class ClientConnection:
                 f"server {greeting.server_version} lacks {Capability.names(missing)}; "
                 "MySQL 5.7.5 or MariaDB 10.2 is the oldest that serves",
             )
-        if self._options & MARIADB_METADATA & ~greeting.capabilities:
+        if self.options & MARIADB_METADATA & ~greeting.capabilities:
             raise BackendError(
                 _CR_VERSION_ERROR,
                 "HY000",
                 f"server {greeting.server_version} lacks the extended metadata that other servers"
                 " have and this session's login has promised; log in again",
             )
-        wishes = BACKEND_WISHES | MARIADB_OFFER | self._options
+        wishes = BACKEND_WISHES | MARIADB_OFFER | self.options
         self.capabilities = wishes & greeting.capabilities
-        if self._database is not None:
+        if self.database is not None:
             self.capabilities |= Capability.CONNECT_WITH_DB
-        if not self._wants_tls or not greeting.capabilities & Capability.SSL:
-            if self._requires_tls:
+        if (
+            not (self.wants_tls or self.requires_tls)
+            or not greeting.capabilities & Capability.SSL
+        ):
+            if self.requires_tls:
                 raise BackendError(
                     _CR_SSL_CONNECTION_ERROR,
                     "HY000",
@@ -200,10 +183,7 @@ class ClientConnection:
     def _log_in(self) -> None:
         self.phase = LoginPhase.AUTHENTICATING
         self._auth = ClientAuth(
-            self._password,
-            is_secure=self._is_secure or self.is_tls,
-            is_tls=self.is_tls,
-            dice=self._dice,
+            self._password, is_secure=self.is_secure, is_tls=self.is_tls, dice=self.dice
         )
         plugin, proof = self._auth.begin(self.greeting.plugin, self.greeting.nonce)
         self._send(encode_login(self._login(plugin, proof)))
@@ -212,12 +192,12 @@ class ClientConnection:
         return LoginRequest(
             self._user,
             proof,
-            self._database,
+            self.database,
             self.capabilities,
             UTF8MB4_CHARSET,
             _PACKET_BYTES_MAX,
             plugin,
-            self._attributes,
+            self.attributes,
         )
 
     def _send(self, payload: bytes) -> None:

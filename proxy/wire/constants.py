@@ -22,7 +22,6 @@ class Capability:
     FOUND_ROWS: Final = 1 << 1
     LONG_FLAG: Final = 1 << 2
     CONNECT_WITH_DB: Final = 1 << 3
-    NO_SCHEMA: Final = 1 << 4
     COMPRESS: Final = 1 << 5
     LOCAL_FILES: Final = 1 << 7
     IGNORE_SPACE: Final = 1 << 8
@@ -40,10 +39,8 @@ class Capability:
     CAN_HANDLE_EXPIRED_PASSWORDS: Final = 1 << 22
     SESSION_TRACK: Final = 1 << 23
     DEPRECATE_EOF: Final = 1 << 24
-    OPTIONAL_RESULTSET_METADATA: Final = 1 << 25
     ZSTD_COMPRESSION: Final = 1 << 26
     QUERY_ATTRIBUTES: Final = 1 << 27
-    MULTI_FACTOR_AUTHENTICATION: Final = 1 << 28
     # MariaDB's own, which travel apart and only between peers that both clear LONG_PASSWORD.
     STMT_BULK_OPERATIONS: Final = 1 << 34
     EXTENDED_METADATA: Final = 1 << 35

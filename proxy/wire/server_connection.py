@@ -17,7 +17,7 @@ and the one way there leads through an ``Authenticated``.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -130,62 +130,38 @@ _NEXT: Final[dict[ConnectionPhase, tuple[ConnectionPhase, ...]]] = {
 """The phases that may follow each phase. CLOSED may follow all of them, and none follows it."""
 
 
+@dataclass(eq=False, repr=False)
 class ServerConnection:
-    """The protocol of one client connection.
+    """The protocol of one client connection."""
 
-    host: the client's host, which a refusal names.
-    packet_bytes_max: the largest command.
-    is_secure: no third party can listen even without TLS (a unix socket).
-    memory: the budget that counts incomplete packets.
-    requires_tls: refuse logins in the clear.
-    lacks_certificate: returns whether a client with TLS lacks a required certificate.
+    _greeting: Greeting
+    _authenticator: Authenticator
+    _: KW_ONLY
+    host: str  # the client's host, which a refusal names
+    packet_bytes_max: int = 64 << 20  # the largest command
+    memory: Memory = field(default_factory=Memory)  # the budget that counts incomplete packets
+    is_secure: bool = False  # no third party can listen: TLS, or a unix socket
+    requires_tls: bool = False  # refuse logins in the clear
+    # Returns whether a client with TLS lacks a required certificate.
+    lacks_certificate: Callable[[], bool] = lambda: False
+    phase: ConnectionPhase = ConnectionPhase.GREETED
+    capabilities: int = 0  # the flags in force, 0 before a login was read
+    login: LoginRequest | None = None  # the last login read
+    user: str | None = None  # the name of the user that is logged in
+    is_tls: bool = False
+    # Whole packets, or packed bytes, wait; call ``receive_data(b"")`` for them after other sessions have run.
+    holds_back: bool = False
+    # Packs and unpacks all bytes after the first login, None where the client does not compress. `receive_data` unpacks; the
+    # shell packs what it writes.
+    compression: Compression | None = None
+    _held_bytes: int = 0
+    _auth: ServerAuth | None = None
+    _login_info: bytes = b""
+    _framer: Framer = field(default_factory=lambda: Framer(_LOGIN_BYTES_MAX, next_sequence=1))
 
-    ``capabilities``: flags in force, 0 before a login was read.
-    ``login``: the last login read, or None.
-    ``user``: the name of the user that is logged in, or None.
-    ``holds_back``: whole packets, or packed bytes, wait; call ``receive_data(b"")`` for them after other sessions have run.
-    ``compression``: packs and unpacks all bytes after the first login, None where the client
-    does not compress. `receive_data` unpacks; the shell packs what it writes.
-    """
-
-    def __init__(
-        self,
-        greeting: Greeting,
-        authenticator: Authenticator,
-        *,
-        host: str,
-        packet_bytes_max: int = 64 << 20,
-        memory: Memory | None = None,
-        is_secure: bool = False,
-        requires_tls: bool = False,
-        lacks_certificate: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self.phase = ConnectionPhase.GREETED
-        self.capabilities = 0
-        self.login: LoginRequest | None = None
-        self.user: str | None = None
-        self.is_tls = False
-        self.holds_back = False
-        self.compression: Compression | None = None
-        self._memory = memory or Memory()
-        self._held_bytes = 0
-        self._greeting = greeting
-        self._authenticator = authenticator
-        self._host = host
-        self._packet_bytes_max = packet_bytes_max
-        self._is_secure = is_secure
-        self._requires_tls = requires_tls
-        self._lacks_certificate = lacks_certificate
-        self._nonce = greeting.nonce
-        self._auth: ServerAuth | None = None
-        self._login_info = b""
-        self._framer = Framer(_LOGIN_BYTES_MAX, next_sequence=1)
-        self._out = [frame(greeting.encode(), 0)]
-
-    @property
-    def is_secure(self) -> bool:
-        """True if no third party can listen."""
-        return self._is_secure or self.is_tls
+    def __post_init__(self) -> None:
+        self._nonce = self._greeting.nonce
+        self._out = [frame(self._greeting.encode(), 0)]
 
     @property
     def is_mariadb(self) -> bool:
@@ -271,7 +247,7 @@ class ServerConnection:
         if held_bytes == self._held_bytes:
             return
         try:
-            self._memory.change(held_bytes - self._held_bytes, slack_bytes=_SLACK_BYTES)
+            self.memory.change(held_bytes - self._held_bytes, slack_bytes=_SLACK_BYTES)
         except ProxyError:
             # The answer is one to the command whose frame has begun.
             self._framer.next_sequence = self._framer.next_sequence + 1 & 0xFF
@@ -314,7 +290,7 @@ class ServerConnection:
     def tls_started(self) -> None:
         """Go on: what is received from now on came through TLS."""
         self._move(ConnectionPhase.GREETED)
-        self.is_tls = True
+        self.is_tls = self.is_secure = True
 
     def accept(self, *, status: int = Status.AUTOCOMMIT) -> None:
         """Answer the client that its login succeeded, and begin to read commands."""
@@ -327,7 +303,7 @@ class ServerConnection:
         self._nonce = self._auth.nonce
         self._auth = None
         self._login_info = b""
-        self._framer.packet_bytes_max = self._packet_bytes_max
+        self._framer.packet_bytes_max = self.packet_bytes_max
         self._framer.next_sequence = 0
         if self.compression is not None:
             self.compression.next_sequence = 0
@@ -377,9 +353,9 @@ class ServerConnection:
         login = decode_login(payload)
         # What was not offered is not in force, whatever the client asks for.
         self.capabilities = login.capabilities & self._greeting.capabilities
-        if self._requires_tls and not self.is_secure:
+        if self.requires_tls and not self.is_secure:
             raise InsecureTransport
-        if self.is_tls and self._lacks_certificate():
+        if self.is_tls and self.lacks_certificate():
             raise CertificateRequired
         self._begin(login, events, is_change=False)
 
@@ -416,7 +392,7 @@ class ServerConnection:
         self._auth = ServerAuth(
             self._authenticator,
             login,
-            host=self._host,
+            host=self.host,
             nonce=self._nonce,
             greeted_plugin=self._greeting.plugin,
             is_secure=self.is_secure,

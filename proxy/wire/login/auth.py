@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -179,40 +179,29 @@ def _plugin_for(verifier: Verifier, asked: str, greeted: str) -> str:
     return asked if asked in (NATIVE_PASSWORD, CACHING_SHA2) else greeted
 
 
+@dataclass(eq=False, repr=False)
 class ServerAuth:
     """One login attempt.
 
     ``begin`` once with the client's request, ``receive`` every further packet, and ``judge`` what is ``Deferred``, until an
     ``Accepted`` comes back. After AccessDenied the connection must close.
 
-    nonce: the nonce in force: that of the greeting, later that of the last switch.
-    greeted_plugin: the plugin of the greeting.
-    is_secure: no third party can listen (TLS or a unix socket), so clear text is fine.
-    is_tls: TLS is on, so the certificate may need its signature.
     """
 
-    def __init__(
-        self,
-        authenticator: Authenticator,
-        login: LoginRequest,
-        *,
-        host: str,
-        nonce: bytes,
-        greeted_plugin: str = CACHING_SHA2,
-        is_secure: bool = False,
-        is_tls: bool = False,
-    ) -> None:
-        # What judges the proof, None for the password itself; and the proof.
-        self._deferred: tuple[Callable[[bytes], list[Step]] | None, bytes] | None = None
-        self._authenticator = authenticator
-        self._login = login
-        self._host = host
-        self.nonce = nonce
-        self._greeted_plugin = greeted_plugin
-        self._is_secure = is_secure
-        self._is_tls = is_tls
-        self._verifier, self._is_known = authenticator.verifier_of(login.user)
-        self._has_password = not _is_nothing(login.response)
+    _authenticator: Authenticator
+    _login: LoginRequest
+    _: KW_ONLY
+    host: str
+    nonce: bytes  # the nonce in force: that of the greeting, later that of the last switch
+    greeted_plugin: str = CACHING_SHA2
+    is_secure: bool = False  # no third party can listen, so clear text is fine
+    is_tls: bool = False  # so the certificate may need its signature
+    # What judges the proof, None for the password itself; and the proof.
+    _deferred: tuple[Callable[[bytes], list[Step]] | None, bytes] | None = None
+
+    def __post_init__(self) -> None:
+        self._verifier, self._is_known = self._authenticator.verifier_of(self._login.user)
+        self._has_password = not _is_nothing(self._login.response)
         self._next: Callable[[bytes], list[Step]] = self._over
 
     def begin(self, *, is_change: bool = False) -> list[Step]:
@@ -221,11 +210,11 @@ class ServerAuth:
         if login.plugin is None:
             # Without PLUGIN_AUTH a client speaks native and cannot be asked to switch.
             return self._defer(self._native, login.response)
-        plugin = _plugin_for(self._verifier, login.plugin, self._greeted_plugin)
+        plugin = _plugin_for(self._verifier, login.plugin, self.greeted_plugin)
         if is_change or plugin != login.plugin:
             # The proof of a change was made with a nonce that has been used before.
             return self._switch(plugin)
-        if plugin != self._greeted_plugin and not login.response:
+        if plugin != self.greeted_plugin and not login.response:
             # libmysql sends nothing when the greeting names another plugin than its own, and
             # waits to be asked again.
             return self._switch(plugin)
@@ -275,7 +264,7 @@ class ServerAuth:
         matches = is_sha2_proof(proof, self.nonce, stored or bytes(32)) and stored is not None
         if matches and not self._verifier.is_empty:
             return [Send(_FAST_OK), *self._decide(matches=True)]
-        if self._verifier.crypt is None or not (self._is_secure or self._authenticator.rsa_key):
+        if self._verifier.crypt is None or not (self.is_secure or self._authenticator.rsa_key):
             return self._decide(matches=False)
         # Also after a wrong proof for a cached account: a decoy never gets into the cache,
         # and this must not distinguish the two.
@@ -286,7 +275,7 @@ class ServerAuth:
         key = self._authenticator.rsa_key
         # The client cannot send its password in the clear here, so it asks for a key to encrypt
         # it with.
-        if not self._is_secure and key is not None and payload == _WANTS_PUBLIC_KEY:
+        if not self.is_secure and key is not None and payload == _WANTS_PUBLIC_KEY:
             self._next = partial(self._defer, None)
             return [Send(encode_auth_more_data(key.public_pem()))]
         return self._defer(None, payload)
@@ -305,7 +294,7 @@ class ServerAuth:
 
     def _clear_text(self, payload: bytes) -> bytes:
         key = self._authenticator.rsa_key
-        if self._is_secure or key is None:
+        if self.is_secure or key is None:
             return payload
         try:
             return unmasked_password(key.decrypt(payload), self.nonce)
@@ -316,14 +305,14 @@ class ServerAuth:
         # Both are looked at only here, behind all the work, so that an unknown name costs the
         # same.
         if not (matches and self._is_known):
-            raise AccessDenied(self._login.user, self._host, has_password=self._has_password)
+            raise AccessDenied(self._login.user, self.host, has_password=self._has_password)
         return [Accepted(Authenticated(self._login.user), info)]
 
     def _signature(self) -> bytes:
         """Return the certificate's signature, where this client looks for one."""
         certificate = self._authenticator.certificate_sha256
         stored = self._verifier.native
-        if not self._is_tls or certificate is None or stored is None or self._verifier.is_empty:
+        if not self.is_tls or certificate is None or stored is None or self._verifier.is_empty:
             return b""
         return certificate_signature(stored, self.nonce, certificate)
 

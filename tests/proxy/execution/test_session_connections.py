@@ -108,8 +108,9 @@ class Case:
         settings = SimpleNamespace(autocommit=autocommit)
         self.state: Any = SimpleNamespace(is_stopped=False, settings=settings)
         self.branches: Any = SimpleNamespace(has_begun=False, is_broken=False)
+        deadline_s = asyncio.get_running_loop().time() + buffer_s
         session: tuple[Any, Any] = self.state, self.branches
-        self.retries: Any = Retries(*session, is_read=False, is_ack=is_ack, buffer_s=buffer_s)
+        self.retries: Any = Retries(*session, deadline_s, False, is_ack, False)  # noqa: FBT003
 
 
 async def test_each_shard_is_waited_for_until_the_same_moment():
