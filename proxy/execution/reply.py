@@ -225,14 +225,14 @@ class Reply:
             capabilities,
             answer,
             state.shown,
-            sequence=self.sequence,
+            next_sequence=self.sequence,
             columns=columns,
             final=final,
             more_results=self.more,
-            status=self._status,
+            columns_status=self._status,
             call=call,
             cursor=self.binary and not call,
-            warnings=warnings,
+            earlier_warnings=warnings,
             allows_local_infile=file,
         )
 

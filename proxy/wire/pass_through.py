@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.constants import (
@@ -15,49 +15,31 @@ from streamfrom.proxy.wire.constants import (
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.response_reader import (
     COLUMNS,
-    DEPRECATE_EOF,
     DONE,
     FIRST,
     INFILE,
     ROWS,
     STATE_CHANGED,
-    AnswerKind,
     Forwarder,
     head,
     whole,
 )
 
 
+@dataclass(slots=True, eq=False)
 class PassThrough(Forwarder):
-    """Path (a): forwards what the backend sends, chunk by chunk.
-
-    capabilities: the client's flags, which must include DEPRECATE_EOF.
-    shown: returns the part of a session state that the client is shown; None shows nothing.
-    allows_local_infile: the statement is a LOAD DATA LOCAL.
+    """Path (a): forwards what the backend sends, chunk by chunk, to a client with DEPRECATE_EOF.
 
     ``next_sequence``: the number after the last packet handed out, at any time.
 
     Measured on CPython 3.11: 0.08 µs a row, 2 µs for a whole small answer in one chunk.
     """
 
-    __slots__ = ("_sequence", "_sequence_left", "_sequence_rows")
-
-    def __init__(
-        self,
-        capabilities: int,
-        answer: AnswerKind = AnswerKind.RESULT,
-        shown: Callable[[bytes], bytes] | None = None,
-        *,
-        allows_local_infile: bool = False,
-    ) -> None:
-        super().__init__(capabilities, answer, shown)
-        self._allows_local_infile = allows_local_infile
-        assert self._capabilities & DEPRECATE_EOF, "older clients need a Resequencer"
-        # What the number was behind the last packet that was read whole, and the columns left
-        # and rows seen by then: the loops count those anyway, and no numbers.
-        self._sequence = 1
-        self._sequence_left = 0
-        self._sequence_rows = 0
+    # What the number was behind the last packet that was read whole, and the columns left
+    # and rows seen by then: the loops count those anyway, and no numbers.
+    _sequence: int = 1
+    _sequence_left: int = 0
+    _sequence_rows: int = 0
 
     @property
     def next_sequence(self) -> int:

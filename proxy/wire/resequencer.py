@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -22,7 +22,6 @@ from streamfrom.proxy.wire.response_reader import (
     FIRST,
     INFILE,
     ROWS,
-    AnswerKind,
     Forwarder,
     head,
     warnings_in,
@@ -35,70 +34,43 @@ _CURSOR_EXISTS: Final = Status.CURSOR_EXISTS
 _MORE_RESULTS: Final = Status.MORE_RESULTS_EXISTS
 
 
+@dataclass(slots=True, eq=False)
 class Resequencer(Forwarder):
     """Path (b): renumbers what the backend sends, and makes several answers one.
 
-    capabilities: the client's flags. Without DEPRECATE_EOF the client gets its EOF packets back.
-    sequence: the number of the first packet.
-    columns: False drops the column definitions, since an earlier shard has sent them.
-    final: False drops the last OK, since a later shard follows; an ERR is never dropped.
-    status: the flags of the EOF after the columns, which a backend with DEPRECATE_EOF never sends.
-    call: the answer is one to a CALL. There the flags of that EOF distinguish rows from OUT parameters, and
-        whether more results follow. They stand at the result's end, so the first row is held back
-        until it is known whether the end is what follows it.
-    cursor: the client may have asked for a cursor, whose answer has columns and no rows. The flag
-        CURSOR_EXISTS alone does not show one: a result without rows has it as well, if a
-        procedure or a loop has a cursor of its own open.
-    warnings: the number of warnings of earlier shards, which the last OK adds to its own.
-    All other arguments are those of ``PassThrough``.
-
-    ``next_sequence``: the number after the last packet handed out, at any time.
+    A client without DEPRECATE_EOF gets its EOF packets back.
 
     Measured on CPython 3.11: 0.11 µs a row, 4.5 µs for a whole small answer in one chunk.
     """
 
-    __slots__ = (
-        "_call",
-        "_columns",
-        "_cursor",
-        "_eof_due",
-        "_final",
-        "_infile_shift",
-        "_server_status",
-        "next_sequence",
+    _: KW_ONLY
+    # The number of the first packet, then that after the last packet handed out, at any time.
+    next_sequence: int = 1
+    columns: bool = (
+        True  # False drops the column definitions, since an earlier shard has sent them
     )
+    final: bool = (
+        True  # False drops the last OK, since a later shard follows; an ERR is never dropped
+    )
+    # The flags of the EOF after the columns, which a backend with DEPRECATE_EOF never sends.
+    columns_status: int = Status.AUTOCOMMIT
+    # The answer is one to a CALL. There the flags of that EOF distinguish rows from OUT parameters, and whether more results
+    # follow. They stand at the result's end, so the first row is held back until it is known whether the end follows it.
+    call: bool = False
+    # The client may have asked for a cursor, whose answer has columns and no rows. The flag CURSOR_EXISTS alone does not show
+    # one: a result without rows has it as well, if a procedure or a loop has a cursor of its own open.
+    cursor: bool = False
+    # The EOF behind the columns waits for the packet that follows it: if that is the OK of a cursor, which has no rows, the
+    # one takes the place of the other.
+    _eof_due: bool = False
+    # By how much the client's numbers are ahead of the backend's, while a file is sent.
+    _infile_shift: int | None = None
 
-    def __init__(
-        self,
-        capabilities: int,
-        answer: AnswerKind = AnswerKind.RESULT,
-        shown: Callable[[bytes], bytes] | None = None,
-        *,
-        sequence: int = 1,
-        columns: bool = True,
-        final: bool = True,
-        more_results: bool = False,
-        allows_local_infile: bool = False,
-        status: int = Status.AUTOCOMMIT,
-        call: bool = False,
-        cursor: bool = False,
-        warnings: int = 0,
-    ) -> None:
-        super().__init__(capabilities, answer, shown)
-        self._more_results = more_results
-        self._allows_local_infile = allows_local_infile
-        self._earlier_warnings = warnings
-        self.next_sequence = sequence & 0xFF
-        self._columns = columns
-        self._final = final
-        self._call = call
-        self._cursor = cursor
-        self._server_status = int(status) | (_MORE_RESULTS if call else 0)
-        # The EOF behind the columns waits for the packet that follows it: if that is the OK of
-        # a cursor, which has no rows, the one takes the place of the other.
-        self._eof_due = False
-        # By how much the client's numbers are ahead of the backend's, while a file is sent.
-        self._infile_shift: int | None = None
+    def __post_init__(self) -> None:
+        Forwarder.__post_init__(self)
+        self.next_sequence &= 0xFF
+        if self.call:
+            self.columns_status |= _MORE_RESULTS
 
     def feed(self, chunk: bytes) -> bytes:
         """Accept bytes in pieces of any size; return what goes to the client now.
@@ -131,7 +103,7 @@ class Resequencer(Forwarder):
             # The two inner loops stand in `PassThrough.feed` too, without the numbers. They are
             # written out twice because a call for each row would cost about as much as the row
             # itself.
-            if state == COLUMNS and self._columns:
+            if state == COLUMNS and self.columns:
                 while left and pos < last:
                     word, first = head(chunk, pos)
                     if first >= EOF_HEADER:
@@ -168,7 +140,7 @@ class Resequencer(Forwarder):
             word, first = head(chunk, pos)
             size = word & 0xFFFFFF
             stop = pos + HEADER_BYTES + size
-            if state == FIRST and size == 1 and 0 < first < LOCAL_INFILE and self._columns:
+            if state == FIRST and size == 1 and 0 < first < LOCAL_INFILE and self.columns:
                 # A column count of one byte: what nearly all answers with rows begin with.
                 state = COLUMNS
                 left = first
@@ -207,7 +179,7 @@ class Resequencer(Forwarder):
                 left -= 1
                 if not left:
                     state = ROWS
-                    self._columns = True
+                    self.columns = True
             else:
                 self._state = state
                 state = self._special(payload)
@@ -243,14 +215,14 @@ class Resequencer(Forwarder):
 
     def _status_ahead(self, chunk: bytes, pos: int) -> int | None:
         """Return the flags of a result whose first row ends at *pos*; None if it takes more bytes."""
-        if not self._call:
-            return self._server_status
+        if not self.call:
+            return self.columns_status
         start = pos + HEADER_BYTES
         if len(chunk) <= start:
             return None
         stop = start + int.from_bytes(chunk[pos : pos + 3], "little")
         if chunk[start] != EOF_HEADER or stop - start == FRAME_BYTES_MAX:
-            return self._server_status
+            return self.columns_status
         return parse_ok(chunk[start:stop]).status if stop <= len(chunk) else None
 
     def _for_client(self, payload: bytes, state: int, sequence: int) -> tuple[bytes, int]:
@@ -259,14 +231,14 @@ class Resequencer(Forwarder):
         Framed, with the number that follows.
         """
         if state == COLUMNS:
-            return frames([payload] if self._columns else [], sequence)
+            return frames([payload] if self.columns else [], sequence)
         is_ok = self._ok_payload is payload
-        ends = self._final or state != DONE
+        ends = self.final or state != DONE
         framed = b""
         if self._eof_due:
             self._eof_due = False
-            if not (self._cursor and self.status & _CURSOR_EXISTS):
-                status = self.status if self._call else self._server_status
+            if not (self.cursor and self.status & _CURSOR_EXISTS):
+                status = self.status if self.call else self.columns_status
                 # Without rows both ends are one moment, and report the same warnings.
                 warnings = warnings_in(payload) if is_ok and ends else 0
                 framed = _framed_eof(status, warnings, sequence)
@@ -279,9 +251,9 @@ class Resequencer(Forwarder):
                     # The one behind the columns, which only this client should get.
                     return framed, sequence
                 status = self.status
-                if state == DONE and self._more_results:
+                if state == DONE and self.more_results:
                     status |= _MORE_RESULTS
-                warnings = warnings_in(payload) + self._earlier_warnings
+                warnings = warnings_in(payload) + self.earlier_warnings
                 framed += _framed_eof(status, warnings, sequence)
                 return framed, sequence + 1 & 0xFF
             payload = self._terminator(payload, state)

@@ -17,7 +17,7 @@ packet that begins with 0xFE behind the rows, session state inside it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import IntEnum
 from struct import Struct
 from typing import TYPE_CHECKING, Final
@@ -70,7 +70,7 @@ class AnswerKind(IntEnum):
     ROWS = ROWS  # COM_FIELD_LIST, COM_STMT_FETCH: no column count in front
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class ResponseReader:
     """The base of the three readers: the places in an answer and its special packets.
 
@@ -84,7 +84,8 @@ class ResponseReader:
     for one, the empty last one too.
     """
 
-    _state: int
+    allows_local_infile: bool = False  # the statement is a LOAD DATA LOCAL
+    _state: int = FIRST
     done: bool = False
     status: int = 0
     error: Err | None = None
@@ -98,7 +99,6 @@ class ResponseReader:
     _ok_payload: bytes = b""
     _ok: Ok | None = None  # the same, once it was asked for
     _session_state: bytes = b""
-    _allows_local_infile: bool = False
 
     @property
     def ok(self) -> Ok | None:
@@ -147,7 +147,7 @@ class ResponseReader:
         if state != FIRST:
             raise WireError("unexpected packet in a result set")
         if first == LOCAL_INFILE:
-            if not self._allows_local_infile:
+            if not self.allows_local_infile:
                 # A server may ask for any file at any time; it gets one for LOAD DATA only.
                 raise WireError("the server asks for a file that was not offered")
             self.wants_local_infile = payload[1:]
@@ -171,20 +171,23 @@ def whole(size: int) -> None:
         raise WireError("a packet of this size has no place here")
 
 
+@dataclass(slots=True, eq=False)
 class Forwarder(ResponseReader):
     """The common base of the two readers that write to a client."""
 
-    __slots__ = ("_capabilities", "_earlier_warnings", "_more_results", "_shown", "_skip")
+    _capabilities: int  # the client's flags
+    _answer: AnswerKind = AnswerKind.RESULT
+    # Returns the part of a session state that the client is shown; None shows nothing.
+    shown: Callable[[bytes], bytes] | None = None
+    _: KW_ONLY
+    more_results: bool = False  # the answer of another statement follows this one
+    earlier_warnings: int = 0  # those of earlier shards, which the last OK adds to its own
+    _skip: int = 0  # bytes of a forwarded packet that are still to come
 
-    def __init__(
-        self, capabilities: int, answer: AnswerKind, shown: Callable[[bytes], bytes] | None
-    ) -> None:
-        super().__init__(int(answer))
-        self._capabilities = capabilities
-        self._shown = shown if capabilities & _SESSION_TRACK else None
-        self._more_results = False
-        self._earlier_warnings = 0
-        self._skip = 0  # bytes of a forwarded packet that are still to come
+    def __post_init__(self) -> None:
+        self._state = int(self._answer)
+        if not self._capabilities & _SESSION_TRACK:
+            self.shown = None
 
     @property
     def is_mid_packet(self) -> bool:
@@ -194,10 +197,10 @@ class Forwarder(ResponseReader):
     def _terminator(self, payload: bytes, state: int) -> bytes:
         """Return a backend's OK as this client reads it, the same object if nothing changes."""
         status = self.status
-        if state == DONE and self._more_results:
+        if state == DONE and self.more_results:
             status |= _MORE_RESULTS
-        earlier = self._earlier_warnings
-        shown = self._shown
+        earlier = self.earlier_warnings
+        shown = self.shown
         is_same = status == self.status and not earlier
         if is_same and not status & STATE_CHANGED:
             return payload

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.constants import (
     EOF_HEADER,
@@ -14,13 +16,13 @@ from streamfrom.proxy.wire.response_reader import (
     DONE,
     FIRST,
     ROWS,
-    AnswerKind,
     ResponseReader,
     head,
     whole,
 )
 
 
+@dataclass(slots=True, eq=False)
 class RowCollector(ResponseReader):
     """Path (c): gives the rows of one result set as payloads.
 
@@ -31,14 +33,11 @@ class RowCollector(ResponseReader):
     Measured on CPython 3.11: 0.13 µs a row.
     """
 
-    __slots__ = ("_big", "_buffer", "_needed_bytes", "columns")
-
-    def __init__(self) -> None:
-        super().__init__(AnswerKind.RESULT)
-        self.columns: list[bytes] = []
-        self._buffer = bytearray()
-        self._needed_bytes = 0  # the buffer holds nothing whole until it has as many
-        self._big = bytearray()  # the full-size frames of a row that is not complete
+    columns: list[bytes] = field(default_factory=list)
+    _buffer: bytearray = field(default_factory=bytearray)
+    _needed_bytes: int = 0  # the buffer holds nothing whole until it has as many
+    # The full-size frames of a row that is not complete.
+    _big: bytearray = field(default_factory=bytearray)
 
     @property
     def head_complete(self) -> bool:

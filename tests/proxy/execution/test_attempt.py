@@ -82,7 +82,7 @@ def test_a_connection_is_given_back_reading_even_if_its_client_is_still_behind(s
 async def test_a_file_goes_to_the_server_under_its_own_numbers_and_at_its_pace():
     client, server = RecordingLink(), Server()
     asked: list[int] = []
-    scanner = Resequencer(MODERN, sequence=5, allows_local_infile=True)
+    scanner = Resequencer(MODERN, next_sequence=5, allows_local_infile=True)
     attempt = attempt_on(server, client, scanner)
     attempt.on_file = asked.append
     request = b"\xfbrows.csv"

@@ -110,7 +110,7 @@ class Case:
         self.branches: Any = SimpleNamespace(has_begun=False, is_broken=False)
         deadline_s = asyncio.get_running_loop().time() + buffer_s
         session: tuple[Any, Any] = self.state, self.branches
-        self.retries: Any = Retries(*session, deadline_s, False, is_ack, False)  # noqa: FBT003
+        self.retries: Any = Retries(*session, deadline_s, False, is_ack, False)
 
 
 async def test_each_shard_is_waited_for_until_the_same_moment():

@@ -50,7 +50,7 @@ def test_any_cut_of_the_stream_gives_the_client_the_same_packets(
 ):
     expected = client_payloads(parts, capabilities, keeps_state=keeps, more_results=more)
     reader = Resequencer(
-        capabilities, sequence=sequence, shown=bytes if keeps else None, more_results=more
+        capabilities, next_sequence=sequence, shown=bytes if keeps else None, more_results=more
     )
     out = b"".join(reader.feed(piece) for piece in cut(backend_stream(parts), places))
     assert (out, reader.next_sequence) == frames(expected, sequence)
@@ -70,7 +70,9 @@ def test_the_answers_of_several_shards_become_one(shards, places, capabilities):
     sequence = 1
     for index, shard in enumerate(shards):
         is_last = index == len(shards) - 1
-        reader = Resequencer(capabilities, sequence=sequence, columns=not index, final=is_last)
+        reader = Resequencer(
+            capabilities, next_sequence=sequence, columns=not index, final=is_last
+        )
         out += b"".join(reader.feed(piece) for piece in cut(backend_stream([shard]), places))
         assert reader.done
         sequence = reader.next_sequence
@@ -85,7 +87,7 @@ def test_the_answers_of_several_shards_become_one(shards, places, capabilities):
 @pytest.mark.parametrize("capabilities", CLIENTS)
 def test_the_last_ok_counts_the_warnings_of_earlier_shards(capabilities):
     last = Rows((DEFINITION,), ONE.rows, Done(warnings=2))
-    reader = Resequencer(capabilities, sequence=4, columns=False, warnings=3)
+    reader = Resequencer(capabilities, next_sequence=4, columns=False, earlier_warnings=3)
     out = reader.feed(backend_stream([last]))
     end = Done(warnings=5).packet(is_eof=True, capabilities=capabilities)
     assert out == frames([*ONE.rows, end], 4)[0]
@@ -111,12 +113,12 @@ def test_a_result_without_rows_has_both_ends_while_a_procedure_has_a_cursor_open
 def test_a_list_of_fields_ends_as_the_client_expects():
     end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
     stream = frames([DEFINITION, DEFINITION, end], 1)[0]
-    out = Resequencer(OLD, answer=AnswerKind.ROWS).feed(stream)
+    out = Resequencer(OLD, AnswerKind.ROWS).feed(stream)
     assert out == frames([DEFINITION, DEFINITION, eof_packet(2)], 1)[0]
 
 
 def test_a_file_request_gets_the_clients_number():
-    reader = Resequencer(OLD, sequence=7, allows_local_infile=True)
+    reader = Resequencer(OLD, next_sequence=7, allows_local_infile=True)
     assert reader.feed(frame(b"\xfbf.csv", 1)) == frame(b"\xfbf.csv", 7)
     assert reader.wants_local_infile == b"f.csv"
     assert reader.next_sequence == 8
@@ -155,7 +157,9 @@ def test_an_old_client_is_told_behind_the_columns_what_result_of_a_call_this_is(
 @given(places=places)
 def test_an_older_clients_eof_before_an_error_reaches_every_client_once(call, places):
     for capabilities in CLIENTS:
-        reader = Resequencer(capabilities, sequence=1, call=call, status=2 if call else 10)
+        reader = Resequencer(
+            capabilities, next_sequence=1, call=call, columns_status=2 if call else 10
+        )
         sent = b"".join(map(reader.feed, cut(RESIGNALLED, places)))
         assert sent == RESIGNALLED
         assert reader.done

@@ -12,7 +12,6 @@ from streamfrom.proxy.wire.response_reader import (
     COLUMNS,
     FIRST,
     ROWS,
-    AnswerKind,
     ResponseReader,
 )
 from streamfrom.proxy.wire.resultset import (
@@ -34,12 +33,6 @@ EOF = ok_packet(status=2, capabilities=PROXY_OFFER, header=0xFE)
 class Reader(ResponseReader):
     """A reader in the middle of an answer, as its subclasses use it."""
 
-    def __init__(self, state=FIRST, *, answer=AnswerKind.RESULT, allows_local_infile=True):
-        super().__init__(answer)
-        self._allows_local_infile = allows_local_infile
-        if answer is AnswerKind.RESULT:
-            self._state = state
-
     def take(self, payload):
         """Return the state that *payload* leads to, which is no row."""
         return self._special(payload)
@@ -57,7 +50,7 @@ class Reader(ResponseReader):
 )
 def test_a_packet_in_the_wrong_place_is_refused(state, payload):
     with pytest.raises(WireError):
-        Reader(state).take(payload)
+        Reader(allows_local_infile=True, _state=state).take(payload)
 
 
 TWO_ROWS = [text_row([b"1"]), text_row([b"2"])]
