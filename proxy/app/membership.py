@@ -349,23 +349,23 @@ class Membership:
         """End a connection, as `OtherMembers.kill`."""
         if await self._is_alone():
             raise NoSuchThread(connection_id)
-        await self._members.sessions.kill(asker, connection_id, query_only=query_only)
+        await self._members.calls.kill(asker, connection_id, query_only=query_only)
 
     async def kill_user(self, asker: Asker, name: str, *, query_only: bool) -> int:
         """End connections of a user, as `OtherMembers.kill_user`."""
         if await self._is_alone():
             return 0
-        return await self._members.sessions.kill_user(asker, name, query_only=query_only)
+        return await self._members.calls.kill_user(asker, name, query_only=query_only)
 
     async def processes(self, asker: Asker) -> list[Process]:
         """Return lines, as `OtherMembers.processes`."""
-        return [] if await self._is_alone() else await self._members.sessions.processes(asker)
+        return [] if await self._is_alone() else await self._members.calls.processes(asker)
 
     async def ask(self, tables: Iterable[str], viewer: Viewer | None = None) -> MembersFigures:
         """Return figures, as `OtherFigures.ask`."""
         if not self.fleet.connected():
             return MembersFigures()
-        return await self._members.figures.ask(tables, viewer)
+        return await self._members.calls.ask(tables, viewer)
 
     async def _is_alone(self) -> bool:
         """Return whether no directory, read now, has another member; once there was one, its sessions are asked for anyway."""

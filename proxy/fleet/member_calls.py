@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import grpc
 import grpc.aio
@@ -159,19 +159,6 @@ AnswerT = TypeVar("AnswerT", bound="Message")
 NO_ADDRESS: Final = "no other member can reach it (fleet.listen)"
 
 
-class PresentMembers(Protocol):
-    """The other members, and which are there: `engine.fleet.fleet.Fleet`."""
-
-    def trusts(self, certificate: str) -> Member | None:
-        """Return the member that a certificate, as PEM, stands for; None for no member."""
-
-    async def present(self) -> list[Member]:
-        """Return the other members that are there by now."""
-
-    def connected(self) -> list[Member]:
-        """Return the other members that were there when the directories were last read."""
-
-
 async def ask(
     channel: Callable[[Member], grpc.aio.Channel],
     member: Member,
@@ -202,18 +189,37 @@ async def ask(
     return reason
 
 
-class _Calls:
-    """Calls to the other members, and theirs to this one.
+# A list is not waited for as long as a KILL QUERY, which ends when a server has the command.
+SESSIONS_TIMEOUT_S: Final = 2.0
+KILL_TIMEOUT_S: Final = 5.0
+STATUS_TIMEOUT_S: Final = 1.0
+# 200 queues on 16 shards that one member dispatches are half a megabyte, 10,000 streams one.
+ANSWER_BYTES_MAX: Final = 32 << 20
 
-    roster: who the other members are.
-    channel: returns a new channel to a member.
+
+class FleetCalls:
+    """The sessions (`sessions.services.OtherMembers`) and figures (`OtherFigures`) of the other members of *fleet*, and its own for them.
+
+    sessions: those of this process.
+    source: what this process knows.
     """
 
     def __init__(
-        self, roster: PresentMembers, channel: Callable[[Member], grpc.aio.Channel]
+        self, fleet: Fleet, links: GrpcLinks, source: StatusSource, sessions: LocalSessions
     ) -> None:
-        self._roster = roster
-        self._channel = channel
+        self._fleet = fleet
+        self._links = links
+        self._source = source
+        self._sessions = sessions
+
+    @property
+    def methods(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+        """Return the handlers of the service's methods by their names."""
+        return {
+            "Kill": self._answered(pb.KillRequest, pb.KillReply, self._kill),
+            "Sessions": self._answered(pb.SessionsRequest, pb.SessionsReply, self._list),
+            "Status": self._answered(pb.StatusRequest, pb.StatusReply, self._status),
+        }
 
     async def _ask(
         self,
@@ -222,15 +228,17 @@ class _Calls:
         request: Message,
         answer: type[AnswerT],
         timeout_s: float,
+        answer_bytes_max: int = -1,
     ) -> list[tuple[Member, AnswerT | str]]:
         """Return each of *members* with what `ask` returns of it; all are asked at once. Who has left meanwhile is not missing."""
 
         async def one(member: Member) -> tuple[Member, AnswerT | str]:
-            return member, await ask(self._channel, member, method, request, answer, timeout_s)
+            channel = partial(self._links.channel, answer_bytes_max=answer_bytes_max)
+            return member, await ask(channel, member, method, request, answer, timeout_s)
 
         answers = await asyncio.gather(*map(one, members))
         if any(isinstance(each, str) for _, each in answers):
-            present = {member.id for member in await self._roster.present()}
+            present = {member.id for member in await self._fleet.present()}
             answers = [
                 (m, each) for m, each in answers if m.id in present or not isinstance(each, str)
             ]
@@ -253,7 +261,7 @@ class _Calls:
             message: RequestT, context: grpc.aio.ServicerContext[RequestT, AnswerT]
         ) -> AnswerT:
             (pem, *_) = context.auth_context().get("x509_pem_cert") or [b""]
-            if self._roster.trusts(pem.decode()) is None:
+            if self._fleet.trusts(pem.decode()) is None:
                 await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no member of this fleet")
             return await answer(message)
 
@@ -261,26 +269,7 @@ class _Calls:
             checked, request.FromString, reply.SerializeToString
         )
 
-
-# A list is not waited for as long as a KILL QUERY, which ends when a server has the command.
-SESSIONS_TIMEOUT_S: Final = 2.0
-KILL_TIMEOUT_S: Final = 5.0
-
-
-class FleetSessions(_Calls):
-    """The sessions of the other members, for this one (`sessions.services.OtherMembers`), and its own for them.
-
-    sessions: those of this process.
-    """
-
-    def __init__(
-        self,
-        roster: PresentMembers,
-        channel: Callable[[Member], grpc.aio.Channel],
-        sessions: LocalSessions,
-    ) -> None:
-        super().__init__(roster, channel)
-        self._sessions = sessions
+    # --- sessions -----------------------------------------------------------------------------
 
     async def kill(self, asker: Asker, connection_id: int, *, query_only: bool) -> None:
         """End a connection, as `OtherMembers.kill`."""
@@ -288,7 +277,7 @@ class FleetSessions(_Calls):
         request = pb.KillRequest(
             asker=ASKERS.encode(asker), connection_id=connection_id, query_only=query_only
         )
-        owners = [m for m in await self._roster.present() if m.id_prefix == prefix]
+        owners = [m for m in await self._fleet.present() if m.id_prefix == prefix]
         answers = await self._have_killed(owners, request)
         if not any(answer.killed for answer in answers):
             is_anothers = any(each.refusal == pb.KillReply.NOT_OWNER for each in answers)
@@ -297,7 +286,7 @@ class FleetSessions(_Calls):
     async def kill_user(self, asker: Asker, name: str, *, query_only: bool) -> int:
         """End connections of a user, as `OtherMembers.kill_user`."""
         request = pb.KillRequest(asker=ASKERS.encode(asker), user=name, query_only=query_only)
-        answers = await self._have_killed(await self._roster.present(), request)
+        answers = await self._have_killed(await self._fleet.present(), request)
         return sum(answer.killed for answer in answers)
 
     async def _have_killed(
@@ -310,7 +299,7 @@ class FleetSessions(_Calls):
 
     async def processes(self, asker: Asker) -> list[Process]:
         """Return lines, as `OtherMembers.processes`."""
-        members = await self._roster.present()
+        members = await self._fleet.present()
         request = pb.SessionsRequest(asker=ASKERS.encode(asker))
         found: list[Process] = []
         for member, answer in await self._ask(
@@ -325,16 +314,6 @@ class FleetSessions(_Calls):
             else:
                 found += map(decode_process, answer.sessions)
         return found
-
-    # For the other members
-
-    @property
-    def methods(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
-        """Return the handlers of the service's methods by their names."""
-        return {
-            "Kill": self._answered(pb.KillRequest, pb.KillReply, self._kill),
-            "Sessions": self._answered(pb.SessionsRequest, pb.SessionsReply, self._list),
-        }
 
     async def _kill(self, request: pb.KillRequest) -> pb.KillReply:
         asker = ASKERS.decode(request.asker)
@@ -356,43 +335,11 @@ class FleetSessions(_Calls):
         processes = self._sessions.processes(ASKERS.decode(request.asker))
         return pb.SessionsReply(sessions=map(encode_process, processes))
 
-
-def _named(member: Member) -> str:
-    return (
-        f"member {member.id} at {member.address}" if member.address else f"member {member.id}"
-    )
-
-
-def _said(member: Member, fault: str) -> str:
-    return f"{_named(member)}: {fault}"
-
-
-STATUS_TIMEOUT_S: Final = 1.0
-# 200 queues on 16 shards that one member dispatches are half a megabyte, 10,000 streams one.
-ANSWER_BYTES_MAX: Final = 32 << 20
-
-
-class FleetStatus(_Calls):
-    """The figures of the other members, for this one (`status.status_source.OtherFigures`), and its own for them.
-
-    source: what this process knows.
-    sessions: those of this process.
-    """
-
-    def __init__(
-        self,
-        roster: PresentMembers,
-        links: GrpcLinks,
-        source: StatusSource,
-        sessions: LocalSessions,
-    ) -> None:
-        super().__init__(roster, partial(links.channel, answer_bytes_max=ANSWER_BYTES_MAX))
-        self._source = source
-        self._sessions = sessions
+    # --- figures ------------------------------------------------------------------------------
 
     async def ask(self, tables: Iterable[str], viewer: Viewer | None = None) -> MembersFigures:
         """Return what they report, as `OtherFigures.ask`."""
-        members = sorted(self._roster.connected(), key=lambda member: member.id)
+        members = sorted(self._fleet.connected(), key=lambda member: member.id)
         if not members:
             return MembersFigures()
         request = pb.StatusRequest(tables=tables)
@@ -401,7 +348,7 @@ class FleetStatus(_Calls):
             request.asker.CopyFrom(ASKERS.encode(asker))
         answers, unanswered = [], []
         for member, answer in await self._ask(
-            members, "Status", request, pb.StatusReply, STATUS_TIMEOUT_S
+            members, "Status", request, pb.StatusReply, STATUS_TIMEOUT_S, ANSWER_BYTES_MAX
         ):
             if isinstance(answer, str):
                 unanswered.append(
@@ -423,13 +370,6 @@ class FleetStatus(_Calls):
             tuple(SHARDS.decode(each, member=member.id) for each in answer.shards),
             tuple(SET_ASIDE.decode(each, now_ns) for each in answer.set_aside),
         )
-
-    # For the other members
-
-    @property
-    def methods(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
-        """Return the handler of the service's method by its name."""
-        return {"Status": self._answered(pb.StatusRequest, pb.StatusReply, self._status)}
 
     async def _status(self, request: pb.StatusRequest) -> pb.StatusReply:
         source = self._source
@@ -455,6 +395,16 @@ class FleetStatus(_Calls):
         return reply
 
 
+def _named(member: Member) -> str:
+    return (
+        f"member {member.id} at {member.address}" if member.address else f"member {member.id}"
+    )
+
+
+def _said(member: Member, fault: str) -> str:
+    return f"{_named(member)}: {fault}"
+
+
 class GrpcMembers:
     """The other members of *fleet*, and what they are served: *sessions* and the figures of *source*."""
 
@@ -469,13 +419,12 @@ class GrpcMembers:
         self._fleet = fleet
         self._door: GrpcDoor | None = None
         self.links = GrpcLinks(own)
-        self.sessions = FleetSessions(fleet, self.links.channel, sessions)
-        self.figures = FleetStatus(fleet, self.links, source, sessions)
+        self.calls = FleetCalls(fleet, self.links, source, sessions)
 
     async def open(self, port: GrpcPort) -> None:
         """Let in, by *port*, the members that the fleet knows."""
         self._door = GrpcDoor(self._own, port, self._fleet)
-        self._door.add(self.sessions.methods | self.figures.methods)
+        self._door.add(self.calls.methods)
         await self._door.start()
 
     async def stop(self) -> None:

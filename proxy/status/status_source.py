@@ -59,7 +59,7 @@ class Viewer:
 
 
 class OtherFigures(Protocol):
-    """The figures of the other members: `fleet.member_calls.FleetStatus`."""
+    """The figures of the other members: `fleet.member_calls.FleetCalls`."""
 
     async def ask(self, tables: Iterable[str], viewer: Viewer | None = None) -> MembersFigures:
         """Return what they report for *tables*; a member that does not answer within a second is named instead.

@@ -21,7 +21,7 @@ from streamfrom.proxy.fleet.member_calls import (
     QUEUES,
     SHARDS,
     STREAMS,
-    FleetSessions,
+    FleetCalls,
     ask,
     decode_process,
     decode_stream,
@@ -74,7 +74,10 @@ class OneMember(Process):
             first_of(prefix) + n: Session(first_of(prefix) + n, user)
             for n, user in enumerate(["eve", "root"], 1)
         }
-        self.others = FleetSessions(self, self.links.channel, LocalSessions(self.sessions))
+        fleet: Any = self
+        no_figures: Any = None
+        sessions = LocalSessions(self.sessions)
+        self.others = FleetCalls(fleet, self.links, no_figures, sessions)
         self.door.add(self.others.methods)
         self.gone: set[str] = set()  # who is known, and leaves at the first look
 

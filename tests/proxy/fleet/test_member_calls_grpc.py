@@ -40,7 +40,7 @@ async def test_the_first_connection_opens_the_door_and_no_other_one():
     one.known, two.known = [two.own], [one.own]
     for _ in range(2):
         # A member that cannot be reached would have a line.
-        assert await one.grpc.sessions.processes(Asker("root", True)) == []
+        assert await one.grpc.calls.processes(Asker("root", True)) == []
     assert (one.opened, two.opened) == (0, 1)
     for each in (one, two):
         await each.grpc.stop()

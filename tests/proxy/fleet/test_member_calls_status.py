@@ -15,7 +15,7 @@ from streamfrom.engine.messaging.figures.figures import (
 from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.fleet import member_calls as fleet_status
-from streamfrom.proxy.fleet.member_calls import FleetStatus
+from streamfrom.proxy.fleet.member_calls import FleetCalls
 from streamfrom.proxy.sessions.process_list import LocalSessions
 from streamfrom.proxy.status.status_rows import MemberStatus
 from streamfrom.proxy.status.status_source import StatusSource, Viewer
@@ -50,7 +50,8 @@ class OneMember(Process):
             lambda: MemberStatus(name, "1", 1.0, 2, 3, 4, is_stopping=False),
         )
         self.sessions = LocalSessions(sessions)
-        self.others = FleetStatus(self, self.links, self.known_by_it, self.sessions)
+        fleet: Any = self
+        self.others = FleetCalls(fleet, self.links, self.known_by_it, self.sessions)
         self.door.add(self.others.methods)
 
     async def queues(self):
