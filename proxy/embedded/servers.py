@@ -263,13 +263,6 @@ class EmbeddedServer:
             await asyncio.to_thread(self.stop)
             raise
 
-    async def __aenter__(self) -> Self:
-        await self.start_in_thread()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await asyncio.to_thread(self.stop)
-
     @contextlib.contextmanager
     def _locked_folder(self) -> Iterator[int]:
         """Hold the folder's lock; the server inherits it, so it lasts as long as the server."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
 
 from streamfrom.engine.errors import TableLoadError
 from streamfrom.proxy.fairness import in_turns
@@ -68,18 +68,6 @@ class OtherFigures(Protocol):
         """
 
 
-class Alone:
-    """The other members of a process that has none."""
-
-    async def ask(self, tables: Iterable[str], viewer: Viewer | None = None) -> MembersFigures:
-        """Return nothing."""
-        del tables, viewer
-        return MembersFigures()
-
-
-ALONE: Final = Alone()
-
-
 @dataclass(slots=True)
 class StatusSource:
     """What one process knows, and whom it asks for the rest."""
@@ -92,7 +80,7 @@ class StatusSource:
     member: Callable[[], status_rows.MemberStatus]  # returns what this process says of itself
     # Whether this process sends the messages of a shard of a keyspace.
     dispatches: Callable[[str, ShardName], bool] = lambda *_: True
-    others: OtherFigures = ALONE
+    others: OtherFigures = field(init=False)  # the membership sets it, by `serve`
 
     async def rows(
         self, names: Iterable[str], viewer: Viewer, others: MembersFigures | None = None

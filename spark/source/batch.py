@@ -123,19 +123,6 @@ def _refuses_a_value(error: pymysql.err.MySQLError) -> bool:
     return is_about_data or is_unsent or error.args[:1] in _WRONG_VALUES
 
 
-def read_part(
-    endpoint: "Endpoint", table: str, fields: "Sequence[Field]", part: TablePartition
-) -> "Iterator[pa.RecordBatch]":
-    """Yield the rows of *part*.
-
-    Raises:
-        JobError: the proxy or the shard broke off.
-    """
-    keep_loaded()
-    with told_plainly(), told_apart(endpoint, part.shard):
-        yield from fetch_rows(endpoint, part.shard, table, fields, part.condition, part.values)
-
-
 class PartReader:
     """What readers have in common: the parts that they plan are read on executors."""
 
@@ -144,9 +131,17 @@ class PartReader:
         self.fields = fields
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """Yield a part's rows."""
+        """Yield a part's rows.
+
+        Raises:
+            JobError: the proxy or the shard broke off.
+        """
         assert isinstance(partition, TablePartition)
-        yield from read_part(self.options.endpoint, self.options.table, self.fields, partition)
+        keep_loaded()
+        endpoint, shard = self.options.endpoint, partition.shard
+        place = endpoint, shard, self.options.table, self.fields
+        with told_plainly(), told_apart(endpoint, shard):
+            yield from fetch_rows(*place, partition.condition, partition.values)
 
 
 class StreamReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -176,12 +176,8 @@ def test_a_folder_in_use_is_refused(server, monkeypatch):
 def test_a_cancelled_start_leaves_nothing_behind(any_program, tmp_path):
     server = EmbeddedServer(tmp_path / "server", program=any_program)
 
-    async def main():
-        async with server:
-            pytest.fail("it was cancelled before")
-
     async def cancel():
-        task = asyncio.create_task(main())
+        task = asyncio.create_task(server.start_in_thread())
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         task.cancel()

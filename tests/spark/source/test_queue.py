@@ -181,7 +181,9 @@ def test_with_never_whoever_runs_the_batch_acknowledges(reader_of):
 
 def test_a_row_may_tell_its_shard(monkeypatch):
     batch = pa.RecordBatch.from_pydict({"id": [1, 2], "word": ["a", "b"]})
-    monkeypatch.setattr("streamfrom.spark.source.batch.read_part", lambda *given: iter([batch]))
+    monkeypatch.setattr(
+        "streamfrom.spark.source.batch.fetch_rows", lambda *given: iter([batch])
+    )
     options = Options(Endpoint("h", 1, "u", "ks"), "t")
     part = TablePartition("-80", "", ())
     assert list(QueueReader(options, ("-80",), (), {}).read(part)) == [batch]
