@@ -5,7 +5,7 @@ Times are given as ages in seconds, which need no clock and no time zone to be c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.messaging.figures.figures import (
         QueueFigures,
-        SetAsideFigures,
         StreamFigures,
     )
     from streamfrom.proxy.local_statements.show_processlist import Process
@@ -309,16 +308,16 @@ def queue_rows(
     queues: Iterable[QueueFigures], errors: Iterable[tuple[str, TableLoadError]], now_ns: int
 ) -> list[StatusRow]:
     """Return the rows of `QUEUES`; *errors* are the tables that cannot be used, with their keyspaces."""
-    rows = _rows(QUEUES, (QueueLook(queue, now_ns) for queue in queues), now_ns)
+    rows = rows_of("queues", (QueueLook(queue, now_ns) for queue in queues), now_ns)
     # Between keyspace and queue, which stand first, and error and unanswered, which stand last.
     blanks: StatusRow = (None,) * len(FIGURES)
     rows += [(keyspace, error.table, *blanks, error.reason, None) for keyspace, error in errors]
     return sorted(rows, key=lambda row: (str(row[0]), str(row[1])))
 
 
-def _rows(
-    columns: Sequence[StatusColumn], records: Iterable[Any], now_ns: int = 0
-) -> list[StatusRow]:
+def rows_of(table: str, records: Iterable[Any], now_ns: int) -> list[StatusRow]:
+    """Return the rows of one of `TABLES` that *records* make; those of `queues` are of `QueueLook`."""
+    columns = TABLES[table]
     return [tuple(column.read(record, now_ns) for column in columns) for record in records]
 
 
@@ -351,26 +350,3 @@ def stream_status(
         for stream in streams
         if (process := clients.get(stream.connection_id)) is not None or stream.is_for_member
     ]
-
-
-def stream_rows(streams: Iterable[StreamStatus], now_ns: int) -> list[StatusRow]:
-    """Return the rows of `STREAMS`."""
-    return sorted(_rows(STREAMS, (each for each in streams if each.client), now_ns))
-
-
-def set_aside_rows(rows: Iterable[SetAsideFigures], now_ns: int) -> list[StatusRow]:
-    """Return the rows of `SET_ASIDE`."""
-    return sorted(_rows(SET_ASIDE, rows, now_ns))
-
-
-def shard_rows(shards: Iterable[ShardStatus]) -> list[StatusRow]:
-    """Return the rows of `SHARDS`."""
-    ordered = sorted(shards, key=lambda each: (each.keyspace, each.shard, each.member or ""))
-    return _rows(SHARDS, ordered)
-
-
-def member_rows(
-    members: Iterable[MemberStatus], unanswered: Iterable[Unanswered] = ()
-) -> list[StatusRow]:
-    """Return the rows of `MEMBERS`: *members*, and those of which only the directory knows."""
-    return _rows(MEMBERS, [*members, *unanswered])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Protocol
 
 from streamfrom.engine.errors import TableLoadError
 from streamfrom.proxy.fairness import in_turns
@@ -96,32 +97,31 @@ class StatusSource:
         for name in names:
             if name == "queues":
                 rows[name] = await self._queue_rows(others, viewer)
-            elif name == "streams":
-                told = [stream for answer in others.answers for stream in answer.streams]
-                streams = merged_streams([*self.stream_status(viewer.processes), *told])
-                rows[name] = status_rows.stream_rows(streams, self.clock.time_ns())
-            elif name == "set_aside":
-                found = [
-                    *self.watch.set_aside(),
-                    *(s for a in others.answers for s in a.set_aside),
-                ]
-                rows[name] = status_rows.set_aside_rows(
-                    (one for one in found if viewer.sees(one.keyspace, one.queue)),
-                    self.clock.time_ns(),
-                )
-            elif name == "shards":
-                shards = [*self.shard_status(), *(s for a in others.answers for s in a.shards)]
-                rows[name] = status_rows.shard_rows(
-                    shard for shard in shards if viewer.sees(shard.keyspace)
-                )
-            elif name == "members":
-                members = [self.member(), *(answer.member for answer in others.answers)]
-                rows[name] = status_rows.member_rows(
-                    (_as_seen(member, viewer) for member in members), others.unanswered
-                )
             else:
-                raise LookupError(name)
+                records = self._records(name, others, viewer)
+                rows[name] = status_rows.rows_of(name, records, self.clock.time_ns())
         return rows
+
+    def _records(self, name: str, others: MembersFigures, viewer: Viewer) -> list[Any]:
+        """Return what the rows of a table are made of, in their order."""
+        if name == "streams":
+            told = [stream for answer in others.answers for stream in answer.streams]
+            streams = merged_streams([*self.stream_status(viewer.processes), *told])
+            return sorted(streams, key=attrgetter("connection_id", "keyspace", "queue"))
+        if name == "set_aside":
+            aside = [*self.watch.set_aside(), *(s for a in others.answers for s in a.set_aside)]
+            seen = [one for one in aside if viewer.sees(one.keyspace, one.queue)]
+            return sorted(seen, key=attrgetter("keyspace", "queue", "shard", "id"))
+        if name == "shards":
+            shards = [*self.shard_status(), *(s for a in others.answers for s in a.shards)]
+            return sorted(
+                (shard for shard in shards if viewer.sees(shard.keyspace)),
+                key=lambda shard: (shard.keyspace, shard.shard, shard.member or ""),
+            )
+        if name == "members":
+            members = [self.member(), *(answer.member for answer in others.answers)]
+            return [*(_as_seen(member, viewer) for member in members), *others.unanswered]
+        raise LookupError(name)
 
     async def _queue_rows(
         self, others: MembersFigures, viewer: Viewer

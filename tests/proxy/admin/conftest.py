@@ -28,9 +28,7 @@ from streamfrom.proxy.status.fleet_figures import MembersFigures, merged_queue
 from streamfrom.proxy.status.status_rows import (
     MemberStatus,
     ShardStatus,
-    member_rows,
-    shard_rows,
-    stream_rows,
+    rows_of,
     stream_status,
 )
 from streamfrom.proxy.status.status_source import Sight
@@ -154,11 +152,11 @@ class Status:
         others = others or await self.others.ask(names, viewer)
         clock_ns = self.clock.time_ns()
         found = {
-            "members": member_rows([self.member()], others.unanswered),
-            "streams": stream_rows(
-                stream_status(self.streams(), viewer.processes, None), clock_ns
+            "members": rows_of("members", [self.member(), *others.unanswered], 0),
+            "streams": rows_of(
+                "streams", stream_status(self.streams(), viewer.processes, None), clock_ns
             ),
-            "shards": shard_rows(self.shard_status()),
+            "shards": rows_of("shards", self.shard_status(), 0),
         }
         return {name: found[name] for name in names if name in found}
 

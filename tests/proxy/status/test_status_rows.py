@@ -11,9 +11,8 @@ from streamfrom.proxy.status.status_rows import (
     TEXT_MAX,
     MemberStatus,
     Unanswered,
-    member_rows,
     queue_rows,
-    stream_rows,
+    rows_of,
     stream_status,
 )
 from tests.proxy.status.test_queue_figures import SECOND_NS, TABLE, on_shard
@@ -55,7 +54,7 @@ def test_only_streams_of_connections_in_sight_are_told():
     others = replace(stream(9), is_for_member=True)
     told = stream_status([stream(7), stream(8), others], [process], "a")
     assert [one.connection_id for one in told] == [7, 9]
-    (row,) = stream_rows(told, 3 * SECOND_NS)
+    (row,) = rows_of("streams", told[:1], 3 * SECOND_NS)
     assert row == (7, "ann", "10.0.0.1", "ks", "msg", "-80", 3.0, 9, 5, 2, 2.0, None, "a")
     assert len(row) == len(TABLES["streams"])
 
@@ -63,7 +62,7 @@ def test_only_streams_of_connections_in_sight_are_told():
 def test_a_member_tells_its_clock_and_certificate_and_one_that_is_silent_has_a_row():
     member = MemberStatus("a", "1", 1, 3, 2, 9, is_stopping=False, clock_unix_s=100.5)
     silent = Unanswered("a", "1.0", "h:1", "e" * 5000)
-    told, row = member_rows([replace(member, certificate_expires_s=90.0)], [silent])
+    told, row = rows_of("members", [replace(member, certificate_expires_s=90.0), silent], 0)
     named = dict(zip((column.name for column in TABLES["members"]), told, strict=True))
     assert (named["clock_unix_s"], named["certificate_expires_in_s"]) == (100.5, -10.5)
     assert row[:3] == ("a", "1.0", None)
