@@ -19,12 +19,12 @@ from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from streamfrom.sqlparse_ext.reading.statement_features import (
+    COMPOUND,
     FROM_FUNCTIONS,
     SELECT_OPTIONS,
     SEQUENCE_FUNCTIONS,
 )
-from streamfrom.sqlparse_ext.reading.utility_statements import COMPOUND
-from streamfrom.sqlparse_ext.statements import Kind, Shape
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import Edit
 from streamfrom.sqlparse_ext.text.tokens import END, Token, statement_tokens, unquote
@@ -116,8 +116,13 @@ def database_names(shape: Shape) -> Names:
     """Return where a statement names databases. It is worked out once for each shape."""
     found = _KNOWN.get(shape)
     if found is None:
-        found = _KNOWN[shape] = _Finder(shape).names()
+        found = _KNOWN[shape] = _Finder(shape, statement_tokens(shape.template)).names()
     return found
+
+
+def tables_read(tokens: list[Token], template: bytes) -> list[TablePlace]:
+    """Return the tables in the FROM clauses of a query, *tokens* of *template*."""
+    return _Finder(Shape(Kind.SELECT, Uses(0), template), tokens).names().read
 
 
 def renamed(shape: Shape, mapping: Mapping[str, str | None]) -> list[Edit]:
@@ -143,9 +148,9 @@ class _Nesting:
 
 
 class _Finder:
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, tokens: list[Token]) -> None:
         self.shape = shape
-        self.tokens = statement_tokens(shape.template)
+        self.tokens = tokens
         self.is_code = shape.kind in _CODE or shape.verb in COMPOUND or shape.verb == "DO"
         # Names of tables and aliases; which are no databases where a definition refers to its own columns.
         self.own = {

@@ -11,9 +11,9 @@ from collections.abc import Collection
 from typing import Final
 
 from streamfrom.sqlparse_ext.errors import SqlError
+from streamfrom.sqlparse_ext.reading.statement_features import COMPOUND
 from streamfrom.sqlparse_ext.reading.utility_statements import (
     BEHIND_BEGIN,
-    COMPOUND,
     OBJECTS,
     STORED_PROGRAMS,
 )

@@ -90,6 +90,8 @@ FROM_FUNCTIONS: Final = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "MI
 SELECT_OPTIONS: Final = frozenset(
     {"SELECT", "ALL", "DISTINCT", "DISTINCTROW", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE"}
 )
+# What MariaDB takes outside of stored programs too; no other statement begins so.
+COMPOUND: Final = frozenset({"IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR", "DECLARE"})
 # Kinds that give a variable a value by `:=` or INTO alone.
 _ASSIGN_IN_TEXT: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.DDL, Kind.SHOW}

@@ -2,21 +2,20 @@
 
 sqlglot reads what no cursor over tokens should: joins, derived tables, CTEs and their scopes. It
 is composed, never subclassed (the compiled build forbids that), it sees the template with stand-ins
-for the literals, and its answer is checked against the words FROM and JOIN, because it takes some
+for the literals, and its answer is checked against `database_names`, because it takes some
 MySQL for something else without an error. It takes 30 MB and a tenth of a second to load, and a queue's own statements
 never need it, so a caller imports this module when it needs it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from streamfrom.sqlparse_ext.reading.statement_features import FROM_FUNCTIONS
+from streamfrom.sqlparse_ext.reading.database_names import tables_read
 from streamfrom.sqlparse_ext.statements import TableRef
 from streamfrom.sqlparse_ext.text.lexer_patterns import CALL_ROWS, ROW_LITERAL, ROWS, STRING
 from streamfrom.sqlparse_ext.text.tokens import Token, unquote
@@ -36,7 +35,6 @@ _STAND_INS: Final = {
 }
 # What a literal of a marked tree begins with: the place of its token follows.
 _MARK: Final = "9000"
-_JOINS: Final = frozenset({"FROM", "JOIN", "STRAIGHT_JOIN"})
 
 
 def parse_query(
@@ -59,7 +57,7 @@ def parse_query(
     names = {table.name.lower() for table in tree.find_all(exp.Table)}
     # A check of sqlglot by a reading of our own: a table that it lost would be a shard that
     # no caller asks.
-    if any(name not in names for name in _named_sources(tokens, template)):
+    if any(table.name.lower() not in names for table in tables_read(tokens, template)):
         return None
     return tree
 
@@ -114,27 +112,6 @@ def _render(tokens: list[Token], template: bytes, *, marked: bool) -> str:
         else:
             parts.append(token.key)
     return "".join(parts)
-
-
-def _named_sources(tokens: list[Token], template: bytes) -> Iterator[str]:
-    """Yield the last part of each name right after FROM and JOIN, in lower case."""
-    opened_by: list[bool] = []
-    for place, token in enumerate(tokens):
-        if token.key == "(":
-            opened_by.append(bool(place) and tokens[place - 1].key in FROM_FUNCTIONS)
-        elif token.key == ")":
-            if opened_by:
-                opened_by.pop()
-        elif token.key in _JOINS and not (opened_by and opened_by[-1]):
-            last = place + 1
-            while last + 2 < len(tokens) and tokens[last + 1].key == ".":
-                last += 2
-            is_name = last < len(tokens) and tokens[last].is_name
-            is_call = last + 1 < len(tokens) and tokens[last + 1].key == "("
-            # STRAIGHT_JOIN right behind SELECT is an option, and what follows a column.
-            is_option = token.key == "STRAIGHT_JOIN" and tokens[place - 1].key == "SELECT"
-            if is_name and not is_call and not is_option and tokens[last].key != "LATERAL":
-                yield unquote(tokens[last], template).lower()
 
 
 def is_table(node: exp.Table) -> bool:

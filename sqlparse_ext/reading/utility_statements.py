@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.queues import name_queue
 from streamfrom.sqlparse_ext.reading.session_settings import read_set
+from streamfrom.sqlparse_ext.reading.statement_features import COMPOUND
 from streamfrom.sqlparse_ext.statements import OPAQUE, KillBy, KillTarget, Kind, Slot, Uses
 from streamfrom.sqlparse_ext.text.lexer import locate
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens, unquote
@@ -128,8 +129,6 @@ _EXPLAINABLE: Final = frozenset(
     {"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE"}
     | {"WITH", "TABLE", "VALUES", "STREAM", "("}
 )
-# What MariaDB takes outside of stored programs too; no other statement begins so.
-COMPOUND: Final = frozenset({"IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR", "DECLARE"})
 # What may follow the BEGIN of a transaction. Else it is an anonymous block of MariaDB's: NOT ATOMIC,
 # or in its Oracle mode the first statement in it.
 BEHIND_BEGIN: Final = frozenset({"", ";", "WORK"})

@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
+from streamfrom.sqlparse_ext.reading.statement_features import COMPOUND
 from streamfrom.sqlparse_ext.reading.utility_statements import (
-    COMPOUND,
     READERS,
     STATEMENT_VERBS,
     killed_expression,
