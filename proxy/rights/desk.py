@@ -1,9 +1,11 @@
 """Asks the servers what accounts may do, and keeps the answers.
 
-A question goes to its shard on a connection of the account that has just logged in: servers read the rights on everything,
-and the roles, at a login, and those on a database when it becomes the current one. Questions of the same kind that come
-together are one. The rights that open streams need are asked again before their answers are too old, once for all streams of
-an account.
+A question goes to its shard on a connection of the account, outside of every session's transaction. Questions of the same
+kind that come together are one. The rights that open streams need are asked again before their answers are too old, once
+for all streams of an account.
+
+Servers read the rights on everything, and the roles, at a login, and those on a database when it becomes the current one. So
+the first question goes to any connection of the pool, and each later one to a connection that has just logged in.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
+from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
+from streamfrom.proxy.backends.session_variables import own_settings
 from streamfrom.proxy.errors import BackendError, BackendUnavailable, ProxyError
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.rights.questions import REFUSALS, Right
 from streamfrom.proxy.status.status_source import Sight
-from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.commands import init_db, query
 from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
@@ -25,7 +29,6 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
-    from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
@@ -73,6 +76,10 @@ class Answers(Generic[K, T]):
         found = self._answers.get(key)
         return None if found is None or now_s - found.asked_s >= KEPT_S + grace_s else found
 
+    def has(self, key: K) -> bool:
+        """Return whether there is an answer, however old."""
+        return key in self._answers
+
     def keep(self, key: K, answer: Answer[T]) -> None:
         """Keep the latest answer."""
         before = self._answers.pop(key, None)
@@ -116,6 +123,16 @@ class Question(NamedTuple):
     roles: str | None  # what SET ROLE takes; None for the roles of a login
     shard: ShardRuntime
     right: Right | None  # None asks which tables of the shard's database the account sees
+
+
+class _Inquirer(ConnectionOwner):
+    """The `ConnectionOwner` of the connections that questions borrow."""
+
+    variant = 0
+
+    def __init__(self, account: Account, *, on_mariadb: bool) -> None:
+        self.account = account
+        self.settings = own_settings(on_mariadb=on_mariadb, autocommit=True)
 
 
 class _RightsReply(NamedTuple):
@@ -275,6 +292,8 @@ class RightsDesk:
     async def _ask_server(self, key: Question, packets: list[bytes]) -> list[BufferedAnswer]:
         if key.roles is not None:
             packets = [query(b"SET ROLE " + key.roles.encode()), *packets]
+        if not self._answers.has(key):
+            return await self._on_pooled(key, [_use(key.shard), *packets])
         shard = key.shard
         async with self._logins[shard]:
             backend = await shard.open_backend(key.account, shard.database, 0)
@@ -282,6 +301,29 @@ class RightsDesk:
                 return await _answers(key, backend, packets)
             finally:
                 backend.close()
+
+    async def _on_pooled(self, key: Question, packets: list[bytes]) -> list[BufferedAnswer]:
+        shard = key.shard
+        owner = _Inquirer(key.account, on_mariadb=shard.is_mariadb)
+        backend = await shard.pool.acquire(owner, shard.database)
+        try:
+            answers = await _answers(key, backend, packets)
+        except BackendError:
+            self._give_back(key, owner, backend)
+            raise
+        except BaseException:
+            shard.pool.discard(backend)
+            raise
+        self._give_back(key, owner, backend)
+        return answers
+
+    @staticmethod
+    def _give_back(key: Question, owner: ConnectionOwner, backend: Backend) -> None:
+        if key.roles is not None:
+            key.shard.pool.discard(backend)  # nothing but a login undoes SET ROLE
+        else:
+            key.shard.pool.release(backend)
+            key.shard.pool.forget_owner(owner, backend)
 
     # --- watching -------------------------------------------------------------------------
 
@@ -310,6 +352,10 @@ class RightsDesk:
         if error is not None:
             for refused in list(self._watchers.get(key, ())):
                 refused(error)
+
+
+def _use(shard: ShardRuntime) -> bytes:
+    return init_db(shard.database.encode("utf-8", "surrogateescape"))
 
 
 async def _answers(
