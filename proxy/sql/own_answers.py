@@ -57,6 +57,7 @@ from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 
 
 if TYPE_CHECKING:
+    from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.net import Link
@@ -153,13 +154,17 @@ class OwnAnswers:
         assert found is not None
         return vindex_columns(statement.shape), vindex_rows(statement, *found)
 
+    async def _sight(self) -> Sight:
+        return await self._context.rights.sight(self._context.status.shards.values())
+
+    def _keyspaces(self, sight: Sight) -> list[Keyspace]:
+        return [each for each in self._context.catalog.keyspaces if sight.sees(each.name)]
+
     async def _listed_in_sight(self, statement: Statement) -> Table:
-        shards = self._context.status.shards.values()
-        return self._listed(statement, await self._context.rights.sight(shards))
+        return self._listed(statement, await self._sight())
 
     def _listed(self, statement: Statement, sight: Sight) -> Table:
-        catalog, target = self._context.catalog, self._target
-        keyspaces = [each for each in catalog.keyspaces if sight.sees(each.name)]
+        catalog, target, keyspaces = self._context.catalog, self._target, self._keyspaces(sight)
         match target.answerer(statement.shape):
             case Answerer.VSCHEMA:
                 view = target.view
@@ -172,7 +177,7 @@ class OwnAnswers:
                 return show_databases(statement, keyspaces)
 
     async def _chosen_databases(self, statement: Statement, reply: Reply) -> bool:
-        chosen = chosen_databases(statement, self._context.catalog.keyspaces)
+        chosen = chosen_databases(statement, self._keyspaces(await self._sight()))
         return await self._run_one(self._target.parse(chosen), reply)
 
     async def _session_status(self, statement: Statement, reply: Reply) -> bool:

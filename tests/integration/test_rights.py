@@ -210,6 +210,9 @@ def test_acks_that_the_dispatcher_writes_are_those_of_accounts_that_may(cluster,
         stream.close()
 
 
+KEYSPACES = "SHOW DATABASES WHERE `Database` <> 'information_schema'"
+
+
 def test_lists_show_what_the_account_sees(cluster: Cluster) -> None:
     cases = {
         "consumer": ["jobs"],
@@ -226,6 +229,7 @@ def test_lists_show_what_the_account_sees(cluster: Cluster) -> None:
             assert [name for (name,) in found] == queues
             assert len(rows(client, "SHOW QUEUE STATUS")) == len(queues)
             assert rows(client, "SHOW VITESS_KEYSPACES") == ((cluster.database,),)
+            assert rows(client, KEYSPACES) == ((cluster.database,),)
             assert len(rows(client, "SELECT * FROM streamfrom.shards")) == 2
     cluster.direct("REVOKE ALL ON {database}.secret FROM stranger@'%'")
     run(cluster.connect("boss"), CHANGE)
@@ -233,6 +237,7 @@ def test_lists_show_what_the_account_sees(cluster: Cluster) -> None:
     assert rows(client, "SELECT * FROM streamfrom.queues") == ()
     assert rows(client, "SELECT * FROM streamfrom.shards") == ()
     assert rows(client, "SHOW VITESS_KEYSPACES") == ()
+    assert rows(client, KEYSPACES) == ()
 
 
 def test_dead_letters_go_into_no_table_of_others(cluster: Cluster) -> None:
