@@ -9,7 +9,7 @@ import pytest
 
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
 from streamfrom.proxy.backends.pooling.pool import LIMIT_RETRY_S, PATIENCE_S, Pool
-from streamfrom.proxy.backends.session_variables import names
+from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError, PoolTimeout
@@ -63,6 +63,17 @@ async def test_a_connection_that_cannot_be_recycled_is_closed(
         assert backend.is_closed
         assert step == "RESET" or "RESET" not in server.heard
         assert pool.connections == 0
+
+
+async def test_a_recycled_connection_is_known_to_have_nothing_more(server):
+    """Its reset has taken all from the server; by what a pool believes of a connection it chooses one."""
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(sql_mode="ANSI"), "db")
+        await backend.prepare(StatementKey(b"SELECT 1", "db", ()))
+        await pool.recycle(backend)
+        assert not backend.is_closed
+        assert backend.settings is Settings()
+        assert not backend.statements
 
 
 async def test_statements_of_idle_connections_make_room_for_those_of_others(server):
