@@ -171,21 +171,14 @@ class Backend:
 
     # --- statements -----------------------------------------------------------------------
 
-    def send(self, packet: bytes, reader: AnswerReader) -> None:
-        """Send a framed command; *reader* gets its answer."""
+    def send(self, packet: bytes, reader: AnswerReader, *, ahead: bool = False) -> None:
+        """Send a framed command, or *ahead* in one write with what follows in this turn of the loop; *reader* gets its answer."""
         if self.link.closed:
             self._fail(reader)
             return
         self._readers.append(reader)
-        self.link.write(self._attributed(packet) if self.takes_attributes else packet)
-
-    def send_ahead(self, packet: bytes, reader: AnswerReader) -> None:
-        """Send as `send`, in one write with the command that follows in this turn of the loop."""
-        if self.link.closed:
-            self._fail(reader)
-            return
-        self._readers.append(reader)
-        self.link.write_ahead(self._attributed(packet) if self.takes_attributes else packet)
+        data = self._attributed(packet) if self.takes_attributes else packet
+        (self.link.write_ahead if ahead else self.link.write)(data)
 
     def _fail(self, reader: AnswerReader) -> None:
         # All readers may have had their `connection_lost` already, and this one would wait forever.

@@ -93,7 +93,9 @@ class Executor:
         # Called with a packet number when a server asks for the client's file.
         self.on_file: Callable[[int], None] | None = None
         # Asked about an ack that matched no row.
-        self.fault_of: Callable[[ShardRuntime, str, Effect], StreamfromError | None] = _none
+        self.fault_of: Callable[[ShardRuntime, str, Effect], StreamfromError | None] = (
+            lambda *_: None
+        )
         self._shared_reads = SharedReads(state, connections)
 
     # --- one statement on one shard -------------------------------------------------------
@@ -446,10 +448,6 @@ async def _is_renewed(ending: Ending, backend: Backend, packet: bytes | Packet) 
         # A PREPARE in text takes a place among the server's prepared statements, too.
         return not backend.is_busy and await backend.make_room()
     return True
-
-
-def _none(_shard: ShardRuntime, _table: str, _effect: Effect) -> None:
-    return None
 
 
 def _resolve(done: asyncio.Future[object], outcome: object) -> None:

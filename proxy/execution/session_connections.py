@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from streamfrom.proxy.backends.pooling.connection_handover import (
@@ -57,6 +57,7 @@ class Gathered(Protocol):
         """Answer the client that the ack was stopped."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class SessionConnections:
     """The connections of one session.
 
@@ -64,29 +65,23 @@ class SessionConnections:
     may differ from shard to shard.
     """
 
-    def __init__(
-        self,
-        state: SessionState,
-        branches: Branches,
-        *,
-        failover_buffer_s: float,
-        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
-    ) -> None:
-        self.branches = branches  # the connections that must stay with the session
-        # An ack under way that is written together with those of other sessions.
-        self.gathered: Gathered | None = None
-        # The list that the packets of statements are added to, with their shards; None while none is kept.
-        self.sent: list[tuple[ShardRuntime, bytes]] | None = None
-        self._state = state
-        self._failover_buffer_s = failover_buffer_s
-        self.spawn = spawn  # runs what must not be waited for in a task
-        # The connection of each shard that the session used last: idle in the pool, and still its own until another session
-        # needs it.
-        self.homes: dict[ShardRuntime, Backend] = {}
-        # The connections that run statements, with their shards, for KILL and for the end of the session.
-        self.active: dict[Backend, ShardRuntime] = {}
-        # The place in a pool's queue of the statement that waits there.
-        self._turn: tuple[ShardRuntime, PoolWaiter] | None = None
+    _state: SessionState
+    branches: Branches  # the connections that must stay with the session
+    _: KW_ONLY
+    failover_buffer_s: float
+    # Runs what must not be waited for in a task.
+    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+    # An ack under way that is written together with those of other sessions.
+    gathered: Gathered | None = None
+    # The list that the packets of statements are added to, with their shards; None while none is kept.
+    sent: list[tuple[ShardRuntime, bytes]] | None = None
+    # The connection of each shard that the session used last: idle in the pool, and still its own until another session
+    # needs it.
+    homes: dict[ShardRuntime, Backend] = field(default_factory=dict)
+    # The connections that run statements, with their shards, for KILL and for the end of the session.
+    active: dict[Backend, ShardRuntime] = field(default_factory=dict)
+    # The place in a pool's queue of the statement that waits there.
+    _turn: tuple[ShardRuntime, PoolWaiter] | None = None
 
     def retries(self, shape: Shape | None = None) -> Retries:
         """Return the object that decides whether a statement that begins now is sent again.
@@ -97,7 +92,7 @@ class SessionConnections:
         return Retries(
             self._state,
             self.branches,
-            asyncio.get_running_loop().time() + self._failover_buffer_s,
+            asyncio.get_running_loop().time() + self.failover_buffer_s,
             shape is not None and is_repeatable(shape),
             shape is not None and is_whole_ack(shape),
             self.branches.has_begun,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.twophase.xid import GlobalId, Xid
     from streamfrom.proxy.wire.attribute_encoding import Attribute
     from streamfrom.proxy.wire.resultset import Ok, Tracker
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
+    from streamfrom.sqlparse_ext.statements import SetItem, Shape, Statement
 
 
 # State of the connection that no tracker shows and that a SET cannot rebuild.
@@ -83,8 +83,16 @@ class Footprint:
     def __init__(self, shape: Shape) -> None:
         # The names that a SET assigns to. What goes through all that is set does it once for each shape: a SET of 100 KB has 20,000.
         self.set_names = frozenset(item.name for item in shape.set)
-        self.sets_untracked = sets_untracked(shape)
-        self.sets_collation = sets_collation(shape)
+        is_set = shape.kind is Kind.SET
+        # A SET of something that no tracker reports and so cannot follow the session.
+        self.sets_untracked = is_set and not all(map(_is_followed, shape.set))
+        # A SET that changes a character set or a collation without a tracker saying so: SET NAMES does not report the collation
+        # that it chooses, and setting the connection's character set or its collation changes the other of the two in silence.
+        self.sets_collation = is_set and any(
+            item.kind in {SetKind.NAMES, SetKind.CHARACTER_SET}
+            or item.name in {"character_set_connection", "collation_connection"}
+            for item in shape.set
+        )
         # The names of variables that are set for this statement alone.
         self.passing = passing_variables(shape)
         # The statement leaves state that only this connection has.
@@ -150,26 +158,6 @@ def must_stay(shape: Shape, trackers: Sequence[Tracker]) -> bool:
     )
 
 
-def sets_untracked(shape: Shape) -> bool:
-    """True for a SET of something that no tracker reports and so cannot follow the session."""
-    return shape.kind is Kind.SET and any(
-        not _is_followed(item.kind, item.scope, item.name) for item in shape.set
-    )
-
-
-def sets_collation(shape: Shape) -> bool:
-    """True for a SET that changes a character set or a collation without a tracker saying so.
-
-    SET NAMES does not report the collation that it chooses, and setting the connection's
-    character set or its collation changes the other of the two in silence.
-    """
-    return shape.kind is Kind.SET and any(
-        item.kind in {SetKind.NAMES, SetKind.CHARACTER_SET}
-        or item.name in {"character_set_connection", "collation_connection"}
-        for item in shape.set
-    )
-
-
 def leaves_residue(shape: Shape, ok: Ok) -> bool:
     """True when another session could notice that this statement ran on the connection.
 
@@ -190,18 +178,16 @@ def _changed_untracked(shape: Shape, trackers: Sequence[Tracker]) -> bool:
     }
 
 
-def _is_followed(kind: SetKind, scope: SetScope, name: str) -> bool:
-    if scope is SetScope.GLOBAL:
+def _is_followed(item: SetItem) -> bool:
+    if item.scope is SetScope.GLOBAL:
         return True
-    match kind:
+    match item.kind:
         case SetKind.SYSTEM:
-            return scope is SetScope.SESSION and name in TRACKED
-        case SetKind.NAMES | SetKind.CHARACTER_SET:
-            return True
-        case SetKind.USER:
-            return True  # in another way: proxy.execution.user_variable_sync
+            return item.scope is SetScope.SESSION and item.name in TRACKED
         case SetKind.TRANSACTION:
-            return scope is SetScope.SESSION
+            return item.scope is SetScope.SESSION
+        case SetKind.NAMES | SetKind.CHARACTER_SET | SetKind.USER:
+            return True  # user variables in another way: proxy.execution.user_variable_sync
         case SetKind.OTHER:
             return False
 

@@ -129,7 +129,7 @@ class SharedReads:
         attempt.backend, attempt.scanner = backend, attempt.reply.scanner()
         read = self._current = SharedRead(attempt, shared, self)
         shared.read_sent()
-        backend.send_ahead(data, read)
+        backend.send(data, read, ahead=True)
         return True
 
     def answered(self, attempt: Attempt) -> bool | None:

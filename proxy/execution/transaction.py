@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.backends.answer_readers import AnswerCallback
@@ -36,7 +37,6 @@ from streamfrom.sqlparse_ext.writes.hidden_writes import WRITES, runs_unseen
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.pending_effects import PendingEffects
@@ -56,39 +56,29 @@ _MAY_COMMIT: Final = frozenset({Kind.CALL, Kind.PREPARE, Kind.LOCK, Kind.XA})
 _ENDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK})
 
 
-def _begun(_answer: BufferedAnswer) -> None:
-    """Take the OK of a BEGIN, which says nothing new."""
-
-
 def may_commit(shape: Shape) -> bool:
     """Return whether a statement may commit the transaction that it finds, on the shard that runs it alone."""
     return bool(shape.uses & Uses.IMPLICIT_COMMIT) or runs_unseen(shape)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Branches:
     """The connections that must stay with a session, and the transaction on them."""
 
-    def __init__(
-        self,
-        state: SessionState,
-        effects: PendingEffects,
-        *,
-        may_span_shards: bool,
-        coordinator: Coordinator | None = None,
-    ) -> None:
-        # The connection of each shard, in the order in which the shards were reached.
-        self.held: dict[ShardRuntime, Backend] = {}
-        self._state = state
-        self.effects = effects  # what the transaction has done to message tables
-        self._may_span_shards = may_span_shards
-        # The coordinator of commits in two phases, where the configuration asks for them.
-        self._coordinator = coordinator
-        # Shards whose connection holds session state that cannot be rebuilt elsewhere.
-        self._sticky: set[ShardRuntime] = set()
-        # Shards on whose connection cursors of this session are open.
-        self._cursors: set[ShardRuntime] = set()
-        # Without autocommit: those whose connection has savepoints of a transaction that has not begun.
-        self._savepoints: set[ShardRuntime] = set()
+    _state: SessionState
+    effects: PendingEffects  # what the transaction has done to message tables
+    _: KW_ONLY
+    may_span_shards: bool
+    # The coordinator of commits in two phases, where the configuration asks for them.
+    coordinator: Coordinator | None = None
+    # The connection of each shard, in the order in which the shards were reached.
+    held: dict[ShardRuntime, Backend] = field(default_factory=dict)
+    # Shards whose connection holds session state that cannot be rebuilt elsewhere.
+    _sticky: set[ShardRuntime] = field(default_factory=set)
+    # Shards on whose connection cursors of this session are open.
+    _cursors: set[ShardRuntime] = field(default_factory=set)
+    # Without autocommit: those whose connection has savepoints of a transaction that has not begun.
+    _savepoints: set[ShardRuntime] = field(default_factory=set)
 
     @property
     def in_transaction(self) -> bool:
@@ -210,7 +200,7 @@ class Branches:
         if transaction is None:
             return
         # Also for a branch that is open already: the statement that commits comes on that one.
-        if self._coordinator is not None:
+        if self.coordinator is not None:
             self._check_commits_nothing(shard, shape)
         others = self.open
         # With savepoints that began nothing it goes on alone; behind others it begins again, as these have had more since.
@@ -223,15 +213,15 @@ class Branches:
                 " or send one for each shard"
             )
         # Refused before anything is sent, so the transaction so far can still be committed.
-        if others and (self._state.keeps_to_one_shard or not self._may_span_shards):
+        if others and (self._state.keeps_to_one_shard or not self.may_span_shards):
             raise TransactionSpansShards(str(others[0][0]), str(shard))
         if transaction.is_snapshot and any(o.keyspace == shard.keyspace for o, _ in others):
             raise Unsupported(SNAPSHOT_OF_SHARDS)
         opening = transaction.opening
-        if others and self._coordinator is not None and not transaction.reads_only:
+        if others and self.coordinator is not None and not transaction.reads_only:
             if transaction.whole is None:
-                transaction.whole = await self._coordinator.name(others[0][0])
-            xid = await self._coordinator.branch(transaction.whole, shard)
+                transaction.whole = await self.coordinator.name(others[0][0])
+            xid = await self.coordinator.branch(transaction.whole, shard)
             transaction.xids[backend] = xid
             opening[-1] = xid.sql("START")
         elif transaction.is_plain and not transaction.savepoints:
@@ -270,7 +260,9 @@ class Branches:
         assert transaction is not None
         backend.in_transaction = transaction.has_begun = True
         self._joined(shard, backend)
-        backend.send_ahead(query(transaction.begin), AnswerCallback(_begun, backend.abort))
+        # Its OK says nothing new.
+        reader = AnswerCallback(lambda _: None, backend.abort)
+        backend.send(query(transaction.begin), reader, ahead=True)
 
     def _check_commits_nothing(self, shard: ShardRuntime, shape: Shape) -> None:
         if (shape.kind in _MAY_COMMIT or shape.uses & Uses.IMPLICIT_COMMIT) and any(
@@ -338,7 +330,7 @@ class Branches:
             # A procedure may have done either, and XA PREPARE has done neither.
             self.effects.partly_rolled_back()
         if self.open:
-            if self._coordinator is not None:
+            if self.coordinator is not None:
                 self._break(f"shard '{shard}' ended its part by itself")
             elif not rolled_back:
                 self.effects.perhaps_committed()
@@ -418,11 +410,11 @@ class Branches:
             await self._end(branches)
             raise TransactionBroken(broken, ended=True)
         if (
-            self._coordinator is not None
+            self.coordinator is not None
             and len(branches) > 1
             and not (transaction is not None and transaction.reads_only)
         ):
-            await self._commit_in_two_phases(self._coordinator, branches)
+            await self._commit_in_two_phases(self.coordinator, branches)
         else:
             await self._commit_in_turn(branches, transaction)
 
@@ -461,10 +453,8 @@ class Branches:
         sticky = {branch.shard for branch in branches if self.is_sticky(branch.shard)}
         for branch in branches:
             del self.held[branch.shard]
-        task = asyncio.ensure_future(
-            self._decide(coordinator, branches, sticky, self.effects.taken())
-        )
-        error = await asyncio.shield(task)
+        deciding = self._decide(coordinator, branches, sticky, self.effects.taken())
+        error = await asyncio.shield(asyncio.ensure_future(deciding))
         if error is not None:
             raise error
 

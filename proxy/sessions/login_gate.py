@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.config.file import Role, User
@@ -37,24 +38,23 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class LoginGate:
     """The limits and waits of one connection's login."""
 
-    def __init__(self, services: Services, link: Link, logger: FilteringBoundLogger) -> None:
-        self._services = services
-        self._link = link
-        self._log = logger
-        self._loop = asyncio.get_running_loop()
-        self._address = ""
-        self._is_counted = False
-        self._is_in = False
-        # Either the end of the time to log in, or the moment of an answer that waits.
-        self._timer: asyncio.TimerHandle | None = None
-        # The user that the login under way names; None when the login has been decided.
-        self._user: str | None = None
-        # How long it has waited for its turn.
-        self._waited_s = 0.0
-        self._judging: asyncio.Task[None] | None = None
+    _services: Services
+    _link: Link
+    _log: FilteringBoundLogger
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _address: str = ""
+    _is_counted: bool = False
+    _is_in: bool = False
+    # Either the end of the time to log in, or the moment of an answer that waits.
+    _timer: asyncio.TimerHandle | None = None
+    # The user that the login under way names; None when the login has been decided.
+    _user: str | None = None
+    _waited_s: float = 0.0  # how long it has waited for its turn
+    _judging: asyncio.Task[None] | None = None
 
     def admits(self) -> bool:
         """Return whether a client may try to log in; one that may not gets the error."""

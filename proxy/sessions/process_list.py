@@ -62,15 +62,16 @@ async def end(found: Iterable[Peer], *, query_only: bool) -> None:
         await asyncio.wait(told)
 
 
+@dataclass(frozen=True, slots=True)
 class ProcessList:
     """The sessions of the fleet that one session may list and end."""
 
-    __slots__ = ("_local", "_own", "_services")
+    _services: Services
+    _own: Peer
 
-    def __init__(self, services: Services, own: Peer) -> None:
-        self._services = services
-        self._local = LocalSessions(services.sessions)
-        self._own = own
+    @property
+    def _local(self) -> LocalSessions:
+        return LocalSessions(self._services.sessions)
 
     @property
     def _asker(self) -> Asker:

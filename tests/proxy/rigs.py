@@ -125,7 +125,7 @@ class WaitingConnections:
     def __init__(self):
         self.branches = SimpleNamespace(has_begun=False, is_broken=False)
         self._state = SimpleNamespace(is_stopped=False)
-        self._failover_buffer_s = 7.0
+        self.failover_buffer_s = 7.0
 
 
 class SessionRig:

@@ -152,7 +152,7 @@ class _HandoverQuestions:
     def ask(self, question: bytes, heard: Callable[[BufferedAnswer], None]) -> None:
         self._unanswered += 1
         self._backend.leaving = self._diagnostics
-        self._backend.send_ahead(question, AnswerCallback(heard, self._missed))
+        self._backend.send(question, AnswerCallback(heard, self._missed), ahead=True)
 
     def warned(self, answer: BufferedAnswer) -> None:
         self._diagnostics.columns, self._diagnostics.rows = answer.columns, answer.rows

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.backends.pooling.connection_handover import (
@@ -65,43 +66,34 @@ class _AccountLimit(NamedTuple):
     error: BackendError
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Pool:
     """At most *size* connections to one server.
 
     Every connection is in one of three places: idle here, lent to a session, or being opened.
-    *on_lost* is called whenever a connection goes away by itself, since the server may be down,
-    and *on_timeout* whenever a session has waited in vain.
     """
 
-    def __init__(
-        self,
-        keyspace: str,
-        shard: str,
-        *,
-        size: int,
-        timeout_s: float,
-        open_backend: Callable[[Account, str | None, int], Awaitable[Backend]],
-        on_lost: Callable[[], None],
-        on_timeout: Callable[[PoolTimeout], None] = lambda _: None,
-    ) -> None:
-        self._keyspace = keyspace
-        self._shard = shard
-        self.size = size  # how many connections there may be
-        self.timeout_s = timeout_s  # how long a statement that comes from now on waits for one
-        self._open_backend = open_backend
-        self._on_lost = on_lost
-        self._on_timeout = on_timeout
-        # Least recently used first: a dict keeps the order and removes in O(1).
-        self._idle: dict[Backend, None] = {}
-        self._lent: set[Backend] = set()
-        self._opening = 0
-        self._waiting = PoolQueue()
-        # The accounts that the server takes no more connections of.
-        self._limited: dict[Account, _AccountLimit] = {}
-        self._is_serving = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._closed = False
-        self._roles = LoginRoles()
+    _keyspace: str
+    _shard: str
+    _: KW_ONLY
+    size: int  # how many connections there may be
+    timeout_s: float  # how long a statement that comes from now on waits for one
+    open_backend: Callable[[Account, str | None, int], Awaitable[Backend]]
+    # Called whenever a connection goes away by itself, since the server may be down.
+    on_lost: Callable[[], None]
+    # Called whenever a session has waited in vain.
+    on_timeout: Callable[[PoolTimeout], None] = lambda _: None
+    # Least recently used first: a dict keeps the order and removes in O(1).
+    _idle: dict[Backend, None] = field(default_factory=dict)
+    _lent: set[Backend] = field(default_factory=set)
+    _opening: int = 0
+    _waiting: PoolQueue = field(default_factory=PoolQueue)
+    # The accounts that the server takes no more connections of.
+    _limited: dict[Account, _AccountLimit] = field(default_factory=dict)
+    _is_serving: bool = False
+    _timer: asyncio.TimerHandle | None = None
+    _closed: bool = False
+    _roles: LoginRoles = field(default_factory=LoginRoles)
 
     @property
     def connections(self) -> int:
@@ -380,7 +372,7 @@ class Pool:
         backend: Backend | None = None
         while backend is None:
             try:
-                backend = await self._open_backend(owner.account, database, owner.variant)
+                backend = await self.open_backend(owner.account, database, owner.variant)
             except BaseException as error:
                 if not (
                     isinstance(error, BackendError)
@@ -441,7 +433,7 @@ class Pool:
         now_s = asyncio.get_running_loop().time()
         for waiter in self._waiting.late(now_s):
             error = PoolTimeout(self._keyspace, self._shard, self.timeout_s)
-            self._on_timeout(error)
+            self.on_timeout(error)
             limit = self._limited.get(waiter.owner.account)
             # Raised for several waiters, an error would gather their tracebacks.
             waiter.failed(error if limit is None else limit.error.with_traceback(None))
@@ -463,4 +455,4 @@ class Pool:
         self._lent.discard(backend)
         self._serve()
         if not self._closed:
-            self._on_lost()
+            self.on_lost()

@@ -5,10 +5,9 @@ import pytest
 from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.execution.session_state import (
     SessionState,
+    footprint_of,
     leaves_residue,
     must_stay,
-    sets_collation,
-    sets_untracked,
 )
 from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability, TrackerKind
 from streamfrom.proxy.wire.resultset import Ok, Tracker
@@ -88,5 +87,5 @@ def test_flags_of_a_login_ask_for_connections_of_their_own_and_ignore_space_join
 
 @cases(sql=str, untracked=ast.literal_eval, collation=ast.literal_eval)
 def test_what_a_tracker_does_not_tell_is_read_from_the_statement(sql, untracked, collation):
-    assert sets_untracked(shape(sql)) is untracked
-    assert sets_collation(shape(sql)) is collation
+    assert footprint_of(shape(sql)).sets_untracked is untracked
+    assert footprint_of(shape(sql)).sets_collation is collation

@@ -38,7 +38,7 @@ class Read:
         self.backend = backend
         self.fate = ""
         line.read_sent()
-        backend.send_ahead(READ, self)
+        backend.send(READ, self, ahead=True)
 
     def data_received(self, data):
         size = 4 + int.from_bytes(data[:3], "little")
