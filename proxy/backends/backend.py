@@ -339,6 +339,13 @@ class Backend:
             self.abort()
             raise
 
+    def was_reset(self) -> None:
+        """Note that COM_RESET_CONNECTION has ended what the owner left, and the tracking too."""
+        self.settings = Settings()
+        self.variables = self.found_rows = None
+        self.statements.clear()
+        self.has_residue = self.has_insert_id = False
+
     def note(self, trackers: Iterable[Tracker]) -> None:
         """Apply the changes of database and variables that an answer reports."""
         changes = []

@@ -384,8 +384,7 @@ class Executor:
             and not (footprint.may_hide and self.branches.effects.hidden(shard).by(shape))
         ):
             # This is the case of nearly every statement: it left no state to remember.
-            self._state.answered_at = backend
-            self._state.answered_since = False
+            self._state.answered_by(backend)
             backend.found_rows = scanner.rows if footprint.finds_its_rows else None
             backend.row_count = -1
             backend.has_warnings = False

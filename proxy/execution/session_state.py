@@ -360,6 +360,10 @@ class SessionState:
             return self._status
         return self._status | (_READS_ONLY if transaction.reads_only else _IN_TRANS)
 
+    def answered_by(self, backend: Backend) -> None:
+        """Note where the last statement ran."""
+        self.answered_at, self.answered_since = backend, False
+
     def shown(self, session_state: bytes) -> bytes:
         """Return the part of a server's session state that the client is shown."""
         return shown_to(session_state, self.tracked, changes=self.tracks_changes)

@@ -56,8 +56,7 @@ def apply_ok(
         backend.found_rows = None if matched is None else int(matched[1])
     elif state.answered_at is not backend:
         _carry_found_rows(state, backend)
-    state.answered_at = backend
-    state.answered_since = False
+    state.answered_by(backend)
     backend.row_count = ok.affected_rows if footprint.counts_rows else None
     backend.has_warnings = ok.warnings > 0
     was_in_transaction = backend.in_transaction
@@ -159,8 +158,7 @@ def apply_error(
         branches.stick(shard, backend)
         note_changes(state, shard, backend, shape, has_failed=True)
     backend.has_residue = True
-    state.answered_at = backend
-    state.answered_since = False
+    state.answered_by(backend)
     backend.found_rows = None
     backend.row_count = -1
     backend.has_warnings = True
@@ -187,8 +185,7 @@ def apply_prepare(state: SessionState, backend: Backend) -> None:
     """Apply a COM_STMT_PREPARE that left an error or warnings on its connection."""
     if state.answered_at is not backend:
         _carry_found_rows(state, backend)
-    state.answered_at = backend
-    state.answered_since = False
+    state.answered_by(backend)
     backend.row_count = None
     backend.has_residue = backend.has_warnings = True
 

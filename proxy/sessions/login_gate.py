@@ -162,20 +162,15 @@ class LoginGate:
         self._link.pause_reading()
         if self._user is None:
             self._user, self._waited_s = user, 0.0
-        self._judging = asyncio.create_task(self._judge(pieces, then, is_costly=is_costly))
 
-    async def _judge(
-        self,
-        pieces: Generator[None, None, list[Event]],
-        then: Callable[[list[Event]], Awaitable[None]],
-        *,
-        is_costly: bool,
-    ) -> None:
-        events = await self._services.work.judged(
-            self._address, pieces, self._turn_s, self._wait, is_costly=is_costly
-        )
-        self._link.resume_reading()
-        await then(events)
+        async def go_on() -> None:
+            events = await self._services.work.judged(
+                self._address, pieces, self._turn_s, self._wait, is_costly=is_costly
+            )
+            self._link.resume_reading()
+            await then(events)
+
+        self._judging = asyncio.create_task(go_on())
 
     def _turn_s(self) -> float:
         if self._waited_s:  # with an earlier proof of this login

@@ -55,11 +55,6 @@ def frame_parts(parts: Iterable[bytes | memoryview], sequence: int) -> bytes:
     return b"".join(pieces)
 
 
-def frames_used(payload_bytes: int) -> int:
-    """Return how many frames, and so sequence numbers, a payload of this size takes."""
-    return payload_bytes // FRAME_BYTES_MAX + 1
-
-
 def frames(payloads: Iterable[bytes], sequence: int) -> tuple[bytes, int]:
     """Return the payloads as one piece of wire, and the sequence number that follows it."""
     pieces = []
@@ -71,7 +66,7 @@ def frames(payloads: Iterable[bytes], sequence: int) -> tuple[bytes, int]:
             sequence = sequence + 1 & 0xFF
         else:
             pieces.append(frame(payload, sequence))
-            sequence = sequence + frames_used(size) & 0xFF
+            sequence = sequence + size // FRAME_BYTES_MAX + 1 & 0xFF
     return b"".join(pieces), sequence
 
 

@@ -23,6 +23,7 @@ from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes, lenenc_int, 
 from streamfrom.proxy.wire.constants import (
     EOF_HEADER,
     ERR_HEADER,
+    HEADER_BYTES,
     OK_HEADER,
     UTF8MB4_CHARSET,
     Capability,
@@ -141,16 +142,11 @@ def ok_packet(
 
 def with_insert_id(framed: bytes, insert_id: int) -> bytes:
     """Return an OK packet, header and all, with another insert id; anything else as it is."""
-    payload = framed[4:]
-    if payload[:1] != bytes((OK_HEADER,)):
+    if framed[HEADER_BYTES : HEADER_BYTES + 1] != bytes((OK_HEADER,)):
         return framed
-    cursor = PacketReader(payload[1:])
-    affected_rows = cursor.lenenc_int()
-    cursor.lenenc_int()
-    told = b"".join(
-        (payload[:1], lenenc_int(affected_rows), lenenc_int(insert_id), cursor.rest())
-    )
-    return frame(told, framed[3])
+    _, start = read_lenenc_int(framed, HEADER_BYTES + 1)
+    _, end = read_lenenc_int(framed, start)
+    return frame(framed[HEADER_BYTES:start] + lenenc_int(insert_id) + framed[end:], framed[3])
 
 
 def row_info(affected_rows: int, warnings: int) -> bytes:

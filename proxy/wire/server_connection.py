@@ -234,8 +234,12 @@ class ServerConnection:
                 break
             if self.phase is ConnectionPhase.COMMAND:
                 self._command(payload, events)
+            elif self.phase is ConnectionPhase.INFILE:
+                self._infile(payload, events)
+            elif self._auth is None:
+                self._greeted(payload, events)
             else:
-                _HANDLERS[self.phase](self, payload, events)
+                self._act(self._auth.receive(payload), events)
         self.holds_back = self.phase not in _PAUSED and framer.has_packet
         self._count()
 
@@ -359,10 +363,6 @@ class ServerConnection:
             raise CertificateRequired
         self._begin(login, events, is_change=False)
 
-    def _authenticating(self, payload: bytes, events: list[Event]) -> None:
-        assert self._auth is not None
-        self._act(self._auth.receive(payload), events)
-
     def _command(self, payload: bytes, events: list[Event]) -> None:
         if not payload:
             raise WireError("empty command packet")
@@ -433,15 +433,6 @@ _PAUSED: Final = (
     ConnectionPhase.DECIDING,
     ConnectionPhase.CLOSED,
 )
-
-_HANDLERS: Final[
-    dict[ConnectionPhase, Callable[[ServerConnection, bytes, list[Event]], None]]
-] = {
-    ConnectionPhase.GREETED: ServerConnection._greeted,
-    ConnectionPhase.AUTHENTICATING: ServerConnection._authenticating,
-    ConnectionPhase.COMMAND: ServerConnection._command,
-    ConnectionPhase.INFILE: ServerConnection._infile,
-}
 
 
 def refusal(error: StreamfromError, capabilities: int = 0) -> bytes:

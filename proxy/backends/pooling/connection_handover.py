@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.answer_readers import AnswerCallback, BufferedAnswer
 from streamfrom.proxy.backends.backend import CarriedFoundRows, LastDiagnostics
-from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.wire.commands import RESET_CONNECTION, init_db, query
 from streamfrom.proxy.wire.resultset import parse_text_row
@@ -25,6 +24,7 @@ from streamfrom.proxy.wire.resultset import parse_text_row
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
+    from streamfrom.proxy.backends.session_variables import Settings
 
 
 SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
@@ -85,11 +85,7 @@ async def hand_over(
         # A reset also ends the tracking, and sets the server's default character set instead of
         # the login's, so tracking and every variable are set again.
         packets += [RESET_CONNECTION, query(backend.tracking)]
-        backend.settings = Settings()
-        backend.variables = None
-        backend.statements.clear()
-        backend.found_rows = None
-        backend.has_residue = backend.has_insert_id = False
+        backend.was_reset()
     change = settings.statement_from(backend.settings)
     if change is not None:
         packets.append(query(change))

@@ -34,7 +34,6 @@ from streamfrom.proxy.backends.pooling.pool_queue import (
     PoolWaiter,
     choose,
 )
-from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.errors import (
     USER_LIMITS,
     BackendError,
@@ -235,13 +234,10 @@ class Pool:
         if not has_login_role:
             self.discard(backend)
             return
-        backend.settings = Settings()
-        backend.variables = None
-        backend.statements.clear()
-        backend.in_transaction = False
-        backend.owner = None
-        # The reset has ended the tracking too; the next handover sets it again.
-        backend.has_residue, backend.has_insert_id = True, False
+        backend.was_reset()
+        backend.in_transaction, backend.owner = False, None
+        # The next handover sets the tracking again.
+        backend.has_residue = True
         self.release(backend)
 
     def discard(self, backend: Backend) -> None:
