@@ -6,9 +6,9 @@ A proxy without the directory, or without rights on it, works alone; so nothing 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.engine.fleet.directory import CREATE, GRANT
 from streamfrom.engine.fleet.lock_connection import NO_DIRECTORY, member_lock
@@ -28,20 +28,13 @@ OWN_CONNECTIONS: Final = CONNECTIONS_MAX + 1
 _WHO: Final = "SELECT @@hostname, @@port, @@datadir, @@max_connections"
 
 
-@dataclass(slots=True)
-class _ServerNeeds:
-    address: str
-    allowed: int
-    members: int = 1
-    pools: list[int] = field(default_factory=list)
-    places: list[str] = field(default_factory=list)
-
-
 class ServerLimits:
     """Adds up what all proxies of one configuration may open at each server."""
 
     def __init__(self) -> None:
-        self._servers: dict[tuple[object, ...], _ServerNeeds] = {}
+        # By what a server says of itself, its `max_connections` last: shards, and how many processes have a pool for each.
+        self._servers: defaultdict[tuple[Any, ...], list[tuple[ShardRuntime, int]]]
+        self._servers = defaultdict(list)
 
     async def add(self, shard: ShardRuntime, members: int) -> None:
         """Count the pool of a server that answers. members: how many processes have such a pool."""
@@ -49,29 +42,25 @@ class ServerLimits:
             rows = await shard.control.rows(_WHO)
         except (BackendError, BackendUnavailable):
             return  # reported as a shard that cannot be used
-        for *who, allowed in rows:
-            found = self._servers.setdefault(
-                tuple(who), _ServerNeeds(shard.dsn.server, int(allowed))
-            )
-            found.members = max(found.members, members)
-            found.pools.append(shard.pool.size)
-            found.places.append(str(shard))
+        for row in rows:
+            self._servers[tuple(row)].append((shard, members))
 
     def report(self, report: CheckReport) -> None:
         """Report each server whose limit is lower than what its proxies may open."""
-        for server in self._servers.values():
-            each = sum(server.pools) + OWN_CONNECTIONS * len(server.pools)
-            wanted = server.members * each
-            if wanted <= server.allowed:
+        for (*_, told), counted in self._servers.items():
+            allowed, members = int(told), max(1, *(count for _, count in counted))
+            pools = [shard.pool.size for shard, _ in counted]
+            wanted = members * (sum(pools) + OWN_CONNECTIONS * len(pools))
+            if wanted <= allowed:
                 continue
-            room = server.allowed // server.members // len(server.pools) - OWN_CONNECTIONS
+            room = allowed // members // len(pools) - OWN_CONNECTIONS
             lower = f", or pool_size to at most {room}" if room > 0 else ""
-            proxies = "a proxy" if server.members == 1 else f"{server.members} proxies"
+            proxies = "a proxy" if members == 1 else f"{members} proxies"
             report.warning(
-                ", ".join(server.places),
-                f"{proxies} may open {wanted} connections to {server.address} (pool_size"
-                f" {' + '.join(map(str, server.pools))}, and {OWN_CONNECTIONS} more for each shard), and its"
-                f" max_connections is {server.allowed}",
+                ", ".join(str(shard) for shard, _ in counted),
+                f"{proxies} may open {wanted} connections to {counted[0][0].dsn.server} (pool_size"
+                f" {' + '.join(map(str, pools))}, and {OWN_CONNECTIONS} more for each shard), and its"
+                f" max_connections is {allowed}",
                 f"set max_connections of the server to more than {wanted}{lower}",
             )
 

@@ -304,6 +304,17 @@ class GrpcLinks:
             )
 
 
+async def calling_member(
+    context: grpc.aio.ServicerContext[Any, Any], fleet: PeerService
+) -> Member:
+    """Return the member whose certificate a call shows; a call of any other process ends."""
+    (pem, *_) = context.auth_context().get("x509_pem_cert") or [b""]
+    member = fleet.trusts(pem.decode())
+    if member is None:
+        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no member of this fleet")
+    return member
+
+
 class GrpcDoor:
     """The service for the links of the members that *fleet* knows, behind *port*."""
 
@@ -364,10 +375,7 @@ class GrpcDoor:
         requests: AsyncIterator[bytes],
         context: grpc.aio.ServicerContext[bytes, list[FromDispatcher]],
     ) -> AsyncIterator[list[FromDispatcher]]:
-        (pem, *_) = context.auth_context().get("x509_pem_cert") or [b""]
-        member = self._fleet.trusts(pem.decode())
-        if member is None:
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no member of this fleet")
+        member = await calling_member(context, self._fleet)
         outbox: Outbox[FromDispatcher] = Outbox()
         hearer = self._fleet.accept(member, outbox)
         reading = self._loop.create_task(_read(requests, member, hearer, outbox))

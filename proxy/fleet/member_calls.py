@@ -27,7 +27,7 @@ from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.fairness import in_turns
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.fields_codec import FieldsCodec
-from streamfrom.proxy.fleet.grpc_links import SERVICE, GrpcDoor, GrpcLinks
+from streamfrom.proxy.fleet.grpc_links import SERVICE, GrpcDoor, GrpcLinks, calling_member
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.connection_ids import first_of, prefix_of
 from streamfrom.proxy.sessions.process_list import LocalSessions, end
@@ -260,9 +260,7 @@ class FleetCalls:
         async def checked(
             message: RequestT, context: grpc.aio.ServicerContext[RequestT, AnswerT]
         ) -> AnswerT:
-            (pem, *_) = context.auth_context().get("x509_pem_cert") or [b""]
-            if self._fleet.trusts(pem.decode()) is None:
-                await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no member of this fleet")
+            await calling_member(context, self._fleet)
             return await answer(message)
 
         return grpc.unary_unary_rpc_method_handler(

@@ -128,9 +128,6 @@ def _text(error: BaseException | None) -> str | None:
     return text[:ERROR_MAX]
 
 
-log = logging.getLogger("streamfrom_worker")
-
-
 class Consumer:
     """Works on one queue until it is stopped.
 

@@ -123,8 +123,6 @@ class Session:
 
 PING_S = 15.0  # between two looks whether the proxy still answers
 
-log = logging.getLogger("streamfrom_worker")
-
 
 class Stream:
     """The rows of one STREAM, until `stop`.
