@@ -8,7 +8,7 @@ shows what `/api` returns to the users of the configuration (`admin_gate`), to e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from streamfrom.proxy.rights.desk import Question
 from streamfrom.proxy.sessions.addresses import group
 from streamfrom.proxy.sessions.process_list import LocalSessions
 from streamfrom.proxy.sessions.services import Asker, Services
-from streamfrom.proxy.status.status_rows import TABLES
+from streamfrom.proxy.status.status_rows import TABLES, queue_rows
 from streamfrom.proxy.status.status_source import Viewer
 
 
@@ -217,9 +217,10 @@ class AdminServer:
         others = await self._status.others.ask(TABLES, viewer)
         tables = await self._tables(["streams", "shards", "members"], viewer, others)
         queues = await self._status.fleet_queues(others, viewer)
+        rows = await self._status.queue_rows(queues, viewer)
         return web.json_response(
             {
-                "queues": await self._queue_records(queues, viewer, others),
+                "queues": history.queue_records(rows, queues, self._rates(others)),
                 **tables,
                 "limits": history.limits(self._services.config),
             }
@@ -241,7 +242,9 @@ class AdminServer:
             raise web.HTTPNotFound(text="no such queue that you may see and that can be used\n")
         (queue,) = found
         now_ns = self._status.clock.time_ns()
-        (record,) = history.queue_records(found, [], self._rates(others), now_ns)
+        (record,) = history.queue_records(
+            queue_rows(found, [], now_ns), found, self._rates(others)
+        )
         series = self.history.series(queue.table.keyspace, queue.table.name)
         return web.json_response(
             {
@@ -259,15 +262,6 @@ class AdminServer:
     def _rates(self, others: MembersFigures) -> Callable[[QueueFigures], history.Rates | None]:
         now_s = self._now_s()
         return lambda queue: None if others.has_gap else self.history.rates(queue, now_s)
-
-    async def _queue_records(
-        self, queues: Sequence[QueueFigures], viewer: Viewer, others: MembersFigures
-    ) -> list[history.Record]:
-        rates, now_ns = self._rates(others), self._status.clock.time_ns()
-        made = history.queue_records([], self._status.errors_of(viewer), rates, now_ns)
-        async for some in in_turns(queues):
-            made += history.queue_records(some, [], rates, now_ns)
-        return sorted(made, key=lambda record: (record["keyspace"], record["queue"]))
 
     async def _viewer(self, visitor: Visitor) -> Viewer:
         asker = Asker(visitor.user.name, visitor.is_admin)

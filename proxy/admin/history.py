@@ -19,11 +19,10 @@ from streamfrom.engine.messaging.table.message import AUTO
 from streamfrom.engine.messaging.table.setting_keys import KEYS
 from streamfrom.proxy.config.changes import key_of
 from streamfrom.proxy.status.queue_figures import FIGURES, QueueLook
-from streamfrom.proxy.status.status_rows import TABLES, StatusRow, queue_rows
+from streamfrom.proxy.status.status_rows import TABLES, StatusRow
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.messaging.figures.figures import QueueFigures
     from streamfrom.proxy.config.file import Server
 
@@ -222,22 +221,16 @@ def records(table: str, rows: Iterable[StatusRow]) -> list[Record]:
 
 
 def queue_records(
+    rows: Iterable[StatusRow],
     queues: Iterable[QueueFigures],
-    errors: Iterable[tuple[str, TableLoadError]],
     rates: Callable[[QueueFigures], Rates | None],
-    now_ns: int,
 ) -> list[Record]:
-    """Return a record for each queue: its row, and what only the page shows.
-
-    The rates are messages a second; None while they are not known.
-    """
-    found = list(queues)
-    more = {(each.table.keyspace, each.table.name): each for each in found}
-    made = records("queues", queue_rows(found, errors, now_ns))
+    """Return a record for each row of queues, with its rates in messages a second; None while they are not known."""
+    known = {_name(queue): rates(queue) for queue in queues}
+    made = records("queues", rows)
     for record in made:
-        queue = more.get((record["keyspace"], record["queue"]))
-        known = None if queue is None else rates(queue)
-        record.update(known._asdict() if known else dict.fromkeys(Rates._fields))
+        found = known.get((record["keyspace"], record["queue"]))
+        record.update(found._asdict() if found else dict.fromkeys(Rates._fields))
     return made
 
 

@@ -96,7 +96,8 @@ class StatusSource:
         rows: dict[str, list[status_rows.StatusRow]] = {}
         for name in names:
             if name == "queues":
-                rows[name] = await self._queue_rows(others, viewer)
+                queues = await self.fleet_queues(others, viewer)
+                rows[name] = await self.queue_rows(queues, viewer)
             else:
                 records = self._records(name, others, viewer)
                 rows[name] = status_rows.rows_of(name, records, self.clock.time_ns())
@@ -123,11 +124,12 @@ class StatusSource:
             return [*(_as_seen(member, viewer) for member in members), *others.unanswered]
         raise LookupError(name)
 
-    async def _queue_rows(
-        self, others: MembersFigures, viewer: Viewer
+    async def queue_rows(
+        self, queues: Sequence[QueueFigures], viewer: Viewer
     ) -> list[status_rows.StatusRow]:
-        queues, now_ns = await self.fleet_queues(others, viewer), self.clock.time_ns()
-        rows = status_rows.queue_rows([], self.errors_of(viewer), now_ns)
+        """Return the rows of *queues*, and of the tables that cannot be used and that *viewer* may see."""
+        now_ns = self.clock.time_ns()
+        rows = status_rows.queue_rows([], self._errors_of(viewer), now_ns)
         async for some in in_turns(queues):
             rows += status_rows.queue_rows(some, [], now_ns)
         return sorted(rows, key=lambda row: (str(row[0]), str(row[1])))
@@ -150,8 +152,7 @@ class StatusSource:
             ]
         return merged
 
-    def errors_of(self, viewer: Viewer) -> list[tuple[str, TableLoadError]]:
-        """Return the message tables that cannot be used, with their keyspaces, of those that *viewer* may see."""
+    def _errors_of(self, viewer: Viewer) -> list[tuple[str, TableLoadError]]:
         return [
             (keyspace, table)
             for keyspace in dict.fromkeys(keyspace for keyspace, _ in self.shards)

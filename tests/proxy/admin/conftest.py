@@ -3,7 +3,6 @@
 import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -24,14 +23,9 @@ from streamfrom.proxy.fairness import QUEUES_IN_A_TURN
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_work import LoginWork
-from streamfrom.proxy.status.fleet_figures import MembersFigures, merged_queue
-from streamfrom.proxy.status.status_rows import (
-    MemberStatus,
-    ShardStatus,
-    rows_of,
-    stream_status,
-)
-from streamfrom.proxy.status.status_source import Sight
+from streamfrom.proxy.status.fleet_figures import MembersFigures
+from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
+from streamfrom.proxy.status.status_source import Sight, StatusSource
 from streamfrom.proxy.wire.login.auth import Authenticator, Credentials
 from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.rigs import SERVER
@@ -102,9 +96,12 @@ class Others:
         return self.told
 
 
-class Status:
+class Status(StatusSource):
+    """What a process knows, as a test says."""
+
     def __init__(self):
-        self.watch = self
+        self.registry: Any = SimpleNamespace(tables=lambda _: {})
+        self.watch: Any = self
         self.troubles = [None, "gone"]
         self.is_stopping = False
         self.gate = asyncio.Event()
@@ -113,7 +110,7 @@ class Status:
         self.figures = [figures(), figures("other", "ks2")]
         self.open_streams = []
         self.others = Others()
-        self.shards = {}
+        self.shards: dict[Any, Any] = {}
         for keyspace, shard in (("ks", "0"), ("ks", "1")):
             self.shards[keyspace, shard] = SimpleNamespace(name=shard, keyspace=keyspace)
 
@@ -132,33 +129,6 @@ class Status:
     async def queues(self):
         await self.gate.wait()
         return self.figures
-
-    async def fleet_queues(self, others, viewer=None):
-        found = [
-            merged_queue(one, others.parts().get((one.table.keyspace, one.table.name), []), [])
-            for one in await self.queues()
-        ]
-        unanswered = tuple(map(str, others.unanswered))
-        return [
-            replace(one, unanswered=unanswered)
-            for one in found
-            if viewer is None or viewer.sees(one.table.keyspace, one.table.name)
-        ]
-
-    def errors_of(self, viewer):
-        return []
-
-    async def rows(self, names, viewer, others=None):
-        others = others or await self.others.ask(names, viewer)
-        clock_ns = self.clock.time_ns()
-        found = {
-            "members": rows_of("members", [self.member(), *others.unanswered], 0),
-            "streams": rows_of(
-                "streams", stream_status(self.streams(), viewer.processes, None), clock_ns
-            ),
-            "shards": rows_of("shards", self.shard_status(), 0),
-        }
-        return {name: found[name] for name in names if name in found}
 
 
 class Definitions:

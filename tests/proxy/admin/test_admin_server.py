@@ -9,11 +9,11 @@ import pytest
 
 from streamfrom.proxy.admin import history
 from streamfrom.proxy.admin.admin_server import AT_ONCE_MAX, AdminServer, page_routes
-from streamfrom.proxy.admin.history import queue_records
 from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.config.file import TlsSettings
+from streamfrom.proxy.status import status_rows
 from streamfrom.proxy.status.fleet_figures import MembersFigures
-from streamfrom.proxy.status.status_rows import Unanswered
+from streamfrom.proxy.status.status_rows import Unanswered, queue_rows
 from streamfrom.proxy.tls import ServerTls
 from tests.cases import cases, in_turn
 from tests.proxy.admin.conftest import (
@@ -100,13 +100,13 @@ async def test_the_overview_and_metrics_are_made_in_turns(served, monkeypatch):
 
     def made(queues, *rest):
         other.saw(queues)
-        return queue_records(queues, *rest)
+        return queue_rows(queues, *rest)
 
     def added(page, queues):
         other.saw(queues)
         add(page, queues)
 
-    monkeypatch.setattr(history, "queue_records", made)
+    monkeypatch.setattr(status_rows, "queue_rows", made)
     found = await served.browser.get("/api/overview")
     assert [one["queue"] for one in found["queues"]] == NAMES
     other.check()

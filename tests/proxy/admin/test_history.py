@@ -16,6 +16,7 @@ from streamfrom.proxy.admin.history import (
     queue_records,
     setting_records,
 )
+from streamfrom.proxy.status.status_rows import queue_rows
 from tests.proxy.admin.conftest import figures
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
@@ -90,15 +91,18 @@ def test_queues_that_are_gone_are_forgotten_and_their_number_is_bounded(monkeypa
 
 # What the page is given to show.
 def test_a_queue_has_its_row_and_rates_null_for_what_is_not_known_or_the_reason_why_it_fails():
-    (record,) = queue_records([figures()], [], lambda _: Rates(1.0, 2.0, 3.0, 0.0), 0)
+    def records(queue, rates=None, errors=()):
+        return queue_records(queue_rows([queue], errors, 0), [queue], lambda _: rates)
+
+    (record,) = records(figures(), Rates(1.0, 2.0, 3.0, 0.0))
     assert (record["depth"], record["scheduled"], record["is_paused"]) == (3, 1, 0)
     assert [record[name] for name in Rates._fields] == [1.0, 2.0, 3.0, 0.0]
     (shard,) = figures().shards
     queue = replace(figures(), streams=0, shards=(replace(shard, streams=0),))
-    (record,) = queue_records([queue], [], lambda _: None, 0)
+    (record,) = records(queue)
     assert record["scheduled"] is record["in_per_s"] is record["delivered_per_s"] is None
     error = TableLoadError("broken", "no id")
-    first, second = queue_records([figures()], [("ks", error)], lambda _: None, 0)
+    first, second = records(figures(), errors=[("ks", error)])
     assert (first["queue"], first["error"], first["is_paused"]) == ("broken", "no id", None)
     assert second["error"] is None
 
