@@ -181,15 +181,15 @@ FORMS = {
     "of_inner": ("", "", " WHERE c > 1", " WHERE k IS NOT NULL"),
     # A window function, and its place in a SELECT as {w}.
     "windowed": (
-        *["{call} OVER (PARTITION BY {partition}{order}){plus}"] * 8,
-        "LAG(id) OVER (PARTITION BY {partition}{sorted}){plus}",
+        *["{call} OVER (PARTITION BY {partition}{order}){plus}"] * 6,
+        *["{place} OVER (PARTITION BY {partition}{sorted}){plus}"] * 3,
     ),
-    "call": (
-        "ROW_NUMBER()", "RANK()", "COUNT({f})", "SUM(a)", "MAX({f})", "SUM(n)", "AVG(a)", "FIRST_VALUE({f})",
-    ),
+    "call": ("RANK()", "COUNT({f})", "SUM(a)", "MAX({f})", "SUM(n)", "AVG(a)"),
+    # Among equal rows, the server chooses.
+    "place": ("ROW_NUMBER()", "FIRST_VALUE({f})", "LAG(id)"),
     "partition": ("id", "id", "id", "{f}, id", "t.id", "{f}"),
-    "order": ("", "{sorted}", "{sorted}"),
-    "sorted": (" ORDER BY {f}", " ORDER BY a DESC, id"),
+    "order": ("", " ORDER BY {f}", "{sorted}"),
+    "sorted": (" ORDER BY {f}, id", " ORDER BY a DESC, id"),
     "plus": ("", "", " + 1"),
 }  # fmt: skip
 # What is selected from a derived table, and where its sort keys are among the items.
