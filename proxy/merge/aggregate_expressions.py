@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.comparison import Sort, are_alike, exactly, loses_digits, sort_of
 from streamfrom.proxy.merge.stage import Stage
@@ -40,16 +40,6 @@ _SUMS: Final = frozenset({"SUM", "AVG"})
 _DECIMAL_WIDTH: Final = 67  # of 65 digits, a sign and a point
 _NUMBER: Final = b"`streamfrom:n`"
 _DIGITS: Final = Context(prec=130)  # more than any DECIMAL has
-_HALF: Final = Decimal("0.5")
-_DIVIDES: Final = re.compile(rb"[/%]|\bMOD\b", re.IGNORECASE)
-_DOUBLE_MAX: Final = 1 << 53  # beyond it a DOUBLE has no odd numbers
-
-
-class Computed(NamedTuple):
-    """What a shard computed. *is_cut*: it has digits behind those of *text*."""
-
-    text: bytes | None
-    is_cut: bool = False
 
 
 class Computation:
@@ -90,7 +80,7 @@ class Computation:
         # Computed a second time, with all digits of the averages.
         self._twice = [place for place in self._pieces if averages & self._within(place)]
         self._uses = {place: use_of(self._form(place)) for place in self._twice}
-        self._is_tested = bool(grouping.tests) or any(output.is_condition for output in outputs)
+        self._tested = {place for place, _, _ in grouping.tests}
         self._exact = {
             place
             for place in self._pieces
@@ -118,11 +108,8 @@ class Computation:
         self._collations = [(each or b"").decode() for each in collations]
         operands = dict(zip(self._operands, columns[1:], strict=False))
         for (place, column), collation in zip(operands.items(), self._collations, strict=True):
-            try:
-                Stage([column], [collation])
-            except Unsupported as error:
-                reason = "its text does not have all of its value"
-                raise self._refused(reason, place) from error
+            if not _is_whole(column, collation):
+                raise self._refused("its text does not have all of its value", place)
         for place in self._pieces:
             self._check(place, operands)
 
@@ -132,7 +119,7 @@ class Computation:
         is_shown = place < self._grouping.width
         if is_shown and not (are_alike(column, self._wanted[place]) or place in self._exact):
             raise self._refused("a shard gives it another type", place)
-        if b"NULLIF" in form.upper() and self._is_tested:
+        if b"NULLIF" in form.upper() and self._tested:
             # MariaDB finds no group HAVING NULLIF(COUNT(*), 1) > 1; MySQL does.
             raise self._refused("HAVING with NULLIF of an aggregate", place)
         if b"UNIX_TIMESTAMP" in form.upper() and any(
@@ -146,13 +133,12 @@ class Computation:
         ):
             # A sum of floats depends on their order, in its last digits.
             raise self._refused("text or a decision made of a sum of floats", place)
-        if _DIVIDES.search(form) and self._uses.get(place) is Use.UNKNOWN:
-            # How far MariaDB divides is up to how many digits it has kept of the average, and so is
-            # the sign of a remainder that is 0.
-            raise self._refused("a division with an AVG", place)
+        if place in self._twice and self._uses[place] is None:
+            raise self._refused("servers compute it with other digits of an AVG", place)
         if place in self._twice or b"/" in form:
             # How a server rounds before it compares is up to where the condition stands.
-            if output.is_condition:
+            is_rounded = self._uses.get(place, Use.ROUNDED) is Use.ROUNDED
+            if output.is_condition or (place in self._tested and not is_rounded):
                 raise self._refused("servers round it before or after they compare", place)
             if any(operand in self._pieces for _, operand in output.operands):
                 raise self._refused("it uses the alias of another such expression", place)
@@ -191,41 +177,41 @@ class Computation:
         groups: Sequence[Values],
         columns: Sequence[ColumnDefinition],
         rows: Sequence[bytes],
-    ) -> list[dict[int, Computed]]:
+    ) -> list[dict[int, bytes | None]]:
         """Return, for each of *groups*, what was computed, by output. Raises Unsupported where servers may not agree."""
         first = len(self._columns) - len(self._pieces) - len(self._twice)
         own = self._columns[first : first + len(self._pieces)]
         if not all(map(are_alike, columns[1:], own)):
             raise self._refused("a shard computes it with other types", *self._pieces)
-        found: list[dict[int, Computed]] = [{} for _ in groups]
+        found: list[dict[int, bytes | None]] = [{} for _ in groups]
         for row in rows:
             number, *values = parse_text_row(row)
             place = int(number or 0)
             found[place] = self._computed(groups[place], values)
         return found
 
-    def _computed(self, group: Values, values: Values) -> dict[int, Computed]:
-        sent = self._sent(group)
-        count = len(self._operands)
-        averages = list(zip(self.averages, sent[count:], strict=True))
-        inexact = {place for place, text in averages if not _is_equal(group[place], text)}
-        fragile = {place for place, text in averages if _is_fragile(text)}
+    def _computed(self, group: Values, values: Values) -> dict[int, bytes | None]:
+        precise = self._sent(group)[len(self._operands) :]
+        inexact = {
+            place
+            for place, text in zip(self.averages, precise, strict=True)
+            if not _is_equal(group[place], text)
+        }
         found = iter(values)
-        computed = {place: Computed(next(found)) for place in self._pieces}
-        for place, precise in zip(self._twice, found, strict=True):
-            within = self._within(place)
-            if fragile & within and self._uses[place] is Use.UNKNOWN:
-                raise self._refused("an AVG that servers round to different integers", place)
-            if inexact & within:
-                computed[place] = self._judged(place, computed[place].text, precise)
+        computed = {place: next(found) for place in self._pieces}
+        for place, text in zip(self._twice, found, strict=True):
+            if inexact & self._within(place):
+                computed[place] = self._judged(place, computed[place], text)
         return computed
 
-    def _judged(self, place: int, shown: bytes | None, precise: bytes | None) -> Computed:
+    def _judged(self, place: int, shown: bytes | None, precise: bytes | None) -> bytes | None:
         """Return the value of an expression with an AVG that has more digits than are shown.
 
         shown: computed from the digits that are shown. precise: from all of them.
         """
         use = self._uses[place]
+        if use is Use.SHOWN:
+            return shown
         text, is_cut = precise, False
         column = self.type_of(place)
         if precise is not None and sort_of(column) is Sort.DECIMAL:
@@ -234,14 +220,12 @@ class Computation:
                 Decimal(1).scaleb(-column.decimals), ROUND_HALF_UP, _DIGITS
             )
             text, is_cut = f"{rounded:f}".encode(), rounded != value
-        if use is Use.SHOWN:
-            return Computed(shown)
         is_known = use is Use.ALL or (use is Use.ROUNDED and not is_cut)
         if not (is_known and self._is_direct()) and (
-            use is Use.UNKNOWN or (is_cut and use is Use.ROUNDED) or text != shown
+            (is_cut and use is Use.ROUNDED) or text != shown
         ):
             raise self._refused("an AVG whose last digits decide", place)
-        return Computed(text, is_cut)
+        return text
 
     def _is_direct(self) -> bool:
         """Whether no server puts an AVG into a temporary table before it computes with it."""
@@ -342,15 +326,15 @@ def _is_equal(shown: bytes | None, cut: bytes | None) -> bool:
     return Decimal(shown.decode()) == Decimal(cut.decode())
 
 
-def _is_fragile(average: bytes | None) -> bool:
-    """Whether it has another integer than a number of its value, as for `CAST(AVG(a) AS SIGNED)`.
-
-    Servers take the integer of an AVG by way of a DOUBLE, and round the half to even.
-    """
-    if average is None:
+def _is_whole(column: ColumnDefinition, collation: str) -> bool:
+    """Whether servers compute with a stage's column as with the aggregate that it stands for."""
+    if column.type == FieldType.YEAR:
+        return False  # a column of it makes dates, and an aggregate is a number
+    try:
+        Stage([column], [collation])
+    except Unsupported:
         return False
-    value = abs(Decimal(average.decode()))
-    return value >= _DOUBLE_MAX or value % 1 == _HALF
+    return True
 
 
 # --- what servers compute from an AVG inside of an expression, by the expression's form ------------
@@ -408,10 +392,9 @@ class Use(Enum):
     ROUNDED = auto()  # all, and never more than ROUND leaves come out
     SHOWN = auto()
     EITHER = auto()  # all or the shown ones
-    UNKNOWN = auto()
 
 
-def use_of(expression: bytes) -> Use:
+def use_of(expression: bytes) -> Use | None:
     """Return what is known of an expression, in which AVERAGE and OTHER stand for its operands."""
     text = b" ".join(expression.split())
     if AVERAGE not in _ROUNDED.sub(OTHER, text):
@@ -421,4 +404,4 @@ def use_of(expression: bytes) -> Use:
     if _SPELT.fullmatch(text):
         return Use.SHOWN
     is_either = any(each.fullmatch(text) for each in (_ROUNDED_LATER, _SCALED, _COMPARED))
-    return Use.EITHER if is_either else Use.UNKNOWN
+    return Use.EITHER if is_either else None

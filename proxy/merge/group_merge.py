@@ -21,17 +21,13 @@ from streamfrom.proxy.merge.aggregates import Accumulator, Average, Distinct, Ro
 from streamfrom.proxy.merge.comparison import (
     Comparison,
     Component,
-    Sort,
-    scaled,
-    sort_of,
-    unscaled,
 )
 from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.merge.aggregate_expressions import Computation, Computed
+    from streamfrom.proxy.merge.aggregate_expressions import Computation
     from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge, SortKey
 
 
@@ -234,11 +230,9 @@ class ComputedGroups:
         for kept, values, computed in zip(
             batch, groups, self._computation.answer(groups, columns, rows), strict=True
         ):
-            for place, each in computed.items():
-                values[place] = each.text
-            if not all(
-                self._passes(test, values, computed[test.place]) for test in self._tests
-            ):
+            for place, text in computed.items():
+                values[place] = text
+            if not all(test.passes(values) for test in self._tests):
                 continue
             row = text_row(values[: self._width])
             if self._order:
@@ -255,21 +249,6 @@ class ComputedGroups:
         """Give what can leave when all is computed, some at a time."""
         for bite in self._in_order.bites():
             yield self._window.cut([kept.row for kept in bite])
-
-    def _passes(self, test: Test, values: Sequence[bytes | None], computed: Computed) -> bool:
-        answer = test.passes(values)
-        column = self._computation.type_of(test.place)
-        if not computed.is_cut or computed.text is None or sort_of(column) is not Sort.DECIMAL:
-            return answer
-        shown = scaled(computed.text)
-        for near in (shown - 1, shown + 1):
-            nearby = list(values)
-            nearby[test.place] = unscaled(near, column.decimals)
-            if test.passes(nearby) is not answer:
-                raise Unsupported(
-                    "HAVING an AVG that is so near to the number over several shards"
-                )
-        return answer
 
 
 class GroupsMerge:

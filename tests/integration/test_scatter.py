@@ -47,15 +47,15 @@ def grouped(compared: ComparedCluster) -> ComparedCluster:
     """A table with columns of many types, of whose words `w` some are equal that read differently."""
     compared.create(
         "id BIGINT PRIMARY KEY, g INT, a INT, c INT, n DECIMAL(10,3), s VARCHAR(20), w VARCHAR(20),"
-        " k VARCHAR(20), f FLOAT, b VARBINARY(9), d TIMESTAMP NULL, e ENUM('z', 'a')"
+        " k VARCHAR(20), f FLOAT, b VARBINARY(9), d TIMESTAMP NULL, e ENUM('z', 'a'), y YEAR"
     )
     compared.insert(
-        ["id", "g", "a", "c", "n", "s", "w", "k", "f", "b", "d", "e"],
+        ["id", "g", "a", "c", "n", "s", "w", "k", "f", "b", "d", "e", "y"],
         [
             [str(i), str(i % 4), str(i % 7) if i % 5 else "NULL", str(1 + (i % 9 < 3)), f"{i % 3}.5",
              f"'s{i % 9}'", f"'{('x', 'X', 'y ', 'y', '1', '01')[i * i % 6]}'",
              f"'{('x', 'X', 'ä ', 'y', 'Yz')[i % 5]}'", "0.1", f"x'ff0{i % 3}'",
-             f"'2024-01-{1 + i % 28:02} 10:00:00'", "'a'"]
+             f"'2024-01-{1 + i % 28:02} 10:00:00'", "'a'", f"{2020 + i % 4}"]
             for i in range(1, 60)
         ],
     )  # fmt: skip
