@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -18,6 +19,7 @@ from streamfrom.proxy.backends.pooling.connection_handover import (
     hand_over_now,
 )
 from streamfrom.proxy.backends.pooling.pool_queue import PoolWaiter
+from streamfrom.proxy.backends.shard import ANSWERS_WITHIN_S
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.retry_rules import (
     Ending,
@@ -169,6 +171,24 @@ class SessionConnections:
             except (BackendUnavailable, BackendLost):
                 if not await retries.again(Ending.UNSENT, shard):
                     raise
+
+    async def ask_any(
+        self, shards: Sequence[ShardRuntime], ask: Callable[[ShardRuntime], Awaitable[T]]
+    ) -> T:
+        """Return what *ask* returns of the first of *shards* that answers. If none does, wait as `patiently`.
+
+        One that has just gone down or hangs, unnoticed, is left after ANSWERS_WITHIN_S.
+        """
+
+        async def ask_all() -> T:
+            *others, last = sorted(shards, key=lambda shard: not shard.is_answering)
+            for shard in others:
+                with suppress(BackendUnavailable, BackendLost, TimeoutError):
+                    async with asyncio.timeout(ANSWERS_WITHIN_S):
+                        return await ask(shard)
+            return await ask(last)
+
+        return await self.patiently(shards[0], ask_all)
 
     def commits_at_once(self, shard: ShardRuntime) -> bool:
         """Return whether a write to *shard* is a transaction of its own, on any connection of the session's account.

@@ -10,21 +10,17 @@ sets time-outs and limits of rows that way.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.pooling.connection_handover import (
     SHOW_WARNINGS,
     take_diagnostics,
 )
-from streamfrom.proxy.backends.shard import ANSWERS_WITHIN_S
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.config.file import TransactionMode
 from streamfrom.proxy.errors import (
     BackendLost,
-    BackendUnavailable,
     NotPreparable,
     SessionVariable,
     WrongVariableValue,
@@ -210,8 +206,12 @@ class SetVariables:
         self, shards: list[ShardRuntime], statement: Statement, reply: Reply
     ) -> bool:
         shape, state = statement.shape, self._state
-        asked = await self._ask_any(shards, statement, is_prepared=reply.binary)
-        shard, backend, (told, shown, reported) = asked
+        if shards[0] in self._branches.held:
+            del shards[1:]
+        # Drivers send SET NAMES first, and a shard that is down must not hold up a login.
+        shard, backend, (told, shown, reported) = await self._connections.ask_any(
+            shards, lambda shard: self._ask(shard, statement, is_prepared=reply.binary)
+        )
         if shown.error is not None or reported.error is not None:
             # If the statement was killed between the three, this connection's variables are no longer known.
             backend.close()
@@ -238,23 +238,6 @@ class SetVariables:
             raise told.error.exception()
         reply.ok(warnings=told.ok.warnings, session_state=state.shown(told.ok.session_state))
         return True
-
-    async def _ask_any(
-        self, shards: list[ShardRuntime], statement: Statement, *, is_prepared: bool
-    ) -> tuple[ShardRuntime, Backend, list[BufferedAnswer]]:
-        """Set a collation on the first of *shards* that answers, and return its answers; if none does, wait for the first.
-
-        Drivers send SET NAMES first: a shard that has just gone down or hangs, unnoticed, must not hold up a login.
-        """
-        first, *others = shards
-        if others and first not in self._branches.held:
-            for shard in shards:
-                with suppress(BackendUnavailable, BackendLost, TimeoutError):
-                    async with asyncio.timeout(ANSWERS_WITHIN_S):
-                        return await self._ask(shard, statement, is_prepared=is_prepared)
-        return await self._connections.patiently(
-            first, lambda: self._ask(first, statement, is_prepared=is_prepared)
-        )
 
     async def _ask(
         self, shard: ShardRuntime, statement: Statement, *, is_prepared: bool

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from math import isfinite
 from operator import is_not
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -17,10 +16,7 @@ from streamfrom.engine.messaging.table.message_table import IdKind, MessageTable
 from streamfrom.engine.messaging.table.sql_names import columns_query
 from streamfrom.engine.messaging.table.table_settings import COUNT_MAX, read_prefetch
 from streamfrom.proxy import net
-from streamfrom.proxy.backends.shard import ANSWERS_WITHIN_S
 from streamfrom.proxy.errors import (
-    BackendLost,
-    BackendUnavailable,
     BadStreamArgument,
     BadStreamKey,
     ColumnTypeChanged,
@@ -320,25 +316,13 @@ class StreamStatements:
             or known.names != columns
             or any(map(is_not, known.of, of))
         ):
-            definitions = await self._ask(view, table, columns, shape)
+            definitions = await self._connections.ask_any(
+                view.runtimes, lambda shard: self._ask(shard, view, table, columns, shape)
+            )
             known = self._known = _Columns(of, columns, now_s + COLUMNS_KNOWN_S, definitions)
         return known.definitions
 
     async def _ask(
-        self, view: View, table: MessageTable, columns: tuple[str, ...], shape: Shape
-    ) -> list[bytes]:
-        async def ask_all() -> list[bytes]:
-            *others, last = sorted(view.runtimes, key=lambda shard: not shard.is_answering)
-            for shard in others:
-                # One that hangs is not known to, at first.
-                with suppress(BackendUnavailable, BackendLost, TimeoutError):
-                    async with asyncio.timeout(ANSWERS_WITHIN_S):
-                        return await self._definitions_at(shard, view, table, columns, shape)
-            return await self._definitions_at(last, view, table, columns, shape)
-
-        return await self._connections.patiently(view.runtimes[0], ask_all)
-
-    async def _definitions_at(
         self,
         shard: ShardRuntime,
         view: View,

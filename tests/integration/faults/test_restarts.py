@@ -56,7 +56,7 @@ def test_a_proxy_starts_before_its_servers_and_then_serves(start, breakable_serv
     for server in breakable_servers:
         server.stop()
     proxy = start(failover_buffer=0.3)
-    with pytest.raises(pymysql.MySQLError, match="shard '-80' of keyspace 'commerce' is not"):
+    with pytest.raises(pymysql.MySQLError, match="of keyspace 'commerce' is not available"):
         proxy.connect(database="commerce")  # the driver's own SET NAMES
     for server in breakable_servers:
         server.start()

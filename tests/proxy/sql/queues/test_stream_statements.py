@@ -8,6 +8,7 @@ from streamfrom.engine.messaging.table.message import ClaimedRow
 from streamfrom.engine.messaging.table.message_table import RawColumn
 from streamfrom.proxy import net
 from streamfrom.proxy.errors import BadStreamKey
+from streamfrom.proxy.execution import session_connections
 from streamfrom.proxy.sql.queues import stream_statements
 from streamfrom.proxy.sql.queues.stream_statements import MessageStream, stream_keys
 from streamfrom.proxy.wire.framing import frames
@@ -55,7 +56,7 @@ async def test_streams_in_turn_ask_for_their_columns_once_until_these_may_be_oth
 async def test_a_stream_takes_its_columns_from_any_shard_that_answers(
     server, other_server, messages, monkeypatch
 ):
-    monkeypatch.setattr(stream_statements, "ANSWERS_WITHIN_S", 0.01)
+    monkeypatch.setattr(session_connections, "ANSWERS_WITHIN_S", 0.01)
     client = await messages.client("commerce")
     server.on("WHERE 1 = 0", Silence())
     assert (await client.query("STREAM id FROM msg LIMIT 1 WAIT 0")).error is None
