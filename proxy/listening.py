@@ -49,6 +49,7 @@ class Listener:
     bound: the sockets that it listens on and closes.
     limits: None where the protocol itself turns clients away.
     tls: what speaks TLS on the connections.
+    opening: what a peer must have sent within FIRST_BYTES_S; any byte will do where it is empty.
     """
 
     def __init__(
@@ -60,11 +61,13 @@ class Listener:
         backlog: int,
         limits: PortLimits | None = None,
         tls: ssl.SSLContext | None = None,
+        opening: bytes = b"",
     ) -> None:
         self.sockets = tuple(bound)
         self._protocol = protocol
         self._limits = limits
         self._tls = tls
+        self._opening = opening
         self._loop = asyncio.get_running_loop()
         self._log = SparingLog(log.bind(port=name))
         self._addresses: Counter[str] = Counter()
@@ -125,7 +128,7 @@ class Listener:
             self._log.warning("connections turned away", address=host)
             return
         self._addresses[host] += 1
-        counted = _Admitted(self._protocol(), partial(self._left, host))
+        counted = _Admitted(self._protocol(), partial(self._left, host), self._opening)
         try:
             await self._loop.connect_accepted_socket(
                 lambda: counted,
@@ -143,10 +146,14 @@ class Listener:
 
 
 class _Admitted(asyncio.Protocol):
-    """Hands everything on to *protocol*; calls *on_left* once its connection has ended, and ends one that says nothing."""
+    """Hands everything on to *protocol*; calls *on_left* once its connection has ended, and ends one that does not send *opening*."""
 
-    def __init__(self, protocol: asyncio.Protocol, on_left: Callable[[], None]) -> None:
+    def __init__(
+        self, protocol: asyncio.Protocol, on_left: Callable[[], None], opening: bytes
+    ) -> None:
         self._protocol = protocol
+        self._opening = opening
+        self._end = b""  # of what has come
         self._on_left: Callable[[], None] | None = on_left
         self._timer: asyncio.TimerHandle | None = None
 
@@ -158,8 +165,12 @@ class _Admitted(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+            come = self._end + data
+            if self._opening in come:
+                self._timer.cancel()
+                self._timer = None
+            else:
+                self._end = come[-len(self._opening) :]
         self._protocol.data_received(data)
 
     def eof_received(self) -> bool | None:

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from streamfrom.proxy.config.file import Role, User
+from streamfrom.proxy.listening import FIRST_BYTES_S
 from streamfrom.proxy.net import is_loopback
 from streamfrom.proxy.sessions.addresses import group
 from streamfrom.proxy.wire.login.auth import PASSWORD_BYTES_MAX, Credentials
@@ -216,12 +217,15 @@ class AdminGate:
 
 
 async def posted(request: web.Request) -> dict[str, Any]:
-    """Return the JSON object of a POST. Raises HTTPBadRequest, HTTPUnsupportedMediaType."""
+    """Return the JSON object of a POST. Raises HTTPBadRequest, HTTPRequestTimeout, HTTPUnsupportedMediaType."""
     # No form of another page can send this type.
     if request.content_type != "application/json":
         raise web.HTTPUnsupportedMediaType(text="expected application/json\n")
     try:
-        found = json.loads(await request.read())
+        async with asyncio.timeout(FIRST_BYTES_S):
+            found = json.loads(await request.read())
+    except TimeoutError:
+        raise web.HTTPRequestTimeout from None
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):

@@ -8,6 +8,7 @@ shows what `/api` returns to the users of the configuration (`admin_gate`), to e
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from streamfrom.proxy import listening
 from streamfrom.proxy.admin import history
@@ -43,6 +45,11 @@ if TYPE_CHECKING:
 
 
 log = structlog.get_logger()
+# What is no HTTP gets an answer; any stranger could have each such request write a traceback into the log.
+_http_log: Final = logging.getLogger(__name__)
+_http_log.addFilter(
+    lambda line: not (line.exc_info and isinstance(line.exc_info[1], HttpProcessingError))
+)
 
 # A scraper sends one request at a time. More at once are refused, so that no client keeps the proxy busy with its own figures.
 AT_ONCE_MAX: Final = 8
@@ -92,7 +99,11 @@ class AdminServer:
             app.router.add_route(method, path, self._limited(handler))
         app.router.add_get("/api/{table}", self._limited(self._api))
         self._runner = web.AppRunner(
-            app, access_log=None, keepalive_timeout=_KEEPALIVE_S, shutdown_timeout=1.0
+            app,
+            access_log=None,
+            logger=_http_log,
+            keepalive_timeout=_KEEPALIVE_S,
+            shutdown_timeout=1.0,
         )
         await self._runner.setup()
         try:
@@ -105,6 +116,7 @@ class AdminServer:
                 backlog=_BACKLOG,
                 limits=_LIMITS,
                 tls=self._tls(),
+                opening=b"\r\n\r\n",
             )
         except OSError:
             await self.stop()

@@ -92,7 +92,7 @@ def test_a_unix_socket_leaves_every_other_file_alone(tmp_path):
 
 
 @asynccontextmanager
-async def limited(limits):
+async def limited(limits, **options):
     """A port of a protocol that answers each piece with what it got."""
 
     class Echo(asyncio.Protocol):
@@ -103,7 +103,7 @@ async def limited(limits):
             self.transport.write(data)
 
     listener = listening.Listener(
-        "test", listening.bind_tcp("127.0.0.1", 0), Echo, backlog=16, limits=limits
+        "test", listening.bind_tcp("127.0.0.1", 0), Echo, backlog=16, limits=limits, **options
     )
     yield listener, listener.sockets[0].getsockname()[1]
     listener.close()
@@ -148,6 +148,31 @@ async def test_who_says_nothing_is_disconnected(monkeypatch):
     async with limited(listening.PortLimits(9, 9, group=str)) as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         await ends(reader)
+        writer.close()
+
+
+@pytest.mark.parametrize("piece", [b"hello", b"\r", b"\n\r"])
+async def test_who_does_not_finish_its_opening_is_disconnected(monkeypatch, piece):
+    monkeypatch.setattr(listening, "FIRST_BYTES_S", 0.05)
+    limits = listening.PortLimits(9, 9, group=str)
+    async with limited(limits, opening=b"\r\n\r") as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(piece)
+        assert await reader.readexactly(len(piece)) == piece
+        await ends(reader)
+        writer.close()
+
+
+async def test_who_has_finished_its_opening_may_be_silent(monkeypatch):
+    monkeypatch.setattr(listening, "FIRST_BYTES_S", 1.0)
+    async with limited(listening.PortLimits(9, 9, group=str), opening=b"\r\n\r") as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for one in (b"\r", b"\n\r"):
+            writer.write(one)
+            assert await reader.readexactly(len(one)) == one
+        await asyncio.sleep(1.2 * listening.FIRST_BYTES_S)
+        writer.write(b"go on")
+        assert await reader.readexactly(5) == b"go on"
         writer.close()
 
 

@@ -7,7 +7,7 @@ import re
 import aiohttp
 import pytest
 
-from streamfrom.proxy.admin import history
+from streamfrom.proxy.admin import admin_gate, history
 from streamfrom.proxy.admin.admin_server import AT_ONCE_MAX, AdminServer, page_routes
 from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.config.file import TlsSettings
@@ -50,6 +50,30 @@ async def test_a_page_of_elsewhere_and_headers_without_an_end_are_refused(served
     assert (await served.ask("/api/members", Host="localhost"))[0] == 200
     assert (await served.ask("/healthz", x="y" * 20_000))[0] == 400
     assert (await served.ask("/healthz"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"\x00\xff\r\n\r\n", b"GET / HTTP/1.1\r\nx: " + b"y" * 20_000 + b"\r\n\r\n"],
+)
+async def test_what_is_no_http_leaves_no_trace_in_the_log(served, caplog, sent):
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
+    writer.write(sent)
+    assert (await reader.read()).startswith(b"HTTP/1.0 400 ")
+    writer.close()
+    assert not caplog.records
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(guarded, monkeypatch):
+    monkeypatch.setattr(admin_gate, "FIRST_BYTES_S", 0.01)
+    port = guarded.server.port
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(
+        b"POST /api/login HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 100\r\n\r\n{" % port
+    )
+    assert (await reader.readline()).startswith(b"HTTP/1.1 408 ")
+    writer.close()
 
 
 async def test_of_many_requests_at_once_some_are_refused_and_it_lives(served):
