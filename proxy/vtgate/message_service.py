@@ -225,7 +225,7 @@ async def _check_ids(client: InnerClient, table: bytes, ids: Sequence[pb.Value])
         return
     async for _ in client.rows(b"SELECT id FROM %b LIMIT 0" % table):
         pass
-    if client.columns and has_numbers(client.columns[0]):
+    if client.columns and field_of(client.columns[0]).type in _WHOLE_NUMBERS:
         kind = pb.Type.Name(texts[0].type)
         raise BadMessageId(kind, texts[0].value, "a whole number, as those of this table")
 
@@ -354,11 +354,6 @@ def is_no_number(value: pb.Value) -> bool:
     """Return whether an id is a text, or bytes, that a server could only cut down to a number."""
     digits = value.value.removeprefix(b"-")
     return value.type not in _WHOLE_NUMBERS and not (digits.isdigit() and len(digits) <= 20)
-
-
-def has_numbers(definition: bytes) -> bool:
-    """Return whether the column that a payload describes has whole numbers."""
-    return field_of(definition).type in _WHOLE_NUMBERS
 
 
 def _literal(value: pb.Value) -> bytes:
