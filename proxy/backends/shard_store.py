@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -30,7 +30,7 @@ from streamfrom.proxy.backends.lock_session import (
     packets_of,
     store_answer,
 )
-from streamfrom.proxy.backends.session_variables import own_settings
+from streamfrom.proxy.backends.session_variables import Settings, own_settings
 from streamfrom.proxy.errors import BackendLost, ProxyError
 
 
@@ -61,29 +61,18 @@ PURGES_AT_ONCE: Final = 2
 CHANGING_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
+@dataclass(eq=False)
 class _Engine(ConnectionOwner):
     """The `ConnectionOwner` of the connections that the engine borrows from servers of one family."""
 
-    variant = 0
-
-    def __init__(
-        self, account: Account, *, on_mariadb: bool, wait_s: int | None = None
-    ) -> None:
-        self.account = account
-        # With autocommit off a claim is one transaction without a BEGIN.
-        self.settings = own_settings(on_mariadb=on_mariadb, autocommit=False)
-        if wait_s is not None:
-            waits = "lock_wait_timeout", "innodb_lock_wait_timeout"
-            self.settings = self.settings.with_changes((each, str(wait_s)) for each in waits)
+    account: Account
+    settings: Settings
+    variant: int = 0
 
 
-_ON_MARIADB: Final = _Engine(SHARDS_ACCOUNT, on_mariadb=True)
-_ON_MYSQL: Final = _Engine(SHARDS_ACCOUNT, on_mariadb=False)
-
-
-def engine_of(runtime: ShardRuntime) -> ConnectionOwner:
-    """Return the owner of connections to *runtime* that the engine borrows."""
-    return _ON_MARIADB if runtime.is_mariadb else _ON_MYSQL
+# With autocommit off a claim is one transaction without a BEGIN.
+_SETTINGS: Final = [own_settings(on_mariadb=each, autocommit=False) for each in (False, True)]
+_ENGINES: Final = [_Engine(SHARDS_ACCOUNT, settings) for settings in _SETTINGS]
 
 
 def acks_owner(runtime: ShardRuntime, account: Account) -> ConnectionOwner:
@@ -91,7 +80,8 @@ def acks_owner(runtime: ShardRuntime, account: Account) -> ConnectionOwner:
 
     Their statements wait for a lock for no more than a second: for a definition that is being changed, say.
     """
-    return _Engine(account, on_mariadb=runtime.is_mariadb, wait_s=1)
+    waits = ("lock_wait_timeout", "1"), ("innodb_lock_wait_timeout", "1")
+    return _Engine(account, _SETTINGS[runtime.is_mariadb].with_changes(waits))
 
 
 class ShardStore(Store):
@@ -286,7 +276,7 @@ class ShardStore(Store):
 
 async def _acquire(runtime: ShardRuntime) -> Backend:
     try:
-        return await runtime.pool.acquire(engine_of(runtime), runtime.database)
+        return await runtime.pool.acquire(_ENGINES[runtime.is_mariadb], runtime.database)
     except ProxyError as error:
         raise StoreError(str(error)) from error
 

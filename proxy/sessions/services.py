@@ -113,15 +113,13 @@ class Asker:
         return user is not None and (self.is_admin or user.name == self.user)
 
 
+@dataclass(slots=True)
 class Tally:
     """Counters since the start of the proxy."""
 
-    __slots__ = ("questions",)
-
-    def __init__(self) -> None:
-        # Commands of clients, without those that MySQL's `Questions` leaves out: COM_PING, COM_STATISTICS, COM_STMT_PREPARE,
-        # COM_STMT_RESET and COM_STMT_CLOSE.
-        self.questions = 0
+    # Commands of clients, without those that MySQL's `Questions` leaves out: COM_PING, COM_STATISTICS, COM_STMT_PREPARE,
+    # COM_STMT_RESET and COM_STMT_CLOSE.
+    questions: int = 0
 
 
 @dataclass(slots=True)

@@ -183,7 +183,10 @@ class ClientConnection:
     def _log_in(self) -> None:
         self.phase = LoginPhase.AUTHENTICATING
         self._auth = ClientAuth(
-            self._password, is_secure=self.is_secure, is_tls=self.is_tls, dice=self.dice
+            self._password.encode(),
+            is_secure=self.is_secure,
+            is_tls=self.is_tls,
+            dice=self.dice,
         )
         plugin, proof = self._auth.begin(self.greeting.plugin, self.greeting.nonce)
         self._send(encode_login(self._login(plugin, proof)))

@@ -28,8 +28,7 @@ from streamfrom.proxy.backends.pooling.connection_handover import (
     take_diagnostics,
 )
 from streamfrom.proxy.backends.pooling.pool_queue import (
-    Choice,
-    MakeRoom,
+    NewConnection,
     PoolQueue,
     PoolWaiter,
     choose,
@@ -309,8 +308,8 @@ class Pool:
                     break
                 waiter, choice = found
                 self._waiting.took_turn(waiter)
-                if isinstance(choice, Choice | MakeRoom):
-                    if isinstance(choice, MakeRoom):
+                if isinstance(choice, NewConnection):
+                    if choice.victim is not None:
                         del self._idle[choice.victim]
                         choice.victim.close()
                     self._opening += 1
@@ -324,7 +323,7 @@ class Pool:
         finally:
             self._is_serving = False
 
-    def _next(self) -> tuple[PoolWaiter, Backend | MakeRoom | Choice] | None:
+    def _next(self) -> tuple[PoolWaiter, Backend | NewConnection] | None:
         """Return the first waiter that can be served, and with what; None where all must wait."""
         heads = self._waiting.heads()
         now_s = 0.0
@@ -343,9 +342,9 @@ class Pool:
                     may_open=limit is None or now_s >= limit.retry_s,
                     may_displace=is_left_over or now_s - waiter.came_s >= PATIENCE_S,
                 )
-                if choice is Choice.WAIT:
+                if choice is None:
                     continue
-                if limit is not None and isinstance(choice, Choice | MakeRoom):
+                if limit is not None and isinstance(choice, NewConnection):
                     # One login asks for all.
                     self._limited[account] = _AccountLimit(now_s + LIMIT_RETRY_S, limit.error)
                 return waiter, choice

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.backends.pooling.connection_handover import fits
@@ -95,18 +94,11 @@ class PoolQueue:
         return late
 
 
-class Choice(Enum):
-    """What is done where no idle connection is given."""
-
-    OPEN = "open a new connection"
-    WAIT = "wait for one to come back"
-
-
 @dataclass(frozen=True, slots=True)
-class MakeRoom:
-    """Close the idle connection *victim*, and open another one in its place."""
+class NewConnection:
+    """Open a connection, in the place of the idle connection *victim* if that is not None."""
 
-    victim: Backend
+    victim: Backend | None = None
 
 
 def choose(
@@ -117,8 +109,8 @@ def choose(
     has_room: bool,
     may_open: bool,
     may_displace: bool,
-) -> Backend | MakeRoom | Choice:
-    """Return *owner*'s own connection, else one without owner, else OPEN, else the oldest of the account.
+) -> Backend | NewConnection | None:
+    """Return *owner*'s own connection, else one without owner, else a new one, else the oldest of the account, else None.
 
     idle: the idle connections, the least recently used first.
     has_room: the pool is not full.
@@ -153,9 +145,9 @@ def choose(
     if found is not None:
         return found
     if has_room and may_open:
-        return Choice.OPEN
+        return NewConnection()
     if oldest is not None and spent is None:
         return oldest
     # One of the account itself makes room at the server, too.
     victim = spent or other_kind or (foreign if may_open and may_displace else None)
-    return Choice.WAIT if victim is None else MakeRoom(victim)
+    return None if victim is None else NewConnection(victim)

@@ -13,6 +13,7 @@ A plugin is a generator: it is given the nonce of the switch, yields the answer 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import KW_ONLY, dataclass
 from hashlib import pbkdf2_hmac
 from typing import TYPE_CHECKING, Final
 
@@ -45,7 +46,6 @@ _FULL_NEEDED: Final = b"\x04"
 _WANTS_PUBLIC_KEY: Final = b"\x02"
 _WANTS_KEY_OF_SHA256: Final = b"\x01"
 _LONG_NONCE_BYTES: Final = 32
-_DICE_BYTES: Final = 32
 # The salt of parsec: the letter of the hash, the logarithm of its rounds, and 18 random bytes.
 _SALT_BYTES: Final = 20
 _SALT_HASH: Final = ord("P")
@@ -59,28 +59,21 @@ _CR_AUTH_PLUGIN_CANNOT_LOAD: Final = 2059
 _CR_AUTH_PLUGIN_ERR: Final = 2061
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ClientAuth:
     """Answers one server's questions during a login.
-
-    is_secure: no third party can listen (TLS or a unix socket), so the password may go as it is.
-    is_tls: it is TLS.
-    dice: 32 random bytes, used once.
 
     Without TLS the server's RSA key is fetched from the server itself, as drivers do. That protects the password from
     listeners, but not from someone who poses as the server; TLS with verification protects from both.
     """
 
-    __slots__ = ("_answers", "_dice", "_is_secure", "_is_tls", "_password")
-
-    def __init__(
-        self, password: str, *, is_secure: bool, is_tls: bool = False, dice: bytes
-    ) -> None:
-        assert len(dice) == _DICE_BYTES
-        self._password = password.encode()
-        self._is_secure = is_secure
-        self._is_tls = is_tls
-        self._dice = dice
-        self._answers: Answers | None = None
+    _password: bytes
+    _: KW_ONLY
+    # No third party can listen (TLS or a unix socket), so the password may go as it is.
+    is_secure: bool
+    is_tls: bool = False
+    dice: bytes  # 32 random bytes, used once
+    _answers: Answers | None = None
 
     def begin(self, plugin: str, nonce: bytes) -> tuple[str, bytes]:
         """Return the plugin to name in the login and its proof.
@@ -134,14 +127,14 @@ class ClientAuth:
             yield None
         elif step != _FULL_NEEDED:
             raise WireError("unknown step of caching_sha2_password")
-        elif self._is_secure:
+        elif self.is_secure:
             yield self._password + b"\0"
         else:
             pem = yield _WANTS_PUBLIC_KEY
             yield _encrypted(masked_password(self._password, nonce), pem)
 
     def _sha256(self, nonce: bytes) -> Answers:
-        if self._is_tls or not self._password:
+        if self.is_tls or not self._password:
             yield self._password + b"\0"
         else:
             pem = yield _WANTS_KEY_OF_SHA256
@@ -161,7 +154,7 @@ class ClientAuth:
             raise WireError("unknown salt of parsec")
         secret = pbkdf2_hmac("sha512", self._password, salt[2:], 1024 << salt[1], 32)
         key = Ed25519PrivateKey.from_private_bytes(secret)
-        yield self._dice + key.sign(nonce + self._dice)
+        yield self.dice + key.sign(nonce + self.dice)
 
     def _dialog(self, question: bytes) -> Answers:
         self._check_secure("dialog")
@@ -179,7 +172,7 @@ class ClientAuth:
         yield self._password + b"\0"
 
     def _check_secure(self, plugin: str) -> None:
-        if not self._is_secure:
+        if not self.is_secure:
             raise BackendError(
                 _CR_AUTH_PLUGIN_ERR,
                 "HY000",

@@ -9,7 +9,7 @@ import pytest
 
 from streamfrom.proxy.backends.account import Account
 from streamfrom.proxy.backends.pooling.pool import Pool
-from streamfrom.proxy.backends.pooling.pool_queue import Choice, MakeRoom, PoolWaiter, choose
+from streamfrom.proxy.backends.pooling.pool_queue import NewConnection, PoolWaiter, choose
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
@@ -190,17 +190,18 @@ def test_a_choice(there, flags, expected):
         may_displace="p" not in flags,
     )
     names = {id(connection): name for name, connection in CONNECTIONS.items()}
-    if isinstance(found, Choice):
-        assert found.name == expected
-    elif isinstance(found, MakeRoom):
-        assert f"room: {names[id(found.victim)]}" == expected
+    if found is None:
+        assert expected == "WAIT"
+    elif isinstance(found, NewConnection):
+        assert expected == (f"room: {names[id(found.victim)]}" if found.victim else "OPEN")
     else:
         assert names[id(found)] == expected
 
 
 def test_only_a_new_login_leaves_a_database_for_none():
     found = choose([idle()], OWNER, None, has_room=False, may_open=True, may_displace=True)
-    assert isinstance(found, MakeRoom)
+    assert isinstance(found, NewConnection)
+    assert found.victim is not None
     without = idle(database=None)
     assert (
         choose([without], OWNER, None, has_room=False, may_open=True, may_displace=True)

@@ -56,7 +56,7 @@ def attempt(auth, login, **options):
 
 def converse(auth, user, password, *, is_secure, plugin=CACHING_SHA2, greeted=CACHING_SHA2):
     """Play a whole login with our own client; return the Accepted and every packet sent."""
-    client = ClientAuth(password, is_secure=is_secure, dice=DICE)
+    client = ClientAuth(password.encode(), is_secure=is_secure, dice=DICE)
     named, proof = client.begin(plugin, NONCE)
     login = LoginRequest(user, proof, None, PROXY_OFFER, 45, plugin=named)
     server = attempt(auth, login, is_secure=is_secure, greeted_plugin=greeted)

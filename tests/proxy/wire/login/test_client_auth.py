@@ -25,13 +25,13 @@ OF_ANOTHER_KIND = ec.generate_private_key(ec.SECP256R1()).public_key()
 
 @pytest.fixture
 def client():
-    auth = ClientAuth("pw", is_secure=False, dice=DICE)
+    auth = ClientAuth(b"pw", is_secure=False, dice=DICE)
     auth.begin(CACHING_SHA2, NONCE)
     return auth
 
 
 def test_the_greetings_plugin_is_answered_unless_it_is_a_strange_one():
-    auth = ClientAuth("pw", is_secure=True, dice=DICE)
+    auth = ClientAuth(b"pw", is_secure=True, dice=DICE)
     assert auth.begin(NATIVE_PASSWORD, NONCE) == (NATIVE_PASSWORD, native_proof(b"pw", NONCE))
     assert auth.begin(CACHING_SHA2, NONCE) == (CACHING_SHA2, sha2_proof(b"pw", NONCE))
     assert auth.begin("ed25519", NONCE) == (CACHING_SHA2, b"")
@@ -55,7 +55,7 @@ def test_the_password_itself_goes_over_a_secure_transport_alone(client, plugin, 
     with pytest.raises(BackendError, match=f"'{plugin}'; it is sent over TLS or a") as caught:
         client.receive(switch)
     assert "pw" not in str(caught.value).replace(plugin, "")
-    secure = ClientAuth("pw", is_secure=True, dice=DICE)
+    secure = ClientAuth(b"pw", is_secure=True, dice=DICE)
     secure.begin(CACHING_SHA2, NONCE)
     assert secure.receive(switch) == b"pw\0"
 
@@ -71,7 +71,7 @@ def test_the_password_itself_goes_over_a_secure_transport_alone(client, plugin, 
     ],
 )
 def test_pam_is_told_the_password_once_and_nothing_else(questions):
-    auth = ClientAuth("pw", is_secure=True, dice=DICE)
+    auth = ClientAuth(b"pw", is_secure=True, dice=DICE)
     auth.begin(CACHING_SHA2, NONCE)
     switch, *others = questions
     with pytest.raises((BackendError, WireError)):  # noqa: PT012 - which of them, the case says
@@ -82,11 +82,11 @@ def test_pam_is_told_the_password_once_and_nothing_else(questions):
 
 def test_sha256_password_is_told_in_clear_by_tls_alone():
     switch = encode_auth_switch("sha256_password", NONCE)
-    by_socket = ClientAuth("pw", is_secure=True, dice=DICE)
+    by_socket = ClientAuth(b"pw", is_secure=True, dice=DICE)
     assert by_socket.receive(switch) == b"\x01"
     encrypted = by_socket.receive(b"\x01" + KEY.public_pem()) or b""
     assert unmasked_password(KEY.decrypt(encrypted), NONCE) == b"pw\0"
-    by_tls = ClientAuth("pw", is_secure=True, is_tls=True, dice=DICE)
+    by_tls = ClientAuth(b"pw", is_secure=True, is_tls=True, dice=DICE)
     assert by_tls.receive(switch) == b"pw\0"
 
 
@@ -107,7 +107,7 @@ PUBLIC_KEY = b64decode("1l3rWRW1/jw45yrvYXB8eh02wzk7lcJcz4CMcWw2b+8=")
 @pytest.mark.parametrize("header", [b"", b"\x01"])
 def test_parsec_signs_both_nonces_by_the_key_that_the_server_knows(header):
     nonce = bytes(range(1, 33))
-    auth = ClientAuth(PARSEC, is_secure=False, dice=DICE)
+    auth = ClientAuth(PARSEC.encode(), is_secure=False, dice=DICE)
     auth.begin(CACHING_SHA2, NONCE)
     assert auth.receive(b"\xfeparsec\0" + nonce) == b""
     answer = auth.receive(header + EXT_SALT) or b""
@@ -120,7 +120,7 @@ def test_parsec_signs_both_nonces_by_the_key_that_the_server_knows(header):
     "salt", [b"", b"P\0short", b"Q" + EXT_SALT[1:], b"P\x04" + EXT_SALT[2:], EXT_SALT + b"x"]
 )
 def test_a_salt_that_is_none_is_refused(salt):
-    auth = ClientAuth(PARSEC, is_secure=False, dice=DICE)
+    auth = ClientAuth(PARSEC.encode(), is_secure=False, dice=DICE)
     auth.receive(b"\xfeparsec\0" + bytes(32))
     with pytest.raises(WireError):
         auth.receive(salt or b"\x01")
@@ -148,7 +148,7 @@ def test_a_key_that_is_no_rsa_key_is_refused(client, key):
     ids=["longer than the key", "a further step of the native plugin"],
 )
 def test_what_cannot_be_answered_is_refused(password, plugin, packets):
-    auth = ClientAuth(password, is_secure=False, dice=DICE)
+    auth = ClientAuth(password.encode(), is_secure=False, dice=DICE)
     auth.begin(plugin, NONCE)
     *steps, last = packets
     for step in steps:
@@ -167,7 +167,7 @@ SWITCHES = st.builds(
 
 @given(payloads=st.lists(st.binary(min_size=1, max_size=30) | SWITCHES, max_size=4))
 def test_noise_raises_nothing_but_errors_of_ours(payloads):
-    auth = ClientAuth("pw", is_secure=False, dice=DICE)
+    auth = ClientAuth(b"pw", is_secure=False, dice=DICE)
     auth.begin(CACHING_SHA2, NONCE)
     try:
         for payload in payloads:
