@@ -285,4 +285,4 @@ def _named(where: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OSError(error.errno, f"cannot listen on {where}: {error.strerror}") from None
+        raise OSError(f"cannot listen on {where}: {error.strerror}") from None

@@ -57,6 +57,26 @@ def shared_note(users: Iterable[User]) -> Finding | None:
     )
 
 
+_DATABASE_FIX: Final = (
+    "the login is good: check the database's name in the address, which is the keyspace's if the address names none; create the"
+    " database, and grant the account its rights there"
+)
+# What refuses the right password of an account as well: a fresh mariadb-install-db makes accounts without a name.
+_HOSTS_FIX: Final = (
+    "SELECT user, host FROM mysql.user; an account without a name that fits the host better comes first, as"
+    " mariadb-install-db makes it: DROP USER ''@'localhost'"
+)
+
+
+def login_fix(trouble: str, what: str) -> str | None:
+    """Return what ends a refusal by a server; *what*: to look at first where an account is refused."""
+    if "to database '" in trouble or "Unknown database '" in trouble:
+        return _DATABASE_FIX
+    if "Access denied" not in trouble:
+        return None
+    return f"check {what}, and the host of the account: {_HOSTS_FIX}"
+
+
 async def user_logins(config: Config, away: Container[str] = ()) -> AsyncIterator[Finding]:
     """Yield the findings about each user with an account of its own at each shard, but those that are *away*."""
     is_twopc = config.server.transaction_mode is TransactionMode.TWOPC
@@ -94,7 +114,9 @@ async def _login(
         if isinstance(error, BackendError) and error.code == _NO_DATABASE:
             text = f"user {user.name} logs in, and may use no database here"
             return [Finding(Level.OK, place, text)]
-        return [Finding(Level.ERROR, place, f"user {user.name} cannot log in: {error}")]
+        text = f"user {user.name} cannot log in: {error}"
+        fix = login_fix(text, "that the account is there and has this password")
+        return [Finding(Level.ERROR, place, text, fix)]
     (account,) = parse_text_row(who.rows[0], 1)
     text = f"user {user.name} logs in as {(account or b'').decode()}"
     if seen := [what for what, answer in zip(_SIGHTS, answers, strict=False) if _may(answer)]:

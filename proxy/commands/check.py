@@ -7,6 +7,7 @@ not work. One error makes the exit code 1. `proxy.report` prints them.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,8 +33,8 @@ from streamfrom.engine.messaging.upkeep.partitions import late, split
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.engine.sharding.vindex import Vindex, is_loose
 from streamfrom.engine.sharding.vschema import TableRouting, unknown_keys, with_queues
-from streamfrom.proxy.accounts.user_logins import shared_note, user_logins
-from streamfrom.proxy.backends.shard import ReplicaHealth, ShardRuntime, replicas_of
+from streamfrom.proxy.accounts.user_logins import login_fix, shared_note, user_logins
+from streamfrom.proxy.backends.shard import READ_ONLY, ReplicaHealth, ShardRuntime, replicas_of
 from streamfrom.proxy.backends.shard_store import ShardStore, by_control
 from streamfrom.proxy.config.file import Config, KeyspaceConfig, TlsSettings, TransactionMode
 from streamfrom.proxy.config.fleet_members import worker_count
@@ -54,18 +55,11 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace
 
 
-_DATABASE_FIX: Final = (
-    "the login is good: check the database's name in the address, which is the keyspace's if the address names none; create the"
-    " database, and grant the account its rights there"
+# The first releases with SKIP LOCKED: of MySQL, and of MariaDB.
+_OLDEST: Final = ((8, 0), (10, 6))
+_WRITABLE_FIX: Final = (
+    "SET GLOBAL read_only = 0 there, or let the address lead to the new primary"
 )
-# By words of the refusal, the first that fits.
-_LOGIN_FIXES: Final = {
-    "to database '": _DATABASE_FIX,
-    "Unknown database '": _DATABASE_FIX,
-    # What refuses the right password of an account as well: a fresh mariadb-install-db makes accounts without a name.
-    "Access denied": "check user and password of the address, and the host of the account: SELECT user, host FROM mysql.user;"
-    " an account without a name that fits the host better comes first, as mariadb-install-db makes it: DROP USER ''@'localhost'",
-}
 # Statements that touch no row but need every privilege that delivery needs.
 PROBES: Final = (
     "SELECT * FROM {table} WHERE 1 = 0 FOR UPDATE SKIP LOCKED",
@@ -243,6 +237,11 @@ def _check_sequences(keyspaces: Mapping[str, Keyspace], report: CheckReport) -> 
                     report.error(f"{keyspace.name}.{table.name}", str(error))
 
 
+def _is_too_old(shard: ShardRuntime) -> bool:
+    found = re.match(r"(\d+)\.(\d+)", shard.version)
+    return found is not None and tuple(map(int, found.groups())) < _OLDEST[shard.is_mariadb]
+
+
 class _ShardCheck:
     """What is wrong with one shard.
 
@@ -270,11 +269,16 @@ class _ShardCheck:
         # Who answered has a version. What else ails the server, such as read_only, leaves its tables readable.
         if not shard.version:
             trouble = shard.with_address(shard.trouble or "not reached")
-            fix = next((fix for words, fix in _LOGIN_FIXES.items() if words in trouble), None)
-            report.error(subject, trouble, fix)
+            report.error(
+                subject, trouble, login_fix(trouble, "user and password of the address")
+            )
             return
         if shard.trouble is not None:
-            report.error(subject, shard.with_address(shard.trouble))
+            fix = _WRITABLE_FIX if shard.trouble == READ_ONLY else None
+            report.error(subject, shard.with_address(shard.trouble), fix)
+        elif _is_too_old(shard):
+            text = f"{shard.dsn}: {shard.version} is too old: it has no SKIP LOCKED"
+            report.error(subject, text, "use MySQL 8.4 or newer, or MariaDB 10.6 or newer")
         else:
             report.ok(subject, f"{shard.dsn}: {shard.version}")
         with self._reported(subject):

@@ -17,6 +17,8 @@ from streamfrom.proxy.net import is_loopback
 PORT_DEFAULT: Final = 3306
 UNIX_SOCKET_BYTES_MAX: Final = 107  # sun_path of unix(7) without its closing zero byte
 FORM: Final = "mysql://user:password@host:port/database"
+# What ends the place of a password too early.
+_ENCODE: Final = "; in a password write %2F for / and %3F for ?, or take it from ${NAME}"
 PARAMETERS: Final = ("ssl_ca", "ssl_mode", "unix_socket")
 
 
@@ -64,7 +66,7 @@ def parse(text: str, key: str, *, database: str, around: Surroundings) -> Dsn:
         port = url.port
     except ValueError:
         # The message of urllib may hold a part of the address.
-        raise ConfigError(key, f"expected {FORM}, got a malformed address") from None
+        raise ConfigError(key, f"expected {FORM}, got a malformed address{_ENCODE}") from None
     if url.scheme != "mysql":
         raise ConfigError(key, f"expected {FORM}, got another scheme or none")
     if url.fragment:
@@ -73,7 +75,7 @@ def parse(text: str, key: str, *, database: str, around: Surroundings) -> Dsn:
         raise ConfigError(key, f"expected {FORM}, got no user")
     name = unquote(url.path.removeprefix("/")) or database
     if "/" in name:
-        raise ConfigError(key, f"expected {FORM}, got a / in the database's name")
+        raise ConfigError(key, f"expected {FORM}, got a / in the database's name{_ENCODE}")
     parameters = _parameters(url.query, key)
     socket_text = parameters.get("unix_socket")
     unix_socket = socket_path(socket_text, key, around) if socket_text else None

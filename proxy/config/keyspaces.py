@@ -124,7 +124,7 @@ def reread_vschema(config: KeyspaceConfig) -> KeyspaceConfig:
         return config
     key = f"keyspaces.{config.name}.vschema"
     text = _read(path, key)
-    is_sharded = _is_sharded(text, config.name, key)
+    is_sharded = _is_sharded(text, config.name, key, path)
     if len(config.shards) > 1 and not is_sharded:
         raise ConfigError(
             key, f"expected a sharded vschema for {len(config.shards)} shards, got another"
@@ -185,7 +185,7 @@ def _vschema(keyspace: str, table: TomlTable) -> tuple[Path, str, bool]:
     key = table.key("vschema")
     path = table.around.readable_file(table.name("vschema", expected="a path"), key)
     text = _read(path, key)
-    return path, text, _is_sharded(text, keyspace, key)
+    return path, text, _is_sharded(text, keyspace, key, path)
 
 
 def _read(path: Path, key: str) -> str:
@@ -195,11 +195,11 @@ def _read(path: Path, key: str) -> str:
         raise ConfigError(key, f"expected UTF-8 in {path}") from None
 
 
-def _is_sharded(text: str, keyspace: str, key: str) -> bool:
+def _is_sharded(text: str, keyspace: str, key: str, path: Path) -> bool:
     try:
         return parse_vschema(text, keyspace).sharded
     except (VschemaError, VindexError) as error:
-        raise ConfigError(key, str(error)) from error
+        raise ConfigError(key, f"{path}: {error}") from error
 
 
 def _shard(table: TomlTable, keyspace: str) -> ShardConfig:

@@ -49,7 +49,7 @@ def test_a_port_is_held_on_each_address_of_a_name_and_on_no_other_machine():
     assert len({each.getsockname()[1] for each in held}) == 1
     for each in held:
         each.close()
-    with pytest.raises(OSError, match=r"cannot listen on 192\.0\.2\.1 port 0: "):
+    with pytest.raises(OSError, match=r"^cannot listen on 192\.0\.2\.1 port 0: "):
         listening.bind_tcp("192.0.2.1", 0, for_others=True)
     with pytest.raises(OSError, match=r"cannot listen on no\.host\.invalid port 7: "):
         listening.bind_tcp("no.host.invalid", 7)

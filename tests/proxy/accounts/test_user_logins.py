@@ -51,6 +51,8 @@ async def test_a_refused_login_is_a_fault_and_a_shard_that_is_away_has_its_own_l
     (finding,) = await found(server, OWN)
     assert finding.level is Level.ERROR
     assert "user app cannot log in: " in finding.text
+    assert finding.fix is not None
+    assert finding.fix.startswith("check that the account is there and has this password")
     server.refusal = Error(1044, "Access denied to database", "42000")
     (finding,) = await found(server, OWN)
     assert (finding.level, "may use no database here" in finding.text) == (Level.OK, True)

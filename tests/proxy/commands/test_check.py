@@ -64,6 +64,19 @@ async def test_a_login_that_is_refused_has_the_address_and_the_likely_cause(
     assert f": {refusal.message}; {fix}" in line
 
 
+@pytest.mark.parametrize(
+    ("version", "is_too_old"),
+    [("5.7.44-log", True), ("8.0.11", False), ("10.5.29-MariaDB", True), ("10.6.0-MariaDB", False)],
+)  # fmt: skip
+async def test_a_server_without_skip_locked_is_an_error_with_the_first_that_has_it(
+    server, report, version, is_too_old
+):
+    server.version = version
+    code, lines = await report(config_of(server))
+    told = "; use MySQL 8.4 or newer, or MariaDB 10.6 or newer" in "".join(lines)
+    assert (code, told) == (int(is_too_old), is_too_old)
+
+
 async def test_a_vschema_that_cannot_be_read_is_a_fault_of_its_keyspace(server, report):
     config = config_of(server)
     broken = KeyspaceConfig("broken", '{"sharded": 5}', config.keyspaces[0].shards)
