@@ -99,7 +99,7 @@ create table if not exists {KEYSPACE}.my_message(
 
   # required indexes
   primary key(id),
-  index poller_idx(time_acked, priority, time_next desc)
+  index poller_idx(time_acked, priority, time_next)
 ) comment 'vitess_message,vt_min_backoff=10,vt_max_backoff=3600,vt_ack_wait=10,vt_purge_after=86400,vt_batch_size=10,vt_cache_size=10000,vt_poller_interval=30,vt_auto_id=on'
 """
 

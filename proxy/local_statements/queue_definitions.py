@@ -69,7 +69,7 @@ LAST_ERROR: Final = "last_error"
 _LAST_ERROR: Final = b"`last_error` VARCHAR(1000) INVISIBLE DEFAULT NULL"
 _KEYS_OF_TABLE: Final = (
     b"PRIMARY KEY (`id`)",
-    b"KEY `poller_idx` (`time_acked`, `priority`, `time_next` DESC)",
+    b"KEY `poller_idx` (`time_acked`, `priority`, `time_next`)",
 )
 _DECLARED: Final = re.compile(r"\S+\s+(\w+)\s*(\([^)]*\))?(.*)", re.DOTALL)
 _COLLATE: Final = re.compile(r"\bCOLLATE\s*=?\s*'?(\w+)", re.IGNORECASE)

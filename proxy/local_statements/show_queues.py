@@ -37,7 +37,7 @@ _NOISE: Final = re.compile(
     r"(?<=int)\(\d+\)| CHARACTER SET \w+| COLLATE \w+| USING BTREE| /\*!80023 INVISIBLE \*/| INVISIBLE"
     r"|(?<=DEFAULT )'(?=\d+')|(?<=\d)'$"
 )
-_POLLER: Final = "KEY `poller_idx` (`time_acked`,`priority`,`time_next` DESC)"
+_POLLER: Final = "KEY `poller_idx` (`time_acked`,`priority`,`time_next`)"
 _OWN_LINES: Final = frozenset(
     {
         "`priority` tinyint NOT NULL DEFAULT 50",
@@ -48,8 +48,8 @@ _OWN_LINES: Final = frozenset(
         _POLLER,
     }
 )
-# MariaDB before 10.8 reads DESC in an index and drops it.
-_POLLER_ASCENDING: Final = _POLLER.replace(" DESC", "")
+# As Vitess has it.
+_POLLER_DESCENDING: Final = _POLLER.replace("`)", "` DESC)")
 _OWN_ID: Final = "`id` bigint NOT NULL"
 _OWN_LAST_ERROR: Final = "`last_error` varchar(1000) DEFAULT NULL"
 _STATE: Final = "`state` "
@@ -89,7 +89,7 @@ def create_queue(name: str, definition: str) -> str:
     end = next(at for at, line in enumerate(lines) if line.startswith(")"))
     parts = [line.strip().removesuffix(",") for line in lines[1:end]]
     own = {_NOISE.sub("", part): part for part in parts}
-    own = {line.replace(_POLLER_ASCENDING, _POLLER): part for line, part in own.items()}
+    own = {line.replace(_POLLER_DESCENDING, _POLLER): part for line, part in own.items()}
     states = [part for part in parts if part.startswith(_STATE)]
     unit = partition_unit(definition)
     if (

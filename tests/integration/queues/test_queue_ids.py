@@ -28,6 +28,14 @@ def stored(client: Any) -> list[int]:
     return [id_ for id_, _ in rows(client, "SELECT id, user_id FROM my_message ORDER BY 2, 1")]
 
 
+def test_the_index_of_polls_ascends(client: Any) -> None:
+    """A range of a descending one in its order, MySQL sorts whole: 0.7 s for 300,000 retries, and not 5 ms."""
+    index = rows(client, "SHOW INDEX FROM my_message WHERE Key_name = 'poller_idx'")
+    assert [row[4:6] for row in index] == [
+        (column, "A") for column in ("time_acked", "priority", "time_next")
+    ]
+
+
 def test_the_proposals_own_insert(queue: Queue, client: Any) -> None:
     stream = queue.stream()
     before = first_id(time.time_ns())

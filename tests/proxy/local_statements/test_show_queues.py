@@ -29,7 +29,7 @@ MYSQL = """CREATE TABLE `q` (
   `state` varchar(11) GENERATED ALWAYS AS (case `time_acked`) VIRTUAL /*!80023 INVISIBLE */,
   `a` int DEFAULT NULL COMMENT 'x, y',
   PRIMARY KEY (`id`),
-  KEY `poller_idx` (`time_acked`,`priority`,`time_next` DESC),
+  KEY `poller_idx` (`time_acked`,`priority`,`time_next`),
   KEY `k` (`a`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COMMENT='vitess_message,vt_ack_wait=30,vt_auto_id=on,vt_message_cols=id|a'"""
 AGAIN = (
@@ -58,6 +58,10 @@ def test_a_queue_says_how_it_is_sharded_and_what_create_queue_makes_by_itself_is
     )
     expected = AGAIN.replace("\nWITH", " SHARD BY hash(id)\nWITH").replace("auto_id = on, ", "")
     assert create_queue("q", own) == expected.replace("'id|a')", "'id|a', auto_id = off)")
+
+
+def test_the_index_of_polls_may_descend_as_vitess_documents_it():
+    assert create_queue("q", MYSQL.replace("`time_next`)", "`time_next` DESC)")) == AGAIN
 
 
 def test_the_index_that_its_settings_make_is_not_named():
