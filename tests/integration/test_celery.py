@@ -157,6 +157,10 @@ def test_a_worker_does_what_celerys_users_ask(plain, app, broker, tmp_path, star
     client = plain.connect()
     left = "SELECT id FROM celery_message WHERE queue = 'celery' AND time_acked IS NULL"
     eventually(lambda: rows(client, left) == ())
+    # The bindings are none that somebody has to look at.
+    ((_, _, depth, *_),) = rows(client, "SHOW QUEUE STATUS LIKE 'celery_message_binding'")
+    ((_, made),) = rows(client, "SHOW CREATE QUEUE celery_message_binding")
+    assert (depth, "paused" in made) == (0, False)
 
 
 def test_tasks_of_a_worker_that_is_killed_are_anothers(app, broker, tmp_path, start_program):

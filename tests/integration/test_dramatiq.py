@@ -139,7 +139,7 @@ def test_a_message_in_a_transaction_comes_with_its_commit_alone(broker, plain):
     assert found == ["committed"]
 
 
-def test_results(broker, url):
+def test_results(broker, url, plain):
     broker.add_middleware(Results(backend=StreamfromBackend(url)))
 
     @dramatiq.actor(store_results=True, max_retries=0)
@@ -157,6 +157,11 @@ def test_results(broker, url):
     assert short.get_result() == 1
     with pytest.raises(ResultMissing):
         divide.message(1, 2).get_result()
+    # Its table is none that somebody has to look at.
+    client, quiet = plain.connect(), "SHOW QUEUE STATUS LIKE 'dramatiq_result'"
+    ((_, _, depth, *_),) = eventually(lambda: rows(client, quiet))
+    ((_, made),) = rows(client, "SHOW CREATE QUEUE dramatiq_result")
+    assert (depth, "paused" in made) == (0, False)
 
 
 def test_who_has_room_for_all_it_may_hold_waits_for_no_more_room(broker, monkeypatch):

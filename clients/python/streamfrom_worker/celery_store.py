@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from .names import quoted_column
 from .task_store import TEXT, TaskStore
+
+
+KEPT_S: Final = 10**9  # the purge leaves bindings alone for 31 years
 
 
 class CeleryStore(TaskStore):
@@ -23,11 +26,11 @@ class CeleryStore(TaskStore):
     def make(self) -> None:
         """Create the tables if they are not there."""
         super().make()
-        # A queue that no one streams: so its rows have a place in a sharded keyspace, too.
+        # A queue, so its rows have a place in a sharded keyspace, too. They are acknowledged, so none waits for a stream.
         self.run(
             f"CREATE QUEUE IF NOT EXISTS {self._bindings} (id CHAR(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, "
             f"exchange VARCHAR(191) {TEXT}, routing_key VARCHAR(191) {TEXT}, queue VARCHAR(191) {TEXT}, "
-            f"pattern VARCHAR(1000) {TEXT}, seen DOUBLE, KEY (exchange), KEY (queue)) WITH (paused = on)"
+            f"pattern VARCHAR(1000) {TEXT}, seen DOUBLE, KEY (exchange), KEY (queue)) WITH (purge_after = {KEPT_S})"
         )
 
     def bind(
@@ -36,8 +39,8 @@ class CeleryStore(TaskStore):
         """Note a binding; one of a temporary queue again and again, to show that its process lives."""
         name = "\0".join((exchange, routing_key, queue)).encode()
         self.run(
-            f"INSERT INTO {self._bindings} (id, exchange, routing_key, queue, pattern, seen) "
-            "VALUES (%s, %s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE seen = VALUES(seen)",
+            f"INSERT INTO {self._bindings} (id, time_acked, exchange, routing_key, queue, pattern, seen) "
+            "VALUES (%s, NOW(), %s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE seen = VALUES(seen)",
             [
                 hashlib.sha1(name, usedforsecurity=False).hexdigest(),
                 exchange,

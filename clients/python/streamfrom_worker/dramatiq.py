@@ -318,7 +318,7 @@ class StreamfromBackend(ResultBackend):
         if not self._is_made:
             self._store_of.run(
                 f"CREATE QUEUE IF NOT EXISTS {self._results} (id VARCHAR(255) CHARACTER SET utf8mb4 "
-                "COLLATE utf8mb4_bin NOT NULL, value LONGBLOB NOT NULL) WITH (paused = on, purge_after = 1)"
+                "COLLATE utf8mb4_bin NOT NULL, value LONGBLOB NOT NULL) WITH (purge_after = 1)"
             )
             self._is_made = True
         return self._store_of.run(sql, values)
