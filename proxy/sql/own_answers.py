@@ -35,7 +35,7 @@ from streamfrom.proxy.local_statements.vexplain import (
     explain_stream,
     is_run,
 )
-from streamfrom.proxy.sql.compile.answerers import Answerer
+from streamfrom.proxy.sql.compile.answerers import Answerer, tables_column
 from streamfrom.proxy.sql.queues.sequence_statements import COLUMNS as NEXT_COLUMNS
 from streamfrom.proxy.sql.scatter.insert_selects import with_named_columns
 from streamfrom.proxy.sql.session_rights import EVERYTHING
@@ -51,9 +51,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.parser import explained_text
 from streamfrom.sqlparse_ext.statements import Kind, Statement
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
-from streamfrom.sqlparse_ext.text.identifiers import quoted
-from streamfrom.sqlparse_ext.text.lexer import Edit
-from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 
 
 if TYPE_CHECKING:
@@ -194,20 +191,15 @@ class OwnAnswers:
 
     async def _tables(self, statement: Statement, reply: Reply) -> bool:
         view, database, own = self._target.resolve(statement)
-        template, capabilities = own.shape.template, self._context.state.capabilities
-        shown = f"Tables_in_{statement.shape.target or self._target.name}"
-        named = f"Tables_in_{database}"
-        edits = [
-            Edit(token.start, token.end, quoted(named))
-            for token in statement_tokens(template)
-            if token.is_name and unquote(token, template).lower() == shown.lower()
-        ]
-        own = self._target.edited(own, edits) if edits else own
+        capabilities = self._context.state.capabilities
         packet = query(own.sql)
         answer = await self._context.executor.ask(view.runtimes[0], database, packet, own.shape)
         assert answer.ok is not None
         first = parse_column_definition(answer.columns[0])
-        name = first.name.replace(named, shown, 1)
+        shown = statement.shape.target or self._target.name
+        if shown == database:  # a prepared statement has the names of real databases
+            shown = view.name
+        name = first.name.replace(tables_column(database), tables_column(shown), 1)
         renamed = column_definition(replace(first, name=name), capabilities)
         reply.head([renamed, *answer.columns[1:]])
         reply.more_rows(answer.rows)

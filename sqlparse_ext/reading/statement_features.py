@@ -153,6 +153,13 @@ def user_variables(tokens: list[Token], template: bytes) -> frozenset[str]:
     return frozenset(name.lower() if name.isascii() else name for name in names)
 
 
+def makes_or_drops_database(shape: Shape) -> bool:
+    """True for CREATE DATABASE and DROP DATABASE: the only DDL with a target but ALTER's."""
+    return (
+        shape.kind is Kind.DDL and shape.target is not None and shape.verb in {"CREATE", "DROP"}
+    )
+
+
 def asks_sequence(shape: Shape) -> bool:
     """Return whether a statement asks a sequence of MariaDB's for a value, which writes it; or calls LASTVAL, which only reads.
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import mysql.connector
 import pymysql
 import pytest
 
@@ -173,3 +174,9 @@ def test_show_tables_calls_its_column_after_the_keyspace(rig):
             cursor.execute(f"USE `{name}`")
             cursor.execute("SHOW FULL TABLES LIKE 'it%'")
             assert cursor.description[0][0] == f"Tables_in_{name} (it%)"
+        prepares: Any = mysql.connector.connect(port=rig.proxy.port, user="root", database=name)
+        cursor = prepares.cursor(prepared=True)
+        for place in ("", f"FROM `{name}`"):
+            cursor.execute(f"SHOW TABLES {place} WHERE `Tables_in_{name}` = %s", ("item",))
+            assert (*cursor.column_names, *cursor) == (f"Tables_in_{name}", ("item",))
+        prepares.close()

@@ -22,6 +22,9 @@ from streamfrom.proxy.local_statements.show_queues import is_show_partitions, is
 from streamfrom.proxy.local_statements.vexplain import is_vexplain
 from streamfrom.proxy.status.status_rows import is_status
 from streamfrom.sqlparse_ext.statements import Kind, Shape
+from streamfrom.sqlparse_ext.text.identifiers import quoted
+from streamfrom.sqlparse_ext.text.lexer import Edit
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 from streamfrom.sqlparse_ext.writes.insert_gaps import next_values
 
 
@@ -60,6 +63,23 @@ def _asks_sequence(shape: Shape) -> bool:
 def _lists_tables(shape: Shape) -> bool:
     words = (word for word in shape.words if word not in {"EXTENDED", "FULL"})
     return shape.kind is Kind.SHOW and next(words, "") == "TABLES"
+
+
+def tables_column(database: str | None) -> str:
+    """Return what the column of SHOW TABLES is called."""
+    return f"Tables_in_{database}"
+
+
+def tables_column_edits(shape: Shape, shown: str, database: str | None) -> list[Edit]:
+    """Return the edits of a SHOW TABLES that call its column after *database* instead of *shown*; none for other statements."""
+    if not _lists_tables(shape):
+        return []
+    name, template = tables_column(shown).lower(), shape.template
+    return [
+        Edit(token.start, token.end, quoted(tables_column(database)))
+        for token in statement_tokens(template)
+        if token.is_name and unquote(token, template).lower() == name
+    ]
 
 
 # The first that takes a shape answers it.

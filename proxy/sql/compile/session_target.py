@@ -16,11 +16,14 @@ from streamfrom.proxy.errors import (
     StreamOfReplica,
     UnknownDatabase,
 )
-from streamfrom.proxy.sql.compile.answerers import Answerer, answerer
+from streamfrom.proxy.sql.compile.answerers import Answerer, answerer, tables_column_edits
 from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA
 from streamfrom.sqlparse_ext.errors import StreamfromError, Unsupported
 from streamfrom.sqlparse_ext.reading.database_names import Qualified, database_names, renamed
-from streamfrom.sqlparse_ext.reading.statement_features import asks_sequence
+from streamfrom.sqlparse_ext.reading.statement_features import (
+    asks_sequence,
+    makes_or_drops_database,
+)
 from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS, schemas_asked
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, TableRef, Uses
@@ -201,6 +204,9 @@ class SessionTarget:
         """Return the place where a statement runs. Raises as `lookup`, and ReplicaTarget."""
         place = self._resolve(statement)
         check_target(place.view, statement.shape)
+        shown = statement.shape.target or self.name
+        if edits := tables_column_edits(place.statement.shape, shown, place.database):
+            place = place._replace(statement=self.edited(place.statement, edits))
         if self._state.unread and place.view.is_sharded and not statement.sql.isascii():
             raise self._unread()
         return place
@@ -530,13 +536,6 @@ def check_target(view: View, shape: Shape) -> None:
         or asks_sequence(shape)
     ):
         raise ReplicaTarget(shape.verb)
-
-
-def makes_or_drops_database(shape: Shape) -> bool:
-    """True for CREATE DATABASE and DROP DATABASE: the only DDL with a target but ALTER's."""
-    return (
-        shape.kind is Kind.DDL and shape.target is not None and shape.verb in {"CREATE", "DROP"}
-    )
 
 
 def usable_table(table: MessageTable | TableLoadError) -> MessageTable:

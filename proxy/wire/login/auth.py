@@ -1,8 +1,8 @@
 """The server's side of a login, as a small state machine for each attempt.
 
     begin ──┬─ proof fits the account's plugin ───────────┬─ right ──────────────► Accepted
-            │                                             ├─ wrong ──────────────► AccessDenied
-            └─ other plugin, or COM_CHANGE_USER           └─ only a crypt hash known:
+            │                                             ├─ wrong, native ──────► AccessDenied
+            └─ other plugin, or COM_CHANGE_USER           └─ wrong, or only a crypt hash known:
                  └─ AuthSwitch with a fresh nonce ─ proof ─┘    "full authentication": the
                                                               password itself, over TLS or RSA
 
@@ -264,10 +264,10 @@ class ServerAuth:
         matches = is_sha2_proof(proof, self.nonce, stored or bytes(32)) and stored is not None
         if matches and not self._verifier.is_empty:
             return [Send(_FAST_OK), *self._decide(matches=True)]
-        if self._verifier.crypt is None or not (self.is_secure or self._authenticator.rsa_key):
+        if not (self.is_secure or self._authenticator.rsa_key):
             return self._decide(matches=False)
-        # Also after a wrong proof for a cached account: a decoy never gets into the cache,
-        # and this must not distinguish the two.
+        # Also after a wrong proof, as MySQL does: Rust's sqlx 0.8 never makes a right one and logs in by its
+        # password. A decoy is never learnt, so this must not show which names there are.
         self._next = self._full
         return [Send(_FULL_NEEDED)]
 

@@ -139,6 +139,15 @@ def test_a_crypt_hash_needs_the_password_once_over_tls_or_under_the_servers_key(
         attempt(authenticator("crypt"), request("crypt")).begin()
 
 
+def test_a_wrong_proof_is_followed_by_the_password_as_at_mysql():
+    """sqlx 0.8 of Rust hashes the nonce before the password's hash, and logs in by what is asked then."""
+    server = attempt(
+        authenticator("clear"), request("clear", response=b"x" * 32), is_secure=True
+    )
+    assert server.begin() == [Send(FULL_NEEDED)]
+    assert server.receive(PASSWORD.encode() + b"\0") == [Accepted(Authenticated("clear"), b"")]
+
+
 @pytest.mark.parametrize(
     ("is_secure", "payloads"),
     [
