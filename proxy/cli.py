@@ -197,8 +197,8 @@ def _parser() -> argparse.ArgumentParser:
     showing = commands.add_parser(
         "demo", parents=[common], help="run a proxy with its own database servers"
     )
-    showing.add_argument("--shards", type=int, default=2, metavar="N")
-    showing.add_argument("--port", type=int, default=15306, metavar="P")
+    showing.add_argument("--shards", type=partial(_whole, 1, 64), default=2, metavar="N")
+    showing.add_argument("--port", type=partial(_whole, 1, 65_000), default=15306, metavar="P")
     showing.add_argument("--data", type=Path, metavar="DIR", help="keep the data there")
     for place in (serve, showing):
         place.add_argument(
@@ -278,11 +278,13 @@ def _seconds(text: str) -> float:
 
 def _workers(text: str) -> int:
     """Return the number of workers that *text* says. Raises ArgumentTypeError."""
-    if text == "auto":
-        return AUTO
-    if text.isascii() and text.isdigit() and 1 <= int(text) <= WORKERS_MAX:
+    return AUTO if text == "auto" else _whole(1, WORKERS_MAX, text, ", or auto")
+
+
+def _whole(least: int, most: int, text: str, other: str = "") -> int:
+    if text.isascii() and text.isdigit() and least <= int(text) <= most:
         return int(text)
-    raise argparse.ArgumentTypeError(f"expected 1 to {WORKERS_MAX}, or auto")
+    raise argparse.ArgumentTypeError(f"expected {least} to {most}{other}")
 
 
 def _cores() -> int:

@@ -491,12 +491,12 @@ class _ShardCheck:
         try:
             await shard.control.rows(NAMES_ON_MYSQL.format(0))
         except _FAILURES as error:
-            grants = ", ".join(f"GRANT SELECT ON {table}" for table in TABLES_ON_MYSQL)
+            user = f"{shard.dsn.user!r}@'…'"
+            fix = "; ".join(f"GRANT SELECT ON {table} TO {user}" for table in TABLES_ON_MYSQL)
             text = (
                 "a session that has run CALL or EXECUTE cannot take its user variables to another shard, as the"
                 f" account of the shard's address cannot list them: {error}"
             )
-            fix = f"{grants} TO the account {shard.dsn.user!r}"
             self._report.add(Finding(Level.INFO, str(shard), text, fix))
 
     async def _check_foreign_keys(self) -> None:

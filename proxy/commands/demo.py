@@ -29,7 +29,6 @@ from streamfrom.proxy.config.file import Config, load
 from streamfrom.proxy.embedded.servers import EmbeddedServer, EmbeddedServerError
 
 
-SHARDS_MAX: Final = 64
 PORT_DEFAULT: Final = 15306
 ADMIN_PORTS_BEHIND: Final = 74  # 15380 by default
 PORTS_TRIED: Final = 20
@@ -194,8 +193,6 @@ async def _run(shards: int, port: int, folder: Path | None, serve: Serve) -> Non
 
 
 def _check_shards(shards: int, folder: Path | None) -> None:
-    if not 1 <= shards <= SHARDS_MAX:
-        raise DemoError(f"expected 1 to {SHARDS_MAX} shards, got {shards}")
     kept = len(list(folder.glob("shard-*"))) if folder is not None else 0
     if kept not in (0, shards):
         raise DemoError(f"{folder} holds {kept} shards: say --shards {kept}, or another folder")

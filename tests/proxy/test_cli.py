@@ -223,18 +223,21 @@ def test_figures_are_shown_of_the_proxy_that_is_named(
 @pytest.mark.parametrize(
     ("words", "expected", "values"),
     [
-        ("queues --watch", "a number of seconds > 0", ["0", "-1", "nan", "inf", "soon"]),
-        ("serve --config CONFIG", "1 to 64, or auto", ["0", "65", "-1", "many", "1.5", ""]),
-        ("demo", "1 to 64, or auto", ["0", "65", "-1", "many", "1.5", ""]),
+        ("queues --watch=", "a number of seconds > 0", ["0", "-1", "nan", "inf", "soon"]),
+        (
+            "serve --config CONFIG --workers=",
+            "1 to 64, or auto",
+            ["0", "65", "-1", "many", "1.5", ""],
+        ),
+        ("demo --workers=", "1 to 64, or auto", ["0", "65", "-1", "many", "1.5", ""]),
+        ("demo --shards=", "1 to 64", ["0", "65", "-1"]),
+        ("demo --port=", "1 to 65000", ["0", "65536"]),
     ],
 )
-def test_a_pause_and_a_number_of_workers_that_cannot_be_are_explained(
-    words, expected, values, config, capsys
-):
+def test_a_number_that_cannot_be_is_explained(words, expected, values, config, capsys):
     for value in values:
-        argv = words.replace("CONFIG", config).split()
         with pytest.raises(SystemExit) as ended:
-            main([*argv, value if "--watch" in words else f"--workers={value}"])
+            main(f"{words.replace('CONFIG', config)}{value}".split())
         assert ended.value.code == EXIT_USAGE
         assert f"expected {expected}" in capsys.readouterr().err
 
