@@ -18,7 +18,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.fleet.directory import COLUMNS, CREATE, DirectoryRead, Member, member_of
@@ -56,24 +55,6 @@ READ_ONLY: Final = frozenset({1290, 1836})
 # How long a member that has the name with the secret waits for the plain one, before its round is over.
 PLAIN_WAIT_S: Final = 3
 READ_ONLY_SAID: Final = "the server is read-only"
-
-
-class Ask(Enum):
-    """What a statement is about, for a server in memory that reads no SQL; its arguments stand behind it in `StoreQuery.about`."""
-
-    LOCK = "take a lock: its name, and how many seconds to wait at most"
-    HOLDER = "the connection that has a lock, and whether it is one of this account: its name"
-    MAKE_DIRECTORY = "a part of the directory, unless it is there"
-    SECRET = "the secret"  # noqa: S105 - no password
-    WRITE_SECRET = "a secret where there is none"  # noqa: S105 - no password
-    INSERT = "the row of a member"
-    UPDATE = "what the row of a member says"
-    NUMBER = "the member that has a number"
-    IS_READ_ONLY = "whether the server is"
-    TERM = "the term"
-    WRITE_TERM = "a term"
-    MEMBERS = "who holds the dispatcher's lock, by both names, and the lock of a member; and whether all rows are wanted"
-    FORGET = "the rows of members to delete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +165,7 @@ def enroll(database: str, member: Member, new_secret: str) -> Conversation[Joine
         # Of two members that write at the same time the first one wins.
         write = StoreQuery(
             b"INSERT IGNORE INTO streamfrom.locks (database_name, secret, term) VALUES (%b, %b, 0)"
-            % (_name(database), literal(new_secret.encode())),
-            about=(Ask.WRITE_SECRET, new_secret),
+            % (_name(database), literal(new_secret.encode()))
         )
         try:
             yield from _in_directory(write)
@@ -205,7 +185,7 @@ def _in_directory(write: StoreQuery) -> Conversation[None]:
         if refused.code not in NO_DIRECTORY:
             raise
         for sql in CREATE:
-            yield StoreQuery(sql.encode(), about=(Ask.MAKE_DIRECTORY,))
+            yield StoreQuery(sql.encode())
         yield write
 
 
@@ -215,16 +195,14 @@ def _name(database: str) -> bytes:
 
 def _is_read_only() -> Conversation[bool]:
     """Ask, for an account that is above that could still write, and make a replica differ."""
-    answer = yield StoreQuery(
-        b"SELECT @@global.read_only OR @@global.innodb_read_only", 1, (Ask.IS_READ_ONLY,)
-    )
+    answer = yield StoreQuery(b"SELECT @@global.read_only OR @@global.innodb_read_only", 1)
     return answer.rows[0][0] != (b"0",)
 
 
 def read_secret(database: str) -> Conversation[str | None]:
     """Return the secret of a database; None where the directory has none, or cannot be read."""
     sql = b"SELECT secret FROM streamfrom.locks WHERE database_name = %b" % _name(database)
-    answer = yield from _if_readable(StoreQuery(sql, 1, (Ask.SECRET,)))
+    answer = yield from _if_readable(StoreQuery(sql, 1))
     return _text(answer.rows[0][0][0]) if answer is not None and answer.rows else None
 
 
@@ -259,7 +237,6 @@ def publish(database: str, member: Member) -> Conversation[str | None]:
             b"SELECT member FROM streamfrom.members WHERE database_name = %b AND id_prefix = %d"
             % (_name(database), member.id_prefix),
             1,
-            (Ask.NUMBER, member.id_prefix),
         )
         if answer.rows and answer.rows[0][0] != (member.id.encode(),):
             (other,) = answer.rows[0][0]
@@ -296,8 +273,7 @@ def _insert(database: str, member: Member) -> StoreQuery:
             b", ".join(COLUMNS),
             _name(database),
             b", ".join(literal(value) for value in member.values),
-        ),
-        about=(Ask.INSERT, member),
+        )
     )
 
 
@@ -309,8 +285,7 @@ def _update(database: str, member: Member) -> StoreQuery:
             b", ".join(b"%b = %b" % (column, literal(value)) for column, value in values),
             _name(database),
             literal(member.id.encode()),
-        ),
-        about=(Ask.UPDATE, member),
+        )
     )
 
 
@@ -362,16 +337,13 @@ def _holder(lock: bytes) -> Conversation[tuple[int | None, bool]]:
         b" AND p.user = SUBSTRING_INDEX(USER(), '@', 1)) FROM (SELECT IS_USED_LOCK(%b) AS holder) AS k"
         % literal(lock),
         2,
-        (Ask.HOLDER, lock),
     )
     holder, is_ours = answer.rows[0][0]
     return _number(holder), is_ours == b"1"
 
 
 def _take(lock: bytes, wait_s: int) -> Conversation[bool]:
-    answer = yield StoreQuery(
-        b"SELECT GET_LOCK(%b, %d)" % (literal(lock), wait_s), 1, (Ask.LOCK, lock, wait_s)
-    )
+    answer = yield StoreQuery(b"SELECT GET_LOCK(%b, %d)" % (literal(lock), wait_s), 1)
     (value,) = answer.rows[0][0]
     if value is None:
         raise ServerRefused(INTERRUPTED, "the wait for the lock was interrupted")
@@ -393,15 +365,13 @@ def write_term(database: str) -> Conversation[int]:
         answer = yield StoreQuery(
             b"SELECT term FROM streamfrom.locks WHERE database_name = %b" % _name(database),
             1,
-            (Ask.TERM,),
         )
         if not answer.rows:
             return 0
         term = int(answer.rows[0][0][0] or 0) + 1
         yield StoreQuery(
             b"UPDATE streamfrom.locks SET term = %d WHERE database_name = %b"
-            % (term, _name(database)),
-            about=(Ask.WRITE_TERM, term),
+            % (term, _name(database))
         )
     except ServerRefused as refused:
         if refused.code in READ_ONLY:
@@ -422,7 +392,6 @@ def read_directory(
     """
     plain = dispatcher_lock(database)
     by_secret, mine = dispatcher_lock(database, secret), member_lock(database, own.id.encode())
-    about = (Ask.MEMBERS, plain, by_secret, own.id)
     locks = b"IS_USED_LOCK(%b) AS plain, IS_USED_LOCK(%b) AS holder, IS_USED_LOCK(%b) AS own"
     locks %= tuple(map(literal, (plain, by_secret, mine)))
     answer = yield from _if_readable(
@@ -439,11 +408,10 @@ def read_directory(
                 _name(database),
             ),
             5 + len(COLUMNS),
-            (*about, True),
         )
     )
     if answer is None:
-        answer = yield StoreQuery(b"SELECT %b, NULL, NULL" % locks, 5, (*about, False))
+        answer = yield StoreQuery(b"SELECT %b, NULL, NULL" % locks, 5)
     entries = tuple(
         (_number(connection), member_of(fields))
         for (_, _, _, _, connection, *fields), _ in answer.rows
@@ -467,8 +435,7 @@ def forget(database: str, members: tuple[str, ...]) -> Conversation[None]:
     ids = b", ".join(literal(member.encode()) for member in members)
     yield StoreQuery(
         b"DELETE FROM streamfrom.members WHERE database_name = %b AND member IN (%b)"
-        % (_name(database), ids),
-        about=(Ask.FORGET, members),
+        % (_name(database), ids)
     )
 
 

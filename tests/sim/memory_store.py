@@ -202,7 +202,7 @@ class MemoryStore(Store):
             await self.pause("poll", shard)
             waiting = [row for row in rows.values() if row.time_acked_ns is None]
             try:
-                query = conversation.send(StoreAnswer(answer(query.about, waiting)))
+                query = conversation.send(StoreAnswer(answer(table, query.sql, waiting)))
             except StopIteration as stop:
                 result: PollResult = stop.value
                 await self.pause("poll", shard)

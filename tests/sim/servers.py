@@ -8,19 +8,16 @@ SILENCE_S after the last command of one that is idle; a stopped server looks at 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.fleet.directory import Member
+from streamfrom.engine.fleet.directory import Member, member_of
 from streamfrom.engine.fleet.election import SILENCE_S
-from streamfrom.engine.fleet.lock_connection import (
-    DUPLICATE_KEY,
-    NO_SUCH_TABLE,
-    Ask,
-)
+from streamfrom.engine.fleet.lock_connection import DUPLICATE_KEY, NO_SUCH_TABLE
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 
 
@@ -30,6 +27,11 @@ class Work:
 
     run: Callable[[], Awaitable[object]]
     result: list[object] = field(default_factory=list)
+
+
+def literals(sql):
+    """Return the texts that a statement quotes."""
+    return re.findall(rb"'([^']*)'", sql)
 
 
 def nobody_watches():
@@ -134,71 +136,77 @@ class FakeShard:
                 self.locks[name] = session
                 granted.set_result(True)
 
-    async def execute(self, session, about):
-        """Answer one question."""
-        match about:
-            case (Ask.LOCK, name, wait_s):
-                return [((b"%d" % await self._take(session, name, wait_s),), b"")]
-            case (Ask.IS_READ_ONLY,):
-                return [((b"%d" % self.is_read_only,), b"")]
-            case (Ask.HOLDER, name):
-                holder = self.locks.get(name)
-                is_ours = holder is not None and holder.account == session.account
-                return [((self._holder(name), b"%d" % is_ours), b"")]
-            case (Ask.MAKE_DIRECTORY,):
-                self._refuse_read_only()
-                if not session.network.may_make:
-                    raise ServerRefused(1044, "Access denied")
-                if not self.has_directory:
-                    self.drop_directory()
-                    self.has_directory = True
-            case (Ask.SECRET,):
-                self._find_directory(session)
-                return [] if self.secret is None else [((self.secret.encode(),), b"")]
-            case (Ask.WRITE_SECRET, secret):
-                self._find_directory(session)
-                self._refuse_read_only()
-                self.secret = self.secret or secret
-            case (Ask.INSERT, member):
-                self._find_directory(session)
-                numbers = {one.id_prefix for one in self.rows.values()}
-                if member.id in self.rows or member.id_prefix in numbers:
-                    raise ServerRefused(DUPLICATE_KEY, "Duplicate entry")
-                self._refuse_read_only()
+    async def execute(self, session, sql):
+        """Answer one statement of `engine.fleet.lock_connection`."""
+        if isinstance(sql, Work):
+            await self._work(session, sql)
+        elif sql.startswith(b"SELECT GET_LOCK"):
+            (name,), wait_s = literals(sql), int(sql.split(b", ")[-1].rstrip(b")"))
+            return [((b"%d" % await self._take(session, name, wait_s),), b"")]
+        elif sql.startswith(b"SELECT @@global.read_only"):
+            return [((b"%d" % self.is_read_only,), b"")]
+        elif sql.startswith(b"SELECT k.holder"):
+            *_, name = literals(sql)
+            holder = self.locks.get(name)
+            is_ours = holder is not None and holder.account == session.account
+            return [((self._holder(name), b"%d" % is_ours), b"")]
+        elif b"IS_USED_LOCK" in sql:
+            return self._directory(session, sql)
+        elif sql.startswith(b"CREATE"):
+            self._refuse_read_only()
+            if not session.network.may_make:
+                raise ServerRefused(1044, "Access denied")
+            if not self.has_directory:
+                self.drop_directory()
+                self.has_directory = True
+        elif b" streamfrom." in sql:
+            return self._in_directory(session, sql)
+        return []  # settings and pings among them
+
+    async def _work(self, session, work):
+        await asyncio.sleep(self.write_s)
+        self._refuse_read_only()
+        if session not in self.sessions:
+            # Killed meanwhile, it was rolled back before its locks were free.
+            raise StoreError("server has gone away")
+        assert session in self.locks.values(), "writes without the lock"
+        work.result.append(await work.run())
+
+    def _in_directory(self, session, sql):
+        """Read or write rows of the directory."""
+        self._find_directory(session)
+        texts = literals(sql)
+        if sql.startswith(b"SELECT secret"):
+            return [] if self.secret is None else [((self.secret.encode(),), b"")]
+        if sql.startswith(b"SELECT term"):
+            term = self.terms[-1] if self.terms else 0
+            return [] if self.secret is None else [((b"%d" % term,), b"")]
+        if sql.startswith(b"SELECT member"):
+            number = int(sql.split(b" = ")[-1])
+            found = [m for m in self.rows.values() if m.id_prefix == number]
+            return [((member.id.encode(),), b"") for member in found]
+        if sql.startswith(b"DELETE"):
+            for name in texts[1:]:
+                self.rows.pop(name.decode(), None)
+            return []
+        if sql.startswith(b"INSERT INTO streamfrom.members"):
+            member = member_of(texts[1:])
+            numbers = {one.id_prefix for one in self.rows.values()}
+            if member.id in self.rows or member.id_prefix in numbers:
+                raise ServerRefused(DUPLICATE_KEY, "Duplicate entry")
+            self._refuse_read_only()
+            self.rows[member.id] = member
+            return []
+        self._refuse_read_only()
+        if sql.startswith(b"INSERT IGNORE"):
+            self.secret = self.secret or texts[1].decode()
+        elif sql.startswith(b"UPDATE streamfrom.locks"):
+            self.terms.append(int(sql.split()[5]))
+        else:
+            assert sql.startswith(b"UPDATE streamfrom.members")
+            member = member_of(texts[:-2])
+            if member.id in self.rows:
                 self.rows[member.id] = member
-            case (Ask.UPDATE, member):
-                self._find_directory(session)
-                self._refuse_read_only()
-                if member.id in self.rows:
-                    self.rows[member.id] = member
-            case (Ask.NUMBER, number):
-                self._find_directory(session)
-                found = [m for m in self.rows.values() if m.id_prefix == number]
-                return [((member.id.encode(),), b"") for member in found]
-            case (Ask.TERM,):
-                self._find_directory(session)
-                term = self.terms[-1] if self.terms else 0
-                return [] if self.secret is None else [((b"%d" % term,), b"")]
-            case (Ask.WRITE_TERM, term):
-                self._find_directory(session)
-                self._refuse_read_only()
-                self.terms.append(term)
-            case Work():
-                await asyncio.sleep(self.write_s)
-                self._refuse_read_only()
-                if session not in self.sessions:
-                    # Killed meanwhile, it was rolled back before its locks were free.
-                    raise StoreError("server has gone away")
-                assert session in self.locks.values(), "writes without the lock"
-                about.result.append(await about.run())
-            case (Ask.FORGET, members):
-                self._find_directory(session)
-                for name in members:
-                    self.rows.pop(name, None)
-            case (Ask.MEMBERS, *arguments):
-                return self._directory(session, *arguments)
-            case _:
-                pass  # settings and pings
         return []
 
     def _refuse_read_only(self):
@@ -234,13 +242,11 @@ class FakeShard:
         self.rows.clear()
         self.terms.clear()
 
-    def _directory(self, session, lock, secret_lock, own, has_rows):
-        locks = (
-            self._holder(lock),
-            self._holder(secret_lock),
-            self._holder(lock + b"." + own.encode()),
-        )
-        if not has_rows:
+    def _directory(self, session, sql):
+        lock, _, own = names = re.findall(rb"IS_USED_LOCK\('([^']*)'\)", sql)
+        assert own.startswith(lock + b".")
+        locks = (*map(self._holder, names),)
+        if b"streamfrom.members" not in sql:
             return [((*locks, None, None), b"")]
         self._find_directory(session)
         secret = None if self.secret is None else self.secret.encode()
@@ -318,7 +324,7 @@ class FakeSession:
                 while True:
                     asked_ns = now_ns()
                     try:
-                        rows = await self._asked(query.about)
+                        rows = await self._asked(query.sql)
                     except ServerRefused as refused:
                         query = conversation.throw(refused)
                     else:
@@ -329,7 +335,7 @@ class FakeSession:
     async def ping(self):
         async with self.turn:
             asked_ns = now_ns()
-            await self._asked(None)
+            await self._asked(b"")
             return asked_ns
 
     def close(self):
@@ -342,9 +348,9 @@ class FakeSession:
         await self.server.runs.wait()
         self.server.end(self)
 
-    async def _asked(self, about):
+    async def _asked(self, sql):
         """Send a question and return its answer, unless the session ends and that is noticed, or is closed on this side."""
-        asking = asyncio.ensure_future(self._ask(about))
+        asking = asyncio.ensure_future(self._ask(sql))
         ending = asyncio.ensure_future(self._noticed())
         closing = asyncio.ensure_future(self.is_closed.wait())
         try:
@@ -360,7 +366,7 @@ class FakeSession:
         await self.is_ended.wait()
         await self.network.pass_by()
 
-    async def _ask(self, about):
+    async def _ask(self, sql):
         await self.network.pass_by()
         await self.server.runs.wait()
         if self.is_ended.is_set():
@@ -368,7 +374,7 @@ class FakeSession:
         self.is_busy = True
         try:
             # Shielded: a client that goes away leaves its question to the server.
-            rows = await self.server.execute(self, about)
+            rows = await self.server.execute(self, sql)
         finally:
             self.is_busy = False
             self.heard_ns = now_ns()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 
 from streamfrom.engine.messaging.order.key_order import in_turn, may_go
-from streamfrom.engine.messaging.queue.key_walk import NO_KEY, NextKey, RowsOfIds
-from streamfrom.engine.messaging.queue.poll import NextPriority, PollPart, PollSelect
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.message import ClaimResult, KeyFound, MessageKey
-from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 @dataclass(slots=True)
@@ -77,70 +76,29 @@ def _place(ident):
     return len(ident), ident  # the numeric order of the non-negative ids of tests
 
 
-def answer(about, rows):
-    """Answer one of the poll's questions about unacked *rows* as the database would."""
-    if isinstance(about, RowsOfIds):
-        return [
-            ((row.id, b"%d" % row.priority, _moment(row), row.key), b"")
-            for row in rows
-            if row.id in about.ids
-        ]
-    if isinstance(about, NextKey):
-        keys = [
-            int(row.key)
-            for row in rows
-            if row.key is not None
-            and (not about.after or int(row.key) > int(about.after))
-            and (not about.up_to or int(row.key) <= int(about.up_to))
-        ]
-        return [((literal(min(keys)) if keys else None,), b"")]
-    if isinstance(about, NextPriority):
-        above = [
-            row.priority
-            for row in rows
-            if (about.after is None or row.priority > about.after) and _is_of(row, about.key)
-        ]
-        return [((literal(min(above)) if above else None,), b"")]
-    assert isinstance(about, PollSelect)
-    found = [
-        row
-        for row in rows
-        if row.priority == about.priority
-        and _is_of(row, about.key)
-        and _is_in(row, about)
-        and not (row.key in about.passed_over and (row.time_next_ns or 0) <= about.now_ns)
-        and not (about.span and about.span.after and by_id(row) <= _place(about.span.after))
-    ]
-    latest_first = about.part is PollPart.DUE_NEWEST
+def answer(table, sql, rows):
+    """Answer one of a poll's questions about unacked *rows* as the database would: SQLite carries it out."""
+    name = sql.split(b"FROM ")[1].split(b" ")[0].decode()
+    shard = sqlite3.connect(":memory:")
+    shard.execute(
+        f"CREATE TABLE {name} (id, priority, time_next, time_acked, `{table.key_column or 'no key'}`)"
+    )
     # Ties stand in the order of the id, backwards, as on a descending index read in reverse.
-    found.sort(key=by_id, reverse=about.part is PollPart.SOONEST)
-    if about.part is not PollPart.ZERO:
-        found.sort(key=lambda row: row.time_next_ns or 0, reverse=latest_first)
+    shard.executemany(
+        f"INSERT INTO {name} VALUES (?, ?, ?, NULL, ?)",
+        (
+            (_value(row.id), row.priority, row.time_next_ns, _value(row.key))
+            for row in sorted(rows, key=by_id, reverse=True)
+        ),
+    )
+    found = shard.execute(re.sub(rb" FORCE INDEX \(\S+\)", b"", sql).decode())
     return [
-        ((row.id, _moment(row), *((row.key,) if about.with_keys else ())), b"")
-        for row in found[: about.limit]
+        (tuple(None if one is None else str(one).encode() for one in row), b"") for row in found
     ]
 
 
-def _moment(row):
-    return None if row.time_next_ns is None else b"%d" % row.time_next_ns
-
-
-def _is_of(row, key):
-    return not key or row.key == (None if key == NO_KEY else key)
-
-
-def _is_in(row, select: PollSelect):
-    match select.part:
-        case PollPart.SOONEST:
-            return True
-        case PollPart.ZERO:
-            return row.time_next_ns == 0
-        case PollPart.NULL:
-            return row.time_next_ns is None
-        case PollPart.DUE | PollPart.DUE_NEWEST:
-            return row.time_next_ns is not None and 0 < row.time_next_ns <= select.now_ns
-        case PollPart.TIMED:
-            assert select.span is not None
-            moment_ns = row.time_next_ns or 0
-            return moment_ns > 0 and select.span.from_ns <= moment_ns <= select.span.to_ns
+def _value(text):
+    """Return the value of a literal, None for NULL."""
+    if text is None:
+        return None
+    return int(text) if text.isdigit() else text.decode().strip("'")

@@ -26,7 +26,7 @@ import pytest
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.election import LEASE_NS, LOOK_NS
 from streamfrom.engine.fleet.elector import Elector
-from streamfrom.engine.fleet.lock_connection import Ask, dispatcher_lock
+from streamfrom.engine.fleet.lock_connection import dispatcher_lock
 from tests.sim.servers import FakeSession, FakeShard, Network, nobody_watches, now_ns
 from tests.sim.ways import member_of
 from tests.virtual_loop import run_virtual
@@ -179,7 +179,9 @@ class SimFleet:
             self.outsider = await self.server.open(Network(account="client"))
             self.outsider.silence.cancel()
             name, wait_s = dispatcher_lock(DATABASE), self.dice.choice([0, 60])
-            taking = self.server.execute(self.outsider, (Ask.LOCK, name, wait_s))
+            taking = self.server.execute(
+                self.outsider, b"SELECT GET_LOCK('%b', %d)" % (name, wait_s)
+            )
             task = asyncio.create_task(taking)
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)

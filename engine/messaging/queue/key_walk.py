@@ -6,7 +6,6 @@ million keys, and comes by each of them. A step is a dive into the index, howeve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.store.conversation import StoreQuery
@@ -23,21 +22,6 @@ if TYPE_CHECKING:
 KEYS_WALKED_MAX: Final = 50
 # The key of the rows that have none.
 NO_KEY: Final = b"NULL"
-
-
-@dataclass(frozen=True, slots=True)
-class NextKey:
-    """The least key, above *after* and up to *up_to* if given, that has unacked rows; NULL without one."""
-
-    after: bytes
-    up_to: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class RowsOfIds:
-    """The unacked ones among messages."""
-
-    ids: tuple[bytes, ...]
 
 
 def rows_of_ids(
@@ -57,7 +41,6 @@ def rows_of_ids(
             b", ".join(ids),
         ),
         4,
-        RowsOfIds(ids),
     )
     return tuple(
         MessageKey(
@@ -105,6 +88,6 @@ def _next_key(table: MessageTable, after: bytes, up_to: bytes) -> Conversation[b
         sql += b" AND %b > %b" % (key, after)
     if up_to:
         sql += b" AND %b <= %b" % (key, up_to)
-    answer = yield StoreQuery(sql, 1, NextKey(after, up_to))
+    answer = yield StoreQuery(sql, 1)
     (least,), _ = answer.rows[0]
     return b"" if least is None else table.key_literal(least)

@@ -179,35 +179,6 @@ class PollResult:
     spans: tuple[SpanRead, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PollSelect:
-    """A question for the soonest rows of one part.
-
-    priority: None stands for NULL.
-    passed_over: keys whose due messages are left out.
-    key: the key that is read apart; b"" for all.
-    with_keys: each row is asked for its key, too.
-    span: the part of the lane that is read; None for all of it.
-    """
-
-    part: PollPart
-    priority: int | None
-    limit: int
-    now_ns: int
-    passed_over: tuple[bytes, ...] = ()
-    key: bytes = b""
-    with_keys: bool = False
-    span: KeySpan | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NextPriority:
-    """The least priority, above *after* if given, that has unacked rows, of a key if given; NULL without one."""
-
-    after: int | None
-    key: bytes = b""
-
-
 @record
 class Poll:
     """The job of reading the soonest keys."""
@@ -355,14 +326,11 @@ def next_priority(table: MessageTable, after: int | None) -> Conversation[int | 
     return _least_priority(b"%b WHERE time_acked IS NULL" % quoted(table.name), after)
 
 
-def _least_priority(
-    rows: bytes, after: int | None, key: bytes = b""
-) -> Conversation[int | None]:
+def _least_priority(rows: bytes, after: int | None) -> Conversation[int | None]:
     # The first step has no bound: MariaDB would take one below the column's type for
     # the least value of the type, and miss the rows that have it.
     bound = b"" if after is None else b" AND priority > %d" % after
-    sql = b"SELECT MIN(priority) FROM %b%b" % (rows, bound)
-    answer = yield StoreQuery(sql, 1, NextPriority(after, key))
+    answer = yield StoreQuery(b"SELECT MIN(priority) FROM %b%b" % (rows, bound), 1)
     (least,), _ = answer.rows[0]
     return None if least is None else int(least)
 
@@ -390,6 +358,7 @@ class _PollReader:
             )
             index = table.key_index
         self._hint = forced(index)
+        self._has_keys = request.is_fair and not key  # each row is asked for its key, too
 
     def priorities(self) -> Conversation[list[int | None]]:
         """Return the priorities that have unacked rows, ascending; None stands for NULL."""
@@ -400,7 +369,7 @@ class _PollReader:
         rows = b"%b%b WHERE %b" % (self._name, hint, self._where)
         least: int | None = None
         while len(found) < PRIORITIES_MAX:
-            least = yield from _least_priority(rows, least, self._key)
+            least = yield from _least_priority(rows, least)
             if least is None:
                 break
             found.append(least)
@@ -495,15 +464,8 @@ class _PollReader:
     def _keys(
         self, part: PollPart, priority: int | None, limit: int, span: KeySpan | None = None
     ) -> Conversation[list[MessageKey]]:
-        passed_over = self._request.passed_over
-        if self._key:
-            is_passed_over = self._key in passed_over and self._key not in self._request.named
-            passed_over = (self._key,) if is_passed_over else ()
-        with_keys = self._request.is_fair and not self._key
-        select = PollSelect(
-            part, priority, limit, self._now_ns, passed_over, self._key, with_keys, span
-        )
-        answer: StoreAnswer = yield StoreQuery(self._sql(select), 3 if with_keys else 2, select)
+        sql = self._sql(part, priority, limit, span)
+        answer: StoreAnswer = yield StoreQuery(sql, 2 + self._has_keys)
         read, key_of, key = priority or 0, self._table.id_literal, self._key
         return [
             # An id is never NULL: it is unique and found by value.
@@ -517,61 +479,72 @@ class _PollReader:
             for (raw, time_next, *own), _ in answer.rows
         ]
 
-    def _sql(self, select: PollSelect) -> bytes:
-        where = self._where
-        if select.priority is not None and self._table.has_priority:
-            where += b" AND priority = %d" % select.priority
-        elif self._table.has_priority:
-            where += b" AND priority IS NULL"
-        if select.passed_over and select.key:
-            where += b" AND time_next > %d" % select.now_ns
-        elif select.passed_over and self._table.key_column is not None:
-            key = quoted(self._table.key_column)
-            where += b" AND (%b IS NULL OR %b NOT IN (%b) OR time_next > %d)" % (
-                key,
-                key,
-                b", ".join(select.passed_over),
-                select.now_ns,
+    def _sql(
+        self, part: PollPart, priority: int | None, limit: int, span: KeySpan | None
+    ) -> bytes:
+        table, where = self._table, self._where
+        if table.has_priority:
+            where += (
+                b" AND priority IS NULL"
+                if priority is None
+                else b" AND priority = %d" % priority
             )
+        where += self._not_passed_over()
         hint, order = self._hint, b"time_next"
-        match select.part:
+        match part:
             case PollPart.SOONEST:
-                if not self._table.has_priority:
+                if not table.has_priority:
                     # The first layout's index holds acked rows too, all under NULL.
                     where += b" AND time_next >= 0"
             case PollPart.ZERO:
                 where += b" AND time_next = 0"
                 # The first layout has no index that ends in the id, and few such rows.
-                order = self._id if self._table.has_priority else b""
+                order = self._id if table.has_priority else b""
             case PollPart.NULL:
                 where += b" AND time_next IS NULL"
                 hint, order = (hint if self._key else b""), self._id
             case PollPart.TIMED:
-                assert select.span is not None
+                assert span is not None
                 where += b" AND time_next >= %d AND time_next <= %d" % (
-                    max(select.span.from_ns, 1),
-                    min(select.span.to_ns, FOREVER_NS - 1),
+                    max(span.from_ns, 1),
+                    min(span.to_ns, FOREVER_NS - 1),
                 )
                 order = b""
             case PollPart.DUE | PollPart.DUE_NEWEST:
-                where += b" AND time_next > 0 AND time_next <= %d" % select.now_ns
-                if select.part is PollPart.DUE_NEWEST:
+                where += b" AND time_next > 0 AND time_next <= %d" % self._now_ns
+                if part is PollPart.DUE_NEWEST:
                     order = b"time_next DESC"
-        if select.span is not None and self._table.time_index is not None:
+        if span is not None and table.time_index is not None:
             # MySQL walks along the ids of a small table, and would past all that are acked.
-            hint = forced(self._table.time_index)
-        if select.span is not None and select.span.after:
-            where += b" AND %b > %b" % (self._id, select.span.after)
-        columns = self._id + b", time_next"
-        if select.with_keys and self._table.key_column is not None:
-            columns += b", " + quoted(self._table.key_column)
+            hint = forced(table.time_index)
+        if span is not None and span.after:
+            where += b" AND %b > %b" % (self._id, span.after)
+        columns = [self._id, b"time_next"]
+        if self._has_keys and table.key_column is not None:
+            columns.append(quoted(table.key_column))
         return b"SELECT %b FROM %b%b WHERE %b%b LIMIT %d" % (
-            columns,
+            b", ".join(columns),
             self._name,
             hint,
             where,
             b" ORDER BY " + order if order else b"",
-            select.limit,
+            limit,
+        )
+
+    def _not_passed_over(self) -> bytes:
+        """Return the condition that leaves out what is due of keys whose due messages are not wanted."""
+        passed_over = self._request.passed_over
+        if self._key:
+            is_wanted = self._key not in passed_over or self._key in self._request.named
+            return b"" if is_wanted else b" AND time_next > %d" % self._now_ns
+        if not passed_over or self._table.key_column is None:
+            return b""
+        key = quoted(self._table.key_column)
+        return b" AND (%b IS NULL OR %b NOT IN (%b) OR time_next > %d)" % (
+            key,
+            key,
+            b", ".join(passed_over),
+            self._now_ns,
         )
 
 

@@ -34,7 +34,6 @@ class StoreQuery:
     """One statement to send.
 
     values: how many leading columns of each row are decoded; the other columns stay raw.
-    about: the question as a value, for a store that answers without reading SQL.
     commits: a COMMIT follows in the same write. If the server refuses the statement, the COMMIT ends
         a transaction that has changed nothing.
     is_apart: the statement belongs to no transaction: what `LockSession.transact` begins, begins behind it.
@@ -46,7 +45,6 @@ class StoreQuery:
 
     sql: bytes
     values: int = 0
-    about: object = None
     commits: bool = False
     is_apart: bool = False
     skips_locked: bool = False

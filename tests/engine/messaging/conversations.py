@@ -70,12 +70,12 @@ def run(conversation, *answers):
     return result, [sql for each in sent for sql in each]
 
 
-def from_memory(conversation, rows):
+def from_memory(table, conversation, rows):
     """Answer the questions of a poll by what *rows* are; return its result and the queries."""
     queries = []
 
     def answer_to(query):
         queries.append(query)
-        return StoreAnswer(answer(query.about, list(rows)))
+        return StoreAnswer(answer(table, query.sql, list(rows)))
 
     return carry_out(conversation, answer_to), queries

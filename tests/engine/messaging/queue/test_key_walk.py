@@ -1,10 +1,8 @@
 """Where keys take turns a poll reads them apart: of rows with their keys, by a walk along the keys, and of news by their ids."""
 
-from streamfrom.engine.messaging.queue.key_walk import (
-    KEYS_WALKED_MAX,
-    NextKey,
-    RowsOfIds,
-)
+import re
+
+from streamfrom.engine.messaging.queue.key_walk import KEYS_WALKED_MAX
 from streamfrom.engine.messaging.queue.poll import KEYS_KNOWN_MAX, PollRequest, poll
 from streamfrom.engine.messaging.queue.shard_queue import (
     NEWS_AT_ONCE,
@@ -36,9 +34,18 @@ class Shard:
             request = PollRequest(
                 request.limit, is_of_named=True, is_fair=True, news=request.news
             )
-        result, queries = from_memory(poll(TABLE, request, NOW_NS), self.rows.values())
-        self.asked = [query.about for query in queries]
+        result, queries = from_memory(TABLE, poll(TABLE, request, NOW_NS), self.rows.values())
+        self.asked = [query.sql for query in queries]
         self.queue.poll_finished(result, NOW_NS)
+
+    @property
+    def walked(self):
+        """Return behind which keys the last poll walked, 0 for the first one, and up to which."""
+        steps = (
+            re.search(rb"MIN\(`tenant`\)(?:.+> (\d+))?(?:.+<= (\d+))?", sql)
+            for sql in self.asked
+        )
+        return [tuple(int(each or 0) for each in step.groups()) for step in steps if step]
 
     @property
     def wants_poll(self):
@@ -70,7 +77,7 @@ def rows_of(key, first, count, priority=50, time_next_ns=0):
 
 def test_all_that_fits_is_divided_among_the_keys_without_a_walk():
     shard = Shard(*rows_of(b"1", 1, 6), *rows_of(b"2", 10, 2), *rows_of(None, 20, 2), limit=50)
-    assert not any(isinstance(each, NextKey) for each in shard.asked)
+    assert not shard.walked
     sent = shard.send(6)
     assert [sent.count(key) for key in (b"1", b"2", None)] == [2, 2, 2]
     assert shard.send(9) == [b"1"] * 4
@@ -98,12 +105,10 @@ def test_the_walk_goes_round_from_where_it_stopped():
     keys = [b"%d" % number for number in range(1, KEYS_WALKED_MAX + 10)]
     flood = rows_of(b"1", 10_000, 1000)
     shard = Shard(*flood, *(row for key in keys for row in rows_of(key, int(key), 1)), limit=20)
-    walked = [each.after for each in shard.asked if isinstance(each, NextKey)]
-    assert (walked[0], walked[-1]) == (b"", b"%d" % (KEYS_WALKED_MAX - 2))
+    assert (shard.walked[0], shard.walked[-1]) == ((0, 0), (KEYS_WALKED_MAX - 2, 0))
     shard.poll()
-    again = [each for each in shard.asked if isinstance(each, NextKey)]
-    assert again[0] == NextKey(b"%d" % (KEYS_WALKED_MAX - 1), b"")
-    assert NextKey(b"", again[0].after) in again
+    assert shard.walked[0] == (KEYS_WALKED_MAX - 1, 0)
+    assert (0, KEYS_WALKED_MAX - 1) in shard.walked
 
 
 def test_news_of_a_small_key_is_looked_up_and_has_its_turn():
@@ -112,7 +117,8 @@ def test_news_of_a_small_key_is_looked_up_and_has_its_turn():
     shard.rows.update((row.id, row) for row in new)
     assert not shard.queue.hear([MessageKey(row.id, 50, 0) for row in new], NOW_NS)
     shard.poll(is_of_named=True)
-    assert shard.asked == [RowsOfIds(tuple(row.id for row in new))]
+    assert len(shard.asked) == 1
+    assert b"WHERE `id` IN (9000, 9001, 9002)" in shard.asked[0]
     assert not shard.queue.news
     assert shard.send(6).count(b"2") >= 2
 

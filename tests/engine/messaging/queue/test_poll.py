@@ -2,12 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamfrom.engine.messaging.queue.poll import (
-    PollPart,
-    PollRequest,
-    PollSelect,
-    poll,
-)
+from streamfrom.engine.messaging.queue.poll import PollPart, PollRequest, poll
 from tests.engine.messaging.conversations import from_memory
 from tests.engine.messaging.table.test_message_table import FIRST
 from tests.sim.memory_store import StoredRow, loaded, raw_table
@@ -21,7 +16,7 @@ TEN = PollRequest(10)
 
 def run(rows, request=TEN, table=TABLE):
     """Carry a poll out on *rows*; return its result and the questions it asked."""
-    result, asked = from_memory(poll(table, request, NOW_NS), rows)
+    result, asked = from_memory(table, poll(table, request, NOW_NS), rows)
     return result.tiers, asked
 
 
@@ -34,7 +29,17 @@ def timed(*moments, priority=50):
 
 
 def parts(asked):
-    return [query.about.part for query in asked if isinstance(query.about, PollSelect)]
+    """Return which rows the statements asked for."""
+    texts = {
+        b" AND time_next = 0 ": PollPart.ZERO,
+        b" AND time_next IS NULL ": PollPart.NULL,
+        b" AND time_next > 0 ": PollPart.DUE,
+    }
+    return [
+        next((part for text, part in texts.items() if text in query.sql), PollPart.SOONEST)
+        for query in asked
+        if b"MIN(" not in query.sql
+    ]
 
 
 def ids(keys):

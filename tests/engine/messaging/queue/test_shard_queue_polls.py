@@ -49,7 +49,7 @@ class Shard:
                 self.poll = poll(self.table, self.queue.poll_started(NOW_NS), NOW_NS)
                 self.query = next(self.poll)
             else:
-                rows = answer(self.query.about, list(self.rows.values()))
+                rows = answer(self.table, self.query.sql, list(self.rows.values()))
                 self.query = self.poll.send(StoreAnswer(rows))
         except StopIteration as stop:
             self.poll = None

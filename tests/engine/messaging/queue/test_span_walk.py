@@ -22,8 +22,10 @@ class Rig:
         self.run(self.queue.poll_started(NOW_NS))
 
     def run(self, request):
-        result, queries = from_memory(poll(TABLE, request, NOW_NS), self.rows.values())
-        self.read = sum(len(answer(each.about, list(self.rows.values()))) for each in queries)
+        result, queries = from_memory(TABLE, poll(TABLE, request, NOW_NS), self.rows.values())
+        self.read = sum(
+            len(answer(TABLE, each.sql, list(self.rows.values()))) for each in queries
+        )
         self.queue.poll_finished(result, NOW_NS)
 
     def check(self):

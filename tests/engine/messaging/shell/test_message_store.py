@@ -194,7 +194,7 @@ def test_the_store_in_memory_answers_as_the_server_does(client, database, limit,
     request = PollRequest(limit, extra=limit % 3, newest=newest)
     for now_ns in (NOW_NS, NOW_NS + 1000):
         by_server = client.run(poll(table, request, now_ns)).tiers
-        in_memory, _ = from_memory(poll(table, request, now_ns), rows)
+        in_memory, _ = from_memory(table, poll(table, request, now_ns), rows)
         for ours, theirs in zip(in_memory.tiers, by_server, strict=True):
             assert set(ours.fresh) == set(theirs.fresh)
             assert replace(ours, fresh=()) == replace(theirs, fresh=())
