@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from streamfrom.engine.messaging.leases.lease_rows import look
-from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.store.row_writes import carefully, commit
 from streamfrom.engine.messaging.table.message import AckWrites, Refused, Tried
 from streamfrom.engine.messaging.table.sql_names import by_id, lock_unacked, quoted
@@ -44,9 +43,6 @@ class WriteAcks:
         locked: tuple[bytes, ...] = ()
         if missing := [one for one in acked_ns if one not in found]:
             locked = tuple((yield from look(table, missing)))
-        if not here:
-            yield StoreQuery(b"COMMIT")
-            return AckWrites(locked)
         written = yield from commit(
             [*here],
             lambda part: acknowledge(table, {one: here[one] for one in part}),

@@ -122,20 +122,14 @@ def claim(
     if out:
         won = [row for row in won if row.id not in out]
     buried, parked, why_parked = yield from _end(table, spent, now_ns, not_won)
-    if won:
-        leases = yield from commit(
-            won,
-            lambda part: _lease(table, part),
-            is_careful=is_careful or bool(waiting.done or spent),
-        )
-        not_won.add(
-            ((row.id, why) for row, why in leases.refused), (row.id for row in leases.left)
-        )
-        won = leases.done
-    else:
-        yield StoreQuery(b"COMMIT")
+    leases = yield from commit(
+        won,
+        lambda part: _lease(table, part),
+        is_careful=is_careful or bool(waiting.done or spent),
+    )
+    not_won.add(((row.id, why) for row, why in leases.refused), (row.id for row in leases.left))
     return ClaimResult(
-        tuple(won),
+        tuple(leases.done),
         not_won.passed_over,
         parked=tuple(parked),
         dead=tuple(buried),

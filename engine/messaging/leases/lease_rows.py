@@ -141,9 +141,6 @@ class WriteLeases:
                     continue
                 is_ours = time_ns in left.shown_ns or (left.is_first and time_ns <= at.now_ns)
                 (locked if is_ours else changed).append(one)
-        if not (until_ns or counted):
-            yield StoreQuery(b"COMMIT")
-            return LeaseWrites(tuple(changed), tuple(locked))
 
         def written_to(ids: Sequence[bytes]) -> bytes:
             moved = [one for one in ids if one in until_ns]
@@ -210,9 +207,6 @@ class Shorten:
             (table.id_literal(raw or b""), int(time or 0)) for (raw, time), _ in answer.rows
         )
         ids = tuple(one for one, time_next_ns in found if until_ns.get(one) == time_next_ns)
-        if not ids:
-            yield StoreQuery(b"COMMIT")
-            return Shortenings()
         written = yield from commit(
             ids,
             lambda part: update(table, part, b"time_next = %d" % self.due_ns),

@@ -8,7 +8,6 @@ The row that a locking read finds may be newer than that statement's snapshot: a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from streamfrom.engine.messaging.queue.poll import next_priority
@@ -120,26 +119,22 @@ class Fire:
                 groups[ident] = group or b""
         parked = yield from _parked(table, waiting.values())
         dead = {ident: groups[ident] for ident, member in waiting.items() if member in parked}
-        result = FireResult((), waiting, dead, (), place)
-        if not ready:
-            yield StoreQuery(b"COMMIT")
-            return result
-        answer = yield lock_unacked(table, ready, where=b" AND time_next = %d" % HELD_NS)
-        ids = tuple(table.id_literal(raw or b"") for (raw,), _ in answer.rows)
-        locked = tuple(ident for ident in ready if ident not in set(ids))
-        if not ids:
-            yield StoreQuery(b"COMMIT")
-            return replace(result, locked=locked)
+        ids: dict[bytes, None] = {}
+        if ready:
+            answer = yield lock_unacked(table, ready, where=b" AND time_next = %d" % HELD_NS)
+            ids = dict.fromkeys(table.id_literal(raw or b"") for (raw,), _ in answer.rows)
         written = yield from commit(
-            ids,
+            [*ids],
             lambda part: update(table, part, b"time_next = %d" % at.now_ns),
             is_careful=is_careful,
         )
-        return replace(
-            result,
-            fired=tuple(MessageKey(ident, ready[ident], at.now_ns) for ident in written.done),
-            locked=(*locked, *written.left),
-            refused={ident: Refused(Tried.FIRE, why) for ident, why in written.refused},
+        return FireResult(
+            tuple(MessageKey(ident, ready[ident], at.now_ns) for ident in written.done),
+            waiting,
+            dead,
+            (*(ident for ident in ready if ident not in ids), *written.left),
+            place,
+            {ident: Refused(Tried.FIRE, why) for ident, why in written.refused},
         )
 
 

@@ -139,12 +139,12 @@ def write(
 def commit(
     batch: Sequence[T], statement: Callable[[Sequence[T]], bytes], *, is_careful: bool
 ) -> Conversation[WrittenRows[T]]:
-    """Write *batch*, and end the transaction.
+    """Write *batch*, perhaps nothing, and end the transaction.
 
     is_careful: as `carefully` says, or something has been written in the transaction before. Otherwise the COMMIT goes
         in one write with the statement.
     """
-    if is_careful:
+    if is_careful or not batch:
         written = yield from write(batch, statement)
         yield StoreQuery(b"COMMIT")
         return written

@@ -15,7 +15,7 @@ dead_attempts: how often it was sent.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
@@ -32,17 +32,16 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message_table import MessageTable
 
 
-# Generated columns take no value. MariaDB has NULL there for the others, and MySQL an empty text.
+# Of the columns of the dead letters: names, whether the queue has one of that name, and the comment of their table.
 _COLUMNS: Final = (
-    b"SELECT d.column_name, s.column_name IS NOT NULL, t.table_comment"
-    b" FROM information_schema.columns AS d LEFT JOIN information_schema.columns AS s"
-    b" ON s.table_schema = d.table_schema AND s.table_name = %b AND s.column_name = d.column_name"
+    b"SELECT d.column_name, s.column_name IS NOT NULL, t.table_comment FROM information_schema.columns AS d"
     b" JOIN information_schema.tables AS t ON t.table_schema = DATABASE() AND t.table_name = %b"
-    b" WHERE d.table_schema = DATABASE() AND d.table_name = %b"
-    b" AND COALESCE(d.generation_expression, '') = '' ORDER BY d.ordinal_position"
+    b" LEFT JOIN information_schema.columns AS s ON s.table_schema = d.table_schema AND s.table_name = %b"
+    b" AND s.column_name = d.column_name%b WHERE d.table_schema = DATABASE() AND d.table_name = %b%b"
+    b" ORDER BY d.ordinal_position"
 )
-
-
+# Generated columns take no value. MariaDB has NULL there for the others, and MySQL an empty text.
+_TAKES_VALUES: Final = b" AND COALESCE(%b.generation_expression, '') = ''"
 _NAMES: Final = (
     b"SELECT c.column_name, t.table_comment FROM information_schema.columns AS c"
     b" JOIN information_schema.tables AS t ON t.table_schema = %b AND t.table_name = %b"
@@ -122,49 +121,74 @@ def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation
     """Move the rows *ids*, locked by this transaction, to the dead letters, as far as the servers take them."""
     name = table.properties.dead_letter
     assert name is not None
-    target = text_literal(name)
-    answer = yield StoreQuery(_COLUMNS % (text_literal(table.name), target, target), 3)
-    columns = [(column or b"", shared == b"1") for (column, shared, _), _ in answer.rows]
-    for (_, _, comment), _ in answer.rows[:1]:
-        if not consents((comment or b"").decode(errors="replace"), table.name):
-            return Buried((), why=_refusal(name, table.name))
-    values = [
-        (quoted(column.decode()), value)
-        for column, shared in columns
-        if (value := _value(table, column, now_ns, is_shared=shared)) is not None
-    ]
+    columns, comment = yield from _columns(table, which=_TAKES_VALUES % b"d")
+    if not columns:
+        return Buried((), why=f"there is no table {name}")
+    if not consents(comment, table.name):
+        return Buried((), why=_refusal(name, table.name))
+    values = {
+        quoted(column): value
+        for column, is_shared in columns
+        if (value := _value(table, column, now_ns, is_shared=is_shared)) is not None
+    }
     if not values:
-        why = f"there is no table {name}" if not columns else f"{name} has no column of it"
-        return Buried((), why=why)
+        return Buried((), why=f"{name} has no column of it")
+    moved, halves, refusal = yield from _move(table, ids, table.name, name, values)
+    if refusal is not None and not is_of_rows(refusal.code):
+        return Buried(moved, why=refusal.message)
+    return Buried(moved, halves.left, refusal.message if refusal is not None else None)
+
+
+def _columns(
+    table: MessageTable, shared: bytes = b"", which: bytes = b""
+) -> Conversation[tuple[list[tuple[str, bool]], str]]:
+    """Return the columns of the table of the dead letters, whether the queue has them too, and its comment.
+
+    shared, which: conditions for columns *s* of the queue, and for the columns *d*.
+    """
+    assert table.properties.dead_letter is not None
+    dead, own = text_literal(table.properties.dead_letter), text_literal(table.name)
+    answer = yield StoreQuery(_COLUMNS % (dead, own, shared, dead, which), 3)
+    columns = [((name or b"").decode(), flag == b"1") for (name, flag, _), _ in answer.rows]
+    comments = ((text or b"").decode(errors="replace") for (_, _, text), _ in answer.rows)
+    return columns, next(comments, "")
+
+
+def _move(
+    table: MessageTable,
+    ids: Sequence[bytes],
+    source: str,
+    to: str,
+    values: Mapping[bytes, bytes],
+) -> Conversation[tuple[list[bytes], Halves[bytes], ServerRefused | None]]:
+    """Move rows, locked by this transaction, from one table into another, as far as the server takes them.
+
+    Return which were moved, what became of the others, and the last refusal. One that is not about rows ends it.
+
+    values: what the columns get.
+    """
     halves, moved = Halves(ids), list[bytes]()
-    refusal: str | None = None
-    while part := halves.next():
-        yield StoreQuery(b"SAVEPOINT dead_letter")
+    refusal: ServerRefused | None = None
+    while (refusal is None or is_of_rows(refusal.code)) and (part := halves.next()):
         where = b"%b WHERE %b IN (%b)" % (
-            quoted(table.name),
+            quoted(source),
             quoted(table.id_column),
             b", ".join(part),
         )
+        yield StoreQuery(b"SAVEPOINT dead_letter")
         try:
             yield StoreQuery(
                 b"INSERT INTO %b (%b) SELECT %b FROM %b"
-                % (
-                    quoted(name),
-                    b", ".join(column for column, _ in values),
-                    b", ".join(value for _, value in values),
-                    where,
-                )
+                % (quoted(to), b", ".join(values), b", ".join(values.values()), where)
             )
             yield StoreQuery(b"DELETE FROM " + where)
         except ServerRefused as refused:
             yield StoreQuery(b"ROLLBACK TO SAVEPOINT dead_letter")
-            refusal = refused.message
-            if not is_of_rows(refused.code):
-                return Buried(moved, why=refusal)
-            halves.refuse(part, refusal)
+            refusal = refused
+            halves.refuse(part, refused.message)
         else:
             moved += part
-    return Buried(moved, halves.left, refusal)
+    return moved, halves, refusal
 
 
 def _refusal(name: str, queue: str) -> str:
@@ -174,10 +198,10 @@ def _refusal(name: str, queue: str) -> str:
     )
 
 
-def _value(table: MessageTable, column: bytes, now_ns: int, *, is_shared: bool) -> bytes | None:
+def _value(table: MessageTable, column: str, now_ns: int, *, is_shared: bool) -> bytes | None:
     """Return the expression for a column of the dead letters; None for one that takes its default."""
     attempts = table.properties.max_attempts
-    match column.decode().lower():
+    match column.lower():
         case "dead_time":
             return b"%d" % now_ns
         case "dead_reason":
@@ -193,7 +217,7 @@ def _value(table: MessageTable, column: bytes, now_ns: int, *, is_shared: bool) 
         case "time_acked":
             return b"NULL"
         case _:
-            return quoted(column.decode()) if is_shared else None
+            return quoted(column) if is_shared else None
 
 
 # One short transaction.
@@ -214,16 +238,6 @@ class Requeued(NamedTuple, Generic[Place]):
     rows: int
     place: Place | None
     refused: Sequence[tuple[bytes, str]] = ()
-
-
-# Names, whether the queue has a column of that name that can be written, and the comment.
-_SHARED: Final = (
-    b"SELECT d.column_name, s.column_name IS NOT NULL, t.table_comment FROM information_schema.columns AS d"
-    b" JOIN information_schema.tables AS t ON t.table_schema = DATABASE() AND t.table_name = %b"
-    b" LEFT JOIN information_schema.columns AS s ON s.table_schema = d.table_schema AND s.table_name = %b"
-    b" AND s.column_name = d.column_name AND COALESCE(s.generation_expression, '') = ''"
-    b" WHERE d.table_schema = DATABASE() AND d.table_name = %b ORDER BY d.ordinal_position"
-)
 
 
 def revive(
@@ -266,17 +280,14 @@ class DeadLetterSource(NamedTuple):
 
 def dead_letters(table: MessageTable) -> Conversation[DeadLetterSource]:
     """Return what is to be known of the dead letters of *table*; without columns there is no such table."""
-    assert table.properties.dead_letter is not None
-    dead, own = text_literal(table.properties.dead_letter), text_literal(table.name)
-    answer = yield StoreQuery(_SHARED % (dead, own, dead), 3)
-    names = [(name or b"").decode() for (name, _, _), _ in answer.rows]
-    shared = [
-        name for name, ((_, flag, _), _) in zip(names, answer.rows, strict=True) if flag == b"1"
-    ]
-    comment = next(((text or b"").decode() for (_, _, text), _ in answer.rows), "")
+    columns, comment = yield from _columns(table, shared=_TAKES_VALUES % b"s")
     return DeadLetterSource(
-        tuple(name for name in shared if name.lower() not in OF_DELIVERY - {"priority"}),
-        is_queue="time_acked" in {name.lower() for name in names},
+        tuple(
+            name
+            for name, is_shared in columns
+            if is_shared and name.lower() not in OF_DELIVERY - {"priority"}
+        ),
+        is_queue="time_acked" in {name.lower() for name, _ in columns},
         queues=consenting_queues(comment, table.name),
     )
 
@@ -295,23 +306,12 @@ def restore(
         1,
     )
     found = [row[0] or b"" for row, _ in answer.rows]
-    names = b", ".join(map(quoted, dead.columns))
-    halves, rows = Halves([*map(table.id_literal, found)]), 0
-    while part := halves.next():
-        where = b"%b WHERE %b IN (%b)" % (source, ident, b", ".join(part))
-        yield StoreQuery(b"SAVEPOINT requeue")
-        try:
-            answer = yield StoreQuery(
-                b"INSERT INTO %b (%b, epoch, time_next, time_acked) SELECT %b, 0, 0, NULL FROM %b"
-                % (quoted(table.name), names, names, where)
-            )
-            yield StoreQuery(b"DELETE FROM " + where)
-        except ServerRefused as refused:
-            yield StoreQuery(b"ROLLBACK TO SAVEPOINT requeue")
-            if not is_of_rows(refused.code):
-                raise
-            halves.refuse(part, refused.message)
-        else:
-            rows += answer.affected
+    values = {quoted(name): quoted(name) for name in dead.columns}
+    values |= {b"epoch": b"0", b"time_next": b"0", b"time_acked": b"NULL"}
+    ids = [*map(table.id_literal, found)]
+    name = table.properties.dead_letter
+    moved, halves, refusal = yield from _move(table, ids, name, table.name, values)
+    if refusal is not None and not is_of_rows(refusal.code):
+        raise refusal
     last = found[-1] if len(found) == limit else None
-    return Requeued(rows, last, tuple(halves.refused))
+    return Requeued(len(moved), last, tuple(halves.refused))

@@ -45,9 +45,6 @@ def purge(
         % (ident, hinted(table, table.purge_index), where, others, PURGE_ROWS_MAX),
         1,
     )
-    if not answer.rows:
-        yield StoreQuery(b"COMMIT")
-        return Purged()
     written = yield from commit(
         [table.id_literal(raw or b"") for (raw,), _ in answer.rows],
         # In the form for several tables: only so may a DELETE name its index.
