@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import EngineError
 from streamfrom.engine.fleet import peer_link
+from streamfrom.engine.messaging.dispatch import events
 from streamfrom.engine.messaging.table.message import PeerRow, receiver_numbers
 
 
@@ -94,7 +95,7 @@ _TYPES: Final = attrgetter("types")
 
 
 class RemoteReceiver:
-    """The dispatcher's end: `engine.messaging.table.message.Receiver` for a client of another member, and its `StreamHearer`.
+    """The dispatcher's end: `engine.messaging.table.message.Receiver` for a client of another member.
 
     held_by: returns which messages it holds.
     away: its rows that are on their way.
@@ -140,20 +141,18 @@ class RemoteReceiver:
         """Report that the stream has all it asked for."""
         self._send(peer_link.StreamFinished(self.opened.stream))
 
-    def sent(self, rows: int) -> None:
-        """Leave it to the member with the client when rows come."""
-
-    def progressed(self, row: int) -> None:
-        """Report progress to the member with the client."""
-        self._send(peer_link.StreamProgressed(self.opened.stream, row))
-
-    def share_kept(self, most: int) -> None:
-        """Report how many messages it holds at most."""
-        self._send(peer_link.ShareKept(self.opened.stream, most))
-
-    def share_wanted(self) -> None:
-        """Report that it could be sent more."""
-        self._send(peer_link.ShareWanted(self.opened.stream))
+    def report(self, found: events.StreamReport) -> None:
+        """Report to the member with the client; when rows come that one sees by itself."""
+        stream = self.opened.stream
+        match found:
+            case events.Deliver():
+                pass
+            case events.KeepsShare():
+                self._send(peer_link.ShareKept(stream, found.most))
+            case events.WantShare():
+                self._send(peer_link.ShareWanted(stream))
+            case events.ReportProgress():
+                self._send(peer_link.StreamProgressed(stream, found.row))
 
 
 class StreamElsewhere:

@@ -24,7 +24,7 @@ from streamfrom.engine.fleet.link_elsewhere import (
 )
 from streamfrom.engine.fleet.peer_stream import RowsMissing, StreamElsewhere
 from streamfrom.engine.fleet.prefetch_shares import PrefetchShares, ShareChange
-from streamfrom.engine.messaging.dispatch.events import Changed, TableEvent
+from streamfrom.engine.messaging.dispatch import events
 from streamfrom.engine.messaging.shell.dispatcher import Dispatcher
 from streamfrom.engine.messaging.streams.attached_receiver import UNLIMITED
 from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -166,7 +166,7 @@ class StreamsElsewhere(Dispatcher):
             ACK_ANSWERED_S,
         )
 
-    def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
+    def happened(self, keyspace: str, table: str, event: events.TableEvent) -> None:
         """Report to the dispatcher of a shard what a commit did there, if it can be reached.
 
         That any queue may have been written to is reported once for all commits of GATHERED_S.
@@ -178,7 +178,7 @@ class StreamsElsewhere(Dispatcher):
             loop = asyncio.get_running_loop()
             self._gathered[key] = loop.call_later(GATHERED_S, self._report_any, key, event)
 
-    def _report_any(self, key: tuple[str, ShardName], event: TableEvent) -> None:
+    def _report_any(self, key: tuple[str, ShardName], event: events.TableEvent) -> None:
         del self._gathered[key]
         self._report(key, peer_link.News(key[0], ANY_TABLE, (event,)))
 
@@ -191,7 +191,7 @@ class StreamsElsewhere(Dispatcher):
         """Have a dispatcher look at the rows of which it may not have heard: those of before it, or before its link."""
         keyspace, shard = key
         for table in sorted(self._known[key]):
-            link.send(peer_link.News(keyspace, table, (Changed(shard, None),)))
+            link.send(peer_link.News(keyspace, table, (events.Changed(shard, None),)))
 
     # The receivers of this member
 
@@ -208,7 +208,7 @@ class StreamsElsewhere(Dispatcher):
             )
             record.receiver = record.ending
         table = self.here.attach(
-            record.receiver, keyspace, name, hearer=HereHearer(self, record)
+            record.receiver, keyspace, name, hearer=partial(self._reported, record, HERE)
         )
         record.table, own = table.name, receiver.prefetch
         # A table without a limit may be given one while the stream is open.
@@ -301,12 +301,8 @@ class StreamsElsewhere(Dispatcher):
         match message:
             case peer_link.RowsSent():
                 self._rows_came(link, record, stream, message)
-            case peer_link.ShareKept():
-                self.share_kept(record, link.member.id, message.most)
-            case peer_link.ShareWanted():
-                self.share_wanted(record, link.member.id)
-            case peer_link.StreamProgressed():
-                self.progressed(record, link.member.id, message.row)
+            case peer_link.ShareKept() | peer_link.ShareWanted() | peer_link.StreamProgressed():
+                self._reported(record, link.member.id, message)
             case peer_link.StreamFinished():
                 stream.is_finished = True
             case peer_link.StreamEnded():
@@ -355,24 +351,33 @@ class StreamsElsewhere(Dispatcher):
             if can_take_more:
                 self.ready(record.receiver)
 
-    def share_kept(self, record: ReceiverElsewhere, dispatcher: str, most: int) -> None:
-        """Note that a stream holds *most* messages of a dispatcher at most."""
-        if record.shares is not None:
-            self._report_shares(record, record.shares.kept(dispatcher, most))
-
-    def share_wanted(self, record: ReceiverElsewhere, dispatcher: str) -> None:
-        """Note that a dispatcher could send more than its share."""
-        if record.shares is not None:
-            self._report_shares(record, record.shares.wanted(dispatcher))
-
-    def progressed(self, record: ReceiverElsewhere, dispatcher: str, row: int) -> None:
-        """Have the other dispatchers of a stream follow its progress."""
-        for other, rows in record.arrivals.progressed(dispatcher, row).items():
-            if other == HERE:
-                self.here.progressed_elsewhere(record.receiver, rows)
-            else:
-                stream = record.streams[other]
-                self._links[other].send(peer_link.ProgressElsewhere(stream.number, rows))
+    def _reported(
+        self,
+        record: ReceiverElsewhere,
+        dispatcher: str,
+        found: events.StreamReport
+        | peer_link.ShareKept
+        | peer_link.ShareWanted
+        | peer_link.StreamProgressed,
+    ) -> None:
+        """Take in what a dispatcher, this process or another one, says of its part of a stream."""
+        match found:
+            case events.Deliver():
+                record.arrivals.came(dispatcher, len(found.rows))
+            case events.KeepsShare() | peer_link.ShareKept():
+                if record.shares is not None:
+                    self._report_shares(record, record.shares.kept(dispatcher, found.most))
+            case events.WantShare() | peer_link.ShareWanted():
+                if record.shares is not None:
+                    self._report_shares(record, record.shares.wanted(dispatcher))
+            case events.ReportProgress() | peer_link.StreamProgressed():
+                for other, rows in record.arrivals.progressed(dispatcher, found.row).items():
+                    if other == HERE:
+                        self.here.progressed_elsewhere(record.receiver, rows)
+                    else:
+                        stream = record.streams[other]
+                        message = peer_link.ProgressElsewhere(stream.number, rows)
+                        self._links[other].send(message)
 
     def _link_lost(self, link: LinkElsewhere, reason: str) -> None:
         """Let the streams of a link begin again."""
@@ -482,9 +487,8 @@ class StreamsElsewhere(Dispatcher):
         if record.is_over or ending.is_over:
             return
         try:
-            self.here.attach(
-                ending, record.keyspace, record.table, hearer=HereHearer(self, record)
-            )
+            hearer = partial(self._reported, record, HERE)
+            self.here.attach(ending, record.keyspace, record.table, hearer=hearer)
         except StreamfromError as error:
             ending.end(error)
         else:
@@ -543,27 +547,3 @@ class StreamsElsewhere(Dispatcher):
 def _divided(prefetch: int) -> int:
     """Return what the dispatchers of a stream divide. Where that is a window, each of them has one for what it sends."""
     return prefetch if prefetch > 0 else UNLIMITED
-
-
-class HereHearer:
-    """What is dispatched here to a receiver to which others may dispatch as well: `StreamHearer`."""
-
-    def __init__(self, owner: StreamsElsewhere, record: ReceiverElsewhere) -> None:
-        self._owner = owner
-        self._record = record
-
-    def share_kept(self, most: int) -> None:
-        """See `StreamsElsewhere.share_kept`."""
-        self._owner.share_kept(self._record, HERE, most)
-
-    def share_wanted(self) -> None:
-        """See `StreamsElsewhere.share_wanted`."""
-        self._owner.share_wanted(self._record, HERE)
-
-    def sent(self, rows: int) -> None:
-        """Note the place of rows in the order of the stream."""
-        self._record.arrivals.came(HERE, rows)
-
-    def progressed(self, row: int) -> None:
-        """See `StreamsElsewhere.progressed`."""
-        self._owner.progressed(self._record, HERE, row)

@@ -136,7 +136,7 @@ class Visit:
         self._open[message.stream] = receiver
         try:
             at = message.keyspace, message.table
-            self._here.attach(receiver, *at, message.held, message.share, receiver)
+            self._here.attach(receiver, *at, message.held, message.share, receiver.report)
         except StreamfromError as error:
             self._link.send(peer_link.StreamEnded(message.stream, str(error), message.held))
 

@@ -105,7 +105,7 @@ class DispatchersStore:
             if self.world.fails():
                 raise ServerRefused(1213, "Deadlock found")
             work = Work(run)
-            yield StoreQuery(work)
+            yield StoreQuery(work)  # type: ignore[arg-type]
             return work.result[0]
 
         return await self.world.parts[self.number, shard].elector.write(transaction)

@@ -190,7 +190,7 @@ class FakeShard:
                 self.rows.pop(name.decode(), None)
             return []
         if sql.startswith(b"INSERT INTO streamfrom.members"):
-            member = member_of(texts[1:])
+            member = self._member_of(texts[1:])
             numbers = {one.id_prefix for one in self.rows.values()}
             if member.id in self.rows or member.id_prefix in numbers:
                 raise ServerRefused(DUPLICATE_KEY, "Duplicate entry")
@@ -204,10 +204,15 @@ class FakeShard:
             self.terms.append(int(sql.split()[5]))
         else:
             assert sql.startswith(b"UPDATE streamfrom.members")
-            member = member_of(texts[:-2])
+            member = self._member_of(texts[:-2])
             if member.id in self.rows:
                 self.rows[member.id] = member
         return []
+
+    def _member_of(self, texts):
+        found = member_of(texts)
+        assert isinstance(found, Member)
+        return found
 
     def _refuse_read_only(self):
         if self.is_read_only:

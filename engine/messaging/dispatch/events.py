@@ -387,15 +387,9 @@ class WantShare:
     receiver: int
 
 
+# What concerns the order, the progress and the shares of a stream to which several processes dispatch.
+StreamReport: TypeAlias = Deliver | KeepsShare | WantShare | ReportProgress
+
 Action: TypeAlias = (
-    ShardJob
-    | Deliver
-    | End
-    | Finish
-    | ReportDeadMembers
-    | ReportSetAside
-    | ReportStanding
-    | KeepsShare
-    | WantShare
-    | ReportProgress
+    ShardJob | End | Finish | ReportDeadMembers | ReportSetAside | ReportStanding | StreamReport
 )

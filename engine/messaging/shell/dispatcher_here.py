@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message import (
         Receiver,
         RowOfStream,
-        StreamHearer,
     )
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -247,13 +246,13 @@ class DispatcherHere(Dispatcher):
         name: str,
         held: Mapping[ShardName, tuple[bytes, ...]] | None = None,
         share: int | None = None,
-        hearer: StreamHearer | None = None,
+        hearer: Callable[[events.StreamReport], None] | None = None,
     ) -> MessageTable:
         """Let *receiver* have what this process dispatches of a table, as `Dispatcher.attach`.
 
         held: what former dispatchers sent to it, by shard.
         share: as of `give_share`; None for its whole prefetch.
-        hearer: hears of what is sent to it from here, where others may dispatch to it as well.
+        hearer: as of `Runner.attach`.
         """
         if self.ending is not None:
             raise self.ending

@@ -30,12 +30,7 @@ from streamfrom.engine.messaging.table.store_job import Access
 if TYPE_CHECKING:
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.shell.message_store import Store
-    from streamfrom.engine.messaging.table.message import (
-        ClaimedRow,
-        ClaimResult,
-        Receiver,
-        StreamHearer,
-    )
+    from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult, Receiver
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -85,7 +80,7 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         self.state = TableState(table, shards, grace_ns)
         self._receivers: dict[int, Receiver] = {}
-        self._hearers: dict[int, StreamHearer] = {}
+        self._hearers: dict[int, Callable[[events.StreamReport], None]] = {}
         self._events: deque[events.Event] = deque()
         self._is_handling = False
         self._freed: list[int] = []  # receivers whose sockets took what this event had for them
@@ -106,11 +101,11 @@ class Runner:
         self,
         receiver: Receiver,
         share: int | None = None,
-        hearer: StreamHearer | None = None,
+        hearer: Callable[[events.StreamReport], None] | None = None,
     ) -> None:
         """Let *receiver* have messages from now on; no more than *share* at a time, unless that is None.
 
-        hearer: hears of these, where others may dispatch to it as well.
+        hearer: is given these, and reports, where others may dispatch to it as well.
         """
         self._receivers[receiver.id] = receiver
         if hearer is not None:
@@ -244,15 +239,9 @@ class Runner:
                 if (receiver := self._receivers.get(action.receiver)) is not None:
                     since_s = (self._clock.time_ns() - action.since_ns) / 10**9
                     self._log.standing(receiver, action, since_s)
-            case events.KeepsShare():
+            case events.KeepsShare() | events.WantShare() | events.ReportProgress():
                 if hearer := self._hearers.get(action.receiver):
-                    hearer.share_kept(action.most)
-            case events.ReportProgress():
-                if hearer := self._hearers.get(action.receiver):
-                    hearer.progressed(action.row)
-            case events.WantShare():
-                if hearer := self._hearers.get(action.receiver):
-                    hearer.share_wanted()
+                    hearer(action)
             case _:
                 writes_to = None if action.access is Access.READ else action.shard
                 self._start(self._do(action), writes_to)
@@ -261,7 +250,7 @@ class Runner:
         # Not there: it detached while earlier actions of this turn were carried out.
         receiver = self._receivers.get(action.receiver)
         if hearer := self._hearers.get(action.receiver):
-            hearer.sent(len(action.rows))
+            hearer(action)
         try:
             can_take_more = receiver is not None and receiver.deliver(action.rows)
         except ReceiverGone:

@@ -232,22 +232,6 @@ class Receiver(Protocol):
         """Finish a stream that has its rows. Called at most once, and not after detach."""
 
 
-class StreamHearer(Protocol):
-    """Who keeps the order, the progress and the shares of a stream to which several processes dispatch."""
-
-    def sent(self, rows: int) -> None:
-        """Note that this process sends so many rows more."""
-
-    def progressed(self, row: int) -> None:
-        """Note progress in the delivery of this process that began with *row*, counted from 0."""
-
-    def share_kept(self, most: int) -> None:
-        """Note that the stream holds *most* of this process's messages at most: the share, or more until enough are acked."""
-
-    def share_wanted(self) -> None:
-        """Note that messages are due for the stream here, and its share is full."""
-
-
 class ClientReceiver(Receiver, Protocol):
     """A receiver of a client of this process, for which other processes may have claimed rows as well."""
 

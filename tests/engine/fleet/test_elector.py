@@ -84,7 +84,7 @@ def write(text="done"):
 
     def transaction():
         done = Work(work)
-        yield StoreQuery(done)
+        yield StoreQuery(done)  # type: ignore[arg-type]
         return done.result[0]
 
     return transaction
@@ -178,7 +178,7 @@ async def test_a_write_refused_for_another_reason_does_not():
         raise errors.pop()
 
     def refused():
-        yield StoreQuery(Work(fail))
+        yield StoreQuery(Work(fail))  # type: ignore[arg-type]
 
     errors = [ServerRefused(1146, "No such table"), ServerRefused(1213, "Deadlock found")]
     with pytest.raises(StoreError, match="Deadlock"):

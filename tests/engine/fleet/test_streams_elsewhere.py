@@ -29,9 +29,16 @@ from streamfrom.engine.fleet.streams_elsewhere import (
     SHOW_LEASES_S,
     StreamsElsewhere,
 )
-from streamfrom.engine.messaging.dispatch.events import AckedUnnamed, Changed
+from streamfrom.engine.messaging.dispatch.events import (
+    AckedUnnamed,
+    Changed,
+    Deliver,
+    KeepsShare,
+    ReportProgress,
+    WantShare,
+)
 from streamfrom.engine.messaging.streams.attached_receiver import UNLIMITED
-from streamfrom.engine.messaging.table.message import AUTO, ClientReceiver
+from streamfrom.engine.messaging.table.message import AUTO, ClaimedRow, ClientReceiver
 from streamfrom.engine.messaging.table.message_table import MessageTable, load
 from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE
 from tests.engine.fleet.members import Client
@@ -166,15 +173,15 @@ async def test_where_nothing_is_dispatched_here_the_only_dispatcher_gets_the_who
     rig.open(Client(prefetch=None), prefetch=10)
     ((_, link),) = rig.links
     link.hearer.heard(ShareKept(1, link.sent[0].share))
-    rig.own.share_kept(0)
+    rig.own(KeepsShare(1, 0))
     assert (rig.said, link.sent[-1].share) == ([("give_share", 0)], 10)
 
 
 async def test_a_share_goes_back_to_the_others_when_its_link_breaks():
     rig, link = shared(10)
-    rig.own.share_kept(5)
+    rig.own(KeepsShare(1, 5))
     link.hearer.lost("connection reset")
-    rig.own.share_wanted()
+    rig.own(WantShare(1))
     assert rig.said[-1] == ("give_share", 10)
 
 
@@ -195,7 +202,7 @@ async def test_a_limit_of_the_table_comes_and_goes_while_a_stream_is_open(none):
     rig.streams.reconfigure(table("msg", 4))
     shares = [rig.said[-1][1], link.sent[-1].share]
     assert sum(shares) == 4
-    rig.own.share_kept(shares[0])
+    rig.own(KeepsShare(1, shares[0]))
     link.hearer.heard(ShareKept(1, shares[1]))
     rig.streams.reconfigure(table("msg", none))
     assert (rig.said[-1][1], link.sent[-1].share) == (UNLIMITED, UNLIMITED)
@@ -445,11 +452,11 @@ async def test_dispatchers_follow_the_progress_that_others_report():
     own = rig.own
     (_, first), (_, second) = rig.links
     first.hearer.heard(RowsSent(1, 0, (b"x", b"y")))
-    own.sent(3)
+    own(Deliver(1, (ClaimedRow(b"1", "0", 0, 0, 1, b"x"),) * 3))
     second.hearer.heard(RowsSent(2, 0, (b"z",)))
     first.hearer.heard(RowsSent(1, 2, (b"x",)))
     sent = len(first.sent), len(second.sent)
-    own.progressed(0)
+    own(ReportProgress(1, 0))
     assert first.sent[sent[0] :] == [ProgressElsewhere(1, 2)]
     assert second.sent[sent[1] :] == [ProgressElsewhere(2, 0)]
     first.hearer.heard(StreamProgressed(1, 2))
