@@ -51,13 +51,13 @@ class ReadInParts(World):
         if queue.span_keys == SPAN_KEYS:
             return
         queue.span_keys = SPAN_KEYS
-        started = queue.spans_started
+        started = queue.poll_started
 
-        def spans_started():
-            self.parts += 1
-            return started()
+        def poll_started(now_ns, *, in_spans=False):
+            self.parts += in_spans
+            return started(now_ns, in_spans=in_spans)
 
-        queue.spans_started = spans_started
+        queue.poll_started = poll_started
 
 
 @dataclass(eq=False)

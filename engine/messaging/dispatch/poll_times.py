@@ -76,10 +76,8 @@ class PollTimes:
         if is_whole:
             self.wanted = False
         self._started_ns = now_ns
-        if is_checking and self._queue.is_large:
-            request = self._queue.spans_started()
-        else:
-            request = self._queue.poll_started(now_ns)
+        in_part = is_checking and self._queue.is_large
+        request = self._queue.poll_started(now_ns, in_spans=in_part)
         if not is_whole:
             return replace(request, is_of_named=True)
         if order is None:

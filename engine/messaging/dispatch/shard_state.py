@@ -115,7 +115,8 @@ class ShardState:
         self.health.over()
         if self.set_aside.timers:
             keys = chain.from_iterable((*tier.fresh, *tier.timed) for tier in result.tiers)
-            self.set_aside.polled(chain(keys, result.news), now_ns)
+            spans = chain.from_iterable(read.keys for read in result.spans or ())
+            self.set_aside.polled(chain(keys, spans, result.news), now_ns)
         self.polls.finished(result, now_ns, interval_ns)
 
     def has_nothing(self, now_ns: int, keys: frozenset[bytes] | None = None) -> bool:

@@ -362,28 +362,24 @@ class ShardQueue:
             and len(self._keys) > self.span_keys
         )
 
-    def spans_started(self) -> poll.PollRequest:
-        """Return what to ask for of what is known, in turn, in place of `poll_started`."""
-        self._changed = {}
-        self._named_polled, self._news_polled = self.named, ()
-        tiers = self._tiers.get(b"", {})
-        return poll.PollRequest(
-            self.span_keys,
-            extra=self._not_waiting,
-            newest=self._newest,
-            spans=self._walk.next(tiers, self.span_keys, self._not_waiting),
-            known=frozenset(tiers),
-        )
-
     @property
     def _not_waiting(self) -> int:
         """Return how many rows polls may find that need no room."""
         return len(self._locked) + sum(map(len, self._elsewhere))
 
-    def poll_started(self, now_ns: int) -> poll.PollRequest:
-        """Return what to ask for; one poll at a time."""
+    def poll_started(self, now_ns: int, *, in_spans: bool = False) -> poll.PollRequest:
+        """Return what to ask for; one poll at a time. in_spans: a part of what is known, in turn."""
         self._changed = {}
         self.is_torn = False
+        if in_spans:
+            tiers = self._tiers.get(b"", {})
+            return poll.PollRequest(
+                self.span_keys,
+                extra=self._not_waiting,
+                newest=self._newest,
+                spans=self._walk.next(tiers, self.span_keys, self._not_waiting),
+                known=frozenset(tiers),
+            )
         self._named_polled = self.named
         self._news_polled = tuple(islice(self.news, NEWS_AT_ONCE))
         for ident in self._news_polled:
@@ -402,7 +398,7 @@ class ShardQueue:
         )
         return poll.PollRequest(
             limit=self._limit,
-            extra=self._not_waiting + len(self.set_aside),
+            extra=self._not_waiting,
             newest=self._newest,
             overloaded=frozenset(behind),
             named=tuple(sorted(self.named)),
@@ -419,28 +415,25 @@ class ShardQueue:
         self._news_polled = ()
 
     def poll_finished(self, result: poll.PollResult, now_ns: int) -> None:
-        """Replace what was known before the poll started by what it found."""
-        changed = self._changed or {}
-        self._changed = None
-        if result.spans is not None:
-            self._spans_finished(result.tiers, result.spans, changed, now_ns)
-            return
-        self._is_polled = True
+        """Replace what was known before the poll started, as far as it has read, by what it found."""
+        changed, self._changed = self._changed or {}, None
         # Fresh and timed keys take turns. Whose turn it is must not start over with each poll,
         # or one lane would starve behind frequent polls.
         before = self._tiers.copy()
         renewed = self._renewed(result.tiers)
-        if result.is_of_named:
+        is_whole = result.spans is None and not result.is_of_named
+        self._is_polled |= result.spans is None
+        if is_whole:
+            self._keys.clear()
+            self._tiers.clear()
+            self._leaves_out = False
+            self._walked_to = result.walked_to
+        elif result.is_of_named:
             for key in self._named_polled:
                 for lane in self._lanes(frozenset((key,))):
                     for one in lane.keys:
                         del self._keys[one.id]
                 self._tiers.pop(key, None)
-        else:
-            self._keys.clear()
-            self._tiers.clear()
-            self._leaves_out = False
-            self._walked_to = result.walked_to
         for read in result.tiers:
             if read.key:
                 self._know_key(read, changed)
@@ -448,6 +441,8 @@ class ShardQueue:
         for read in sorted(result.tiers, key=lambda read: not read.key):
             known = before.get(read.key, {}).get(read.priority)
             self._take_in(read, changed).fresh_first = known is None or known.fresh_first
+        if result.spans is not None:
+            self._take_spans_in(result.spans, changed)
         self._news_polled = ()
         for one in self._usable(result.news, changed):
             if one.id not in self.news:
@@ -472,38 +467,19 @@ class ShardQueue:
                 self._admit(timer)
         self._postpone_locked(now_ns)
         self._shrink(now_ns)
+        if result.spans is not None:
+            return
         for lane in self._lanes(self._named_polled if result.is_of_named else None):
             lane.low = min(len(lane) // 2, self.low_keys)
-        if not result.is_of_named:
+        if is_whole:
             self._left = self._due_ids(now_ns) if self._fair else set()
             self._left_full = len(self._left)
         self._turns.keep(self._tiers)
 
-    def _renewed(self, tiers: Iterable[poll.TierRead]) -> dict[bytes, MessageKey]:
-        """Return timers for leases that are longer than their rows say: those that are known, or were read."""
-        ends_ns = self.renewed_until() if self.renewed else {}
-        found = {
-            key.id: key._replace(time_next_ns=ends_ns[key.id])
-            for read in tiers
-            for key in (*read.fresh, *read.timed)
-            if key.id in ends_ns
-        }
-        return found | {ident: self._keys[ident] for ident in ends_ns if ident in self._keys}
-
-    def _spans_finished(
-        self,
-        tiers: Iterable[poll.TierRead],
-        spans: Sequence[poll.SpanRead],
-        changed: Collection[bytes],
-        now_ns: int,
+    def _take_spans_in(
+        self, spans: Sequence[poll.SpanRead], changed: Collection[bytes]
     ) -> None:
-        """Put what spans have found in place of what was known there, and add priorities that were not known."""
-        renewed = self._renewed(tiers)
-        for tier in tiers:
-            self._take_in(tier, changed)
-        for timer in renewed.values():
-            if timer.id not in changed and timer.id not in self._keys:
-                self._admit(timer)
+        """Put what spans have found in place of what was known there."""
         for read in spans:
             seen = {key.id for key in read.keys}
             for key in read.keys:
@@ -519,12 +495,19 @@ class ShardQueue:
                 for ident in [key.id for key in between if key.id not in seen]:
                     if not (self._is_elsewhere(ident, changed) or ident in self._locked):
                         self._forget(ident)
+            self.is_torn |= read.more and is_timed
         self._walk.rests_after(sum(len(read.keys) for read in spans), self.span_keys)
-        self.is_torn = any(
-            read.more and read.span.part is poll.PollPart.TIMED for read in spans
-        )
-        self._postpone_locked(now_ns)
-        self._shrink(now_ns)
+
+    def _renewed(self, tiers: Iterable[poll.TierRead]) -> dict[bytes, MessageKey]:
+        """Return timers for leases that are longer than their rows say: those that are known, or were read."""
+        ends_ns = self.renewed_until() if self.renewed else {}
+        found = {
+            key.id: key._replace(time_next_ns=ends_ns[key.id])
+            for read in tiers
+            for key in (*read.fresh, *read.timed)
+            if key.id in ends_ns
+        }
+        return found | {ident: self._keys[ident] for ident in ends_ns if ident in self._keys}
 
     def _is_elsewhere(self, ident: bytes, changed: Collection[bytes]) -> bool:
         """Return whether something is known of a message that its row does not show."""
@@ -532,7 +515,14 @@ class ShardQueue:
 
     @property
     def _elsewhere(self) -> Iterable[Collection[bytes]]:
-        return self._in_flight, self.unwritten, self.renewed, self.following, self.acked
+        return (
+            self._in_flight,
+            self.unwritten,
+            self.renewed,
+            self.following,
+            self.acked,
+            self.set_aside,
+        )
 
     def _take_in(self, read: poll.TierRead, changed: Collection[bytes]) -> Tier:
         """Add what was read of a priority, and note how far it is known."""
@@ -549,7 +539,7 @@ class ShardQueue:
     def _usable(
         self, keys: Iterable[MessageKey], changed: Collection[bytes]
     ) -> list[MessageKey]:
-        for known in (changed, self._keys, self.set_aside, *self._elsewhere):
+        for known in (changed, self._keys, *self._elsewhere):
             if known:
                 keys = [key for key in keys if key.id not in known]
         return list(keys)

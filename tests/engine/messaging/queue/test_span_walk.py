@@ -31,7 +31,7 @@ class Rig:
     def check(self):
         """Poll as at the end of an interval."""
         assert self.queue.is_large
-        self.run(self.queue.spans_started())
+        self.run(self.queue.poll_started(NOW_NS, in_spans=True))
 
     def knows_all(self):
         assert len(self.queue) == len(self.rows)
@@ -99,3 +99,14 @@ def test_messages_of_one_moment_do_not_hold_the_turn_up():
     rig.knows_all()
     assert max(reads) > 2500, "a moment is read whole"
     assert sum(reads) <= 6 * SPAN_KEYS, "and the intervals behind it make up for that"
+
+
+def test_what_is_set_aside_stays_so_whatever_its_row_shows():
+    rig = Rig([row(n, NOW_NS - n) for n in range(1, 1501)])
+    (refused,) = rig.queue.take(1, NOW_NS)
+    timer = refused._replace(time_next_ns=NOW_NS + 10**9)
+    rig.queue.set_aside[refused.id] = timer
+    rig.queue.requeue(refused.id, timer, NOW_NS)
+    for _ in range(4):
+        rig.check()
+    assert rig.queue.get(refused.id) == timer
