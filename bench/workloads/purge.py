@@ -11,7 +11,7 @@ from bench.plan import Plan
 from bench.processes import HOST
 from bench.report import Figure, figure, ratio_at_least
 from streamfrom.engine.clock import SystemClock
-from streamfrom.engine.messaging.shell.partition_upkeep import PATIENCE_FIRST_S
+from streamfrom.engine.messaging.shell.purger import PATIENCE_FIRST_S
 from streamfrom.engine.messaging.table.message_table import MessageTable, load
 from streamfrom.engine.messaging.upkeep.partitions import SPANS, Outcome, partition_by
 from streamfrom.engine.messaging.upkeep.purge import PURGE_ROWS_MAX

@@ -13,8 +13,7 @@ Read in this order:
 * ``prefetch_shares``: how a fixed prefetch is divided among the members that dispatch to one stream;
 * ``peer_stream``: one stream between two members, from both of its ends, and how many of its rows may be on their way;
 * ``streams_elsewhere``: this member's streams and news at those that dispatch (``link_elsewhere``);
-* ``streams_for_members``: other members' streams and news at this one;
-* ``fleet``: all of it, as one process takes part.
+* ``fleet``: all of it, as one process takes part, with other members' streams and news at this one.
 
 None of it knows a socket or a database: sessions, ways and the clock come in.
 """
