@@ -129,7 +129,7 @@ class Stranger:
 class MemberDifferences:
     """What has changed between two readings, and what to say of it.
 
-    joined, left: members of this fleet that came or went.
+    joined: members of this fleet that came.
     dispatcher: the member that dispatches now; None while none does.
     has_moved: that is another one than before.
     forgotten: members that have been gone for FORGET_NS, whose rows a dispatcher deletes.
@@ -137,7 +137,6 @@ class MemberDifferences:
     """
 
     joined: tuple[Member, ...]
-    left: tuple[Member, ...]
     dispatcher: Member | Stranger | None
     has_moved: bool
     forgotten: tuple[str, ...]
@@ -184,7 +183,6 @@ class Directory:
             for name, (connection, member) in rows.items()
             if member.fleet == self.own.fleet
         }
-        known = self.members
         self.members = {name: member for name, (_, member) in ours.items()}
         self._connected = {
             name for name, (connection, _) in ours.items() if connection is not None
@@ -209,7 +207,6 @@ class Directory:
             joined=tuple(
                 self.members[name] for name in sorted(self._connected - connected_before)
             ),
-            left=tuple(known[name] for name in sorted(connected_before - self._connected)),
             dispatcher=self.dispatcher,
             has_moved=_identity(before) != _identity(self.dispatcher),
             forgotten=tuple(

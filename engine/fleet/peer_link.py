@@ -33,13 +33,9 @@ class OpenStream:
 
     stream: its number, drawn by the sender; one of a link has no other's.
     shards: whose messages; at least one.
-    prefetch: as of `Receiver`.
-    rows_max: how many rows it is given before it ends; None for a stream without end.
-    connection_id: the id of the client's connection.
-    keys: the keys whose messages it is given, as literals; None for all.
+    columns, prefetch, rows_max, connection_id, keys, window_first: as of `Receiver`.
     held: the ids of messages that former dispatchers sent to it, by shard, as far as is known.
     share: as of GiveShare; None for its whole prefetch.
-    window_first: as of `Receiver`.
     """
 
     stream: int

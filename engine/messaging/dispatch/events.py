@@ -32,12 +32,8 @@ if TYPE_CHECKING:
 class Attached:
     """A stream opens, ready for rows.
 
-    shards: the shards that it covers; None for all.
-    prefetch: how many messages it holds, at most; 0 for no limit, AUTO for a window, None for the table's.
-    rows_max: it ends once it was given so many, or all that was due; None for a stream without end.
-    keys: the keys whose messages it is given; None for all.
+    shards, columns, prefetch, rows_max, keys, window_first: as of `engine.messaging.table.message.Receiver`.
     share: as of ShareGiven; None for the whole prefetch.
-    window_first: the first size of its window, where its prefetch is `auto`.
     reports_progress: as of `ReportProgress`, while others dispatch to it as well.
     """
 

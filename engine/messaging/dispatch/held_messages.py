@@ -9,6 +9,7 @@ from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.dispatch.events import ReportProgress, ReportStanding
 from streamfrom.engine.messaging.gates.shard_gates import STANDING_NS
 from streamfrom.engine.messaging.leases.lease_rows import Look, Shorten, WriteLeases
+from streamfrom.engine.messaging.streams.prefetch_window import PrefetchWindow
 from streamfrom.engine.messaging.streams.stream_order import NOBODY
 
 
@@ -61,7 +62,7 @@ class HeldMessages:
                     if is_endless and now_ns - receiver.progress_ns >= self._wait_ns:
                         receiver.has_stalled = True
                         self._report(receiver)
-                        self._receivers.windows.lost(receiver)
+                        self._receivers.windows.change(receiver, PrefetchWindow.lost)
                 self._receivers.give_room(lease.receiver)
 
     @property

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
+from operator import methodcaller
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver, shares
@@ -53,17 +54,17 @@ class PrefetchWindows:
             )
             self._set(receiver, receiver.window.size)
 
-    def took_over(self, receiver: AttachedReceiver) -> None:
-        """Note that a stream holds messages that a former dispatcher sent to it."""
+    def change(
+        self, receiver: AttachedReceiver, change: Callable[[PrefetchWindow], None]
+    ) -> None:
+        """Change the window of a stream that has one."""
         if receiver.window is not None:
-            receiver.window.took_over(receiver.held)
+            change(receiver.window)
             self._set(receiver, receiver.window.size)
 
     def dispatchers_changed(self, receiver: AttachedReceiver) -> None:
         """Note that this process dispatches another part of the shards."""
-        if receiver.window is not None:
-            receiver.window.shared(is_part=self._is_part(receiver))
-            self._set(receiver, receiver.window.size)
+        self.change(receiver, lambda window: window.shared(is_part=self._is_part(receiver)))
 
     def _is_part(self, receiver: AttachedReceiver) -> bool:
         """Return whether other processes dispatch to a stream as well; of another member's client, whether they may."""
@@ -92,24 +93,6 @@ class PrefetchWindows:
             window.begin(backlog, self.together)
         if window.size != receiver.limit:
             self._set(receiver, window.size)
-
-    def passed(self, receiver: AttachedReceiver, now_ns: int) -> None:
-        """Let old acks count no more."""
-        if receiver.window is not None:
-            receiver.window.passed(now_ns)
-            self._set(receiver, receiver.window.size)
-
-    def given(self, receiver: AttachedReceiver) -> None:
-        """Note that a stream was given what there was for it."""
-        if receiver.window is not None and receiver.room:
-            receiver.window.starved()
-            self._set(receiver, receiver.window.size)
-
-    def lost(self, receiver: AttachedReceiver) -> None:
-        """Note that a stream lost a lease and made no progress meanwhile."""
-        if receiver.window is not None:
-            receiver.window.lost()
-            self._set(receiver, receiver.window.size)
 
     def _set(self, receiver: AttachedReceiver, limit: int) -> None:
         self.together += limit - receiver.limit
@@ -197,12 +180,13 @@ class Receivers:
         Among equal ones the one that has waited longest goes first. Streams that stall are chosen only where no other has room.
         """
         rows, is_gathering = min(due, batch), False
+        passed = methodcaller("passed", now_ns)
         chosen: list[AttachedReceiver] = []
         covering = (
             one for one in self.ready.values() if one.keys == keys and one.covers(shard.name)
         )
         for receiver in list(islice(covering, COMPARED_MAX)):
-            self.windows.passed(receiver, now_ns)
+            self.windows.change(receiver, passed)
             if not receiver.room:
                 self.is_full(receiver)
                 continue
@@ -250,7 +234,7 @@ class Receivers:
         receiver = self.attached.get(number)
         if receiver is not None and count:
             receiver.held += count
-            self.windows.took_over(receiver)
+            self.windows.change(receiver, lambda window: window.took_over(receiver.held))
             if receiver.room == 0:
                 receiver.full_since_ns = receiver.full_since_ns or now_ns
                 self.is_full(receiver)

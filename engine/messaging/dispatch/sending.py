@@ -14,6 +14,7 @@ from streamfrom.engine.messaging.dispatch.shard_state import ClaimRun
 from streamfrom.engine.messaging.leases.lease_rows import FindLeases, Release
 from streamfrom.engine.messaging.order.key_order import with_keys
 from streamfrom.engine.messaging.queue.shard_queue import REMOVED
+from streamfrom.engine.messaging.streams.prefetch_window import PrefetchWindow
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
 
 
@@ -308,7 +309,8 @@ class Sending:
         for lease in shard.leases.give(receiver.id, rows, now_ns, receiver.sent, run.begun_ns):
             self._receivers.give_room(lease.receiver)  # sent again, past its lease
         receiver.took(len(rows), now_ns)
-        self._receivers.windows.given(receiver)
+        if receiver.room:  # it was given what there was
+            self._receivers.windows.change(receiver, PrefetchWindow.starved)
         if receiver.rows_left is not None:
             self._receivers.finishing[receiver.id] = receiver
         if receiver.room == 0:

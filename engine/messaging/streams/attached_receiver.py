@@ -31,12 +31,9 @@ UNLIMITED: Final = 1 << 31
 class AttachedReceiver:
     """One open stream.
 
-    shards: the shards that the stream covers; None for all.
-    prefetch: the limit that the stream asked for; 0 for no limit, AUTO for a window, None for that of the table.
+    shards, columns, prefetch, keys, window_first: as of `engine.messaging.table.message.Receiver`.
     limit: how many messages the stream may hold; 0 for no limit.
     window: what sets the limit of a stream whose prefetch is `auto`; None for others.
-    window_first: the first size of such a window.
-    opened_ns: when the stream began.
     held: how many messages the stream holds: sent, and neither acked nor due again.
     sent: how many messages the stream was given since it began.
     is_reserved: a claim for the stream is under way.
@@ -46,7 +43,6 @@ class AttachedReceiver:
     is_reported: it was logged that the stream is full and acks nothing.
     rows_left: how many rows the stream is given before it ends; None for a stream without end.
     has_rows_elsewhere: other dispatchers have sent rows to the stream, which has an end.
-    keys: the keys whose messages the stream is given; None for all.
     share: how many messages of this process the stream may hold; None for no limit of its own.
     next_share: the share that counts when the claim for the stream ends; None if the share stays.
     owes_answer: the member with the client is to be notified how many messages the stream holds, until they fit the share.

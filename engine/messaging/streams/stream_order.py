@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table.message import FOREVER_NS
@@ -83,15 +83,7 @@ class Batch:
         ends_ns = {one: self.ends_ns.pop(one) for one in idents[idents.index(ident) + 1 :]}
         if not ends_ns:
             return None
-        return Batch(
-            self.stream,
-            self.shard,
-            ends_ns,
-            self.sent_ns,
-            self.base_ns,
-            self.overtaken_ns,
-            self.row,
-        )
+        return replace(self, ends_ns=ends_ns, look_ns=0)
 
 
 class StreamOrder:

@@ -458,42 +458,35 @@ def _leading(raw: RawTable, *names: str, unique: bool = False) -> str | None:
 def _advice(raw: RawTable, groups: tuple[str, str] | None, *, first_layout: bool) -> list[str]:
     found = _type_advice(raw)
 
-    def advise(missing: str, consequence: str, name: str, columns: str) -> None:
+    def advise(consequence: str, name: str, columns: str, missing: str = "") -> None:
         found.append(
-            f"no {missing}: {consequence};"
+            f"no {missing or f'index on {columns}'}: {consequence};"
             f" ALTER TABLE {quote_identifier(raw.name)} ADD {name} ({columns})"
         )
 
     if _leading(raw, "id", unique=True) is None:
-        advise("unique index on id", "ids must be unique", "UNIQUE INDEX id_idx", "id")
+        advise("ids must be unique", "UNIQUE INDEX id_idx", "id", "unique index on id")
     if groups is not None and _leading(raw, groups[0].lower(), "time_acked") is None:
         advise(
-            f"index on {groups[0]}, time_acked",
             "each look at a group reads all of it, or the whole table",
             "INDEX group_idx",
             f"{quote_identifier(groups[0])}, time_acked",
+            f"index on {groups[0]}, time_acked",
         )
+    by_time = ("time_acked", "priority", "time_next")
     if first_layout:
         if _leading(raw, "time_next") is None:
             advise(
-                "index on time_next",
                 "polls read the whole table",
                 "INDEX next_idx",
                 "time_next, epoch",
+                "index on time_next",
             )
         if _leading(raw, "time_scheduled") is None and _leading(raw, "time_acked") is None:
-            advise(
-                "index on time_acked",
-                "the purge reads the whole table",
-                "INDEX acked_idx",
-                "time_acked",
-            )
-    elif _leading(raw, "time_acked", "priority", "time_next") is None:
+            advise("the purge reads the whole table", "INDEX acked_idx", "time_acked")
+    elif _leading(raw, *by_time) is None:
         advise(
-            "index on time_acked, priority, time_next",
-            "polls and the purge read the whole table",
-            "INDEX poller_idx",
-            "time_acked, priority, time_next",
+            "polls and the purge read the whole table", "INDEX poller_idx", ", ".join(by_time)
         )
     return found
 

@@ -53,7 +53,7 @@ def test_who_holds_the_lock_dispatches_and_for_a_moment_nobody_may():
     assert (found.dispatcher, found.has_moved, found.joined) == (B, True, (A, B))
     assert not directory.take(read((MINE, A), (THEIRS, B), holder=THEIRS), NOW_NS).has_moved
     moved = directory.take(read((MINE, A), (None, B), holder=MINE), NOW_NS)
-    assert (moved.dispatcher, moved.has_moved, moved.left) == (A, True, (B,))
+    assert (moved.dispatcher, moved.has_moved) == (A, True)
     free = directory.take(read((MINE, A), (None, B)), NOW_NS)
     assert (free.dispatcher, free.has_moved) == (None, True)
     without_rows = Directory(A).take(read(holder=MINE, secret=None), NOW_NS)
@@ -98,7 +98,7 @@ def test_who_loses_the_directory_is_alone_with_the_lock_and_finds_the_others_in_
     directory = Directory(A)
     directory.take(read((MINE, A), (THEIRS, B), holder=THEIRS), NOW_NS)
     lost = directory.take(read(holder=THEIRS, secret=None), NOW_NS)
-    assert (lost.left, lost.forgotten, lost.dispatcher) == ((B,), (), Stranger(THEIRS, None))
+    assert (lost.forgotten, lost.dispatcher) == ((), Stranger(THEIRS, None))
     assert directory.trusts("PEM b") is None
     # The lock's name has become another one: it is this member's until the other one gives way.
     alone = directory.take(read(holder=MINE, secret=None), NOW_NS)
