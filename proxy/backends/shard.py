@@ -8,6 +8,7 @@ survive a restart or a failover.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -113,6 +114,8 @@ class Kills:
         self._kept = ours
 
 
+# The first releases with SKIP LOCKED: of MySQL, and of MariaDB.
+_OLDEST: Final = ((8, 0), (10, 6))
 # What keeps a primary from being one.
 READ_ONLY: Final = "the server is read-only"
 _PRIMARY: Final = "SELECT @@global.read_only OR @@global.innodb_read_only, VERSION()"
@@ -253,6 +256,12 @@ class ShardRuntime:
     def is_mariadb(self) -> bool:
         """True when the server is MariaDB, False while it was never reached."""
         return "MariaDB" in self.version
+
+    @property
+    def is_too_old(self) -> bool:
+        """Whether the server has no SKIP LOCKED."""
+        found = re.match(r"(\d+)\.(\d+)", self.version)
+        return found is not None and tuple(map(int, found.groups())) < _OLDEST[self.is_mariadb]
 
     @property
     def is_answering(self) -> bool:

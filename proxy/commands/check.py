@@ -7,7 +7,6 @@ not work. One error makes the exit code 1. `proxy.report` prints them.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -55,8 +54,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace
 
 
-# The first releases with SKIP LOCKED: of MySQL, and of MariaDB.
-_OLDEST: Final = ((8, 0), (10, 6))
 _WRITABLE_FIX: Final = (
     "SET GLOBAL read_only = 0 there, or let the address lead to the new primary"
 )
@@ -237,11 +234,6 @@ def _check_sequences(keyspaces: Mapping[str, Keyspace], report: CheckReport) -> 
                     report.error(f"{keyspace.name}.{table.name}", str(error))
 
 
-def _is_too_old(shard: ShardRuntime) -> bool:
-    found = re.match(r"(\d+)\.(\d+)", shard.version)
-    return found is not None and tuple(map(int, found.groups())) < _OLDEST[shard.is_mariadb]
-
-
 class _ShardCheck:
     """What is wrong with one shard.
 
@@ -276,7 +268,7 @@ class _ShardCheck:
         if shard.trouble is not None:
             fix = _WRITABLE_FIX if shard.trouble == READ_ONLY else None
             report.error(subject, shard.with_address(shard.trouble), fix)
-        elif _is_too_old(shard):
+        elif shard.is_too_old:
             text = f"{shard.dsn}: {shard.version} is too old: it has no SKIP LOCKED"
             report.error(subject, text, "use MySQL 8.4 or newer, or MariaDB 10.6 or newer")
         else:
