@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -19,7 +20,12 @@ from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Shape, Statem
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, quoted
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate, replace, splice
-from streamfrom.sqlparse_ext.text.tokens import Cursor, outside_parens, statement_tokens
+from streamfrom.sqlparse_ext.text.tokens import (
+    Cursor,
+    outside_parens,
+    statement_tokens,
+    unquote,
+)
 from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, edits_of_text
 
 
@@ -50,6 +56,30 @@ class Gaps:
             for (start, end, before), value in zip(self.places, values, strict=True)
         ]
         return replace(sql, edits if self.names is None else [self.names, *edits])
+
+
+def check_load_fills(shape: Shape, column: str) -> None:
+    """Raise Unsupported for a LOAD DATA with a list of columns and without *column*: a server would give all its rows one value."""
+    template = shape.template
+    tokens = statement_tokens(template)
+    keys = ["", *(token.key for token in tokens)]
+    # The list stands before SET, unless that is a character set's.
+    end = next((at for at, pair in enumerate(pairwise(keys)) if _sets(*pair)), len(tokens))
+    lists = [
+        at
+        for at, (before, key) in enumerate(pairwise(keys[: end + 1]))
+        if key == "(" and before != "PARTITION"
+    ]
+    if lists and column not in {
+        unquote(token, template).lower() for token in tokens[lists[0] :] if token.is_name
+    }:
+        raise Unsupported(
+            f"LOAD without {column}, of a queue whose ids are made for each INSERT; load {column} too, or INSERT the rows"
+        )
+
+
+def _sets(before: str, key: str) -> bool:
+    return key == "SET" and before != "CHARACTER"
 
 
 def gaps(

@@ -36,7 +36,7 @@ from streamfrom.sqlparse_ext.writes.completion import (
     sets_state,
 )
 from streamfrom.sqlparse_ext.writes.delays import check_not_delayed, check_several_tables
-from streamfrom.sqlparse_ext.writes.insert_gaps import Gaps, gaps
+from streamfrom.sqlparse_ext.writes.insert_gaps import Gaps, check_load_fills, gaps
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, effect
 from streamfrom.sqlparse_ext.writes.plain_writes import (
     PlainAck,
@@ -262,6 +262,10 @@ class StatementCompiler:
         if touched is None:
             return CompiledStatement(statement)
         facts, times = touched
+        if statement.shape.kind is Kind.LOAD and facts is not None:
+            table = self._registry.table(view.keyspace.name, facts.name)
+            if isinstance(table, MessageTable) and table.properties.auto_id:
+                check_load_fills(statement.shape, facts.id_column.lower())
         if sets_state(statement.shape) and facts is not None and facts.has_state:
             statement = self.target.parse(acknowledged(statement))
         completed = complete(statement, facts, self.clock.time_ns(), times)
@@ -314,6 +318,10 @@ class StatementCompiler:
         if touched is None:
             return statement
         facts, times = touched
+        if statement.shape.kind is Kind.LOAD and facts is not None:
+            table = self._registry.table(view.keyspace.name, facts.name)
+            if isinstance(table, MessageTable) and table.properties.auto_id:
+                check_load_fills(statement.shape, facts.id_column.lower())
         if sets_state(statement.shape) and facts is not None and facts.has_state:
             if not is_state_bound(statement.shape):
                 acknowledged(statement)  # raises for another state

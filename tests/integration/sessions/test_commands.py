@@ -228,6 +228,25 @@ class TestLoadData:
             run(client, f"LOAD DATA LOCAL INFILE '{file}' REPLACE INTO TABLE replaced (id)")
             assert stream.take(1) == [(1,)]
 
+    def test_a_queue_whose_ids_the_proxy_makes_is_not_loaded_without_ids(
+        self, loaded, tmp_path
+    ):
+        (client,) = crowd(loaded, 1, local_infile=True)
+        run(client, "CREATE QUEUE unnumbered (n INT)")
+        file = tmp_path / "rows.csv"
+        file.write_text("1\n2\n")
+        load = f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE unnumbered"
+        for columns in ("(n)", "CHARACTER SET utf8mb4 (n)", "(@n) SET n = @n"):
+            assert refused(client, f"{load} {columns}")[0] == 1235
+        run(client, f"{load} (n) SET id = n")
+        run(client, f"{load} SET id = id + 10, n = (SELECT 1)")
+        assert rows(client, "SELECT id, n FROM unnumbered ORDER BY id") == (
+            (1, 1),
+            (2, 2),
+            (11, 1),
+            (12, 1),
+        )
+
 
 COMPONENT = "file://component_query_attributes"
 COLOUR = "mysql_query_attribute_string('colour')"
