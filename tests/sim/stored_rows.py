@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 
 from streamfrom.engine.messaging.order.key_order import in_turn, may_go
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
@@ -79,10 +80,8 @@ def _place(ident):
 def answer(table, sql, rows):
     """Answer one of a poll's questions about unacked *rows* as the database would: SQLite carries it out."""
     name = sql.split(b"FROM ")[1].split(b" ")[0].decode()
-    shard = sqlite3.connect(":memory:")
-    shard.execute(
-        f"CREATE TABLE {name} (id, priority, time_next, time_acked, `{table.key_column or 'no key'}`)"
-    )
+    shard = _shard(name, table.key_column)
+    shard.execute(f"DELETE FROM {name}")
     # Ties stand in the order of the id, backwards, as on a descending index read in reverse.
     shard.executemany(
         f"INSERT INTO {name} VALUES (?, ?, ?, NULL, ?)",
@@ -95,6 +94,16 @@ def answer(table, sql, rows):
     return [
         (tuple(None if one is None else str(one).encode() for one in row), b"") for row in found
     ]
+
+
+@lru_cache
+def _shard(name, key_column):
+    """Return a database with a table. One for each question would make histories take half as long again."""
+    shard = sqlite3.connect(":memory:", isolation_level=None)
+    shard.execute(
+        f"CREATE TABLE {name} (id, priority, time_next, time_acked, `{key_column or 'no key'}`)"
+    )
+    return shard
 
 
 def _value(text):
