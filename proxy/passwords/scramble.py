@@ -61,9 +61,14 @@ def is_native_proof(proof: bytes, nonce: bytes, stored: bytes) -> bool:
     return matches and len(proof) == NATIVE_PROOF_BYTES
 
 
-def is_sha2_proof(proof: bytes, nonce: bytes, stored: bytes) -> bool:
-    """Check a proof against SHA256(SHA256(password)), in the same time for every wrong one."""
-    mask = sha256(stored + nonce).digest()
+def is_sha2_proof(
+    proof: bytes, nonce: bytes, stored: bytes, *, nonce_first: bool = False
+) -> bool:
+    """Check a proof against SHA256(SHA256(password)), in the same time for every wrong one.
+
+    nonce_first: it was made with nonce and hash in the other order, as Rust's sqlx does.
+    """
+    mask = sha256(nonce + stored if nonce_first else stored + nonce).digest()
     once = _xor(mask, proof[:SHA2_PROOF_BYTES].ljust(SHA2_PROOF_BYTES, b"\0"))
     matches = compare_digest(sha256(once).digest(), stored)
     return matches and len(proof) == SHA2_PROOF_BYTES

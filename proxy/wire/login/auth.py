@@ -1,8 +1,8 @@
 """The server's side of a login, as a small state machine for each attempt.
 
     begin ──┬─ proof fits the account's plugin ───────────┬─ right ──────────────► Accepted
-            │                                             ├─ wrong, native ──────► AccessDenied
-            └─ other plugin, or COM_CHANGE_USER           └─ wrong, or only a crypt hash known:
+            │                                             ├─ wrong ──────────────► AccessDenied
+            └─ other plugin, or COM_CHANGE_USER           └─ only a crypt hash known:
                  └─ AuthSwitch with a fresh nonce ─ proof ─┘    "full authentication": the
                                                               password itself, over TLS or RSA
 
@@ -261,13 +261,16 @@ class ServerAuth:
         if _is_nothing(proof):
             return self._decide(matches=self._verifier.is_empty)
         stored = self._verifier.sha2 or self._verifier.learnt
-        matches = is_sha2_proof(proof, self.nonce, stored or bytes(32)) and stored is not None
-        if matches and not self._verifier.is_empty:
-            return [Send(_FAST_OK), *self._decide(matches=True)]
-        if not (self.is_secure or self._authenticator.rsa_key):
+        given = proof, self.nonce, stored or bytes(32)
+        matches, as_by_sqlx = is_sha2_proof(*given), is_sha2_proof(*given, nonce_first=True)
+        if stored is not None and (matches or as_by_sqlx) and not self._verifier.is_empty:
+            # MySQL asks sqlx 0.8, whose proof is never right, for the password. It takes "fast" for the end of the login.
+            fast = [] if as_by_sqlx else [Send(_FAST_OK)]
+            return [*fast, *self._decide(matches=True)]
+        if self._verifier.crypt is None or not (self.is_secure or self._authenticator.rsa_key):
             return self._decide(matches=False)
-        # Also after a wrong proof, as MySQL does: Rust's sqlx 0.8 never makes a right one and logs in by its
-        # password. A decoy is never learnt, so this must not show which names there are.
+        # Also after a wrong proof for a cached account: a decoy never gets into the cache,
+        # and this must not distinguish the two.
         self._next = self._full
         return [Send(_FULL_NEEDED)]
 

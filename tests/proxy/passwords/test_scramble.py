@@ -47,6 +47,16 @@ def test_only_the_right_password_proves_itself(password, other, nonce):
     assert is_sha2_proof(sha2_proof(other, nonce), nonce, stored_sha2(password)) == right
 
 
+@given(password=passwords, other=passwords, nonce=st.binary(min_size=20, max_size=20))
+def test_a_proof_with_the_nonce_in_front_is_as_good(password, other, nonce):
+    """https://github.com/launchbadge/sqlx/blob/v0.8.6/sqlx-mysql/src/connection/auth.rs"""
+    mask = sha256(nonce + stored_sha2(other)).digest()
+    proof = bytes(a ^ b for a, b in zip(sha256(other).digest(), mask, strict=True))
+    stored = stored_sha2(password)
+    assert is_sha2_proof(proof, nonce, stored, nonce_first=True) == (password == other)
+    assert not is_sha2_proof(proof, nonce, stored)
+
+
 @given(password=passwords)
 def test_a_proof_is_worth_nothing_under_another_nonce(password):
     fresh = NONCE[::-1]
