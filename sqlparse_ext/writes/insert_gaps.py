@@ -74,7 +74,7 @@ def check_load_fills(shape: Shape, column: str) -> None:
         unquote(token, template).lower() for token in tokens[lists[0] :] if token.is_name
     }:
         raise Unsupported(
-            f"LOAD without {column}, of a queue whose ids are made for each INSERT; load {column} too, or INSERT the rows"
+            f"LOAD without {column} into a queue whose ids are made for INSERT alone; load {column} too, or INSERT the rows"
         )
 
 

@@ -262,10 +262,6 @@ class StatementCompiler:
         if touched is None:
             return CompiledStatement(statement)
         facts, times = touched
-        if statement.shape.kind is Kind.LOAD and facts is not None:
-            table = self._registry.table(view.keyspace.name, facts.name)
-            if isinstance(table, MessageTable) and table.properties.auto_id:
-                check_load_fills(statement.shape, facts.id_column.lower())
         if sets_state(statement.shape) and facts is not None and facts.has_state:
             statement = self.target.parse(acknowledged(statement))
         completed = complete(statement, facts, self.clock.time_ns(), times)
@@ -318,10 +314,6 @@ class StatementCompiler:
         if touched is None:
             return statement
         facts, times = touched
-        if statement.shape.kind is Kind.LOAD and facts is not None:
-            table = self._registry.table(view.keyspace.name, facts.name)
-            if isinstance(table, MessageTable) and table.properties.auto_id:
-                check_load_fills(statement.shape, facts.id_column.lower())
         if sets_state(statement.shape) and facts is not None and facts.has_state:
             if not is_state_bound(statement.shape):
                 acknowledged(statement)  # raises for another state
@@ -383,7 +375,7 @@ class StatementCompiler:
         """Return what the completion of a statement must know of the message tables that it names.
 
         Return None where it names no message table; else the facts of the message table that it writes, if any, and the time
-        columns of all. Raises TableLoadError.
+        columns of all. Raises TableLoadError, and Unsupported for a LOAD that leaves out ids.
         """
         if shape.kind not in _ON_ROWS or view.schema is not None:
             return None
@@ -395,6 +387,8 @@ class StatementCompiler:
             shape.kind in _OF_SEVERAL and shape.uses & Uses.JOIN and not shape.assignments
         )
         first = next(filter(None, usable if is_joined else usable[:1]), None)
+        if shape.kind is Kind.LOAD and first is not None and first.properties.auto_id:
+            check_load_fills(shape, first.facts.id_column.lower())
         target = None if first is None or shape.kind is Kind.SELECT else first.facts
         if target is not None and self.uncounted and (keyspace, target.name) in self.uncounted:
             target = _not_counting(target)
