@@ -278,6 +278,13 @@ def _temporal(kind: int, data: bytes) -> bytes:
 
 # --- COM_STMT_BULK_EXECUTE ---------------------------------------------------------------
 
+# MariaDB's way to execute one statement for many rows (https://mariadb.com/kb/en/com_stmt_bulk_execute/):
+#
+#     flags, among them "types follow"   type and flag of each parameter   the rows
+#
+# A row is, for each parameter, a byte that says what follows (`_VALUE`, or nothing: NULL, the column's default, leave the
+# column as it is) and then the value as above. Types that a client leaves out are those of the execution before.
+
 TYPES_FOLLOW: Final = 0x80
 
 _VALUE: Final = 0

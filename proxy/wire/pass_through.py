@@ -15,6 +15,7 @@ from streamfrom.proxy.wire.constants import (
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.response_reader import (
     COLUMNS,
+    DEPRECATE_EOF,
     DONE,
     FIRST,
     INFILE,
@@ -40,6 +41,10 @@ class PassThrough(Forwarder):
     _sequence: int = 1
     _sequence_left: int = 0
     _sequence_rows: int = 0
+
+    def __post_init__(self) -> None:
+        Forwarder.__post_init__(self)
+        assert self._capabilities & DEPRECATE_EOF, "older clients need a Resequencer"
 
     @property
     def next_sequence(self) -> int:

@@ -46,12 +46,10 @@ class Resequencer(Forwarder):
     _: KW_ONLY
     # The number of the first packet, then that after the last packet handed out, at any time.
     next_sequence: int = 1
-    columns: bool = (
-        True  # False drops the column definitions, since an earlier shard has sent them
-    )
-    final: bool = (
-        True  # False drops the last OK, since a later shard follows; an ERR is never dropped
-    )
+    # False drops the column definitions, since an earlier shard has sent them.
+    columns: bool = True
+    # False drops the last OK, since a later shard follows; an ERR is never dropped.
+    final: bool = True
     # The flags of the EOF after the columns, which a backend with DEPRECATE_EOF never sends.
     columns_status: int = Status.AUTOCOMMIT
     # The answer is one to a CALL. There the flags of that EOF distinguish rows from OUT parameters, and whether more results

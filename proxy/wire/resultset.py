@@ -354,6 +354,9 @@ def shown_to(
 ) -> bytes:
     """Return the part of a server's session state that a client is shown.
 
+    A server reports many more variables to the proxy than the client has asked for, and the name of a database where the client
+    knows a keyspace. https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_ok_packet.html
+
     variables: the system variables that the client wants reported; None is all of them.
     changes: the client wants the bare report that something has changed (session_track_state_change).
 

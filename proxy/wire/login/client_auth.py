@@ -46,6 +46,7 @@ _FULL_NEEDED: Final = b"\x04"
 _WANTS_PUBLIC_KEY: Final = b"\x02"
 _WANTS_KEY_OF_SHA256: Final = b"\x01"
 _LONG_NONCE_BYTES: Final = 32
+_DICE_BYTES: Final = 32
 # The salt of parsec: the letter of the hash, the logarithm of its rounds, and 18 random bytes.
 _SALT_BYTES: Final = 20
 _SALT_HASH: Final = ord("P")
@@ -74,6 +75,9 @@ class ClientAuth:
     is_tls: bool = False
     dice: bytes  # 32 random bytes, used once
     _answers: Answers | None = None
+
+    def __post_init__(self) -> None:
+        assert len(self.dice) == _DICE_BYTES
 
     def begin(self, plugin: str, nonce: bytes) -> tuple[str, bytes]:
         """Return the plugin to name in the login and its proof.
