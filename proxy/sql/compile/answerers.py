@@ -60,9 +60,12 @@ def _asks_sequence(shape: Shape) -> bool:
     return next_values(shape) is not None
 
 
-def _lists_tables(shape: Shape) -> bool:
+def lists_tables(shape: Shape) -> bool:
+    """Return whether a statement is a SHOW TABLES."""
+    if shape.kind is not Kind.SHOW:
+        return False
     words = (word for word in shape.words if word not in {"EXTENDED", "FULL"})
-    return shape.kind is Kind.SHOW and next(words, "") == "TABLES"
+    return next(words, "") == "TABLES"
 
 
 def tables_column(database: str | None) -> str:
@@ -71,9 +74,7 @@ def tables_column(database: str | None) -> str:
 
 
 def tables_column_edits(shape: Shape, shown: str, database: str | None) -> list[Edit]:
-    """Return the edits of a SHOW TABLES that call its column after *database* instead of *shown*; none for other statements."""
-    if not _lists_tables(shape):
-        return []
+    """Return the edits of a SHOW TABLES that call its column after *database* instead of *shown*."""
     name, template = tables_column(shown).lower(), shape.template
     return [
         Edit(token.start, token.end, quoted(tables_column(database)))
@@ -94,7 +95,7 @@ _BY_SHAPE: Final[tuple[tuple[Callable[[Shape], bool], Answerer], ...]] = (
     (chooses_databases, Answerer.CHOSEN_DATABASES),
     (is_show_databases, Answerer.DATABASES),
     (is_session_status, Answerer.SESSION_STATUS),
-    (_lists_tables, Answerer.TABLES),
+    (lists_tables, Answerer.TABLES),
 )
 
 

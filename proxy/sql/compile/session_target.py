@@ -16,7 +16,12 @@ from streamfrom.proxy.errors import (
     StreamOfReplica,
     UnknownDatabase,
 )
-from streamfrom.proxy.sql.compile.answerers import Answerer, answerer, tables_column_edits
+from streamfrom.proxy.sql.compile.answerers import (
+    Answerer,
+    answerer,
+    lists_tables,
+    tables_column_edits,
+)
 from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA
 from streamfrom.sqlparse_ext.errors import StreamfromError, Unsupported
 from streamfrom.sqlparse_ext.reading.database_names import Qualified, database_names, renamed
@@ -204,9 +209,11 @@ class SessionTarget:
         """Return the place where a statement runs. Raises as `lookup`, and ReplicaTarget."""
         place = self._resolve(statement)
         check_target(place.view, statement.shape)
-        shown = statement.shape.target or self.name
-        if edits := tables_column_edits(place.statement.shape, shown, place.database):
-            place = place._replace(statement=self.edited(place.statement, edits))
+        if lists_tables(statement.shape):
+            shown = statement.shape.target or self.name
+            edits = tables_column_edits(place.statement.shape, shown, place.database)
+            if edits:
+                place = place._replace(statement=self.edited(place.statement, edits))
         if self._state.unread and place.view.is_sharded and not statement.sql.isascii():
             raise self._unread()
         return place
