@@ -198,6 +198,7 @@ def _parser() -> argparse.ArgumentParser:
         "demo", parents=[common], help="run a proxy with its own database servers"
     )
     showing.add_argument("--shards", type=partial(_whole, 1, 64), default=2, metavar="N")
+    # Behind it there is room for the port of the status page.
     showing.add_argument("--port", type=partial(_whole, 1, 65_000), default=15306, metavar="P")
     showing.add_argument("--data", type=Path, metavar="DIR", help="keep the data there")
     for place in (serve, showing):

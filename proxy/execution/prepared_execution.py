@@ -51,9 +51,8 @@ class Packet(Protocol):
 class Execution:
     """COM_STMT_EXECUTE without a cursor."""
 
-    key: (
-        StatementKey  # the text of the statement, with the variables under which it is prepared
-    )
+    # The text of the statement, with the variables under which it is prepared.
+    key: StatementKey
     _body: bytes  # the parameters with their types, as they go on the wire
     _count: int  # how many parameters
     # The data that COM_STMT_SEND_LONG_DATA sends first, by parameter.

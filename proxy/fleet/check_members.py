@@ -47,8 +47,8 @@ class ServerLimits:
 
     def report(self, report: CheckReport) -> None:
         """Report each server whose limit is lower than what its proxies may open."""
-        for (*_, told), counted in self._servers.items():
-            allowed, members = int(told), max(1, *(count for _, count in counted))
+        for (*_, most), counted in self._servers.items():
+            allowed, members = int(most), max(1, *(count for _, count in counted))
             pools = [shard.pool.size for shard, _ in counted]
             wanted = members * (sum(pools) + OWN_CONNECTIONS * len(pools))
             if wanted <= allowed:

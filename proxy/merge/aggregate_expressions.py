@@ -133,12 +133,12 @@ class Computation:
         ):
             # A sum of floats depends on their order, in its last digits.
             raise self._refused("text or a decision made of a sum of floats", place)
-        if place in self._twice and self._uses[place] is None:
+        use = self._uses.get(place, Use.ROUNDED)  # without an AVG there is nothing to round
+        if use is None:
             raise self._refused("servers compute it with other digits of an AVG", place)
         if place in self._twice or b"/" in form:
             # How a server rounds before it compares is up to where the condition stands.
-            is_rounded = self._uses.get(place, Use.ROUNDED) is Use.ROUNDED
-            if output.is_condition or (place in self._tested and not is_rounded):
+            if output.is_condition or (place in self._tested and use is not Use.ROUNDED):
                 raise self._refused("servers round it before or after they compare", place)
             if any(operand in self._pieces for _, operand in output.operands):
                 raise self._refused("it uses the alias of another such expression", place)

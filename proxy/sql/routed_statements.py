@@ -139,6 +139,7 @@ class RoutedStatements:
         before = await self._insert_id_before(step.given, parts[0].shard, database)
         result = await self.write(database, parts, shape)
         if len(parts) == 1:
+            # Of a single row a server sends no text, unless it was selected.
             result = replace(result, is_insert=step.has_selected)
         insert_id = step.insert_id
         if insert_id:

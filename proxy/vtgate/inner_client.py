@@ -142,8 +142,8 @@ async def run_as(
 ) -> int:
     """Run a statement that gives no rows as a user who has logged in elsewhere in this process, as on the status page.
 
-    Return how many rows it changed. Its session knows a password of its own for that user, which no other client learns. Raises BackendError if there is no place for the
-    session, or the user is gone, or the statement fails.
+    Return how many rows it changed. Its session knows a password of its own for that user, which no other client learns.
+    Raises BackendError if there is no place for the session, the user is gone, or the statement fails.
     """
     if user not in services.users:
         raise BackendError(1045, "28000", f"Access denied for user '{user}': it was removed")

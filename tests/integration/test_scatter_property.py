@@ -82,9 +82,8 @@ def test_every_answer_is_that_of_one_server_or_refused(compared: ComparedCluster
             is_moot = fails and (kind == "counted" or "LIMIT" in sql)
             is_moot |= is_unsorted and "LIMIT" in sql
             is_moot |= family is Family.MARIADB and answers_wrongly(sql)
-            is_moot |= (
-                sums_floats and "GROUP_CONCAT" in sql
-            )  # its letters' order hides the last digits
+            # The order of a list's letters hides the last digits.
+            is_moot |= sums_floats and "GROUP_CONCAT" in sql
             if difference and sums_floats and " LIMIT " in sql:
                 # Which rows it lets through is up to those digits.
                 whole = ask(compared.direct, sql[: sql.rindex(" LIMIT ")])

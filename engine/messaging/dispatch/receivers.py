@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import islice
-from operator import methodcaller
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver, shares
@@ -180,13 +179,12 @@ class Receivers:
         Among equal ones the one that has waited longest goes first. Streams that stall are chosen only where no other has room.
         """
         rows, is_gathering = min(due, batch), False
-        passed = methodcaller("passed", now_ns)
         chosen: list[AttachedReceiver] = []
         covering = (
             one for one in self.ready.values() if one.keys == keys and one.covers(shard.name)
         )
         for receiver in list(islice(covering, COMPARED_MAX)):
-            self.windows.change(receiver, passed)
+            self.windows.change(receiver, lambda window: window.passed(now_ns))
             if not receiver.room:
                 self.is_full(receiver)
                 continue

@@ -88,17 +88,14 @@ class RequeueStatements:
         begun_s = loop.time()
         try:
             for shard in view.runtimes:
-                take, place, is_over = (
-                    await self._taker(shard, view, table, requeue),
-                    None,
-                    False,
-                )
-                while not is_over and count != requeue.limit:
+                take = await self._taker(shard, view, table, requeue)
+                batch: Requeued[Any] | None = None
+                while count != requeue.limit and (batch is None or batch.place is not None):
+                    place = None if batch is None else batch.place
                     conversation = take(place, batch_size(requeue, count))
                     batch = await self._batch(shard, view, table, conversation)
                     count += batch.rows
                     refused += batch.refused
-                    place, is_over = batch.place, batch.place is None
                     if requeue.rate is not None and batch.rows:
                         pause_s = begun_s + count / requeue.rate - loop.time()
                         await self._large_texts.pause(max(0.0, pause_s))
