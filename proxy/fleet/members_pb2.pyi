@@ -196,12 +196,12 @@ class Ids(_message.Message):
     def __init__(self, ids: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Changed(_message.Message):
-    __slots__ = ("ids", "by_heartbeat")
+    __slots__ = ("ids", "keeps_leases")
     IDS_FIELD_NUMBER: _ClassVar[int]
-    BY_HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
+    KEEPS_LEASES_FIELD_NUMBER: _ClassVar[int]
     ids: Ids
-    by_heartbeat: bool
-    def __init__(self, ids: _Optional[_Union[Ids, _Mapping]] = ..., by_heartbeat: _Optional[bool] = ...) -> None: ...
+    keeps_leases: bool
+    def __init__(self, ids: _Optional[_Union[Ids, _Mapping]] = ..., keeps_leases: _Optional[bool] = ...) -> None: ...
 
 class Unnamed(_message.Message):
     __slots__ = ()

@@ -47,12 +47,15 @@ class EffectKind(StrEnum):
     NEW = "NEW"
     RESCHEDULE = "RESCHEDULE"
     HEARTBEAT = "HEARTBEAT"
+    REORDER = "REORDER"  # another priority, and the time as it was
     ACK = "ACK"
     REMOVE = "REMOVE"
     UNKNOWN = "UNKNOWN"
     TOUCH = "TOUCH"  # columns by which nothing is scheduled
 
 
+# Their messages stay with who holds them.
+KEEPS_LEASES: Final = frozenset({EffectKind.HEARTBEAT, EffectKind.REORDER})
 # These need to know nothing of what was sent or acked before.
 STANDS_ALONE: Final = frozenset({EffectKind.NEW, EffectKind.TOUCH})
 _RESCHEDULES: Final = frozenset(
@@ -74,7 +77,7 @@ class Effect:
     """The messages that a statement touches once it is committed."""
 
     kind: EffectKind
-    # Exactly those of ACK, REMOVE and NEW, at least those of RESCHEDULE, HEARTBEAT and TOUCH; None when the text does not show
+    # Exactly those of ACK, REMOVE and NEW, at least those of RESCHEDULE, HEARTBEAT, REORDER and TOUCH; None when the text does not show
     # them, and the table has to be read. A REPLACE reschedules.
     ids: tuple[Value, ...] | None
     keys: tuple[Key, ...] = ()  # the keys of new messages whose ids are known
@@ -160,9 +163,13 @@ def _update_effect(statement: Statement, facts: TableFacts) -> Effect | None:
         return UNKNOWN
     if is_ack(shape):
         return Effect(EffectKind.ACK, _exact_ids(statement, facts))
-    if assigned.keys() & facts.decisive:
-        is_heartbeat = "time_next" in assigned and _RELATIVE.search(shape.template)
-        kind = EffectKind.HEARTBEAT if is_heartbeat else EffectKind.RESCHEDULE
+    if decisive := assigned.keys() & facts.decisive:
+        if decisive == {"priority"}:
+            kind = EffectKind.REORDER
+        elif "time_next" in assigned and _RELATIVE.search(shape.template):
+            kind = EffectKind.HEARTBEAT
+        else:
+            kind = EffectKind.RESCHEDULE
         return Effect(kind, named_ids(statement, facts))
     ids = named_ids(statement, facts)
     return None if ids is None else Effect(EffectKind.TOUCH, ids)

@@ -249,7 +249,17 @@ class World(Promises):
         rows = self.store.table(KEYSPACE, shard, TABLE)
         waiting = [row for row in rows.values() if row.time_acked_ns is None]
         if waiting:
-            await self._reschedule_row(shard, self.dice.choice(waiting))
+            row = self.dice.choice(waiting)
+            change = self._reorder_row if self.dice.random() < 0.3 else self._reschedule_row
+            await change(shard, row)
+
+    async def _reorder_row(self, shard, row):
+        """Somebody gives a message another priority: who holds it keeps it, whatever its row shows."""
+        way = self._way()
+        if 0.6 <= way[0] < 0.8:
+            await self._show_leases(shard, None, way[1])
+        row.priority = self.dice.choice([1, 5, 9])
+        self.tell(shard, Effect(EffectKind.REORDER, (int(row.id),)), way)
 
     async def _reschedule_row(self, shard, row):
         way = await self._before_change(shard, row.id)
@@ -267,13 +277,12 @@ class World(Promises):
         """Draw the way of a statement that changes a row, and let its lease be written if it passes a proxy."""
         way, proxy = self._way()
         if way < 0.8:
-            ids = (ident,) if way < 0.6 else None
-            await (
-                self.registries[proxy]
-                .dispatcher(KEYSPACE, shard)
-                .show_leases(KEYSPACE, shard, TABLE, ids)
-            )
+            await self._show_leases(shard, (ident,) if way < 0.6 else None, proxy)
         return way, proxy
+
+    async def _show_leases(self, shard, ids, proxy):
+        dispatcher = self.registries[proxy].dispatcher(KEYSPACE, shard)
+        await dispatcher.show_leases(KEYSPACE, shard, TABLE, ids)
 
     async def _heartbeat(self):
         """Somebody needs longer for a message that it holds."""

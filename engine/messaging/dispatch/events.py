@@ -137,12 +137,12 @@ class Changed:
     """Committed: changes of messages that the statement's text does not show.
 
     ids: the messages known before that may have changed; None for any.
-    by_heartbeat: all they can be is due later than before, because who works on them wants it.
+    keeps_leases: who works on one keeps it: it is due later, as that consumer wants, or when it was.
     """
 
     shard: ShardName
     ids: tuple[bytes, ...] | None = None
-    by_heartbeat: bool = False
+    keeps_leases: bool = False
 
 
 @record

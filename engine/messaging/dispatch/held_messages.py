@@ -151,7 +151,7 @@ class HeldMessages:
             if full_ns >= STANDING_NS:
                 for shard in self._shards.values():
                     # Later than known is longer: another proxy's heartbeats are not known either.
-                    shard.leases.suspect(shard.leases.ids_of(number), by_heartbeat=True)
+                    shard.leases.suspect(shard.leases.ids_of(number), keeps_leases=True)
             if receiver.full_since_ns is not None and 2 * full_ns >= self._wait_ns:
                 receiver.has_stalled = True
                 # Work may take longer than half a wait. It is logged at once of a consumer that has never acked anything.
@@ -171,10 +171,10 @@ class HeldMessages:
         )
 
     def suspect(
-        self, shard: ShardState, ids: tuple[bytes, ...] | None, *, by_heartbeat: bool = False
+        self, shard: ShardState, ids: tuple[bytes, ...] | None, *, keeps_leases: bool = False
     ) -> None:
         """Note that rows may have changed: those that streams hold are looked at."""
-        shard.leases.suspect(ids, by_heartbeat=by_heartbeat)
+        shard.leases.suspect(ids, keeps_leases=keeps_leases)
         for run in shard.claims.values():
             # An ordered claim may win others than those it was asked for.
             is_ordered = shard.order is not None

@@ -320,7 +320,7 @@ class ShardState:
         if result is not None:
             self.set_aside.over([ident for ident in done if ident in self.set_aside.rows])
             self.leases.not_written(again)
-            self.leases.suspect(result.rescheduled, by_heartbeat=True)
+            self.leases.suspect(result.rescheduled, keeps_leases=True)
             self.polls.wanted |= bool(result.rescheduled)
         changed = () if result is None else result.rescheduled
         late = self.leases.written([ident for ident in done if ident not in changed])

@@ -145,10 +145,10 @@ class TableState:
                 shard.groups.changed(event.ids)
                 if event.ids is not None:
                     shard.leases.progress(event.ids, now_ns)
-                self._held.suspect(shard, event.ids, by_heartbeat=event.by_heartbeat)
-                if event.ids is not None and not event.by_heartbeat:
+                self._held.suspect(shard, event.ids, keeps_leases=event.keeps_leases)
+                if event.ids is not None and not event.keeps_leases:
                     shard.rescheduled(event.ids, now_ns)
-                if event.ids is None or not event.by_heartbeat:
+                if event.ids is None or not event.keeps_leases:
                     shard.freed(event.ids, now_ns)
             case events.Touched():
                 self._try_again(self._shards[event.shard], event.ids, now_ns)

@@ -77,7 +77,7 @@ class Leases:
         # Rows that a commit may have changed: whether by a heartbeat alone. In the order of
         # the commits: a seed of the simulator is one history.
         self._to_look_at: dict[bytes, bool] = {}
-        self._all_by_heartbeat: bool | None = None  # all that are held are suspect; None if not
+        self._all_keep: bool | None = None  # all that are held are suspect; None if not
         # The lease, whether only a heartbeat may have changed it, and what the row could say.
         self._looking_at: dict[bytes, tuple[Lease, bool, tuple[int, ...]]] | None = None
 
@@ -156,11 +156,11 @@ class Leases:
             lease = self.get(ident)
             if lease is not None and lease.until_ns == UNKNOWN_NS:
                 self._set_end(ident, end_ns)
-                self.suspect((ident,), by_heartbeat=True)
+                self.suspect((ident,), keeps_leases=True)
         ends_ns = {i: end_ns for i, end_ns in until_ns.items() if i not in self._batches}
         if ends_ns:
             self._add(self._streams.sent(NOBODY, self._shard, ends_ns, now_ns, FOREVER_NS))
-            self.suspect(ends_ns, by_heartbeat=True)
+            self.suspect(ends_ns, keeps_leases=True)
 
     def take_over(self, receiver: int, idents: Iterable[bytes], now_ns: int) -> int:
         """Note that *receiver* holds messages that a former dispatcher sent to it; return how many.
@@ -178,7 +178,7 @@ class Leases:
             ends_ns = {i: known[i].ends_ns[i] if i in known else UNKNOWN_NS for i in new}
             self.give_back_all(new)
             self._add(self._streams.sent(receiver, self._shard, ends_ns, now_ns, FOREVER_NS))
-            self.suspect(new, by_heartbeat=True)
+            self.suspect(new, keeps_leases=True)
         return len(new)
 
     def _add(self, batch: Batch) -> None:
@@ -396,7 +396,7 @@ class Leases:
             if self.is_suspect(ident):
                 continue
             if end_ns == UNKNOWN_NS:
-                self.suspect((ident,), by_heartbeat=True)
+                self.suspect((ident,), keeps_leases=True)
             elif end_ns <= now_ns:
                 ended.append(Lease(end_ns, ident, batch.stream.receiver))
                 over.append(ident)
@@ -473,30 +473,30 @@ class Leases:
 
     # Rows that a commit may have changed
 
-    def suspect(self, idents: Iterable[bytes] | None, *, by_heartbeat: bool = False) -> None:
+    def suspect(self, idents: Iterable[bytes] | None, *, keeps_leases: bool = False) -> None:
         """Note that the rows of *idents*, or any, may be acked, deleted or rescheduled.
 
-        by_heartbeat: they may be held for longer, and nothing else.
+        keeps_leases: they may be held for longer, and nothing else.
         """
         if idents is None:
             # Which ones these are is asked when the look begins: a commit costs nothing here,
             # however many messages are held.
-            self._all_by_heartbeat = by_heartbeat and self._all_by_heartbeat is not False
+            self._all_keep = keeps_leases and self._all_keep is not False
             return
         for ident in idents:
             if ident in self._batches:
-                self._to_look_at[ident] = by_heartbeat and self._to_look_at.get(ident, True)
+                self._to_look_at[ident] = keeps_leases and self._to_look_at.get(ident, True)
 
     def suspect_all_but(self, receivers: Container[int]) -> None:
         """Note that rows may be acked or held for longer, but those of *receivers*, which are about to be shortened."""
         for receiver in self._of:
             if receiver not in receivers:
-                self.suspect(self.ids_of(receiver), by_heartbeat=True)
+                self.suspect(self.ids_of(receiver), keeps_leases=True)
 
     def is_suspect(self, ident: bytes) -> bool:
         """Return whether a commit may have changed the row of a held message, which is to be read."""
         return (
-            self._all_by_heartbeat is not None
+            self._all_keep is not None
             or ident in self._to_look_at
             or (self._looking_at is not None and ident in self._looking_at)
         )
@@ -504,22 +504,22 @@ class Leases:
     @property
     def is_to_look(self) -> bool:
         """Return whether rows of held messages are to be read."""
-        return bool(self._to_look_at) or self._all_by_heartbeat is not None
+        return bool(self._to_look_at) or self._all_keep is not None
 
     def next_look(self) -> tuple[bytes, ...]:
         """Return the held messages whose rows must be read now; one question at a time."""
         if self._looking_at is not None:
             return ()
-        if self._all_by_heartbeat is not None and not self._to_look_at:
-            self._to_look_at = dict.fromkeys(self._batches, self._all_by_heartbeat)
-            self._all_by_heartbeat = None
+        if self._all_keep is not None and not self._to_look_at:
+            self._to_look_at = dict.fromkeys(self._batches, self._all_keep)
+            self._all_keep = None
         looking_at: dict[bytes, tuple[Lease, bool, tuple[int, ...]]] = {}
         while self._to_look_at and len(looking_at) < LOOK_IDS_MAX:
             ident = next(iter(self._to_look_at))
-            by_heartbeat = self._to_look_at.pop(ident)
+            keeps_leases = self._to_look_at.pop(ident)
             lease = self.get(ident)
             if lease is not None:
-                looking_at[ident] = lease, by_heartbeat, self._may_show(ident)
+                looking_at[ident] = lease, keeps_leases, self._may_show(ident)
         if not looking_at:
             return ()
         self._looking_at = looking_at
@@ -536,13 +536,13 @@ class Leases:
         """
         given_back, prolonged = [], []
         looking_at, self._looking_at = self._looking_at or {}, None
-        for ident, (asked, by_heartbeat, shown_ns) in looking_at.items():
+        for ident, (asked, keeps_leases, shown_ns) in looking_at.items():
             lease = self.get(ident)
             if lease is None:
                 continue
             until_ns = time_next_ns.get(ident, 0)
             # What came after the heartbeat may be what the row shows.
-            alone = self._all_by_heartbeat is not False and self._to_look_at.get(ident, True)
+            alone = self._all_keep is not False and self._to_look_at.get(ident, True)
             is_unknown = lease.until_ns == UNKNOWN_NS
             known_ns = {asked.until_ns, lease.until_ns, *shown_ns, *self._may_show(ident)}
             known_ns.discard(UNKNOWN_NS)
@@ -552,7 +552,7 @@ class Leases:
                 self._note_end(ident, lease.until_ns)
             elif is_unknown and until_ns > 0:
                 prolonged.append(self._set_end(ident, until_ns))
-            elif not is_unknown and by_heartbeat and alone and until_ns > min(known_ns):
+            elif not is_unknown and keeps_leases and alone and until_ns > min(known_ns):
                 # A heartbeat may have found a row that did not show its lease: it makes no lease shorter.
                 self.progress((ident,), now_ns)
                 end_ns = max(until_ns, lease.until_ns)

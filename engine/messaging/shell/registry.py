@@ -33,7 +33,7 @@ from streamfrom.engine.messaging.table.message_table import MessageTable, load
 from streamfrom.engine.messaging.table.table_settings import is_message_table
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.hidden_writes import NOTHING_HIDDEN
-from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE, EffectKind
+from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE, KEEPS_LEASES, EffectKind
 
 
 if TYPE_CHECKING:
@@ -357,6 +357,6 @@ def commit_event(shard: ShardName, effect: Effect) -> events.TableEvent:
     if effect.kind is EffectKind.TOUCH:
         return events.Touched(shard, tuple(map(literal, ids or ())))
     if ids is None and effect.kind is not EffectKind.NEW:
-        return events.Changed(shard, None, by_heartbeat=effect.kind is EffectKind.HEARTBEAT)
+        return events.Changed(shard, None, keeps_leases=effect.kind in KEEPS_LEASES)
     changed = tuple(map(literal, ids or ()))
-    return events.Changed(shard, changed, by_heartbeat=effect.kind is EffectKind.HEARTBEAT)
+    return events.Changed(shard, changed, keeps_leases=effect.kind in KEEPS_LEASES)

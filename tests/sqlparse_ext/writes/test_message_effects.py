@@ -19,7 +19,7 @@ from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import BY_PRIMARY, CURRENT, FIRST, LAZY, NOW_NS
 
 
-NEW, RESCHEDULE, HEARTBEAT, ACK, REMOVE, UNKNOWN, TOUCH = EffectKind
+NEW, RESCHEDULE, HEARTBEAT, REORDER, ACK, REMOVE, UNKNOWN, TOUCH = EffectKind
 
 
 @cases(sql=str, kind=EffectKind, ids=ast.literal_eval)

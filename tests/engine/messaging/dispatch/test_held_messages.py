@@ -72,7 +72,7 @@ def test_acks_one_by_one_gather_to_a_batch_but_a_lone_message_goes_at_once():
 def test_a_reschedule_is_looked_at_and_gives_room_or_holds_on():
     rig = Rig().joined(1, prefetch=2)
     rig.run(rig.due(1, 2, 3, 4))
-    heartbeat = Changed("0", (b"2", b"4"), by_heartbeat=True)
+    heartbeat = Changed("0", (b"2", b"4"), keeps_leases=True)
     (look,) = kinds(rig.post(heartbeat), Look)
     assert look.ids == (b"2",)
     later_ns = rig.now_ns + 90 * SECOND_NS

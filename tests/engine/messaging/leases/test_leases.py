@@ -51,7 +51,7 @@ def test_what_was_given_back_does_not_gather_until_its_time_has_come():
 
 def test_a_look_gives_back_prolongs_or_changes_nothing():
     leases = held((1, 10), (2, 20), (3, 30), (4, 40))
-    leases.suspect(None, by_heartbeat=True)
+    leases.suspect(None, keeps_leases=True)
     leases.next_look()
     given_back, prolonged = leases.looked({b"2": 15, b"3": 30, b"4": 99}, NOW_NS)
     assert [lease.id for lease in given_back] == [b"1", b"2"]
@@ -62,12 +62,12 @@ def test_a_look_gives_back_prolongs_or_changes_nothing():
 
 def test_what_anything_but_a_heartbeat_made_due_later_is_given_back():
     leases = held((1, 10), (2, 10), (3, 10), (4, 10), (5, 10))
-    leases.suspect([b"1", b"2", b"3", b"4"], by_heartbeat=True)
+    leases.suspect([b"1", b"2", b"3", b"4"], keeps_leases=True)
     leases.suspect([b"2", b"5"])
-    leases.suspect([b"2"], by_heartbeat=True)
+    leases.suspect([b"2"], keeps_leases=True)
     assert leases.next_look() == (b"1", b"2", b"3", b"4", b"5")
     leases.suspect([b"3"])  # while it is looked at
-    leases.suspect([b"4"], by_heartbeat=True)
+    leases.suspect([b"4"], keeps_leases=True)
     given_back, prolonged = leases.looked(
         dict.fromkeys([b"1", b"2", b"3", b"4", b"5"], 60), NOW_NS
     )

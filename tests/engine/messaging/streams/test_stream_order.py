@@ -101,7 +101,7 @@ def test_a_late_heartbeat_of_who_lost_a_message_overtakes_nothing_at_who_has_it_
     scene.at(40).heartbeat(2)
     assert scene.ends() == {1: 71, 2: 72, 3: 73, 4: 74}
     leases = scene.shards["-80"]
-    leases.suspect([b"2"], by_heartbeat=True)
+    leases.suspect([b"2"], keeps_leases=True)
     assert leases.next_look() == (b"2",)
     _, (prolonged,) = leases.looked({b"2": START_NS + 100 * SECOND_NS}, scene.now_ns)
     assert prolonged.id == b"2"
@@ -221,7 +221,7 @@ def test_a_look_believes_no_row_that_lags_behind():
 def test_a_heartbeat_on_a_row_that_lags_behind_makes_no_lease_shorter():
     scene = Scene()
     leases = scene.longer_than_shown()
-    leases.suspect([b"1"], by_heartbeat=True)
+    leases.suspect([b"1"], keeps_leases=True)
     leases.next_look()
     row_ns = START_NS + 32 * SECOND_NS
     given_back, (longer,) = leases.looked({b"1": row_ns}, scene.at(20).now_ns)
