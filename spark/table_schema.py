@@ -47,7 +47,6 @@ _BYTES: Final = frozenset(
 _DIGITS_MAX: Final = 38
 _UNSIGNED: Final = "decimal(20,0)"
 _DATES: Final = {"date": "date", "datetime": "timestamp_ntz", "timestamp": "timestamp"}
-_TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 _LONG_BITS: Final = 64
 
 
@@ -68,11 +67,6 @@ class Field:
     def base(self) -> str:
         """The MySQL type without length and sign."""
         return base_of(self.mysql_type)
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the column holds text, which a server compares by a collation."""
-        return self.base in _TEXTS
 
     @property
     def sql(self) -> str:
@@ -128,7 +122,7 @@ def fields_of(
     fields = tuple(Field(name, name, kind, type_of(kind)) for name, kind in first)
     for shard, others in columns.items():
         there = tuple(Field(name, name, kind, type_of(kind)) for name, kind in others)
-        # What the source pushes down is compared by each server as its own type, so there types are alike to the letter.
+        # What the source writes is checked against the types of one shard, so there types are alike to the letter.
         if there != fields or (type_of is exact_type and others != first):
             raise RequestError(
                 f"{table} has other columns on {shard} than on {shards[0]}: alter it"

@@ -1,8 +1,7 @@
 """The data source "streamfrom": message tables for `spark.read`, `spark.readStream`, `df.write` and `df.writeStream`.
 
 `options` checks the user's options, and `spark.table_schema` knows the types. `batch` reads,
-and where Spark may push filters down does so with them. `writer` writes. `queue`
-streams due messages, with `claims` and `offsets`, and `acked_stream` acknowledged ones.
+`writer` writes. `queue` streams due messages, with `claims` and `offsets`, and `acked_stream` acknowledged ones.
 """
 
 from streamfrom.spark.source.format import MessageSource, register

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.reading import SHARD
 from streamfrom.spark.source.acked_stream import AckedStreamReader
-from streamfrom.spark.source.batch import BatchReader, FilteringReader, told_plainly
+from streamfrom.spark.source.batch import BatchReader, told_plainly
 from streamfrom.spark.source.options import parse_options
 from streamfrom.spark.source.queue import QueueReader
 from streamfrom.spark.source.writer import BatchWriter, StreamWriter, plan_of
@@ -20,8 +20,6 @@ from streamfrom.spark.worker_memory import keep_loaded
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
-_PUSHES_DOWN: Final = "spark.sql.python.filterPushdown.enabled"
 
 # Spark fails where two threads replace a source at once.
 _REGISTERING: Final = threading.Lock()
@@ -52,7 +50,6 @@ class MessageSource(DataSource):
         messages.option("table", "my_message").option("where", "id > 100").load().show()
     """
 
-    _READER: type[BatchReader] = BatchReader
     # What `schema` found goes with the source to where its reader is made, so that servers are asked once.
     _known: "tuple[Field, ...]" = ()
 
@@ -75,7 +72,7 @@ class MessageSource(DataSource):
     def reader(self, schema: "StructType") -> BatchReader:
         """Return what `spark.read` runs."""
         keep_loaded()
-        return self._READER(
+        return BatchReader(
             parse_options(self.options), asked_for(self._known or self._fields(), schema)
         )
 
@@ -116,18 +113,7 @@ class MessageSource(DataSource):
         return fields_of(options.endpoint, options.chosen_shards(), options.table)
 
 
-class PushingSource(MessageSource):
-    """The same where queries push their filters down: each must load a DataFrame of its own (`spark.source.batch`)."""
-
-    _READER = FilteringReader
-
-
 def register(spark: "SparkSession") -> None:
-    """Make `format("streamfrom")` known to *spark*.
-
-    Filters are pushed down if the session says so by now (`spark.sql.python.filterPushdown.enabled`), which is off by default.
-    """
-    # Spark fails for a reader that takes filters where this is off, whatever is read.
-    pushes = spark.conf.get(_PUSHES_DOWN, "false") == "true"
+    """Make `format("streamfrom")` known to *spark*."""
     with _REGISTERING:
-        spark.dataSource.register(PushingSource if pushes else MessageSource)
+        spark.dataSource.register(MessageSource)

@@ -84,7 +84,7 @@ def test_values_types_filters_and_shards(table, spark):
     assert low
     assert high
     assert sorted(low + high) == everything
-    # Spark would push these filters down and mix them up, would it be let.
+    # Spark would mix up the filters of one DataFrame, if the source took them.
     one, two = frame.where("id = 4"), frame.where("word = 'a' and id < 7")
     assert (frame.count(), one.unionByName(two).count()) == (len(everything), 3)
     narrow = source(spark, options).schema("ID bigint, big string, day string").load()
@@ -92,37 +92,6 @@ def test_values_types_filters_and_shards(table, spark):
         1: ("18446744073709551615", "2024-02-29"),
         4: (None, "0000-00-00"),
     }
-
-
-def test_filters_are_pushed_down_where_the_session_asks_for_it(table, spark, capsys):
-    connection, options = table
-    execute(
-        connection,
-        "INSERT INTO my_message (id, big, word) VALUES (1, 18446744073709551615, '50%'), (4, NULL, 'A')",
-    )
-    rows = ", ".join(f"({n}, 'a')" for n in range(5, 105))
-    execute(connection, f"INSERT INTO my_message (id, word) VALUES {rows}")
-    switch = "spark.sql.python.filterPushdown.enabled"
-    spark.conf.set(switch, "true")
-    try:
-        register(spark)
-
-        def ids(condition, **more):
-            found = source(spark, options, **more).load().where(condition)
-            return sorted(one.id for one in found.select("id").collect())
-
-        assert ids("id in (1, 5, 6, 7) and id not in (4, 6) and id <= 7") == [1, 5, 7]
-        assert ids("word = 'A'") == [4]  # the server takes a for A
-        assert ids("word = '50%' and id < 9", where="word LIKE '%\\%'") == [1]
-        assert ids("not (id > 5) and big is null", partitionsPerShard="3") == [4, 5]
-        assert ids("`50%s off` is null", where="word = '50%'") == [1]
-        assert ids("big > 18446744073709551614") == [1]
-        source(spark, options).load().where("id = 1").explain(extended=True)
-        plan = capsys.readouterr().out
-        assert "EqualTo(`id`, 1)" in plan or "id = 1" in plan
-    finally:
-        spark.conf.unset(switch)
-        register(spark)
 
 
 def test_what_is_written_can_be_written_again_and_is_on_its_shards(table, spark):
