@@ -19,11 +19,7 @@ from streamfrom.spark.session import start_session
 
 PACKAGE: Final = "package"
 # What jobs write to, by the names that their options have in common.
-_FOLDERS: Final = (
-    ("--out", "out"),
-    ("--checkpoint", "checkpoint"),
-    ("--dead-letter", "dead_folder"),
-)
+_FOLDERS: Final = (("--out", "out"), ("--checkpoint", "checkpoint"))
 
 
 def parser(jobs: "dict[str, Job]") -> argparse.ArgumentParser:

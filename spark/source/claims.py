@@ -5,6 +5,7 @@ consumers, queries and proxies. A reschedule right after makes the lease as long
 Now is always the server's clock.
 """
 
+import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,6 +46,7 @@ class ClaimShard:
         self.name = name
         self._table = marked(table)
         self._id_type = columns["id"]
+        self._error_type = columns.get("last_error")
         self._is_whole = "int" in self._id_type
         # Arrow reads these at once.
         self._is_small = self._is_whole and "unsigned" not in self._id_type
@@ -76,13 +78,16 @@ class ClaimShard:
 
     def renew(self, claims: "Mapping[int, Sequence[Id]]", lease_s: float) -> None:
         """Lease the claimed messages for *lease_s* more seconds, unless they were acknowledged or claimed since."""
-        self.put_back(claims, lambda _: lease_s)
+        with self._session():
+            until_ns = self._now_ns() + int(lease_s * 1e9)
+            for epoch, ids in claims.items():
+                self._reschedule(epoch, ids, until_ns)
 
-    def ack(self, claims: "Mapping[int, Sequence[Id]]") -> None:
+    def ack(self, ids: "Sequence[Id]") -> None:
         """Acknowledge the messages, also where others claimed them since, as their work is done; twice is fine."""
         with self._session():
             now_ns = self._now_ns()
-            for some in _chunks([ident for ids in claims.values() for ident in ids]):
+            for some in _chunks(ids):
                 condition, values = self.where_ids(some)
                 changed(
                     self._connection,
@@ -92,13 +97,22 @@ class ClaimShard:
                 )
 
     def put_back(
-        self, claims: "Mapping[int, Sequence[Id]]", wait_s: "Callable[[int], float]"
+        self, epoch: int, ids: "Sequence[Id]", wait_s: float, reason: str | None
     ) -> None:
-        """Make the messages due in *wait_s(epoch)* seconds, unless they were claimed or acknowledged since."""
+        """Make the messages due in *wait_s* seconds, unless they were claimed or acknowledged since.
+
+        reason: why they failed, for `last_error` if the table has it; None if that was no fault of theirs, so the delivery does not count.
+        """
         with self._session():
-            now_ns = self._now_ns()
-            for epoch, ids in claims.items():
-                self._reschedule(epoch, ids, now_ns + int(wait_s(epoch) * 1e9))
+            until_ns = self._now_ns() + int(wait_s * 1e9)
+            if reason is None:
+                self._reschedule(epoch, ids, until_ns, f", epoch = {epoch - 1:d}")
+            elif self._error_type is None:
+                self._reschedule(epoch, ids, until_ns)
+            else:
+                size = re.search(r"\d+", self._error_type)
+                kept = reason[: int(size[0])] if size else reason
+                self._reschedule(epoch, ids, until_ns, ", last_error = %s", [kept])
 
     def where_ids(self, ids: "Sequence[Id]") -> tuple[str, tuple[Any, ...]]:
         """Return the condition for *ids*, and its values."""
@@ -155,16 +169,26 @@ class ClaimShard:
             kept += self._ids(told)
         return kept
 
-    def _reschedule(self, epoch: int, ids: "Sequence[Id]", until_ns: int) -> int:
-        """Make the messages due at *until_ns* unless they were claimed or acknowledged since; return how many."""
+    def _reschedule(
+        self,
+        epoch: int,
+        ids: "Sequence[Id]",
+        until_ns: int,
+        more: str = "",
+        more_values: "Sequence[Any]" = (),
+    ) -> int:
+        """Make the messages due at *until_ns* unless they were claimed or acknowledged since; return how many.
+
+        more: further assignments, with a mark for each of *more_values*.
+        """
         count = 0
         for some in _chunks(ids):
             condition, values = self.where_ids(some)
             count += changed(
                 self._connection,
-                f"UPDATE {self._table} SET time_next = %s WHERE {condition}"  # noqa: S608  quoted
+                f"UPDATE {self._table} SET time_next = %s{more} WHERE {condition}"  # noqa: S608  quoted
                 " AND time_acked IS NULL AND epoch = %s",
-                [until_ns, *values, epoch],
+                [until_ns, *more_values, *values, epoch],
             )
         return count
 

@@ -48,17 +48,13 @@ def queue_offset(told: "Any", table: str, shards: "tuple[str, ...]") -> QueueOff
         RequestError: it is of another table, of a feed, of another source, or of a shard not read here.
     """
     _check(told, "queue", table)
-    claims = claims_of(told["claims"])
+    # In JSON epochs are texts.
+    claims = {
+        shard: {int(epoch): ids for epoch, ids in by_epoch.items()}
+        for shard, by_epoch in told["claims"].items()
+    }
     _check_shards(claims, shards)
     return QueueOffset(table, told["sequence"], claims)
-
-
-def claims_of(told: "Any") -> Claims:
-    """Return claims that JSON held, in which epochs are texts."""
-    return {
-        shard: {int(epoch): ids for epoch, ids in by_epoch.items()}
-        for shard, by_epoch in told.items()
-    }
 
 
 def feed_offset(table: str, upto_ns: "Mapping[str, int]") -> dict[str, Any]:

@@ -11,6 +11,7 @@ With `acknowledge=never` the program that runs the batch acknowledges, by the id
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
@@ -199,7 +200,10 @@ class QueueReader(StreamReader):
 
     def _acknowledge(self, claims: "Claims") -> None:
         if self.options.acknowledge == "commit":
-            self._at_once(lambda name, by_epoch: self._shard(name).ack(by_epoch), claims)
+            self._at_once(
+                lambda name, by_epoch: self._shard(name).ack([*chain(*by_epoch.values())]),
+                claims,
+            )
         self._renewer().let_go(claims)
 
     def _settle(self) -> None:

@@ -1,9 +1,9 @@
-"""Work through a queue with a user's function `DataFrame -> DataFrame`, and put aside what it fails on.
+"""Work through a queue with a user's function `DataFrame -> DataFrame`.
 
 A queue stream whose batches are acknowledged here (`worker`), after the sink has them (`sinks`). Where a batch fails, halving
-finds the messages that do (`isolation`): they go back into the queue for a while, and after enough attempts to the
-dead letters, so that one message never holds up the others. `function` is the user's, `checkpoint` what is kept next to
-Spark's own.
+finds the messages that do (`isolation`): they go back into the queue for a while, with the reason, so that one message never holds
+up the others, and the queue's own settings say how often they come again. `function` is the user's, `checkpoint` what is kept next
+to Spark's own.
 """
 
 from collections.abc import Mapping
@@ -11,40 +11,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from pyspark.sql import DataFrame, SparkSession, functions as F
-
 from streamfrom.spark.endpoint import url_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.consume.checkpoint import Checkpoint
 from streamfrom.spark.jobs.consume.function import Function, checked, load_function, told
-from streamfrom.spark.jobs.consume.sinks import (
-    ERROR,
-    ConsoleSink,
-    DeadTable,
-    FolderSink,
-    ResultSink,
-    TableSink,
-    dead_columns,
-)
+from streamfrom.spark.jobs.consume.sinks import ConsoleSink, FolderSink, ResultSink, TableSink
 from streamfrom.spark.jobs.consume.worker import Worker
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import JobConfig, begun
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import SHARD
-from streamfrom.spark.jobs.writing import targets_of
 from streamfrom.spark.session import SPARK_ERRORS
 from streamfrom.spark.source import register
 from streamfrom.spark.source.claims import ClaimShard
-from streamfrom.spark.source.options import Options, parse_options
-from streamfrom.spark.source.writer import WritePlan, plan_of
+from streamfrom.spark.source.options import parse_options
+from streamfrom.spark.source.writer import plan_of
 from streamfrom.spark.table_schema import ddl_of, fields_of
 
 
 if TYPE_CHECKING:
     import argparse
 
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.types import StructType
 
 _LOOK_S: Final = 1
 
@@ -55,7 +44,6 @@ class ConsumeConfig(JobConfig):
 
     password_env: the environment variable with the endpoint's password, which a stream must not show.
     function: the function, or `module:name` or `path.py:name`.
-    dead_folder, dead_table: with neither, messages that fail are tried forever.
     retry_s: at most an hour after many failures.
     available_now: the job ends when everything that was due at its beginning is taken.
     """
@@ -65,9 +53,6 @@ class ConsumeConfig(JobConfig):
   checkpoint     --checkpoint DIR       a folder of this consumer's own, to go on from
   out            --out DIR              results as Parquet, in a folder all executors share
 | into_table     --into-table T         results into another message table (else: standard output)
-  dead_folder    --dead-letter DIR      messages that keep failing, as Parquet, in a folder all executors share
-| dead_table     --dead-letter-table T  messages that keep failing, into another message table
-  max_attempts   --max-attempts N       sends before that (3)
   retry_s        --retry-after S        seconds that a message waits that failed, twice as long each time (30)
   rows           --rows N               messages in a batch (10000)
   lease_s        --lease S              seconds that a batch is kept from others, renewed while it runs (60)
@@ -79,9 +64,6 @@ class ConsumeConfig(JobConfig):
     checkpoint: Path
     out: Path | None = None
     into_table: str | None = None
-    dead_folder: Path | None = None
-    dead_table: str | None = None
-    max_attempts: int = 3
     retry_s: float = 30.0
     rows: int = 10_000
     lease_s: float = 60.0
@@ -92,17 +74,14 @@ class ConsumeConfig(JobConfig):
     def __post_init__(self) -> None:
         """Raise RequestError if a number is none that can be, or the table is its own sink."""
         for name, fits, wanted in (
-            ("--max-attempts", self.max_attempts >= 1, "a whole number from 1 on"),
             ("--rows", self.rows >= 1, "a whole number from 1 on"),
             ("--retry-after", 0 <= self.retry_s < 10**9, "seconds from 0 on"),
             ("--lease", 1 <= self.lease_s < 10**9, "seconds from 1 on"),
         ):
             if not fits:
                 raise RequestError(f"{name} takes {wanted}")
-        if self.table in {self.into_table, self.dead_table}:
-            raise RequestError(
-                "--into-table and --dead-letter-table take another table than --table"
-            )
+        if self.table == self.into_table:
+            raise RequestError("--into-table takes another table than --table")
 
     @classmethod
     def asked(cls, options: "argparse.Namespace") -> Self:
@@ -120,8 +99,7 @@ def run(
     """Work through the queue until it is stopped, or with `available_now` until what was due is done.
 
     Returns:
-        A report in which `read` = `done` + `dead_lettered` + `left`, counted by sends: a message that was left and
-        came again is read twice. `rows_out` is what the function made of those that are done.
+        A report in which `read` = `done` + `left`, counted by sends: a message that was left and came again is read twice. `rows_out` is what the function made of those that are done.
 
     Raises:
         RequestError: the function, the tables or the checkpoint are not as they must be; nothing was taken.
@@ -139,8 +117,10 @@ def run(
     schema = ddl_of(fields)
     empty = spark.createDataFrame([], schema)
     result = checked(function, empty)
-    into = _plan(config.into_table, options, result.schema) if config.into_table else None
-    dead_table = _dead_table(config, options, empty) if config.dead_table else None
+    into = None
+    if config.into_table:
+        whole = replace(options, table=config.into_table, shards=())
+        into = plan_of(whole, result.schema, overwrite=False)
     checkpoint = Checkpoint(config.checkpoint.resolve())
     with checkpoint.locked():
         name = checkpoint.name_for(config.name, _sink_name(config))
@@ -149,19 +129,14 @@ def run(
             sink = FolderSink(config.out.resolve(), name)
         elif into is not None:
             sink = TableSink(into, checkpoint)
-        dead_letters: FolderSink | DeadTable | None = dead_table
-        if config.dead_folder is not None:
-            dead_letters = FolderSink(config.dead_folder.resolve(), name)
         worker = Worker(
             function,
             sink,
-            dead_letters,
             {
                 shard: ClaimShard(config.endpoint, shard, config.table, columns)
                 for shard in shards
             },
             progress,
-            max_attempts=config.max_attempts,
             retry_s=config.retry_s,
         )
         progress.enter("start")
@@ -171,11 +146,8 @@ def run(
         finally:
             worker.close()
     progress.leave()
-    counts = {
-        name: worker.counts[name]
-        for name in ("read", "done", "dead_lettered", "left", "rows_out")
-    }
-    wrote = tuple(str(place) for place in (config.out, config.dead_folder) if place)
+    counts = {name: worker.counts[name] for name in ("read", "done", "left", "rows_out")}
+    wrote = (str(config.out),) if config.out else ()
     return Report("consume", config.name, counts, progress.steps_s, wrote)
 
 
@@ -237,21 +209,3 @@ def _sink_name(config: ConsumeConfig) -> str:
     if config.out is not None:
         return f"--out {config.out.resolve()}"
     return f"--into-table {config.into_table}" if config.into_table else "standard output"
-
-
-def _dead_table(config: ConsumeConfig, options: Options, empty: "DataFrame") -> DeadTable:
-    table, shard = str(config.dead_table), options.chosen_shards()[0]
-    fields_of(config.endpoint, [shard], table)
-    columns = dead_columns(empty.columns, targets_of(config.endpoint, shard, table))
-    schema = empty.withColumn(ERROR, F.lit("")).select(*columns).schema
-    return DeadTable(_plan(table, options, schema), columns)
-
-
-def _plan(table: str, options: Options, schema: "StructType") -> "WritePlan":
-    """Return how rows with *schema* go into *table*.
-
-    Raises:
-        RequestError: it is no message table, or does not hold them.
-    """
-    whole = replace(options, table=table, shards=())
-    return plan_of(whole, schema, overwrite=False)

@@ -7,27 +7,31 @@ DIR/spark/             Spark's checkpoint
 
 import json
 import uuid
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.files import locked, written_whole
-from streamfrom.spark.source.offsets import Claims, claims_of
 
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
+
+    from streamfrom.spark.source.offsets import Id
 
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """How a batch ended: messages read, rows that the sink got, messages put aside, and those that stay in the queue."""
+    """How a batch ended: messages read, rows that the sink got, and the messages that go back into the queue.
+
+    left: ids by shard, epoch and reason; without a reason they failed only together with others.
+    """
 
     read: int
     rows: int
-    dead: int = 0
-    left: "Claims" = field(default_factory=dict)
+    left: "tuple[tuple[str, int, str | None, Sequence[Id]], ...]" = ()
 
     def json(self) -> str:
         """Return what `outcome_of` reads."""
@@ -37,7 +41,7 @@ class BatchOutcome:
 def outcome_of(text: str) -> BatchOutcome:
     """Return what `BatchOutcome.json` wrote."""
     told = json.loads(text)
-    return BatchOutcome(told["read"], told["rows"], told["dead"], claims_of(told["left"]))
+    return BatchOutcome(told["read"], told["rows"], tuple(map(tuple, told["left"])))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Which rows of a batch a function fails on, found by halving: pure."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 
@@ -9,31 +8,16 @@ PROBES_MAX: Final = 200
 """How often a batch is tried in parts: enough for about ten bad rows among ten thousand."""
 
 
-@dataclass(slots=True)
-class IsolatedFailures:
-    """The rows of a batch that fail, by their places.
-
-    alone: the rows that fail by themselves, each with its reason.
-    unsure: the rows that failed together with others, when no try was left.
-    """
-
-    alone: dict[int, str] = field(default_factory=dict)
-    unsure: dict[int, str] = field(default_factory=dict)
-
-    @property
-    def all(self) -> dict[int, str]:
-        """All rows that must stay out of the batch, each with its reason."""
-        return self.alone | self.unsure
-
-
 def isolated(
     count: int, failure_of: "Callable[[range], str | None]", probes: int = PROBES_MAX
-) -> IsolatedFailures:
-    """Say which of *count* rows fail; all others have passed in some group.
+) -> dict[int, str | None]:
+    """Return the places of those of *count* rows that must stay out of the batch; all others have passed in some group.
+
+    Each has the reason why it fails by itself, or None if it failed together with others when no try was left.
 
     failure_of: tries the rows of a range and returns why they fail, or None.
     """
-    verdict = IsolatedFailures()
+    failing: dict[int, str | None] = {}
 
     def look(group: range, *, fails: bool) -> bool:
         """Find those of *group* that fail, and say whether any does; fails: it is known already."""
@@ -41,7 +25,7 @@ def isolated(
         if not group:
             return False
         if probes == 0:
-            verdict.unsure.update(dict.fromkeys(group, "failed together with others"))
+            failing.update(dict.fromkeys(group))
             return True
         # No message is blamed without having failed alone: what is known of a group may have passed by.
         reason = None
@@ -51,7 +35,7 @@ def isolated(
             if reason is None:
                 return False
         if len(group) == 1:
-            verdict.alone[group[0]] = str(reason)
+            failing[group[0]] = reason
             return True
         middle = len(group) // 2
         first_fails = look(group[:middle], fails=False)
@@ -59,4 +43,4 @@ def isolated(
         return True
 
     look(range(count), fails=False)
-    return verdict
+    return failing

@@ -1,20 +1,18 @@
-"""Where results go, and the messages that the function fails on, with the reason.
+"""Where results go.
 
 A batch is in its sink once `publish` has returned, and then `outcome` says so ever after.
 """
 
-import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, functions as F
+from pyspark.sql import DataFrame, functions as F
 
-from streamfrom.spark.endpoint import quoted
-from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome, Checkpoint, outcome_of
 from streamfrom.spark.jobs.files import flush, spark_path, written_whole
 from streamfrom.spark.jobs.reading import mapped
@@ -25,14 +23,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from streamfrom.spark.jobs.writing import TargetColumn
     from streamfrom.spark.source.writer import WritePlan
 
 BATCH: Final = "streamfrom_batch"
-ERROR: Final = "streamfrom_error"
-"""The column with the reason, next to the message's own columns."""
-# A message that is put into another queue starts over there.
-_PAST: Final = frozenset({"epoch", "time_next", "time_acked"})
 _COUNTS: Final = "rows bigint, inserted bigint"
 _OUTCOME: Final = "_outcome.json"
 
@@ -68,14 +61,6 @@ class FolderSink:
             shutil.rmtree(data)
         staging.rename(data)
         flush(self.home)
-
-    def put(self, number: int, frame: "DataFrame | None") -> None:
-        """Publish the rows of *frame* as all of batch *number*, in place of what an earlier try published."""
-        if frame is not None:
-            count = self.write(number, frame)
-            self.publish(number, BatchOutcome(count, count))
-        elif self._data(number).exists():
-            shutil.rmtree(self._data(number))
 
     def _data(self, number: int) -> "Path":
         return self.home / f"{BATCH}={self.name}-{number:08d}"
@@ -149,50 +134,3 @@ class ConsoleSink(CheckpointSink):
 
 ResultSink = FolderSink | TableSink | ConsoleSink
 """What takes the results of batches, by their numbers: a batch that is written again replaces an earlier try."""
-
-
-# --- dead letters --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class DeadTable:
-    """A message table with the columns of the messages; a row that is there already stays as it is."""
-
-    plan: "WritePlan"
-    columns: "tuple[Column, ...]"
-
-    def put(self, number: int, frame: "DataFrame | None") -> None:
-        """Insert the messages."""
-        if frame is not None:
-            written(frame.select(*self.columns), self.plan)
-
-
-def dead_columns(
-    names: "Sequence[str]", targets: "Sequence[TargetColumn]"
-) -> "tuple[Column, ...]":
-    """Return what of a message with the columns *names* a table with the columns *targets* is given.
-
-    `error` has the reason and `attempts` the sends, where the table has them and the message has not.
-
-    Raises:
-        RequestError: it lacks a column of the messages.
-    """
-    theirs = {target.name.lower(): target for target in targets}
-    own = [name for name in names if name.lower() not in _PAST]
-    missing = [name for name in own if name.lower() not in theirs]
-    if missing:
-        raise RequestError(
-            f"the table of --dead-letter-table lacks {', '.join(missing)}: give it all columns of the"
-            " messages, and error TEXT for the reason"
-        )
-    columns = [F.col(quoted(name)) for name in own]
-    taken = {name.lower() for name in own}
-    if "error" in theirs and "error" not in taken:
-        length = re.fullmatch(r"(?:var)?char\((\d+)\)", theirs["error"].mysql_type)
-        reason = F.col(ERROR)
-        columns.append(
-            (F.left(reason, F.lit(int(length[1]))) if length else reason).alias("error")
-        )
-    if "attempts" in theirs and "attempts" not in taken:
-        columns.append(F.col("epoch").alias("attempts"))
-    return tuple(columns)

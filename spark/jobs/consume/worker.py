@@ -1,16 +1,16 @@
-"""What happens to one batch: into the sink, aside or back into the queue, and only then acknowledged.
+"""What happens to one batch: into the sink or back into the queue, and only then acknowledged.
 
-    read → work → (isolate → dead letter) → publish → acknowledge → commit
+    read → work → (isolate) → publish → acknowledge → commit
 
 Killed anywhere, Spark runs the same batch again: until it is published all of it, afterwards the acknowledging alone.
-A message is acknowledged when the sink has what the function made of it, or the dead letters have the message.
+A message is acknowledged when the sink has what the function made of it. One that fails is the queue's again, which retries, parks and
+moves messages by its own settings.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from threading import Event
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions as F
@@ -18,16 +18,15 @@ from pyspark.sql import DataFrame, functions as F
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome
 from streamfrom.spark.jobs.consume.function import Function, applied, run_through, told
-from streamfrom.spark.jobs.consume.isolation import IsolatedFailures, isolated
-from streamfrom.spark.jobs.consume.sinks import ERROR
+from streamfrom.spark.jobs.consume.isolation import isolated
 from streamfrom.spark.jobs.reading import SHARD
 
 
 if TYPE_CHECKING:
-    from streamfrom.spark.jobs.consume.sinks import DeadTable, FolderSink, ResultSink
+    from streamfrom.spark.jobs.consume.sinks import ResultSink
     from streamfrom.spark.jobs.progress import Progress
     from streamfrom.spark.source.claims import ClaimShard
-    from streamfrom.spark.source.offsets import Claims
+    from streamfrom.spark.source.offsets import Id
 
 PLACE: Final = "streamfrom_place"
 _WAIT_MAX_S: Final = 3600.0
@@ -37,16 +36,13 @@ _WAIT_MAX_S: Final = 3600.0
 class Worker:
     """Works through batches; `failure` says why it gave up.
 
-    max_attempts: the number of sends after which a message that fails by itself is put aside.
     retry_s: how long a message waits that failed after its first send; twice as long after each further one.
     """
 
     function: "Function"
     sink: "ResultSink"
-    dead_letters: "FolderSink | DeadTable | None"
     shards: "dict[str, ClaimShard]"
     progress: "Progress"
-    max_attempts: int
     retry_s: float
     counts: Counter[str] = field(default_factory=Counter)
     failure: Exception | None = None
@@ -89,21 +85,20 @@ class Worker:
             messages.unpersist()
         self.progress.enter("acknowledge")
         self._acknowledge(keys, outcome)
-        left = sum(len(ids) for some in outcome.left.values() for ids in some.values())
+        left = sum(len(ids) for *_, ids in outcome.left)
         # By the run that ends it, which may find little to do: one that was killed has reported nothing.
         self.counts += Counter(
             read=outcome.read,
-            done=outcome.read - outcome.dead - left,
-            dead_lettered=outcome.dead,
+            done=outcome.read - left,
             left=left,
             rows_out=outcome.rows,
         )
-        some = {name: self.counts[name] for name in ("dead_lettered", "left")}
-        self.progress.passed(self.counts["read"], {k: n for k, n in some.items() if n})
+        left = self.counts["left"]
+        self.progress.passed(self.counts["read"], {"left": left} if left else {})
         self.progress.enter("commit")
 
     def _worked(self, messages: "DataFrame", number: int, keys: pa.Table) -> BatchOutcome:
-        """Bring a batch into the sink without what fails, and that where it belongs."""
+        """Bring a batch into the sink without what fails."""
         self.progress.enter("work")
         try:
             rows = self.sink.write(number, self._applied(messages))
@@ -114,48 +109,38 @@ class Worker:
                 return self._isolated(numbered, number, keys, error)
             finally:
                 numbered.unpersist()
-        if self.dead_letters is not None:
-            self.dead_letters.put(number, None)
         return self._published(number, BatchOutcome(len(keys), rows))
 
     def _isolated(
         self, numbered: "DataFrame", number: int, keys: pa.Table, error: Exception
     ) -> BatchOutcome:
         """Do the same for a batch that failed with *error* as a whole."""
-        failing = self._verdict(numbered, number, len(keys), error)
-        dead: dict[int, str] = {}
-        if self.dead_letters is not None:
-            epochs = keys["epoch"].to_pylist()
-            dead = {
-                place: reason
-                for place, reason in failing.alone.items()
-                if epochs[place] >= self.max_attempts
-            }
-        good = numbered.filter(~F.col(PLACE).isin(list(failing.all)))
+        failing = self._failing(numbered, number, len(keys), error)
+        good = numbered.filter(~F.col(PLACE).isin(list(failing)))
         try:
             rows = self.sink.write(number, self._applied(good))
         except Exception as again:
             raise JobError(
-                f"batch {number} fails even without the {len(failing.all)} messages that fail by"
+                f"batch {number} fails even without the {len(failing)} messages that fail by"
                 f" themselves: {told(again)}; nothing of it was acknowledged, run it again"
             ) from again
-        if self.dead_letters is not None:
-            self.progress.enter("dead letter")
-            self.dead_letters.put(number, _with_reasons(numbered, dead) if dead else None)
-        left = [place for place in failing.all if place not in dead]
-        return self._published(
-            number, BatchOutcome(len(keys), rows, len(dead), self._claims(keys, left))
-        )
+        messages = self._messages(keys)
+        left: defaultdict[tuple[str, int, str | None], list[Id]] = defaultdict(list)
+        for place, reason in failing.items():
+            shard, epoch, ident = messages[place]
+            left[shard, epoch, reason].append(ident)
+        outcome = BatchOutcome(len(keys), rows, tuple((*at, ids) for at, ids in left.items()))
+        return self._published(number, outcome)
 
     def _published(self, number: int, outcome: BatchOutcome) -> BatchOutcome:
         self.progress.enter("publish")
         self.sink.publish(number, outcome)
         return outcome
 
-    def _verdict(
+    def _failing(
         self, numbered: "DataFrame", number: int, count: int, error: Exception
-    ) -> "IsolatedFailures":
-        """Say which messages fail, after making sure that it is them.
+    ) -> dict[int, str | None]:
+        """Return the places of the messages that fail, as `isolated`, after making sure that it is them.
 
         Raises:
             JobError: no message fails, or the function fails without any, or the query is being stopped.
@@ -171,8 +156,8 @@ class Worker:
                 return told(reason)
             return None
 
-        verdict = isolated(count, failure_of)
-        if not verdict.all:
+        failing = isolated(count, failure_of)
+        if not failing:
             raise JobError(
                 f"batch {number} cannot be written: {told(error)}; nothing of it was acknowledged, fix that"
                 " and run it again"
@@ -184,34 +169,29 @@ class Worker:
                 f"the function fails without any message: {reason}; nothing of the batch was acknowledged,"
                 " fix that and run it again"
             )
-        return verdict
+        return failing
 
     def _applied(self, messages: "DataFrame") -> "DataFrame":
         return applied(self.function, messages.drop(SHARD, PLACE))
 
     def _acknowledge(self, keys: pa.Table, outcome: BatchOutcome) -> None:
-        staying = {
-            (shard, ident)
-            for shard, by_epoch in outcome.left.items()
-            for ids in by_epoch.values()
-            for ident in ids
-        }
-        for name, by_epoch in self._claims(keys, range(len(keys))).items():
-            done = {
-                epoch: [ident for ident in ids if (name, ident) not in staying]
-                for epoch, ids in by_epoch.items()
-            }
-            self.shards[name].ack(done)
-        for name, by_epoch in outcome.left.items():
-            self.shards[name].put_back(by_epoch, self.wait_s)
+        staying = {(shard, ident) for shard, _, _, ids in outcome.left for ident in ids}
+        done: defaultdict[str, list[Id]] = defaultdict(list)
+        for shard, _, ident in self._messages(keys):
+            if (shard, ident) not in staying:
+                done[shard].append(ident)
+        for shard, acked in done.items():
+            self.shards[shard].ack(acked)
+        for shard, epoch, reason, ids in outcome.left:
+            self.shards[shard].put_back(epoch, ids, self.wait_s(epoch), reason)
 
-    def _claims(self, keys: pa.Table, places: "Iterable[int]") -> "Claims":
-        some = keys.take(pa.array(places, pa.int64()))
-        claims: dict[str, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
-        columns = (some[name].to_pylist() for name in (SHARD, "id", "epoch"))
-        for shard, ident, epoch in zip(*columns, strict=True):
-            claims[shard][int(epoch)].append(self.shards[shard].told(ident))
-        return {shard: dict(by_epoch) for shard, by_epoch in claims.items()}
+    def _messages(self, keys: pa.Table) -> "list[tuple[str, int, Id]]":
+        """Return shard, epoch and id of each message, by its place."""
+        columns = (keys[name].to_pylist() for name in (SHARD, "epoch", "id"))
+        return [
+            (shard, int(epoch), self.shards[shard].told(ident))
+            for shard, epoch, ident in zip(*columns, strict=True)
+        ]
 
 
 def _numbered(messages: "DataFrame", keys: pa.Table) -> "DataFrame":
@@ -220,11 +200,3 @@ def _numbered(messages: "DataFrame", keys: pa.Table) -> "DataFrame":
     told_apart = keys.select([SHARD, "id"]).append_column(PLACE, places)
     numbers = F.broadcast(messages.sparkSession.createDataFrame(told_apart))
     return messages.join(numbers, [SHARD, "id"]).select(*messages.columns, PLACE)
-
-
-def _with_reasons(numbered: "DataFrame", dead: dict[int, str]) -> "DataFrame":
-    """Return the messages at the places of *dead*, with what each one fails with."""
-    reasons = numbered.sparkSession.createDataFrame(
-        list(dead.items()), f"{PLACE} bigint, {ERROR} string"
-    )
-    return numbered.join(F.broadcast(reasons), PLACE).drop(PLACE)

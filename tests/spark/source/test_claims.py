@@ -13,7 +13,8 @@ from streamfrom.spark.source.claims import ClaimShard, LeaseRenewer
 
 
 def shard_of(kind):
-    return ClaimShard(Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": kind})
+    columns = {"id": kind, "last_error": "varchar(9)"}
+    return ClaimShard(Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", columns)
 
 
 @pytest.mark.parametrize(
@@ -48,15 +49,23 @@ def test_what_is_due_and_how_long_it_is_kept_follow_the_servers_clock(monkeypatc
     monkeypatch.setattr(f"{claims}.ask", lambda *given: [(b"86400000001",)])
 
     def change(connection, sql, values):
-        changed.append(values)
+        changed.append((sql.partition(" WHERE")[0], values))
         return 1
 
     monkeypatch.setattr(f"{claims}.changed", change)
-    shard.ack({1: [5]})
+    shard.ack([5])
     shard.renew({1: [5]}, 10.0)
-    shard.put_back({3: [5]}, lambda epoch: epoch * 10.0)
+    shard.put_back(3, [5], 30.0, "much too long")
+    shard.put_back(3, [5], 30.0, None)
     day_ns = 86_400_000_001_000
-    assert changed == [[day_ns], [day_ns + 10**10, 1], [day_ns + 3 * 10**10, 3]]
+    then_ns, set_time = day_ns + 3 * 10**10, "UPDATE `t` SET time_next = %s"
+    assert changed == [
+        ("UPDATE `t` SET time_acked = %s, time_next = NULL", [day_ns]),
+        (set_time, [day_ns + 10**10, 1]),
+        (f"{set_time}, last_error = %s", [then_ns, "much too ", 3]),
+        # What was no fault of theirs does not count.
+        (f"{set_time}, epoch = 2", [then_ns, 3]),
+    ]
 
 
 class Renewed:

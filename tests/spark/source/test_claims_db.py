@@ -49,8 +49,8 @@ def test_each_message_goes_to_one_of_several(table, sharded_proxy):
     assert set(taken) == ours
     shard = opened()
     assert shard.count_due() == 0
-    shard.ack({1: taken})
-    shard.ack({1: taken})
+    shard.ack(taken)
+    shard.ack(taken)
     shard.close()
     acked = rows_of(
         connection, "SELECT COUNT(time_acked), COUNT(time_next), MAX(epoch) FROM my_message"
@@ -125,6 +125,7 @@ def test_what_another_took_after_the_lease_is_neither_renewed_nor_put_back(table
     first.renew(held, 2 * LEASE_S)
     renewed = times()
     assert renewed[1] > before[2] == renewed[2]
-    first.put_back(held, lambda epoch: 2000.0 * epoch)
+    for epoch, ids in held.items():
+        first.put_back(epoch, ids, 2000.0, "failed")
     assert 1900 < (times()[1] - time.time_ns()) / 1e9 <= 2000
     assert times()[2] == before[2]

@@ -33,12 +33,12 @@ class Shards:
                 taken, shards.left[name] = shards.left[name][:limit], shards.left[name][limit:]
                 return {1: taken} if taken else {}
 
-            def ack(self, claims):
+            def ack(self, ids):
                 if not shards.may_ack.wait(60):
                     raise AssertionError("nobody let it acknowledge")
                 if name in shards.refusing:
                     raise JobError(f"{name} refuses")
-                shards.acked.append((name, claims[1]))
+                shards.acked.append((name, ids))
 
             def renew(self, claims, lease_s): ...
             def close(self): ...

@@ -50,7 +50,7 @@ def test_two_consumers_do_not_work_with_one(tmp_path):
 
 def test_how_a_batch_ended_is_known_of_the_last_one(tmp_path):
     checkpoint = Checkpoint(tmp_path)
-    outcome = BatchOutcome(9, 7, 1, {"-80": {2: [5, 6]}, "80-": {1: ["é"]}})
+    outcome = BatchOutcome(9, 6, (("-80", 2, "poison", [5, 6]), ("80-", 1, None, ["é"])))
     assert checkpoint.outcome(3) is None
     checkpoint.keep(3, outcome)
     assert checkpoint.outcome(3) == outcome == outcome_of(outcome.json())

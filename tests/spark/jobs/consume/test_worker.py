@@ -3,7 +3,6 @@
 import pytest
 
 from streamfrom.spark.errors import JobError
-from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome
 from streamfrom.spark.jobs.consume.worker import Worker
 from streamfrom.spark.jobs.progress import Progress
 from tests.spark.jobs.consume.functions import kept
@@ -15,10 +14,10 @@ SCHEMA = "id bigint, epoch bigint, time_acked bigint, word string, streamfrom_sh
 
 
 class Queue:
-    """Both shards, the sink and the dead letters, and what they were asked to do, in order."""
+    """Both shards and the sink, and what they were asked to do, in order."""
 
     def __init__(self):
-        self.acked, self.back, self.sunk, self.dead, self.order = [], [], {}, [], []
+        self.acked, self.back, self.sunk, self.order = [], [], {}, []
         self.outcomes = {}
         self.failure = None
 
@@ -26,14 +25,12 @@ class Queue:
         queue = self
 
         class Shard:
-            def ack(self, claims):
+            def ack(self, ids):
                 queue.order.append("ack")
-                queue.acked += [ident for ids in claims.values() for ident in ids]
+                queue.acked += ids
 
-            def put_back(self, claims, wait_s):
-                queue.back += [
-                    (ident, wait_s(epoch)) for epoch, ids in claims.items() for ident in ids
-                ]
+            def put_back(self, epoch, ids, wait_s, reason):
+                queue.back += [(ident, epoch, wait_s, reason) for ident in ids]
 
             def told(self, ident):
                 return ident
@@ -58,21 +55,15 @@ class Queue:
         self.order.append("publish")
         self.outcomes[number] = outcome
 
-    # The dead letters.
-    def put(self, number, frame):
-        self.order.append("dead letter")
-        self.dead = frame and [tuple(row) for row in frame.collect()]
-
 
 @pytest.fixture
 def queue():
     return Queue()
 
 
-def worker_of(queue, function=kept, **more):
+def worker_of(queue, function=kept, retry_s=30.0):
     shards = {name: queue.shard(name) for name in ("-80", "80-")}
-    settings = {"max_attempts": 2, "retry_s": 30.0} | more
-    return Worker(function, queue, queue, shards, Progress(), **settings)
+    return Worker(function, queue, shards, Progress(), retry_s)
 
 
 def batch_of(spark, *rows):
@@ -96,22 +87,23 @@ def test_what_passes_is_acknowledged_after_the_sink_has_it(spark, queue):
     worker.close()
 
 
-def test_what_fails_alone_goes_back_and_after_its_attempts_aside(spark, queue):
+def test_what_fails_alone_goes_back_with_the_reason(spark, queue):
     worker = worker_of(queue)
     rows = [(n, 1, "w") for n in range(1, 9)]
     worker(batch_of(spark, *rows, (20, 1, "poison"), (21, 2, "poison")), 5)
     assert queue.sunk == {5: [*range(1, 9)]}
-    assert sorted(queue.acked) == [*range(1, 9), 21]
-    assert queue.back == [(20, 30.0)]
-    assert [(row[0], "this one is poison" in row[-1]) for row in queue.dead] == [(21, True)]
-    assert queue.order[:2] == ["dead letter", "publish"]
-    counts = {"read": 10, "done": 8, "dead_lettered": 1, "left": 1, "rows_out": 8}
+    assert sorted(queue.acked) == [*range(1, 9)]
+    back = [(20, 1, 30.0), (21, 2, 60.0)]
+    assert sorted(row[:-1] for row in queue.back) == back
+    assert all("this one is poison" in row[-1] for row in queue.back)
+    counts = {"read": 10, "done": 8, "left": 2, "rows_out": 8}
     assert worker.counts == counts
     # The same batch again, which the sink has: only the acknowledging is repeated.
     again = worker_of(queue, function=None)
     queue.acked.clear()
     again(batch_of(spark, *rows[:2], (20, 1, "poison"), (21, 2, "poison")), 5)
-    assert sorted(queue.acked) == [1, 2, 21]
+    assert sorted(queue.acked) == [1, 2]
+    assert sorted(row[:-1] for row in queue.back) == sorted([*back, *back])
     # Whoever ends a batch counts all of it, also if nothing is left to acknowledge.
     assert again.counts == counts
     last = worker_of(queue, function=None)
@@ -126,7 +118,7 @@ def test_a_sink_that_fails_is_no_messages_fault(spark, queue):
         JobError, match=r"cannot be written: OSError: no space left.*run it again"
     ):
         worker(batch_of(spark, (1, 9, "a")), 0)
-    assert (queue.acked, queue.back, queue.dead) == ([], [], [])
+    assert (queue.acked, queue.back) == ([], [])
     assert isinstance(worker.failure, JobError)
 
 
@@ -139,7 +131,7 @@ def test_a_function_that_fails_on_nothing_at_all_puts_nothing_aside(spark, queue
         JobError, match=r"fails without any message: ConnectionError: the service"
     ):
         worker(batch_of(spark, (1, 9, "a"), (2, 9, "b")), 0)
-    assert (queue.acked, queue.back, queue.dead) == ([], [], [])
+    assert (queue.acked, queue.back) == ([], [])
 
 
 def test_a_stop_in_a_batch_blames_nobody(spark, queue):
@@ -150,7 +142,7 @@ def test_a_stop_in_a_batch_blames_nobody(spark, queue):
     worker = worker_of(queue, stopped)
     with pytest.raises(JobError, match="stopped"):
         worker(batch_of(spark, (1, 9, "a")), 0)
-    assert (queue.acked, queue.back, queue.dead) == ([], [], [])
+    assert (queue.acked, queue.back) == ([], [])
 
 
 def test_what_others_acknowledged_meanwhile_is_theirs(spark, queue):
@@ -172,4 +164,3 @@ def test_waits_double_up_to_an_hour(queue):
     ]  # fmt: skip
     assert worker_of(queue, retry_s=9000.0).wait_s(5) == 9000
     assert queue.outcomes == {}
-    assert BatchOutcome(0, 0).left == {}
