@@ -1,14 +1,13 @@
 """Reading a whole table: Spark's JDBC source through the proxy and direct, and the source `streamfrom`."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
-from bench.pipeline.shards import TABLE, Shards
+from bench.pipeline.shards import SHARDS, TABLE, Shards
 from bench.report import Figure, figure, ratio_at_least
-from streamfrom.spark.endpoint import quoted
-from streamfrom.spark.jdbc import MARIADB, load, options, read
+from streamfrom.spark.jdbc import options
 from streamfrom.spark.jobs.consume.function import run_through
 
 
@@ -21,8 +20,8 @@ def reads(spark: Any, shards: Shards) -> list[Figure]:
     rows = plan.size(*ROWS)
 
     ways: dict[str, Callable[[], Any]] = {
-        "JDBC": lambda: read(spark, shards.endpoint, TABLE),
-        "JDBC, direct": lambda: _direct(spark, shards),
+        "JDBC": lambda: _by_jdbc(spark, [options(shards.endpoint, name) for name in SHARDS]),
+        "JDBC, direct": lambda: _by_jdbc(spark, map(options, shards.direct)),
         "source": spark.read.format("streamfrom").options(**shards.source).load,
     }
 
@@ -53,9 +52,8 @@ def reads(spark: Any, shards: Shards) -> list[Figure]:
     ]
 
 
-def _direct(spark: Any, shards: Shards) -> Any:
+def _by_jdbc(spark: Any, places: Iterable[dict[str, str]]) -> Any:
     first, second = (
-        load(spark, {**options(endpoint), "dbtable": quoted(TABLE)}, MARIADB)
-        for endpoint in shards.direct
+        spark.read.format("jdbc").options(**place, dbtable=TABLE).load() for place in places
     )
     return first.unionByName(second)

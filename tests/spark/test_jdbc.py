@@ -19,10 +19,9 @@ from pyspark.sql import functions as F
 
 from streamfrom.spark import jdbc
 from streamfrom.spark.endpoint import Endpoint
-from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.errors import RequestError
 
 
-NOBODY = Endpoint("127.0.0.1", 1, "root", "commerce")
 TABLE = (
     "CREATE TABLE my_message (id BIGINT NOT NULL PRIMARY KEY, big BIGINT UNSIGNED, whole INT UNSIGNED,"
     " flag BOOLEAN, bits BIT(12), body JSON, amount DECIMAL(20,4), raw VARBINARY(20), day DATE,"
@@ -59,13 +58,6 @@ def test_the_url_has_a_dialect_and_a_shard_and_tls_is_verified_or_refused():
     assert chosen["serverSslCert"] == "/etc/ca.pem"
     with pytest.raises(RequestError, match="trustCertificateKeyStoreUrl"):
         jdbc.options(endpoint, driver=jdbc.CONNECTOR_J)
-
-
-@pytest.mark.spark
-def test_a_driver_that_spark_has_not_is_named_with_its_cure(spark):
-    absent = jdbc.Driver("org.absent.Driver", "apt-get install libabsent-java", 100)
-    with pytest.raises(RequestError, match=r"org\.absent\.Driver: apt-get install libabsent"):
-        jdbc.load(spark, {**jdbc.options(NOBODY, driver=absent), "dbtable": "t"}, absent)
 
 
 @pytest.fixture(params=["mariadb", "connector_j"])
@@ -105,11 +97,16 @@ def by_spark(recorder):
     return {database: sorted(set(texts)) for database, texts in asked.items()}
 
 
+# What drivers do not give as what it is.
 COLUMNS = (
     "`id`, `big`, `whole`, `flag`, CAST(`bits` AS UNSIGNED) AS `bits`, `body`, `amount`, `raw`,"
     " `day`, `at`, `seen`, CAST(`clock` AS CHAR) AS `clock`, CAST(`year` AS SIGNED) AS `year`, `text`"
 )
 SOURCE = f"(SELECT {COLUMNS} FROM `my_message`) AS `my_message`"
+
+
+def load(spark, chosen, dbtable=SOURCE, **more):
+    return spark.read.format("jdbc").options(**chosen, dbtable=dbtable, **more).load()
 
 
 @pytest.mark.spark
@@ -119,24 +116,18 @@ def test_every_statement_of_spark_is_served_and_every_type_arrives(
     spark, recorder, sharded_proxy, driver
 ):
     endpoint = Endpoint("127.0.0.1", recorder.port, "root", "commerce")
-    frame = jdbc.read(spark, endpoint, "my_message", column="id", partitions=2, driver=driver)
-    assert frame.count() == ROWS
+    low, high = (jdbc.options(endpoint, shard, driver) for shard in ("-80", "80-"))
+    ranges = {"partitionColumn": "id", "lowerBound": 1, "upperBound": 41, "numPartitions": 2}
+    whole = load(spark, low, **ranges).unionByName(load(spark, high, **ranges))
+    assert whole.count() == ROWS
     asked = by_spark(recorder)
     assert set(asked) == {"commerce:-80", "commerce:80-"}
     for texts in asked.values():
-        bounds, probe, low, high = (
-            "SELECT MIN(`id`), MAX(`id`) FROM `my_message`",
+        assert texts == [
             f"SELECT * FROM {SOURCE} WHERE 1=0",
-            rf"SELECT 1 FROM {re.escape(SOURCE)} WHERE `id` < \d+ or `id` is null",
-            rf"SELECT 1 FROM {re.escape(SOURCE)} WHERE `id` >= \d+",
-        )
-        assert len(texts) == 4
-        assert {bounds, probe} < set(texts)
-        assert all(any(re.fullmatch(one, text) for text in texts) for one in (low, high))
-
-    whole = jdbc.read(spark, endpoint, "my_message", driver=driver)
-    assert whole.rdd.getNumPartitions() == 2
-    by_spark(recorder)
+            f"SELECT 1 FROM {SOURCE} WHERE `id` < 21 or `id` is null",
+            f"SELECT 1 FROM {SOURCE} WHERE `id` >= 21",
+        ]
     conditions = (
         (F.col("text") == "it's 7 100%") & F.col("flag"),
         F.col("id").isin(7, 8) & ~(F.col("id") == 8),
@@ -170,22 +161,19 @@ def test_every_statement_of_spark_is_served_and_every_type_arrives(
         assert selects
         assert all(re.search(r"WHERE \(.*(`text`|`id`)", text) for text in selects)
 
-    one = jdbc.read(spark, endpoint, "my_message", shards=["80-"], driver=driver)
     connection = sharded_proxy.connect(database="commerce:80-")
     there = {ident for (ident,) in rows(connection, "SELECT id FROM my_message")}
-    assert {row.id for row in one.select("id").collect()} == there
+    assert {row.id for row in load(spark, high).select("id").collect()} == there
     assert set(by_spark(recorder)) == {"commerce:80-"}
 
-    scattered = jdbc.load(
-        spark, {**jdbc.options(endpoint, driver=driver), "dbtable": "my_message"}, driver
-    )
-    assert scattered.select("id").count() == ROWS
+    both = jdbc.options(endpoint, driver=driver)
+    assert load(spark, both, "my_message").select("id").count() == ROWS
     assert by_spark(recorder) == {
         "commerce": ["SELECT * FROM my_message WHERE 1=0", "SELECT 1 FROM my_message"]
     }
 
     new = spark.range(1000, 1500).select("id", F.lit("x'\\y").alias("text")).coalesce(1)
-    jdbc.append(new, endpoint, "my_message", driver=driver)
+    new.write.format("jdbc").mode("append").options(**both, dbtable="my_message").save()
     asked = by_spark(recorder)["commerce"]
     inserts = [text for text in asked if text.startswith("INSERT")]
     # Batches are rewritten: five hundred rows, a handful of statements.
@@ -195,20 +183,6 @@ def test_every_statement_of_spark_is_served_and_every_type_arrives(
     written = rows(connection, "SELECT id, text FROM my_message WHERE id >= 1000")
     assert sorted(written) == [(ident, "x'\\y") for ident in range(1000, 1500)]
     assert not recorder.errors
-
-    refusal = (
-        r"^commerce.my_message has not all rows: .*Duplicate entry.*append what is missing$"
-    )
-    with pytest.raises(JobError, match=refusal):
-        jdbc.append(new, endpoint, "my_message", driver=driver)
-    with pytest.raises(RequestError, match="check the table's name"):
-        jdbc.append(new, endpoint, "absent", driver=driver)
-    with pytest.raises(RequestError, match=r"has no shard '-40'; it has "):
-        jdbc.read(spark, endpoint, "my_message", shards=["-40"], driver=driver)
-    with pytest.raises(RequestError, match="no column 'absent'"):
-        jdbc.read(spark, endpoint, "my_message", column="absent", driver=driver)
-    with pytest.raises(RequestError, match="no integers"):
-        jdbc.read(spark, endpoint, "my_message", column="text", driver=driver)
 
 
 @pytest.mark.spark
@@ -230,5 +204,5 @@ def test_a_password_goes_through_tls_that_is_verified(
     run(connection, "INSERT INTO t VALUES (1), (2)")
     connection.close()
     parameters = {"sslMode": "REQUIRED"} if driver is jdbc.CONNECTOR_J else {}
-    frame = jdbc.read(spark, endpoint, "t", driver=driver, parameters=parameters)
-    assert frame.count() == 2
+    chosen = jdbc.options(endpoint, driver=driver, parameters=parameters)
+    assert load(spark, chosen, "t").count() == 2
