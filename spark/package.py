@@ -19,7 +19,7 @@ from typing import Final
 from streamfrom.spark.errors import JobError
 
 
-NEEDED: Final = ("cryptography", "numpy", "pandas", "pyarrow", "PyMySQL", "xxhash")
+NEEDED: Final = ("cryptography", "Jinja2", "numpy", "pandas", "pyarrow", "PyMySQL", "xxhash")
 PACKAGE: Final = "streamfrom-spark.zip"
 ENVIRONMENT: Final = "environment.tar.gz"
 MAIN: Final = "main.py"
@@ -33,8 +33,11 @@ def pack(folder: Path) -> Path:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
         for path in (
             here.parent / "__init__.py",
-            *sorted(here.rglob("*.py")),
-            *sorted(here.rglob("*.css")),
+            *(
+                path
+                for kind in ("py", "css", "html")
+                for path in sorted(here.rglob(f"*.{kind}"))
+            ),
         ):
             file.write(path, path.relative_to(here.parents[1]))
     return target

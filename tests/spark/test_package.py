@@ -18,7 +18,9 @@ ROOT = Path(__file__).parents[2]
 def test_all_modules_are_in_the_package_and_nothing_else(tmp_path):
     with zipfile.ZipFile(package.pack(tmp_path)) as file:
         names = set(file.namelist())
-    files = [path for kind in ("py", "css") for path in (ROOT / "spark").rglob(f"*.{kind}")]
+    files = [
+        path for kind in ("py", "css", "html") for path in (ROOT / "spark").rglob(f"*.{kind}")
+    ]
     modules = {f"streamfrom/{path.relative_to(ROOT)}" for path in files}
     assert names == modules | {"streamfrom/__init__.py"}
 

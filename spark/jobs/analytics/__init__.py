@@ -1,7 +1,7 @@
 """How a queue behaves: throughput, delays, retries, what waits; as Parquet and as an HTML page.
 
-`message_facts` reads messages out of rows and `measures` counts them, both pure. `page` and `charts` draw the
-counts, `provenance` says what they rest on. This module reads and writes: the table is only read, and a run
+`message_facts` reads messages out of rows and `measures` counts them, both pure. `page` and `charts` say what `report.html` shows
+of them, `provenance` what looks wrong. This module reads and writes: the table is only read, and a run
 replaces the files of an earlier run in its folder.
 """
 
@@ -14,7 +14,7 @@ from streamfrom.spark.jobs.analytics import measures, number_format
 from streamfrom.spark.jobs.analytics.config import AnalyticsConfig, needed, resolved, span
 from streamfrom.spark.jobs.analytics.message_facts import acked_facts, waiting_facts
 from streamfrom.spark.jobs.analytics.page import Results, by_state, page
-from streamfrom.spark.jobs.analytics.provenance import basis, warnings
+from streamfrom.spark.jobs.analytics.provenance import warnings
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import begun
 from streamfrom.spark.jobs.progress import Progress, Report
@@ -109,9 +109,8 @@ def run(
         rows=rows_of,
         tenants_total=tenants.count(),
         poison_sends=config.poison_sends,
-        lag_is_bound=told.delivered is None,
         warnings=warnings(total, waits, clocks_ns, made_ns, acked_later, told),
-        basis=basis(told, config.poison_sends),
+        told=told,
     )
     (folder / "report.html").write_text(page(results), encoding="utf-8")
     rows.unpersist()

@@ -1,20 +1,15 @@
-"""The report's charts: numbers in, an SVG element out, its colours left to the page's style.
-
-Nothing here is measured or fetched: a chart is text that any browser draws without a script. Every
-name that came from a table is escaped.
-"""
+"""The report's charts: numbers in, places and paths out, which `report.html` draws as SVG: pure."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Final
 
 from streamfrom.spark.jobs.analytics import number_format as say
 
 
 # The side of the square that is drawn in, which the page stretches to the room there is.
-_SIDE: Final = 1000
+_SIDE: Final = 100
 # Beyond this ratio a linear axis shows nothing of the smaller values.
 _LINEAR_MAX: Final = 60
 
@@ -89,12 +84,30 @@ def duration_axis(series: "Sequence[Series]") -> Axis:
     return linear(values, say.duration, say.DURATIONS_MS)
 
 
-def bars(frame: PlotArea, layers: "Sequence[Series]", lines: "Sequence[Series]" = ()) -> str:
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What a page draws, by places on a square.
+
+    values, times: the places of the lines for values and of the times, and what is written there.
+    paths: the style and the data of each SVG path.
+    hovers: left, width and text of what shows a window's values under the pointer.
+    keys: the names of the series and their styles, for a legend.
+    """
+
+    about: str
+    values: "Sequence[tuple[float, str]]"
+    times: "Sequence[tuple[float, str]]"
+    paths: "Sequence[tuple[str, str]]"
+    hovers: "Sequence[tuple[float, float, str]]"
+    keys: "Sequence[tuple[str, str]]"
+
+
+def bars(frame: PlotArea, layers: "Sequence[Series]", lines: "Sequence[Series]" = ()) -> Chart:
     """Return *layers* stacked as bars, with *lines* over them; all are rates a second."""
     totals = [sum(values) for values in zip(*(_filled(layer) for layer in layers), strict=True)]
     highest = [*totals, *(value for line in lines for value in _filled(line))]
     axis = linear(highest, say.rate, say.VALUES)
-    parts = []
+    paths = []
     floors = [0.0] * len(frame.starts_ns)
     for layer in layers:
         path = []
@@ -105,62 +118,52 @@ def bars(frame: PlotArea, layers: "Sequence[Series]", lines: "Sequence[Series]" 
             bottom = axis.y(floors[place])
             floors[place] += value
             top = axis.y(floors[place])
-            gap = min(1.5, (right - left) * 0.15)
-            path.append(f"M{left:.1f} {bottom:.1f}V{top:.1f}H{right - gap:.1f}V{bottom:.1f}Z")
-        parts.append(f'<path class="bar {escape(layer.style)}" d="{"".join(path)}"/>')
-    parts += [_line(frame, axis, line) for line in lines]
-    parts.append(_hover(frame, [*layers, *lines], say.rate))
-    return _plot(frame, axis, "".join(parts), "Messages over time")
+            gap = min(0.15, (right - left) * 0.15)
+            path.append(f"M{left:.2f} {bottom:.2f}V{top:.2f}H{right - gap:.2f}V{bottom:.2f}Z")
+        paths.append((f"bar {layer.style}", "".join(path)))
+    paths += [path for line in lines for path in _line(frame, axis, line)]
+    keys = [(one.name, f"fill {one.style}") for one in layers]
+    keys += [(one.name, f"fill stroke {one.style}") for one in lines]
+    return _chart(frame, axis, "Messages over time", paths, [*layers, *lines], say.rate, keys)
 
 
-def lines(frame: PlotArea, series: "Sequence[Series]", about: str) -> str:
+def lines(frame: PlotArea, series: "Sequence[Series]", about: str) -> Chart:
     """Return *series* of milliseconds as lines, the room between first and last shaded."""
     axis = duration_axis(series)
-    band = _band(frame, axis, series[0], series[-1])
-    drawn = "".join(_line(frame, axis, line) for line in series)
-    return _plot(frame, axis, band + drawn + _hover(frame, series, say.duration), about)
-
-
-def shares(parts: "Sequence[tuple[str, str, float]]", about: str) -> str:
-    """Return (name, style, value) side by side as one bar, each as wide as its share."""
-    total = sum(value for _, _, value in parts) or 1
-    at, drawn = 0.0, []
-    for name, style, value in parts:
-        width = value / total * 1000
-        if value:
-            told = f"{name}: {say.count(value)} ({say.share(value, total)})"
-            drawn.append(
-                f'<rect class="bar {escape(style)}" x="{at:.2f}" y="0"'
-                f' width="{max(width - 2, 1.5):.2f}" height="20"><title>{escape(told)}</title></rect>'
-            )
-        at += width
-    return (
-        '<svg class="shares" viewBox="0 0 1000 20" preserveAspectRatio="none" role="img"'
-        f' aria-label="{escape(about)}">{"".join(drawn)}</svg>'
-    )
+    paths = [("band", _band(frame, axis, series[0], series[-1]))]
+    paths += [path for line in series for path in _line(frame, axis, line)]
+    keys = [(one.name, f"fill stroke {one.style}") for one in reversed(series)]
+    return _chart(frame, axis, about, paths, series, say.duration, keys)
 
 
 def _filled(series: Series) -> list[float]:
     return [value or 0.0 for value in series.values]
 
 
-def _plot(frame: PlotArea, axis: Axis, inside: str, about: str) -> str:
-    """Return a chart with its axes: a drawing that is stretched, and texts that are not."""
-    grid = "".join(
-        f'<path class="grid" d="M0 {axis.y(at):.1f}h{_SIDE}"/>' for at, _ in axis.ticks
-    )
-    values = "".join(
-        f'<span style="top:{axis.y(at) / _SIDE:.2%}">{text}</span>' for at, text in axis.ticks
-    )
-    times = "".join(
-        f'<span style="left:{frame.x(at_ns) / _SIDE:.2%}">{text}</span>'
-        for at_ns, text in say.time_ticks(frame.low_ns, frame.high_ns, frame.ticks_max)
-    )
-    return (
-        f'<div class="plot"><svg viewBox="0 0 {_SIDE} {_SIDE}" preserveAspectRatio="none" role="img"'
-        f' aria-label="{escape(about)}">{grid}{inside}</svg>'
-        f'<div class="values">{values}</div><div class="times">{times}</div></div>'
-    )
+def _chart(
+    frame: PlotArea,
+    axis: Axis,
+    about: str,
+    paths: "Sequence[tuple[str, str]]",
+    series: "Sequence[Series]",
+    text_of: "Callable[[float | None], str]",
+    keys: "Sequence[tuple[str, str]]",
+) -> Chart:
+    values = [(round(axis.y(at), 2), text) for at, text in axis.ticks]
+    ticks = say.time_ticks(frame.low_ns, frame.high_ns, frame.ticks_max)
+    times = [(round(frame.x(at_ns), 2), text) for at_ns, text in ticks]
+    hovers = []
+    for place, start_ns in enumerate(frame.starts_ns):
+        left, right = frame.edges(start_ns)
+        told = [(one.name, one.values[place]) for one in series]
+        if any(value is not None for _, value in told):
+            lines = [
+                say.moment(start_ns),
+                *(f"{name}: {text_of(value)}" for name, value in told),
+            ]
+            width = max(right - left, 0.1)
+            hovers.append((round(left, 2), round(width, 2), "\n".join(lines)))
+    return Chart(about, values, times, paths, hovers, keys)
 
 
 def _points(frame: PlotArea, axis: Axis, series: Series) -> "list[list[tuple[float, float]]]":
@@ -175,20 +178,19 @@ def _points(frame: PlotArea, axis: Axis, series: Series) -> "list[list[tuple[flo
     return [run for run in runs if run]
 
 
-def _line(frame: PlotArea, axis: Axis, series: Series) -> str:
+def _line(frame: PlotArea, axis: Axis, series: Series) -> list[tuple[str, str]]:
     drawn, alone = [], []
     for run in _points(frame, axis, series):
         if len(run) == 1:
             # A line of one point shows as a dot, which wants to be thicker than a line to be seen.
-            alone.append(f"M{run[0][0]:.1f} {run[0][1]:.1f}h0.1")
+            alone.append(f"M{run[0][0]:.2f} {run[0][1]:.2f}h0.01")
         else:
-            drawn.append("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in run))
-    style = escape(series.style)
-    return "".join(
-        f'<path class="{name} {style}" d="{"".join(path)}"/>'
+            drawn.append("M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in run))
+    return [
+        (f"{name} {series.style}", "".join(path))
         for name, path in (("line", drawn), ("line point", alone))
         if path
-    )
+    ]
 
 
 def _band(frame: PlotArea, axis: Axis, lower: Series, upper: Series) -> str:
@@ -197,23 +199,5 @@ def _band(frame: PlotArea, axis: Axis, lower: Series, upper: Series) -> str:
         _points(frame, axis, lower), _points(frame, axis, upper), strict=False
     ):
         around = [*high, *reversed(low)]
-        drawn.append("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in around) + "Z")
-    return f'<path class="band" d="{"".join(drawn)}"/>'
-
-
-def _hover(
-    frame: PlotArea, series: "Sequence[Series]", text_of: "Callable[[float | None], str]"
-) -> str:
-    """Return what shows a window's values under the pointer."""
-    parts = []
-    for place, start_ns in enumerate(frame.starts_ns):
-        left, right = frame.edges(start_ns)
-        values = [(one.name, one.values[place]) for one in series]
-        if all(value is None for _, value in values):
-            continue
-        told = [say.moment(start_ns), *(f"{name}: {text_of(value)}" for name, value in values)]
-        parts.append(
-            f'<rect class="hover" x="{left:.1f}" y="0" width="{max(right - left, 1):.1f}"'
-            f' height="{_SIDE}"><title>{escape(chr(10).join(told))}</title></rect>'
-        )
-    return "".join(parts)
+        drawn.append("M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in around) + "Z")
+    return "".join(drawn)

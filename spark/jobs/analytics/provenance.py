@@ -1,4 +1,4 @@
-"""What the figures rest on, in words: what was derived from what, and what looks wrong: pure."""
+"""What looks wrong about the figures, in words: pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -12,57 +12,6 @@ if TYPE_CHECKING:
 _SKEW_NS: Final = 2 * 10**9
 # No message waits so long: the column counts something else than was said.
 _IMPLAUSIBLE_MS: Final = 5 * 365 * 86_400_000.0
-
-
-def basis(told: "Told", sends_until_poison: int) -> list[tuple[str, str]]:
-    """Return (figure, what it is derived from) for each figure of the report."""
-    created = told.created or ""
-    to_ack = (
-        f"time_acked - {created}, of every acknowledged message."
-        if created
-        else "Not known: a row does not keep when it was written. Name a column that does."
-    )
-    due = (
-        f"the later of {told.due} and {created}"
-        if told.due and created
-        else told.due or created
-    )
-    if told.delivered and due:
-        lag = f"{told.delivered} - {due}."
-    elif due:
-        lag = (
-            f"time_acked - {due}, of messages that were sent once: they were delivered before they were"
-            " acknowledged, so it is the most that their delivery can have taken. When a row was sent is"
-            " not kept, and time_next, where a schedule may have been, is erased by the ack."
-        )
-    else:
-        lag = "Not known: a row keeps neither when it was due first nor when it was sent."
-    return [
-        (
-            "Throughput",
-            "Rows whose time_acked lies in the window. Rows purged before this run are gone.",
-        ),
-        ("Time to acknowledge", to_ack),
-        ("Delivery lag", lag),
-        (
-            "Retries",
-            "epoch - 1 of acknowledged messages. An epoch of 0 was acknowledged unsent.",
-        ),
-        (
-            "What waits",
-            "Rows without time_acked when they were read; time_next and epoch give the state. Since when"
-            f" one is due is time_next, or {created or 'unknown'} while time_next is 0.",
-        ),
-        (
-            "Poison list",
-            f"Rows without time_acked whose epoch is {sends_until_poison} or more.",
-        ),
-        (
-            "Percentiles",
-            "Of the messages themselves, exact to one rank in 10,000; unknown and negative durations are"
-            " left out.",
-        ),
-    ]
 
 
 def warnings(

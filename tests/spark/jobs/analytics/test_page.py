@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from streamfrom.spark.jobs.analytics.message_facts import Told
 from streamfrom.spark.jobs.analytics.page import Results, page
 
 
@@ -74,9 +75,8 @@ def results():
         },
         tenants_total=7,
         poison_sends=5,
-        lag_is_bound=True,
         warnings=[HOSTILE],
-        basis=[(HOSTILE, HOSTILE)],
+        told=Told(created=HOSTILE),
     )
 
 
@@ -142,6 +142,25 @@ def test_what_the_table_does_not_tell_is_not_drawn_as_nothing(results):
     assert text.count("--created-column") == 2
     assert "Tenants" not in text
     assert "No message was acknowledged" not in text
+
+
+@pytest.mark.parametrize(
+    ("told", "lag"),
+    [
+        (Told(), "Not known: a row keeps neither"),
+        (Told(created="made"), "time_acked - made, of messages that were sent once: they were"),
+        (
+            Told(created="made", due="due", delivered="got"),
+            "got - the later of due and made.",
+        ),
+    ],
+)
+def test_what_a_figure_is_derived_from_is_said(results, told, lag):
+    _, reader = read(dataclasses.replace(results, told=told))
+    text = "|".join(reader.text)
+    assert f"|Delivery lag|{lag}" in text
+    assert ("|Time to acknowledge|Not known" in text) == (told.created is None)
+    assert ("Delivery lag, at most" in text) == (told.delivered is None)
 
 
 def test_sends_stand_out_where_they_are_what_is_wrong(results):

@@ -3,7 +3,7 @@
 import pytest
 
 from streamfrom.spark.jobs.analytics.message_facts import Told
-from streamfrom.spark.jobs.analytics.provenance import basis, warnings
+from streamfrom.spark.jobs.analytics.provenance import warnings
 
 
 S = 10**9
@@ -41,12 +41,3 @@ def test_it_is_silent_when_all_is_well():
 def test_each_doubt_is_a_sentence(doubt, told):
     (sentence,) = said(**doubt)
     assert told in sentence
-
-
-def test_what_is_not_known_is_said():
-    bare = dict(basis(Told(), 5))
-    assert bare["Time to acknowledge"].startswith("Not known")
-    assert bare["Delivery lag"].startswith("Not known")
-    full = dict(basis(Told(created="made", due="due", delivered="got"), 5))
-    assert full["Delivery lag"] == "got - the later of due and made."
-    assert "the most that" in dict(basis(Told(created="made"), 5))["Delivery lag"]
