@@ -150,15 +150,6 @@ class MergeTooLarge(ProxyError):
         super().__init__(self.words.format(bytes_max))
 
 
-class DistinctTooLarge(MergeTooLarge):
-    """The values of DISTINCT arguments, in one group, are more than may be remembered."""
-
-    words = (
-        "Out of sort memory: the DISTINCT values of a group take more than {} bytes;"
-        " ask for one of its DISTINCT aggregates at a time, or raise merge_memory"
-    )
-
-
 class ReturningTooLarge(MergeTooLarge):
     """The rows that RETURNING gives on several shards are more than may be kept until all have written."""
 

@@ -17,7 +17,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.comparison import Sort, are_alike, exactly, loses_digits, sort_of
@@ -80,7 +79,6 @@ class Computation:
         # Computed a second time, with all digits of the averages.
         self._twice = [place for place in self._pieces if averages & self._within(place)]
         self._uses = {place: use_of(self._form(place)) for place in self._twice}
-        self._tested = {place for place, _, _ in grouping.tests}
         self._exact = {
             place
             for place in self._pieces
@@ -115,11 +113,11 @@ class Computation:
 
     def _check(self, place: int, operands: dict[int, ColumnDefinition]) -> None:
         output, column, form = self._outputs[place], self.type_of(place), self._form(place)
-        within = self._within(place)
-        is_shown = place < self._grouping.width
+        within, grouping = self._within(place), self._grouping
+        is_shown = place < grouping.width
         if is_shown and not (are_alike(column, self._wanted[place]) or place in self._exact):
             raise self._refused("a shard gives it another type", place)
-        if b"NULLIF" in form.upper() and self._tested:
+        if b"NULLIF" in form.upper() and grouping.conditions:
             # MariaDB finds no group HAVING NULLIF(COUNT(*), 1) > 1; MySQL does.
             raise self._refused("HAVING with NULLIF of an aggregate", place)
         if b"UNIX_TIMESTAMP" in form.upper() and any(
@@ -133,15 +131,14 @@ class Computation:
         ):
             # A sum of floats depends on their order, in its last digits.
             raise self._refused("text or a decision made of a sum of floats", place)
-        use = self._uses.get(place, Use.ROUNDED)  # without an AVG there is nothing to round
-        if use is None:
+        if self._uses.get(place, True) is None:
             raise self._refused("servers compute it with other digits of an AVG", place)
-        if place in self._twice or b"/" in form:
-            # How a server rounds before it compares is up to where the condition stands.
-            if output.is_condition or (place in self._tested and use is not Use.ROUNDED):
-                raise self._refused("servers round it before or after they compare", place)
-            if any(operand in self._pieces for _, operand in output.operands):
-                raise self._refused("it uses the alias of another such expression", place)
+        # How a server rounds a quotient before it compares or goes on is up to where these stand.
+        if (b"/" in form and output.is_condition) or (
+            (b"/" in form or place in self._twice)
+            and any(operand in self._pieces for _, operand in output.operands)
+        ):
+            raise self._refused("servers round before or after they go on", place)
 
     def type_of(self, place: int) -> ColumnDefinition:
         """Return the definition of what is computed, as the shard sees it."""
@@ -209,21 +206,14 @@ class Computation:
 
         shown: computed from the digits that are shown. precise: from all of them.
         """
-        use = self._uses[place]
-        if use is Use.SHOWN:
-            return shown
-        text, is_cut = precise, False
-        column = self.type_of(place)
+        text, column = precise, self.type_of(place)
         if precise is not None and sort_of(column) is Sort.DECIMAL:
             value = Decimal(precise.decode())
             rounded = value.quantize(
                 Decimal(1).scaleb(-column.decimals), ROUND_HALF_UP, _DIGITS
             )
-            text, is_cut = f"{rounded:f}".encode(), rounded != value
-        is_known = use is Use.ALL or (use is Use.ROUNDED and not is_cut)
-        if not (is_known and self._is_direct()) and (
-            (is_cut and use is Use.ROUNDED) or text != shown
-        ):
+            text = f"{rounded:f}".encode()
+        if text != shown and not (self._uses[place] and self._is_direct()):
             raise self._refused("an AVG whose last digits decide", place)
         return text
 
@@ -279,6 +269,8 @@ class Computation:
             else (_precise if piece in averages else _name)(piece)
             for piece in self._pieces[place]
         )
+        if self._outputs[place].is_condition:
+            return text + b" IS TRUE"
         return exactly(text) if place in self._exact else text
 
     def _taken_apart(self, place: int) -> Pieces:
@@ -350,32 +342,15 @@ OTHER: Final = b"\1"  # in the place of another operand
 
 # An operand: an average, another one, or a number.
 _VALUE = rb"(?:[\x00\x01]|-?[0-9]+(?:\.[0-9]*)?)"
-# ROUND to four digits at most, which is as many as are shown of an average of integers.
-_ROUNDED: Final = re.compile(rb"\bROUND\( ?\x00 ?(?:, ?[0-4] ?)?\)", re.IGNORECASE)
+_COALESCE = rb"(?:COALESCE|IFNULL)\( ?%b ?(?:, ?%b ?)*\)" % (_VALUE, _VALUE)
 # One operation, whose result has all digits on both servers: a + - *, COALESCE, IFNULL or ABS.
 _ONE_STEP: Final = re.compile(
-    rb"%b ?[-+*] ?%b|(?:COALESCE|IFNULL)\( ?%b ?(?:, ?%b ?)*\)|ABS\( ?\x00 ?\)"
-    % (_VALUE, _VALUE, _VALUE, _VALUE),
-    re.IGNORECASE,
+    rb"%b ?[-+*] ?%b|%b|ABS\( ?\x00 ?\)" % (_VALUE, _VALUE, _COALESCE), re.IGNORECASE
 )
-# MySQL rounds between the two, MariaDB does not.
-_ROUNDED_LATER: Final = re.compile(
-    rb"ROUND\( ?(?:COALESCE|IFNULL)\( ?%b ?(?:, ?%b ?)*\) ?(?:, ?[0-4] ?)?\)"
-    % (_VALUE, _VALUE),
-    re.IGNORECASE,
-)
-# Of a quotient, and of an average with its point moved, what ROUND leaves is the same whether a server
-# computes with the digits that are shown, with all of them, or rounds in between, unless the first
-# two differ: the numbers where ROUND decides have few enough digits to be averages that are shown.
-_SCALED: Final = re.compile(
-    rb"ROUND\( ?(?:\x00 ?/ ?[1-9][0-9]{0,3} ?(?:, ?[0-3] ?)?"
-    rb"|(?:\x00 ?\* ?10|10 ?\* ?\x00) ?(?:, ?[0-2] ?)?"
-    rb"|(?:\x00 ?\* ?100|100 ?\* ?\x00) ?(?:, ?[01] ?)?)\)",
-    re.IGNORECASE,
-)
-# An average that becomes a text has the digits that are shown.
-_SPELT: Final = re.compile(
-    rb"CAST\( ?\x00 AS CHAR ?\)|CONCAT\( ?\x00[^()\x00]*\)", re.IGNORECASE
+# ROUND to four digits at most, which is as many as are shown of an average of integers. MySQL rounds COALESCE before it, MariaDB
+# does not.
+_ROUNDED: Final = re.compile(
+    rb"\bROUND\( ?(?:\x00|%b) ?(?:, ?[0-4] ?)?\)" % _COALESCE, re.IGNORECASE
 )
 # Comparisons, IF and CASE: all words of them, in any order.
 _COMPARED: Final = re.compile(
@@ -385,23 +360,14 @@ _COMPARED: Final = re.compile(
 )
 
 
-class Use(Enum):
-    """Which digits of its averages an expression is computed from."""
+def use_of(expression: bytes) -> bool | None:
+    """Return what is known of an expression, in which AVERAGE and OTHER stand for its operands.
 
-    ALL = auto()
-    ROUNDED = auto()  # all, and never more than ROUND leaves come out
-    SHOWN = auto()
-    EITHER = auto()  # all or the shown ones
-
-
-def use_of(expression: bytes) -> Use | None:
-    """Return what is known of an expression, in which AVERAGE and OTHER stand for its operands."""
+    True if servers compute it from all digits of its averages. False if some servers may have fewer, but none has other digits
+    than all of them or the shown ones. None if neither is sure.
+    """
     text = b" ".join(expression.split())
-    if AVERAGE not in _ROUNDED.sub(OTHER, text):
-        return Use.ROUNDED
     if _ONE_STEP.fullmatch(text):
-        return Use.ALL
-    if _SPELT.fullmatch(text):
-        return Use.SHOWN
-    is_either = any(each.fullmatch(text) for each in (_ROUNDED_LATER, _SCALED, _COMPARED))
-    return Use.EITHER if is_either else None
+        return True
+    rest = _ROUNDED.sub(OTHER, text)
+    return False if AVERAGE not in rest or _COMPARED.fullmatch(rest) else None

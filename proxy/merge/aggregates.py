@@ -1,4 +1,4 @@
-"""COUNT, SUM, MIN, MAX, AVG, BIT_AND, BIT_OR and BIT_XOR of a group, from the parts that the shards computed of it.
+"""COUNT, SUM, MIN, MAX and AVG of a group, from the parts that the shards computed of it.
 
 Each accumulator reads its own columns of a shard's row, beginning at `column`. Its results have the type, scale and NULL rule
 that one server gives them.
@@ -6,13 +6,9 @@ that one server gives them.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
-from streamfrom.proxy.errors import DistinctTooLarge
 from streamfrom.proxy.merge.comparison import (
     NOT_FIXED,
     Component,
@@ -24,7 +20,6 @@ from streamfrom.proxy.wire.constants import FieldType
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.merge.ordered_merge import SortKey
     from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
@@ -32,13 +27,6 @@ Row = list[bytes | None]
 
 # Decimals are kept in words of so many digits.
 _WORD_DIGITS = 9
-# How two parts of a value become one, and the value of a group without any.
-_FOLDS: Final[dict[str, tuple[Callable[[int, int], int], int]]] = {
-    "COUNT": (operator.add, 0),
-    "BIT_AND": (operator.and_, (1 << 64) - 1),
-    "BIT_OR": (operator.or_, 0),
-    "BIT_XOR": (operator.xor, 0),
-}
 _FLOATS = frozenset({int(FieldType.DOUBLE), int(FieldType.FLOAT)})
 
 
@@ -58,8 +46,8 @@ class Accumulator(Protocol):
     def add(self, row: Row, *, is_new: bool) -> None:
         """Take one shard's part.
 
-        *is_new*: its values of this one's DISTINCT arguments were not met in this group before,
-        and none of them is NULL.
+        *is_new*: its values of the DISTINCT arguments were not met in this group before, and none
+        of them is NULL.
         """
 
     def finish(self) -> bytes | None:
@@ -86,24 +74,21 @@ class First:
         return self._value
 
 
-class Folded:
-    """COUNT(*), COUNT(x), BIT_AND, BIT_OR and BIT_XOR: of no values, the one that changes nothing."""
+class Count:
+    """COUNT(*) and COUNT(x)."""
 
-    def __init__(self, column: int, function: str) -> None:
+    def __init__(self, column: int) -> None:
         self._column = column
-        self._combine, self._nothing = _FOLDS[function]
-        self._value = self._nothing
+        self._count = 0
 
     def add(self, row: Row, *, is_new: bool) -> None:
         """Take one shard's part."""
-        text = row[self._column]
-        if text is not None:
-            self._value = self._combine(self._value, int(text))
+        self._count += int(row[self._column] or 0)
 
     def finish(self) -> bytes:
         """Return the group's value."""
-        value, self._value = self._value, self._nothing
-        return b"%d" % value
+        count, self._count = self._count, 0
+        return b"%d" % count
 
 
 class CountDistinct:
@@ -123,24 +108,21 @@ class CountDistinct:
 
 
 class Sum:
-    """SUM(x) and, of values met for the first time only, SUM(DISTINCT x): exact but for floats, and NULL of no values."""
+    """SUM(x): exact but for floats, and NULL of no values."""
 
-    def __init__(
-        self, column: int, definition: ColumnDefinition, *, distinct: bool = False
-    ) -> None:
+    def __init__(self, column: int, definition: ColumnDefinition) -> None:
         self._column = column
         self.decimals = definition.decimals
         # Decimals as integers of one scale: exact, and faster to add than Decimal.
         self._parse: Callable[[bytes], int | float] = (
             float if definition.type in _FLOATS else scaled
         )
-        self._distinct = distinct
         self._sum: int | float | None = None
 
     def add(self, row: Row, *, is_new: bool) -> None:
         """Take one shard's part."""
         text = row[self._column]
-        if text is not None and (is_new or not self._distinct):
+        if text is not None:
             self._sum = self._parse(text) + (self._sum or 0)
 
     def total(self) -> int | float | None:
@@ -159,7 +141,7 @@ class Sum:
 class Average:
     """AVG(x), from SUM(x) and the number of values; rounded half away from zero, as servers round."""
 
-    def __init__(self, total: Sum, count: Folded | CountDistinct, decimals: int) -> None:
+    def __init__(self, total: Sum, count: Count, decimals: int) -> None:
         self._total = total
         self._count = count
         self._decimals = decimals
@@ -202,15 +184,6 @@ class Average:
         quotient = twice // (2 * count)
         return unscaled(-quotient if total < 0 else quotient, decimals)
 
-    def exact(self) -> Fraction | None:
-        """Return what `finish` returned last, before it was rounded; None for NULL."""
-        if self._finished is None:
-            return None
-        total, count = self._finished
-        if isinstance(total, float):
-            return Fraction(total / count)
-        return Fraction(total, count * 10**self._total.decimals)
-
 
 class Extreme:
     """MIN(x) or MAX(x): the shards' own, compared by the key in the column *key_column*."""
@@ -245,77 +218,3 @@ class Extreme:
         _, value, self.key = self._best or (None, None, None)
         self._best = None
         return value
-
-
-NO_LIST: Final = -1  # of an aggregate without DISTINCT
-
-# What a remembered value costs besides its bytes: two tuples, an object and its place in a set.
-_VALUE_BYTES: Final = 250
-_NULL: Final = (0,)
-
-
-class Distinct:
-    """Which values of the DISTINCT arguments of one SELECT's aggregates are new in a group, for several lists of them.
-
-    The rows of a group come in the order of all arguments. The lists that lead this order are new where they differ from the
-    row before; the values of the others are remembered until the group is complete, up to *memory_bytes*.
-
-    width: the number of key components that are the group's; the arguments follow them.
-    lists: the arguments of each list, as places among all arguments.
-    list_of: the list of an output value, by its place; those without DISTINCT are left out.
-    """
-
-    def __init__(
-        self,
-        width: int,
-        lists: Sequence[tuple[int, ...]] = (),
-        list_of: Mapping[int, int] = MappingProxyType({}),
-        *,
-        memory_bytes: int = 0,
-    ) -> None:
-        self.width = width
-        self._list_of = list_of
-        self._memory_bytes = memory_bytes
-        self._bytes = 0
-        self._leading: list[tuple[int, int]] = []  # lists that lead the order, and their widths
-        self._others: list[tuple[int, tuple[int, ...], set[SortKey]]] = []
-        for number, places in enumerate(lists):
-            if set(places) == set(range(len(set(places)))):
-                self._leading.append((number, len(set(places))))
-            else:
-                self._others.append((number, places, set()))
-        self._news = [False] * (len(lists) + 1)  # the last one is that of NO_LIST
-
-    def list_of(self, place: int) -> int:
-        """Return the list of the output value at *place*, or NO_LIST."""
-        return self._list_of.get(place, NO_LIST)
-
-    def news(self, key: SortKey, before: SortKey | None) -> Sequence[bool]:
-        """Say for each list whether its values are new in the group, and none of them is NULL. Raises DistinctTooLarge.
-
-        key: of a row. before: of the row before; None where that is of another group.
-        """
-        news = self._news
-        arguments = key[self.width :]
-        for number, count in self._leading:
-            found = arguments[:count]
-            is_same = before is not None and before[self.width :][:count] == found
-            news[number] = not is_same and _NULL not in found
-        if before is None:
-            self._bytes = 0
-        for number, places, seen in self._others:
-            if before is None:
-                seen.clear()
-            found = tuple([arguments[place] for place in places])
-            news[number] = found not in seen and _NULL not in found
-            if news[number]:
-                seen.add(found)
-                self._bytes += _VALUE_BYTES + sum(map(_size, found))
-        if self._bytes > self._memory_bytes:
-            raise DistinctTooLarge(self._memory_bytes)
-        return news
-
-
-def _size(component: tuple[object, ...]) -> int:
-    value = component[1]
-    return len(value) if isinstance(value, bytes) else 0

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     )
 
 
-BITS: Final = frozenset({"BIT_AND", "BIT_OR", "BIT_XOR"})
+# The aggregates that HAVING may compare with a number here: servers agree on all of their digits.
+_COMPARED: Final = frozenset({"COUNT", "SUM"})
 EXTREMES: Final = frozenset({"MIN", "MAX"})  # DISTINCT changes nothing of them
 
 Words = tuple[object, ...]
@@ -73,13 +74,11 @@ class Grouping:
         self.groups: list[Group] = []  # the expressions of GROUP BY
         # The values of a group; the first *width* are the select list.
         self.outputs: list[Output] = []
-        self.distinct: list[Expression] = []  # all DISTINCT arguments of aggregates, each once
-        # The arguments of each such aggregate, as places in *distinct*; no list twice.
-        self.lists: list[tuple[int, ...]] = []
-        self.list_of: dict[int, int] = {}  # the list of each output
-        # HAVING's conditions on aggregates: an output, an operator, and a number or None.
-        self.tests: list[tuple[int, str, int | str | None]] = []
-        self.pushed: list[bytes] = []  # HAVING's conditions on groups alone, as text
+        # The arguments of COUNT(DISTINCT …), the same for all.
+        self.distinct: tuple[Expression, ...] = ()
+        # HAVING's conditions on aggregates: an output, an operator, and a number.
+        self.tests: list[tuple[int, str, int | str]] = []
+        self.conditions: list[int] = []  # those that are outputs themselves
         # The groups in the order the shards give them, and whether descending, as in the answer's.
         self.order: list[tuple[int, bool]] = []
         # Outputs and whether descending, where the answer has another order.
@@ -95,17 +94,16 @@ class Grouping:
         for condition in self._select.having:
             self._read_condition(condition)
         self._read_order()
-        self._read_distinct()
 
     # --- groups -----------------------------------------------------------------------------
 
     def _read_groups(self) -> None:
         select = self._select
-        if select.distinct is not None and select.group:
-            raise Unsupported("DISTINCT with GROUP BY over several shards")
+        if select.distinct is not None and (
+            select.group or (self._is_distinct and select.having)
+        ):
+            raise Unsupported("DISTINCT with GROUP BY or HAVING over several shards")
         if self._is_distinct:
-            if select.having:
-                raise Unsupported("DISTINCT with HAVING over several shards")
             for item in select.items:
                 if item.expression is None:
                     self._add_all_columns()
@@ -123,10 +121,8 @@ class Grouping:
             self._add_group(resolved)
 
     def _add_all_columns(self) -> None:
-        if self._select.joined:
-            raise Unsupported("DISTINCT * of a join over several shards")
-        if len(self._select.items) > 1:
-            raise Unsupported("DISTINCT with * and other items over several shards")
+        if self._select.joined or len(self._select.items) > 1:
+            raise Unsupported("DISTINCT * of a join or with other items over several shards")
         for column in self._definitions:
             name = column.name.lower()
             self.groups.append(Group(quote_identifier(column.name).encode(), (name,), name))
@@ -146,13 +142,12 @@ class Grouping:
         if len(expression.words) == 1 and isinstance(word, Slot):
             place = self._texts.integer(word)
             items = self._select.items
-            if place is None or not 0 < place <= len(items):
+            is_known = place is not None and 0 < place <= len(items)
+            found = items[place - 1].expression if place is not None and is_known else None
+            if found is None or any(item.expression is None for item in items):
                 raise Unsupported.computing(
                     self._texts.of(expression), "GROUP BY needs a position that is selected"
                 )
-            found = items[place - 1].expression
-            if found is None or any(item.expression is None for item in items):
-                raise Unsupported("GROUP BY a position with * selected over several shards")
             return found
         if expression.column is None or expression.is_qualified:
             return expression
@@ -203,14 +198,23 @@ class Grouping:
         return Output(text, words)
 
     def _check(self, call: AggregateCall, *, in_list: bool) -> None:
-        if call.distinct and not call.arguments:
-            raise Unsupported("DISTINCT *")
-        if len(call.arguments) > 1 and not (call.function == "COUNT" and call.distinct):
-            raise Unsupported(f"{call.function} of several arguments")
+        if call.distinct and call.function == "COUNT":
+            self._add_distinct(call)
+        elif len(call.arguments) > 1 or (call.distinct and call.function not in EXTREMES):
+            raise Unsupported(f"this form of {call.function} over several shards")
         for expression in call.arguments:
             # A name is a column here; an alias may be meant outside of the list, where no column has its name.
             known = expression.names if in_list else self._table_columns
             self._texts.check_repeatable(expression, known)
+
+    def _add_distinct(self, call: AggregateCall) -> None:
+        known, words = (
+            [self._texts.words(each) for each in arguments]
+            for arguments in (self.distinct, call.arguments)
+        )
+        if not words or known not in ([], words):
+            raise Unsupported("COUNT(DISTINCT …) of several lists over several shards")
+        self.distinct = call.arguments
 
     def _find(self, expression: Expression) -> int:
         """Return the output that an expression of HAVING or ORDER BY means; add it if needed."""
@@ -300,36 +304,25 @@ class Grouping:
 
     def _read_condition(self, condition: HavingCondition) -> None:
         left = condition.left
-        aliases = {item.alias for item in self._select.items}
-        # Inside of an aggregate a name is a column; alone it is the alias, if it is no group.
-        names = {leaf.column for leaf in _leaves(left) if leaf.call is None}
-        if left.column is not None and left.column not in self._group_columns:
-            names.clear()
-        is_ambiguous = not names.isdisjoint(aliases & self._table_columns)
-        if condition.operator and not is_ambiguous:
-            literal = condition.literal
-            number = None if literal is None else self._texts.number(literal)
-            if literal is None or number is not None:
-                place = self._find(left)
-                if self.outputs[place].call or self.outputs[place].operands:
-                    self.tests.append((place, condition.operator, number))
-                    return
-        if left.call is not None or self._is_made(left):
-            output = self._made(left, tail=self._texts.tail(condition))
-            self.tests.append((self._add(output), "<>", 0))
-            return
+        item = self._alias(left)
+        value = left if item is None or item.expression is None else item.expression
+        literal = condition.literal
+        number = None if literal is None else self._texts.number(literal)
+        is_group = left.column in self._group_columns
         if (
-            left.has_aggregate
-            or not self.groups
-            or not left.names <= self._group_columns
-            or not left.names.isdisjoint(aliases)
+            number is not None
+            and not is_group
+            and value.call is not None
+            and value.call.function in _COMPARED
         ):
+            self.tests.append((self._find(left), condition.operator, number))
+            return
+        output = self._made(left, tail=self._texts.tail(condition))
+        if not output.operands:
             raise Unsupported.computing(
-                self._texts.condition(condition), "HAVING needs groups or their aggregates"
+                output.text + output.tail, "HAVING needs groups or their aggregates"
             )
-        # It is about the groups alone: every shard can decide for itself.
-        self._texts.check_repeatable(left)
-        self.pushed.append(self._texts.condition(condition))
+        self.conditions.append(self._add(output))
 
     # --- ORDER BY ---------------------------------------------------------------------------
 
@@ -347,6 +340,11 @@ class Grouping:
         if self._is_distinct and len(self.outputs) > self.width:
             raise Unsupported("DISTINCT with ORDER BY of what is not selected")
         if not self.groups:
+            if self.distinct and any(output.is_constant for output in self.outputs):
+                # Where there are no rows no shard would give the constant.
+                raise Unsupported(
+                    "a constant and an aggregate with DISTINCT over several shards"
+                )
             return
         wanted = [each for each in wanted if not self.outputs[each[0]].is_constant]
         leading: dict[int, bool] = {}
@@ -363,30 +361,6 @@ class Grouping:
                 raise Unsupported.computing(output.text, "ORDER BY needs groups or aggregates")
         rest = [(place, False) for place in range(len(self.groups)) if place not in leading]
         self.order = [*leading.items(), *rest]
-
-    # --- DISTINCT in aggregates ---------------------------------------------------------------
-
-    def _read_distinct(self) -> None:
-        known: list[Words] = []
-        for number, output in enumerate(self.outputs):
-            call = output.call
-            if call is None or not call.distinct or call.function in EXTREMES:
-                continue
-            places = []
-            for argument in call.arguments:
-                words = self._texts.words(argument)
-                # COUNT(DISTINCT a), SUM(DISTINCT a) need the values of a only once.
-                if words not in known:
-                    known.append(words)
-                    self.distinct.append(argument)
-                places.append(known.index(words))
-            if tuple(places) not in self.lists:
-                self.lists.append(tuple(places))
-            self.list_of[number] = self.lists.index(tuple(places))
-        is_alone = not self.groups and bool(self.distinct)
-        if is_alone and any(output.is_constant for output in self.outputs):
-            # Where there are no rows no shard would give the constant.
-            raise Unsupported("a constant and an aggregate with DISTINCT over several shards")
 
 
 # Calls that a connection answers for itself, and words that may be columns all the same.

@@ -10,24 +10,19 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from fractions import Fraction
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sortedcontainers import SortedList
 
 from streamfrom.proxy.errors import MergeTooLarge
-from streamfrom.proxy.merge.aggregates import Accumulator, Average, Distinct, Row
-from streamfrom.proxy.merge.comparison import (
-    Comparison,
-    Component,
-)
+from streamfrom.proxy.merge.aggregates import Accumulator, Average, Row
 from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row, text_row
-from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.merge.aggregate_expressions import Computation
+    from streamfrom.proxy.merge.comparison import Component
     from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge, SortKey
 
 
@@ -39,8 +34,7 @@ _BITE_GROUPS: Final = 250
 _BATCH_GROUPS: Final = 500
 _BATCH_BYTES: Final = 256 << 10
 
-# What MySQL divides an average out to, at least.
-_AVERAGE_DIGITS: Final = 9
+_NULL: Final = (0,)  # of a key
 
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
@@ -51,59 +45,23 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_NUMBERS: Final = frozenset({Comparison.NUMBER, Comparison.DOUBLE, Comparison.FLOAT})
 
 
-class Test:
-    """One condition of HAVING on the output *place*: `value operator literal` or IS [NOT] NULL.
+class Test(NamedTuple):
+    """One condition of HAVING: the output at *place* compared with a number."""
 
-    MariaDB rounds an AVG before it compares; MySQL compares nine digits or more, cut off. Where the
-    two differ, the statement is refused.
-    """
+    place: int
+    operator: str
+    number: int | str  # with its point and exponent
+    is_float: bool  # what servers compare as floats
 
-    __slots__ = ("_check", "_holds", "place")
-
-    def __init__(
-        self, place: int, comparison: Comparison, symbol: str, literal: int | str | None
-    ) -> None:
-        self.place = place
-        self._check: Callable[[bytes | None], bool]
-        self._holds: Callable[[Fraction], bool] | None = None
-        if literal is None:
-            wants_null = symbol == "IS NULL"
-            self._check = lambda value: (value is None) is wants_null
-            return
-        if comparison not in _NUMBERS:
-            raise Unsupported("HAVING that compares no numbers over several shards")
-        holds = _OPERATORS[symbol]
-        is_float = isinstance(literal, str) and "e" in literal.lower()
-        if is_float or comparison is not Comparison.NUMBER:
-            limit = float(literal)
-            self._check = lambda value: value is not None and holds(float(value), limit)
-            self._holds = lambda value: holds(float(value), limit)
-        else:
-            exact = Decimal(literal)
-            fraction = Fraction(exact)
-            self._holds = lambda value: holds(value, fraction)
-            self._check = lambda value: (
-                value is not None and holds(Decimal(value.decode()), exact)
-            )
-
-    def passes(
-        self, values: Sequence[bytes | None], accumulators: Sequence[Accumulator] = ()
-    ) -> bool:
-        """Say whether a group stays whose values *accumulators* have just given. Raises Unsupported if servers do not agree."""
-        answer = self._check(values[self.place])
-        if accumulators and self._holds is not None:
-            accumulator = accumulators[self.place]
-            exact = accumulator.exact() if isinstance(accumulator, Average) else None
-            if exact is not None:
-                cut = Fraction(int(exact * 10**_AVERAGE_DIGITS), 10**_AVERAGE_DIGITS)
-                if not (answer is self._holds(exact) is self._holds(cut)):
-                    raise Unsupported(
-                        "HAVING an AVG that is so near to the number over several shards"
-                    )
-        return answer
+    def passes(self, values: Sequence[bytes | None]) -> bool:
+        """Say whether a group with these *values* stays."""
+        value = values[self.place]
+        read = float if self.is_float else Decimal
+        return value is not None and _OPERATORS[self.operator](
+            read(value.decode()), read(self.number)
+        )
 
 
 class GroupSort(NamedTuple):
@@ -162,7 +120,7 @@ class ComputedGroups:
 
     groups: what the merge has kept.
     width: the number of the answer's columns.
-    tests: HAVING's conditions on computed values.
+    conditions: the places of HAVING's conditions among the values.
     order: the final order where a computed value is in it; else empty.
     in_order: takes the groups in that order.
     """
@@ -174,7 +132,7 @@ class ComputedGroups:
         window: LimitWindow,
         *,
         width: int,
-        tests: Sequence[Test],
+        conditions: Sequence[int],
         order: Sequence[GroupSort],
         in_order: KeptGroups,
     ) -> None:
@@ -182,7 +140,7 @@ class ComputedGroups:
         self._computation = computation
         self._window = window
         self._width = width
-        self._tests = tests
+        self._conditions = conditions
         self._order = order
         self._in_order = in_order
 
@@ -196,7 +154,7 @@ class ComputedGroups:
     @property
     def is_late(self) -> bool:
         """A computed value decides which groups leave, so all of them are computed."""
-        return bool(self._tests or self._order)
+        return bool(self._conditions or self._order)
 
     def batches(self) -> Iterator[list[KeptGroup]]:
         """Give the groups in pieces of which each is one question, while any can be wanted."""
@@ -232,7 +190,7 @@ class ComputedGroups:
         ):
             for place, text in computed.items():
                 values[place] = text
-            if not all(test.passes(values) for test in self._tests):
+            if any(values[place] != b"1" for place in self._conditions):
                 continue
             row = text_row(values[: self._width])
             if self._order:
@@ -243,7 +201,7 @@ class ComputedGroups:
                 self._in_order.add(tuple(order), row)
             else:
                 found.append(row)
-        return self._window.cut(found) if self._tests else found
+        return self._window.cut(found) if self._conditions else found
 
     def rest(self) -> Iterator[list[bytes]]:
         """Give what can leave when all is computed, some at a time."""
@@ -254,7 +212,7 @@ class ComputedGroups:
 class GroupsMerge:
     """The groups of the shards as one answer.
 
-    distinct: the groups' width, and the lists of DISTINCT arguments.
+    key_width: the number of key components that are the group's; those of DISTINCT arguments follow them.
     kept: takes the groups that cannot leave as they come, None where all can.
     sorts: their final order.
     """
@@ -264,8 +222,8 @@ class GroupsMerge:
         parts: OrderedMerge,
         window: LimitWindow,
         accumulators: Sequence[Accumulator],
-        distinct: Distinct,
         *,
+        key_width: int,
         width: int,
         tests: Sequence[Test],
         sorts: Sequence[GroupSort],
@@ -275,8 +233,7 @@ class GroupsMerge:
         self._parts = parts
         self._window = window
         self._accumulators = accumulators
-        self._distinct = distinct
-        self._lists = [distinct.list_of(place) for place in range(len(accumulators))]
+        self._key_width = key_width
         self._width = width
         self._tests = tests
         self._sorts = sorts
@@ -304,7 +261,7 @@ class GroupsMerge:
         return self._leaving is not None or self._parts.has_more
 
     def next_rows(self) -> list[bytes]:
-        """Return rows that are sure, for the client, some at a time. Raises MergeTooLarge and DistinctTooLarge."""
+        """Return rows that are sure, for the client, some at a time. Raises MergeTooLarge."""
         if self.is_complete:
             return []
         if self._leaving is not None:
@@ -312,8 +269,7 @@ class GroupsMerge:
             self._ended = bite is None
             return self._window.cut([kept.row for kept in bite or ()])
         rows: list[bytes] = []
-        width = self._distinct.width
-        accumulators = list(zip(self._accumulators, self._lists, strict=True))
+        width = self._key_width
         for key, payload in zip(*self._parts.next_rows(), strict=True):
             before = self._key
             is_same = before is not None and before[:width] == key[:width]
@@ -321,10 +277,10 @@ class GroupsMerge:
             # group has had all its rows, from all shards.
             if before is not None and not is_same:
                 rows += self._finish(before)
-            news = self._distinct.news(key, before if is_same else None)
+            is_new = key != before and _NULL not in key[width:]
             row = parse_text_row(payload)
-            for accumulator, number in accumulators:
-                accumulator.add(row, is_new=news[number])
+            for accumulator in self._accumulators:
+                accumulator.add(row, is_new=is_new)
             self._key = key
         if self._parts.is_complete:
             if self._key is not None or not width:
@@ -336,7 +292,7 @@ class GroupsMerge:
     def _finish(self, key: SortKey) -> Sequence[bytes]:
         """Return the row of a group that can leave."""
         values = [accumulator.finish() for accumulator in self._accumulators]
-        if not all(test.passes(values, self._accumulators) for test in self._tests):
+        if not all(test.passes(values) for test in self._tests):
             return ()
         row = (
             text_row(values[: self._width])

@@ -6,7 +6,7 @@ The shards are asked for their parts of each group, in the order of the groups:
 
 so the parts of one group meet, are put together and leave before the next group is looked at.
 `COUNT(DISTINCT x)` makes x one more thing to group by: each shard gives each x once, and equal
-ones of several shards stand side by side. With DISTINCT y next to it, it gives each pair of x and y once.
+ones of several shards stand side by side.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.merge.aggregate_expressions import Computation
 from streamfrom.proxy.merge.aggregates import (
     Average,
+    Count,
     CountDistinct,
-    Distinct,
     Extreme,
     First,
-    Folded,
     Nothing,
     Sum,
 )
@@ -33,7 +32,7 @@ from streamfrom.proxy.merge.comparison import (
     exactly,
     loses_digits,
 )
-from streamfrom.proxy.merge.group_by import BITS, EXTREMES, Grouping, Output
+from streamfrom.proxy.merge.group_by import EXTREMES, Grouping, Output
 from streamfrom.proxy.merge.group_merge import (
     ComputedGroups,
     GroupsMerge,
@@ -42,7 +41,6 @@ from streamfrom.proxy.merge.group_merge import (
     Test,
 )
 from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge
-from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, with_type_of
 from streamfrom.sqlparse_ext.errors import Unsupported
 
@@ -56,8 +54,6 @@ if TYPE_CHECKING:
 _SORTED: Final = frozenset(
     {Comparison.NUMBER, Comparison.DOUBLE, Comparison.TEXT, Comparison.TIME}
 )
-# Equal as numbers, which SUM(DISTINCT x) looks at, some of them are not equal by themselves.
-_NOT_NUMBERS: Final = frozenset({Comparison.STRING, Comparison.BYTES, Comparison.INSTANT})
 
 
 class GroupsQuery:
@@ -106,7 +102,7 @@ class GroupsQuery:
         # Outputs such as SUM(a) / COUNT(*): the merge has the aggregates, and a shard does the
         # rest.
         made = {place for place, output in enumerate(grouping.outputs) if output.operands}
-        if self._is_counted and any(place in made for place, _, _ in grouping.tests):
+        if self._is_counted and grouping.conditions:
             raise Unsupported(
                 "counting what HAVING an expression lets through over several shards"
             )
@@ -120,26 +116,6 @@ class GroupsQuery:
         texts = [text for text, _ in self.expressions]
         self._keys = dict(zip(texts, keys, strict=True))
         self._types = dict(zip(texts, types, strict=True))
-        for place in self._grouping.list_of:
-            self._check_distinct(self._grouping.outputs[place])
-            if self._is_exact(place):
-                # MariaDB cuts it to its decimals when it sorts by it, and elsewhere does not.
-                raise Unsupported(
-                    "DISTINCT sums and averages of a DOUBLE with fixed decimals, prepared, over"
-                    " several shards"
-                )
-
-    def _check_distinct(self, output: Output) -> None:
-        """Raise Unsupported where values that compare as different are equal numbers: '1', '01'."""
-        assert output.call is not None
-        if output.call.function == "COUNT":
-            return
-        for argument in map(self._texts.of, output.call.arguments):
-            is_bits = self._types[argument].type == FieldType.BIT
-            if self._keys[argument].comparison in _NOT_NUMBERS and not is_bits:
-                raise Unsupported(
-                    f"{output.call.function}(DISTINCT …) of what is no number over several shards"
-                )
 
     def _extreme(self, output: Output) -> bytes:
         """Return MIN(x) also for MIN(DISTINCT x), which is the same."""
@@ -169,13 +145,11 @@ class GroupsQuery:
         pieces += [texts.at(select.source), texts.at(select.where)]
         if grouped or more:
             pieces += [b"GROUP BY", b", ".join(grouped + more)]
-        if grouping.pushed:
-            pieces += [b"HAVING", b" AND ".join(grouping.pushed)]
         if order or more:
             pieces += [b"ORDER BY", b", ".join(order + more)]
         # The LIMIT may go to the shards only where a shard's first groups are the answer's
         # first ones: no other order, and nothing that takes groups out behind the merge.
-        is_final = not (grouping.final_order or grouping.tests or more)
+        is_final = not (grouping.final_order or grouping.tests or grouping.conditions or more)
         if grouped and is_final and texts.reach is not None:
             pieces.append(b"LIMIT %d" % texts.reach)
         return b" ".join(filter(None, pieces))
@@ -200,11 +174,9 @@ class GroupsQuery:
             return [value] if key.is_plain else [value, key.sql(text)]
         if call.function == "AVG":
             (argument,) = map(self._texts.of, call.arguments)
-            total = b"SUM(DISTINCT %b)" if call.distinct else b"SUM(%b)"
-            text = total % argument
+            text = b"SUM(%b)" % argument
             # Sum and count, not the average: averages of parts cannot be put together.
-            parts = [exactly(text) if is_exact else text]
-            return parts if call.distinct else [*parts, b"COUNT(%b)" % argument]
+            return [exactly(text) if is_exact else text, b"COUNT(%b)" % argument]
         if call.function == "COUNT" and call.distinct:
             return []
         return [exactly(output.text) if is_exact else output.text]
@@ -259,16 +231,22 @@ class GroupsQuery:
         for place, output in enumerate(grouping.outputs):
             accumulators.append(self._accumulator(place, output, column, parts))
             column += len(self._parts(place, output))
-        tests: dict[bool, list[Test]] = {False: [], True: []}
-        for place, operator, number in grouping.tests:
-            test = Test(place, self._comparison(place), operator, number)
-            tests[bool(grouping.outputs[place].operands)].append(test)
+        tests = [
+            Test(
+                place,
+                operator,
+                number,
+                self._comparison(place) is not Comparison.NUMBER
+                or (isinstance(number, str) and "e" in number.lower()),
+            )
+            for place, operator, number in grouping.tests
+        ]
         window = LimitWindow(self._texts.offset, self._texts.count)
         sorts = [
             self._sort(place, accumulators[place], descending=down)
             for place, down in grouping.final_order
         ]
-        is_late = bool(tests[True]) or any(sort.is_late for sort in sorts)
+        is_late = bool(grouping.conditions) or any(sort.is_late for sort in sorts)
         kept = computed = None
         if sorts or self.computation is not None:
             kept = KeptGroups(None if is_late else window.reach, self._memory_bytes)
@@ -278,7 +256,7 @@ class GroupsQuery:
                 self.computation,
                 window,
                 width=grouping.width,
-                tests=tests[True],
+                conditions=grouping.conditions,
                 order=sorts if is_late else (),
                 in_order=KeptGroups(window.reach, self._memory_bytes),
             )
@@ -286,14 +264,9 @@ class GroupsQuery:
             OrderedMerge(count, decoders),
             window,
             accumulators,
-            Distinct(
-                len(grouping.groups),
-                grouping.lists,
-                grouping.list_of,
-                memory_bytes=self._memory_bytes,
-            ),
+            key_width=len(grouping.groups),
             width=grouping.width,
-            tests=tests[False],
+            tests=tests,
             sorts=sorts,
             kept=kept,
             computed=computed,
@@ -340,18 +313,12 @@ class GroupsQuery:
         if call is None:
             return First(column)
         if call.function == "COUNT":
-            return CountDistinct() if call.distinct else Folded(column, "COUNT")
-        if call.function in BITS:
-            if parts[column].type != FieldType.LONGLONG:
-                raise Unsupported(f"{call.function} of byte strings over several shards")
-            return Folded(column, call.function)
+            return CountDistinct() if call.distinct else Count(column)
         if call.function == "SUM":
-            return Sum(column, parts[column], distinct=call.distinct)
+            return Sum(column, parts[column])
         if call.function == "AVG":
-            total = Sum(column, parts[column], distinct=call.distinct)
-            count = CountDistinct() if call.distinct else Folded(column + 1, "COUNT")
             decimals = NOT_FIXED if self._is_exact(place) else self._type(place).decimals
-            return Average(total, count, decimals)
+            return Average(Sum(column, parts[column]), Count(column + 1), decimals)
         key = self._keys[self._extreme(output)]
         if key.comparison is Comparison.ORDINAL:
             raise Unsupported(f"{call.function} of an ENUM or SET over several shards")

@@ -6,19 +6,17 @@ is, and put where it is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.statement_features import VOLATILE
-from streamfrom.sqlparse_ext.selects.inner_selects import Union, without_rows
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, quoted
 from streamfrom.sqlparse_ext.text.lexer import Edit, fingerprint, locate, replace
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.wire.resultset import ColumnDefinition
     from streamfrom.sqlparse_ext.selects.select_ast import (
         Expression,
         HavingCondition,
@@ -82,19 +80,12 @@ class Texts:
             return None
         return value if isinstance(value, int) else value.text
 
-    def condition(self, condition: HavingCondition) -> bytes:
-        """Return a condition of HAVING."""
-        return b"(%b%b)" % (self.of(condition.left), self.tail(condition))
-
     def tail(self, condition: HavingCondition) -> bytes:
         """Return what stands behind the left side of a condition of HAVING."""
-        if not condition.operator:
-            return b""
-        operator = condition.operator.encode()
         if condition.literal is None:
-            return b" %b" % operator
+            return b""
         (literal,) = self._statement.raw(condition.literal)
-        return b" %b %b" % (operator, literal)
+        return b" %b %b" % (condition.operator.encode(), literal)
 
     def options(self) -> bytes:
         """Return what stands between SELECT and the first item, without DISTINCT."""
@@ -123,9 +114,6 @@ class Texts:
     def described(self) -> bytes:
         """Return the statement as it is but without rows: its definitions are the answer's."""
         return self.edited([self.limit_edit(b"LIMIT 0")])
-
-    def check_described(self, definitions: Sequence[ColumnDefinition]) -> None:
-        """Raise Unsupported where columns of these *definitions* cannot be asked for by name."""
 
     def limit_edit(self, text: bytes) -> tuple[Span, bytes]:
         """Return the edit that puts *text* for the LIMIT clause, there or not."""
@@ -212,28 +200,3 @@ class Texts:
             item = self.with_alias(name)
             if item is not None and (item.expression is None or item.expression.column != name):
                 raise Unsupported(f"an expression of the alias '{name}' over several shards")
-
-
-class UnionTexts(Texts):
-    """The texts of a UNION, which shards are asked for as a derived table."""
-
-    def __init__(self, statement: Statement, union: Union) -> None:
-        super().__init__(union.wrapped(statement), union.select)
-        self._described = without_rows(statement)
-
-    def described(self) -> bytes:
-        """Return the UNION itself without rows, but with its order, which may change its types."""
-        return self._described
-
-    def check_described(self, definitions: Sequence[ColumnDefinition]) -> None:
-        """Raise Unsupported for names that a derived table must not have."""
-        check_names(definitions, "a UNION")
-
-
-def check_names(definitions: Sequence[ColumnDefinition], where: str) -> None:
-    """Raise Unsupported for names that a derived table, made of *where*, must not have."""
-    names = [column.name.lower() for column in definitions]
-    if len(set(names)) < len(names):
-        raise Unsupported(f"two columns of one name in {where} over several shards")
-    if not all(name and name == name.rstrip() for name in names):
-        raise Unsupported(f"a column with such a name in {where} over several shards")

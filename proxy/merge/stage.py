@@ -21,7 +21,6 @@ from streamfrom.proxy.merge.comparison import (
     loses_digits,
     sort_of,
 )
-from streamfrom.proxy.merge.shard_texts import check_names
 from streamfrom.proxy.wire.binary_parameters import Parameter, literal_of
 from streamfrom.proxy.wire.constants import (
     BINARY_CHARSET,
@@ -305,7 +304,7 @@ class AnsweredPart:
         is_windowed: a server may go on with a decimal before it has cut it to its digits.
         """
         self.columns = columns
-        check_names(columns, "a part of this")
+        _check_names(columns)
         for column in columns:
             is_sum = self._is_merged and sort_of(column) is Sort.DOUBLE
             is_instant = column.type == FieldType.TIMESTAMP
@@ -360,7 +359,7 @@ class Combination:
         """Learn the answer's columns. Raises Unsupported for names that hide one another."""
         self._columns = columns
         if self._parts.operators:
-            check_names(columns, "a part of this")
+            _check_names(columns)
 
     def check_parts(self) -> None:
         """Raise Unsupported where values of a UNION's parts read otherwise than values of the whole."""
@@ -419,3 +418,12 @@ def _read_alike(one: ColumnDefinition, other: ColumnDefinition) -> bool:
 def _is_whole(column: ColumnDefinition) -> bool:
     sort = sort_of(column)
     return sort in _WHOLE or (sort is Sort.DECIMAL and not column.decimals)
+
+
+def _check_names(definitions: Sequence[ColumnDefinition]) -> None:
+    """Raise Unsupported for names that a derived table must not have."""
+    names = [column.name.lower() for column in definitions]
+    if len(set(names)) < len(names):
+        raise Unsupported("two columns of one name in a part of this over several shards")
+    if not all(name and name == name.rstrip() for name in names):
+        raise Unsupported("a column with such a name in a part of this over several shards")

@@ -4,8 +4,7 @@ They go to one shard where the values of all vindex columns say the same one. A 
 several where each row of its answer comes from one shard alone: all sharded tables are tied to
 one of them by their vindex columns, and that one has a part in every row. Reference tables are
 on every shard and have no part in this. Of a UNION this must hold for each SELECT, and rows that are equal
-must meet: on one shard, because a vindex column is among them, or in the merge. Anything else is
-refused, and left to `planner`.
+must meet on one shard, because a vindex column is among them. Anything else is refused, and left to `planner`.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.proxy.routing.plan_scatter import refuse, scattered_select, scattered_union
-from streamfrom.proxy.routing.routes import OneShard, Plan, Route, WriteParts
+from streamfrom.proxy.routing.plan_scatter import NEVER_MERGED, refuse, scattered_select
+from streamfrom.proxy.routing.routes import Concatenate, OneShard, Plan, Route, WriteParts
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.queries import assigned_columns
 from streamfrom.sqlparse_ext.selects.select_ast import ALL, Reference, Source
@@ -32,7 +31,13 @@ _SEVERAL_TABLES: Final = (
     (Uses.CTE, "WITH over several shards"),
     (Uses.SUBQUERY, "a subquery of tables that no vindex column ties to one shard"),
 )
-_UNIONS: Final = frozenset({"UNION", "UNION ALL"})
+# Each SELECT is a part then, whose rows are put together by one shard.
+_NOT_IN_UNION: Final = (
+    (Uses.GROUP, "GROUP BY in a UNION over several shards"),
+    (Uses.AGGREGATE, "an aggregate in a UNION over several shards"),
+    (Uses.ORDER, "ORDER BY in a UNION over several shards"),
+    (Uses.LIMIT, "LIMIT in a UNION over several shards"),
+)
 # A row of the source must become the same row whatever rows other shards have.
 _NOT_ROW_BY_ROW: Final = (
     (Uses.AGGREGATE | Uses.GROUP, "INSERT … SELECT with groups over several shards"),
@@ -294,29 +299,28 @@ class JoinPlanner:
             refuse(shape, _NOT_ROW_BY_ROW)
             return WriteParts(tuple((shard, None) for shard in shards))
         if self._equalities.operators:
-            return scattered_union(shape, shards, in_groups=self._has_equals_apart())
+            self._check_equals_together()
+            refuse(shape, (*NEVER_MERGED, *_NOT_IN_UNION))
+            return Concatenate(shards)
         sources = self._equalities.sources
         main = self._equalities.factors
         # What a derived table calls its columns is its own affair.
         certain = [source.table for source in sources if source.is_certain and source.is_main]
         return scattered_select(self._tables, shape, shards, main, certain)
 
-    def _has_equals_apart(self) -> bool:
-        """Whether equal rows of a UNION may come from several shards, for the merge to find. Raises Unsupported if it cannot."""
+    def _check_equals_together(self) -> None:
+        """Raise Unsupported if equal rows of a UNION may come from several shards."""
         blocks, operators = self._equalities.blocks, self._equalities.operators
         owned = [self._owned_items(number) for number in range(len(blocks))]
         common = set.intersection(*owned)
         is_whole = None not in self._anchors and all(
             bool(common) or (operator == "UNION ALL") for operator in operators
         )
-        if is_whole and all(
-            places or not block.is_distinct for places, block in zip(owned, blocks, strict=True)
+        if not is_whole or any(
+            block.is_distinct and not places
+            for places, block in zip(owned, blocks, strict=True)
         ):
-            return False
-        # The last one to put rows together drops all equals, so that they came twice is no matter.
-        if operators[0] != "UNION" or not _UNIONS.issuperset(operators):
             self._refuse()
-        return True
 
     def _owned_items(self, block: int) -> set[tuple[int, str]]:
         """Return the items of a SELECT whose equal values are on one shard, and by which vindex."""

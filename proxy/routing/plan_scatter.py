@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.routing.routes import Concatenate, Merge, Route
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.selects.inner_selects import read_derived, read_union
+from streamfrom.sqlparse_ext.selects.inner_selects import read_derived
 from streamfrom.sqlparse_ext.selects.select_reader import read_select
 from streamfrom.sqlparse_ext.statements import Shape, TableRef, Uses
 
@@ -29,18 +29,11 @@ _NEEDS_MERGE: Final = (
     (Uses.ORDER, "ORDER BY over several shards"),
     (Uses.LIMIT, "LIMIT over several shards"),
 )
-_AGGREGATES: Final = frozenset(
-    {"COUNT", "SUM", "MIN", "MAX", "AVG", "BIT_AND", "BIT_OR", "BIT_XOR"}
-)
-_WINDOW: Final = ((Uses.WINDOW, "a window function over several shards"),)
-_NEVER_MERGED: Final = (
+_AGGREGATES: Final = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"})
+NEVER_MERGED: Final = (
+    (Uses.WINDOW, "a window function over several shards"),
     (Uses.INTO, "SELECT … INTO over several shards"),
     (Uses.CALC_FOUND_ROWS, "SQL_CALC_FOUND_ROWS over several shards"),
-)
-
-_NOT_IN_UNION: Final = (
-    (Uses.GROUP, "GROUP BY in a UNION over several shards"),
-    (Uses.AGGREGATE, "an aggregate in a UNION over several shards"),
 )
 
 
@@ -63,22 +56,15 @@ def scattered_select(
     main: the tables of its FROM, in order; none where that is a derived table.
     certain: those of them that every row of the answer has a row of.
     """
-    refuse(shape, _NEVER_MERGED)
+    refuse(shape, NEVER_MERGED)
     if not shape.uses & MERGED:
         return Concatenate(shards)
     template = shape.template
     select = _read_select(template, tuple(main)) if main else _read_derived(template)
     if select is None or shape.uses & Uses.USER_VARIABLE:
-        refuse(shape, (*_WINDOW, *_NEEDS_MERGE))
+        refuse(shape, _NEEDS_MERGE)
     assert select is not None
     has_groups = bool(select.group) or bool(select.aggregates)
-    if shape.uses & Uses.WINDOW:
-        is_plain = not (has_groups or select.having or select.distinct is not None)
-        if not (is_plain and select.windows) or not all(
-            _equals_stay_together(tables, select, certain, partition)
-            for partition in select.windows
-        ):
-            refuse(shape, _WINDOW)
     if not (has_groups or select.order or select.limit or select.distinct):
         return Concatenate(shards)  # they are those of a subquery
     if shape.uses & Uses.LOCKING_READ and (
@@ -92,25 +78,6 @@ def scattered_select(
     if in_groups and (others := select.aggregates - _AGGREGATES):
         raise Unsupported(f"{min(others)} over several shards")
     return Merge(shards, select, in_groups)
-
-
-def scattered_union(shape: Shape, shards: tuple[Shard, ...], *, in_groups: bool) -> Route:
-    """Return how *shards* answer SELECTs that UNION or the like puts together.
-
-    in_groups: equal rows of several shards are one; else each shard's answer is a part of the whole.
-    """
-    refuse(shape, (*_WINDOW, *_NEVER_MERGED))
-    refuse(shape, _NOT_IN_UNION)
-    if not (in_groups or shape.uses & (Uses.ORDER | Uses.LIMIT)):
-        return Concatenate(shards)
-    union = _read_union(shape.template, is_distinct=in_groups)
-    if union is None or shape.uses & (Uses.USER_VARIABLE | Uses.LOCKING_READ):
-        refuse(shape, _NEEDS_MERGE)
-        raise Unsupported("this form of UNION over several shards")
-    select = union.select
-    if not (in_groups or select.order or select.limit):
-        return Concatenate(shards)  # they are those of a part
-    return Merge(shards, select, in_groups, union)
 
 
 def _equals_stay_together(
@@ -137,4 +104,3 @@ def _equals_stay_together(
 # The pieces of a shape's template; a plan is made for each set of shards that values name.
 _read_select = lru_cache(maxsize=2048)(read_select)
 _read_derived = lru_cache(maxsize=2048)(read_derived)
-_read_union = lru_cache(maxsize=2048)(read_union)

@@ -5,7 +5,7 @@ bodies of WITH. None of them sees anything of the rest, so a proxy that can answ
 put its rows in its place, and has the rest answered by one server.
 
 A SELECT from one derived table can be read like one from a table: `SELECT COUNT(*) FROM (SELECT …) AS d`, which ORMs ask for the number of
-pages. `a UNION ALL b ORDER BY x LIMIT 3` is read as `SELECT * FROM (a UNION ALL b) AS u ORDER BY x LIMIT 3`, whose rows are the same.
+pages.
 """
 
 from __future__ import annotations
@@ -376,10 +376,6 @@ def _qualified(
 
 
 _STARTS: Final = frozenset({"SELECT", "("})
-_ENDS: Final = frozenset({"ORDER", "LIMIT"})
-_NOT_IN_UNION: Final = frozenset({"INTO", "PROCEDURE", "FETCH", "FOR", "LOCK", ":=", ";"})
-# No blank at the end: a template has one blank only where a text has several.
-_CLOSING: Final = b") AS `streamfrom`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,62 +436,3 @@ def _select(tokens: list[Token], template: bytes, start: int, end: int) -> Selec
         return None  # its columns may be other ones each time that they are looked at
     select = read_select_from(seen, template)
     return None if select is None or select.table.alias is None else select
-
-
-@dataclass(frozen=True, slots=True)
-class Union:
-    """Where a UNION ends and what follows it begins."""
-
-    body_end: int  # the place in the template behind the last SELECT
-    # The answer has each row once, whatever the operators between the SELECTs do.
-    is_distinct: bool
-    select: Select  # the parts of the wrapped template
-
-    def body(self, statement: Statement) -> bytes:
-        """Return the text of all SELECTs, without what sorts and limits them together."""
-        (end,) = locate(statement.sql, statement.mode, [self.body_end])
-        return statement.sql[:end]
-
-    def wrapped(self, statement: Statement) -> Statement:
-        """Return *statement* as a SELECT from a derived table; its literals are the same ones."""
-        body = self.body(statement)
-        sql = _wrap(body, statement.sql[len(body) :], is_distinct=self.is_distinct)
-        return Statement(
-            sql, statement.mode, statement.shape, statement.literals, statement.runs
-        )
-
-
-def read_union(template: bytes, *, is_distinct: bool) -> Union | None:
-    """Return the parts of a UNION, EXCEPT or INTERSECT; None when in doubt."""
-    tokens = statement_tokens(template)
-    outer = list(outside_parens(tokens, 0, len(tokens)))
-    operators = [place for place in outer if tokens[place].key in OPERATORS]
-    if not operators or tokens[0].key not in ("SELECT", "("):
-        return None
-    if any(token.key in _NOT_IN_UNION for token in tokens):
-        return None
-    last = operators[-1]
-    end = next(
-        (place for place in outer if place > last and tokens[place].key in _ENDS), len(tokens)
-    )
-    if tokens[0].start > len(template) - len(template.lstrip()):
-        return None  # behind a `;`
-    body_end = tokens[end - 1].end
-    opening = _opening(is_distinct=is_distinct)
-    wrapped = _wrap(template[:body_end], template[body_end:], is_distinct=is_distinct)
-    behind = len(opening) + body_end
-    seen = statement_tokens(wrapped)
-    # One token for the derived table, which is not looked into.
-    table = Token("`", len(opening) - 1, behind + 1)
-    before = [token for token in seen if token.end < len(opening)]
-    after = [token for token in seen if token.start > behind]
-    select = read_select_from([*before, table, *after], wrapped)
-    return None if select is None else Union(body_end, is_distinct, select)
-
-
-def _opening(*, is_distinct: bool) -> bytes:
-    return b"SELECT DISTINCT * FROM (" if is_distinct else b"SELECT * FROM ("
-
-
-def _wrap(body: bytes, tail: bytes, *, is_distinct: bool) -> bytes:
-    return _opening(is_distinct=is_distinct) + body + _CLOSING + tail

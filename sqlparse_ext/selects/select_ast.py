@@ -22,7 +22,6 @@ Span = tuple[int, int]  # positions in a template
 
 # The words of an item with a subquery in it: they say nothing of which one it is.
 SUBQUERY: Final = ("select",)
-WINDOWED: Final = ("over",)  # the same of one with a window function
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +92,8 @@ class HavingCondition:
     """One operand of HAVING's AND."""
 
     left: Expression
-    # The operator of `left operator literal`, or "IS NULL", or "IS NOT NULL"; "" for any other form, of which *left* is the
-    # whole.
-    operator: str
+    # Of `left operator literal`; any other form is *left* as a whole.
+    operator: str = ""
     literal: Slot | None = None
 
 
@@ -126,8 +124,6 @@ class Select:
     limit: Limit | None
     rows_end: int  # the place where LIMIT begins, or would begin
     is_derived: bool = False  # *table* is a derived table
-    # The PARTITION BY expressions of each window function of the items.
-    windows: tuple[tuple[Expression, ...], ...] = ()
 
     @property
     def aggregates(self) -> frozenset[str]:

@@ -15,7 +15,6 @@ from streamfrom.sqlparse_ext.reading.queries import read_factor
 from streamfrom.sqlparse_ext.reading.statement_features import AGGREGATES, NO_ALIAS, alias_at
 from streamfrom.sqlparse_ext.selects.select_ast import (
     SUBQUERY,
-    WINDOWED,
     AggregateCall,
     Expression,
     HavingCondition,
@@ -52,8 +51,6 @@ FOREIGN: Final = frozenset(
     {"INTO", "PROCEDURE", "WINDOW", "OVER", "FETCH", "ROLLUP", "CUBE", "SQL_CALC_FOUND_ROWS"}
     | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", ":=", ";"}
 )
-_FOREIGN: Final = FOREIGN - {"OVER"}
-_PARTITION_ENDS: Final = frozenset({"ORDER", "ROWS", "RANGE", "GROUPS"})
 # Words behind which a name goes on with the expression, and words that end one themselves.
 # Bare words that are no columns.
 _NO_COLUMN: Final = (
@@ -62,7 +59,6 @@ _NO_COLUMN: Final = (
     | {"UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP", "CURRENT_USER", "AS", "SIGNED", "UNSIGNED"}
 )
 _COMPARISONS: Final = frozenset({"=", "<", ">", "<=", ">=", "<>", "!="})
-_MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _LOOSER: Final = frozenset({"OR", "XOR", "||", "BETWEEN", "CASE", "NOT"})
 
 
@@ -75,7 +71,7 @@ def read_select(template: bytes, tables: tuple[TableRef, ...] = ()) -> Select | 
     if not tokens or tokens[0].key != "SELECT":
         return None
     # One look over all tokens in place of a case in each reader below.
-    if any(token.key in _FOREIGN for token in tokens):
+    if any(token.key in FOREIGN for token in tokens):
         return None
     return _SelectReader(tokens, template, tables if len(tables) > 1 else ()).read()
 
@@ -95,7 +91,6 @@ class _SelectReader:
         self.joined = joined
         self.cursor = Cursor(tokens, template, 1)
         self.qualifiers: tuple[str, ...] = ()
-        self.windows: list[tuple[Expression, ...]] = []
 
     def span(self, start: int, end: int) -> Span:
         return self.tokens[start].start, self.tokens[end - 1].end
@@ -144,9 +139,6 @@ class _SelectReader:
         expressions = [*group, *(each.expression for each in order)]
         expressions += [each.left for each in having]
         expressions += [each.expression for each in pieces if each.expression is not None]
-        # An OVER outside of the select list: in ORDER BY, for instance.
-        if len(self.windows) < sum(token.key == "OVER" for token in tokens):
-            return None
         if len(pieces) < len(items) or not all(each.words for each in expressions):
             return None
         return Select(
@@ -163,7 +155,6 @@ class _SelectReader:
             order,
             limit,
             rows_end,
-            windows=tuple(self.windows),
         )
 
     def clause(self, *words: str) -> Span | None:
@@ -194,11 +185,8 @@ class _SelectReader:
                 return None
             alias = unquote(tokens[place], self.template).lower()
             end = place - (tokens[place - 1].key == "AS")
-        keys = {token.key for token in tokens[start:end]}
-        if "SELECT" in keys:
+        if any(token.key == "SELECT" for token in tokens[start:end]):
             value = self.subquery(start, end)
-        elif "OVER" in keys:
-            value = self.windowed(start, end)
         else:
             value = self.expression(*self.bare(start, end))
         return None if value is None else Item(span, value, alias)
@@ -208,45 +196,6 @@ class _SelectReader:
         if self.has_aggregate_outside(start, end):
             return None
         return Expression(self.span(start, end), SUBQUERY)
-
-    def windowed(self, start: int, end: int) -> Expression | None:
-        """Read an expression with window functions: a value of rows that are one partition.
-
-        Aggregates are not among its calls: each is a window function here. None where one is not, or where a
-        window has a name or no partitions. Where each partition is whole on one of several servers, no more need be
-        known of it.
-        """
-        calls = set()
-        cursor = Cursor(self.tokens, self.template, start)
-        while cursor.at < end:
-            token = cursor.take()
-            if token.key == "OVER":
-                partition = self.partition(cursor.at)
-                if partition is None:
-                    return None
-                self.windows.append(partition)
-            elif token.key in AGGREGATES and cursor.key == "(":
-                first = cursor.at
-                cursor.skip_parens()
-                # Inside of another one it would be of groups.
-                is_bare = not any(
-                    each.key in AGGREGATES for each in self.tokens[first : cursor.at]
-                )
-                if not is_bare or cursor.key != "OVER":
-                    return None
-            elif token.is_word and cursor.key == "(":
-                calls.add(token.key)
-        return Expression(self.span(start, end), WINDOWED, calls=frozenset(calls))
-
-    def partition(self, start: int) -> tuple[Expression, ...] | None:
-        """Read the PARTITION BY of the window whose parenthesis is at *start*."""
-        behind = Cursor(self.tokens, self.template, start)
-        inside = Cursor(self.tokens, self.template, start + 1)
-        if not behind.skip_parens() or not inside.accept("PARTITION", "BY"):
-            return None
-        end = min(inside.find(_PARTITION_ENDS), behind.at - 1)
-        ranges = split_commas(self.tokens, inside.at, end)
-        return tuple(self.expression(*bounds) for bounds in ranges)
 
     def has_aggregate_outside(self, start: int, end: int) -> bool:
         """Say whether an aggregate is called outside of the subqueries."""
@@ -291,9 +240,7 @@ class _SelectReader:
         column = None
         if len(words) == 1 and len(names) == 1:
             (column,) = names
-        if end <= start or any(
-            token.key in ("SELECT", "OVER") for token in self.tokens[start:end]
-        ):
+        if end <= start or any(token.key == "SELECT" for token in self.tokens[start:end]):
             return Expression((0, 0), ())
         call = self.call(start, end)
         return Expression(
@@ -374,25 +321,17 @@ class _SelectReader:
         for place in outside_parens(tokens, start, end):
             key = tokens[place].key
             if key in _LOOSER and not (key == "NOT" and tokens[place - 1].key == "IS"):
-                return [HavingCondition(self.expression(start, end), "")]
+                return [HavingCondition(self.expression(start, end))]
         ranges = split_at(tokens, start, end, {"AND", "&&"})
         return [self.condition(*bounds) for bounds in ranges]
 
     def condition(self, start: int, end: int) -> HavingCondition:
         tokens = self.tokens
-        keys = [token.key for token in tokens[start:end]]
-        if keys[-2:] == ["IS", "NULL"]:
-            return HavingCondition(self.expression(start, end - 2), "IS NULL")
-        if keys[-3:] == ["IS", "NOT", "NULL"]:
-            return HavingCondition(self.expression(start, end - 3), "IS NOT NULL")
-        if len(keys) > 2:
-            last, first = tokens[end - 1].slot, tokens[start].slot
-            if isinstance(last, Slot) and keys[-2] in _COMPARISONS:
-                return HavingCondition(self.expression(start, end - 2), keys[-2], last)
-            if isinstance(first, Slot) and keys[1] in _COMPARISONS:
-                operator = _MIRRORED.get(keys[1], keys[1])
-                return HavingCondition(self.expression(start + 2, end), operator, first)
-        return HavingCondition(self.expression(start, end), "")
+        literal = tokens[end - 1].slot if end - start > 2 else None
+        operator = tokens[end - 2].key
+        if isinstance(literal, Slot) and operator in _COMPARISONS:
+            return HavingCondition(self.expression(start, end - 2), operator, literal)
+        return HavingCondition(self.expression(start, end))
 
     def limit(self) -> Limit | None:
         cursor = self.cursor

@@ -23,7 +23,7 @@ from streamfrom.proxy.execution.session_tracking import spread_insert_id
 from streamfrom.proxy.fairness import Slices
 from streamfrom.proxy.merge.group_query import GroupsQuery
 from streamfrom.proxy.merge.row_merge import RowsMerge, RowsQuery
-from streamfrom.proxy.merge.shard_texts import Texts, UnionTexts
+from streamfrom.proxy.merge.shard_texts import Texts
 from streamfrom.proxy.merge.stage import of_the_client
 from streamfrom.proxy.sql.scatter.merge_metadata import ask_first
 from streamfrom.proxy.wire.commands import query
@@ -514,10 +514,9 @@ async def ask_stage(
 
 
 def _texts(statement: Statement, route: Merge) -> Texts:
-    select, union = route.select, route.union
+    select = route.select
     if route.counted is not None:
         statement = route.counted.inner.statement(statement)
         # In whatever order, they are as many.
         select = replace(select, order=())
-        union = None if union is None else replace(union, select=select)
-    return Texts(statement, select) if union is None else UnionTexts(statement, union)
+    return Texts(statement, select)

@@ -67,7 +67,6 @@ async def _ask_columns(
             parse_column_definition(each).name.lower() for each in answers[-1].columns
         )
     definitions = [parse_column_definition(each) for each in answers[0].columns]
-    texts.check_described(definitions)
     plan.describe(definitions, names)
     return answers[0 if counted is None else 1].columns
 

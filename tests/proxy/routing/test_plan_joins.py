@@ -57,13 +57,6 @@ def test_selects_whose_equal_rows_are_on_one_shard_follow_one_another(sql):
     assert route(sql) == Concatenate(BOTH)
 
 
-@cases(sql=str)
-def test_equal_rows_of_a_union_that_are_apart_meet_in_the_merge(sql):
-    found = route(sql)
-    assert isinstance(found, Merge)
-    assert found.in_groups
-
-
 def test_rows_that_stay_on_their_shard_are_inserted_everywhere_and_none_without_a_value():
     parts = tuple((shard, None) for shard in BOTH)
     assert route("INSERT INTO t (id, a) SELECT msg.id, msg.a FROM msg") == WriteParts(parts)

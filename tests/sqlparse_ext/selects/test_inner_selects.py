@@ -7,10 +7,8 @@ from streamfrom.sqlparse_ext.selects.inner_selects import (
     read_derived,
     read_inner_selects,
     read_table_rows,
-    read_union,
     without_rows,
 )
-from streamfrom.sqlparse_ext.text.lexer import fingerprint
 from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
@@ -108,38 +106,6 @@ def test_a_select_from_a_derived_table_is_read_as_one_from_a_table():
     assert select.group[0].column == "a"
     assert template[slice(*select.table_span)] == b"(SELECT a, b FROM t ORDER BY a)"
     assert select.table.alias == "d"
-
-
-def wrapped(sql, *, is_distinct=False):
-    found = statement(sql)
-    union = read_union(found.shape.template, is_distinct=is_distinct)
-    assert union is not None
-    return union, union.wrapped(found)
-
-
-@cases(sql=str, body=str, tail=str)
-def test_what_sorts_and_limits_all_of_it_stays_outside(sql, body, tail):
-    union, found = wrapped(sql)
-    assert union.body(statement(sql)) == body.encode()
-    assert found.sql == f"SELECT * FROM ({body}) AS `streamfrom`{tail}".encode()
-
-
-def test_the_pieces_are_those_of_the_wrapped_text():
-    sql = "SELECT a, b FROM t WHERE b = 'x' UNION SELECT a, b FROM u ORDER BY b DESC LIMIT 5, 7"
-    union, found = wrapped(sql, is_distinct=True)
-    template = fingerprint(found.sql, found.mode).template
-    select = union.select
-    assert template[slice(*select.source)].endswith(b" FROM u) AS `streamfrom`")
-    assert template[slice(*select.distinct or (0, 0))] == b"DISTINCT"
-    assert [order.expression.column for order in select.order] == ["b"]
-    assert select.limit is not None
-    assert found.value(select.limit.count) == 7
-    assert found.value(select.limit.offset) == 5
-
-
-@cases(sql=str)
-def test_any_other_form_is_not_read(sql):
-    assert read_union(statement(sql).shape.template, is_distinct=False) is None
 
 
 def read(sql):

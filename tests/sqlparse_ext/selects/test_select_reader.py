@@ -38,17 +38,6 @@ def test_an_expression_knows_the_aggregates_and_names_that_it_is_made_of(express
     assert [text(sql, leaf.span) for leaf in found.leaves] == leaves
 
 
-@cases(item=str, calls=ast.literal_eval, partitions=ast.literal_eval)
-def test_a_window_is_read_by_its_partitions(item, calls, partitions):
-    sql = f"SELECT {item} FROM t"
-    found = read(sql)
-    assert found.items[0].expression.calls == calls
-    spans = [[each.span for each in window] for window in found.windows]
-    # Places in the template, where one byte stands for the number.
-    sql = sql.replace(" 1 ", " \0 ")
-    assert [[sql[start:end] for start, end in window] for window in spans] == partitions
-
-
 @pytest.mark.parametrize(
     "item", ["COUNT(*) + (SELECT 1)", "(SELECT 1) + MAX(a)", "COALESCE((SELECT 1), SUM(a))"]
 )
