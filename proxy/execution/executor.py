@@ -247,7 +247,6 @@ class Executor:
             )
             self.current = attempt
             self._active[backend] = shard
-            connections.listed(shard, data)
             backend.send(data, attempt)
             await done
             if diagnostics is not None and scanner.ok is not None and scanner.ok.warnings:
@@ -299,7 +298,6 @@ class Executor:
         rows = [] if diagnostics is None else diagnostics.rows
         while True:
             backend, data = await self._ready(shard, database, packet, shape, retries)
-            connections.listed(shard, data)
             try:
                 (answer,) = await connections.pipeline(shard, backend, [data])
                 if diagnostics is not None and answer.ok is not None and answer.ok.warnings:

@@ -75,8 +75,6 @@ class SessionConnections:
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
     # An ack under way that is written together with those of other sessions.
     gathered: Gathered | None = None
-    # The list that the packets of statements are added to, with their shards; None while none is kept.
-    sent: list[tuple[ShardRuntime, bytes]] | None = None
     # The connection of each shard that the session used last: idle in the pool, and still its own until another session
     # needs it.
     homes: dict[ShardRuntime, Backend] = field(default_factory=dict)
@@ -321,11 +319,6 @@ class SessionConnections:
         shard.pool.discard(backend)
         self.homes.pop(shard, None)
         self.branches.branch_lost(shard, backend)
-
-    def listed(self, shard: ShardRuntime, packet: bytes) -> None:
-        """Add the packet that a shard is sent to `sent`, if that is kept."""
-        if self.sent is not None:
-            self.sent.append((shard, packet))
 
     def abandon(self, shard: ShardRuntime, backend: Backend) -> None:
         """Give up a connection in the middle of an unwanted answer."""

@@ -21,7 +21,6 @@ from streamfrom.proxy.routing.routes import (
     OneShard,
     WriteParts,
 )
-from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.literal_values import Number
@@ -35,14 +34,8 @@ if TYPE_CHECKING:
 
 
 COLUMNS: Final = (ColumnDefinition("JSON", length=1 << 16),)
-# Vitess's, of VEXPLAIN QUERIES.
-QUERIES_COLUMNS: Final = (
-    ColumnDefinition("#", type=FieldType.LONG, length=11),
-    *(ColumnDefinition(name) for name in ("keyspace", "shard")),
-    ColumnDefinition("query", length=1 << 16),
-)
 # What Vitess reports by running the statement, or about the statement without its plan.
-_OTHER_FORMS: Final = frozenset({"ALL", "KEYS", "TRACE"})
+_OTHER_FORMS: Final = frozenset({"ALL", "KEYS", "QUERIES", "TRACE"})
 _FORMAT: Final = ("FORMAT", "VTEXPLAIN")
 _EXPLAINED: Final = frozenset(
     {"SELECT", "WITH", "TABLE", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE", "STREAM"}
@@ -63,22 +56,12 @@ def is_vexplain(shape: Shape) -> bool:
     )
 
 
-def is_run(shape: Shape) -> bool:
-    """True for VEXPLAIN QUERIES, which runs its statement; any other form only plans it."""
-    return shape.verb == "VEXPLAIN" and shape.words[:1] == ("QUERIES",)
-
-
-def columns_of(shape: Shape) -> Sequence[ColumnDefinition]:
-    """Return the columns of the answer to a shape that `is_vexplain`."""
-    return QUERIES_COLUMNS if is_run(shape) else COLUMNS
-
-
 def check_form(shape: Shape) -> None:
     """Raise Unsupported for Vitess's other forms of VEXPLAIN, SqlError for what is none."""
     words = shape.words
     if shape.verb == "VEXPLAIN" and words[:1] and words[0] in _OTHER_FORMS:
         raise Unsupported(f"VEXPLAIN {words[0]}; VEXPLAIN PLAN shows where it runs")
-    skipped = 2 if words[:2] == _FORMAT else words[:1] in (("PLAN",), ("QUERIES",))
+    skipped = 2 if words[:2] == _FORMAT else words[:1] == ("PLAN",)
     if not _EXPLAINED.intersection(words[skipped : skipped + 1]):
         raise SqlError(
             "VEXPLAIN PLAN takes a SELECT, INSERT, REPLACE, UPDATE, DELETE or STREAM"

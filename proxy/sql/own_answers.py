@@ -1,16 +1,14 @@
 """The statements of a session that the proxy answers: what answers each (`answerers`), and with what columns.
 
-VEXPLAIN compiles and routes a statement as if it ran. For VEXPLAIN QUERIES it runs; its own rows and OK are dropped as they come, and
-the proxy's own questions are not listed: BEGIN and COMMIT, savepoints, column definitions, warnings.
+VEXPLAIN compiles and routes a statement as if it ran.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
-from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.local_statements.show_keyspaces import (
     chosen_databases,
     show_databases,
@@ -27,45 +25,35 @@ from streamfrom.proxy.local_statements.show_processlist import (
 )
 from streamfrom.proxy.local_statements.vexplain import (
     COLUMNS,
-    QUERIES_COLUMNS,
     check_form,
-    columns_of,
     explain_filled,
     explain_plan,
     explain_stream,
-    is_run,
 )
 from streamfrom.proxy.sql.compile.answerers import Answerer, tables_column
 from streamfrom.proxy.sql.queues.sequence_statements import COLUMNS as NEXT_COLUMNS
 from streamfrom.proxy.sql.scatter.insert_selects import with_named_columns
 from streamfrom.proxy.sql.session_rights import EVERYTHING
 from streamfrom.proxy.wire.commands import query
-from streamfrom.proxy.wire.constants import HEADER_BYTES, Command
 from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
     Table,
     column_definition,
     parse_column_definition,
 )
-from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.parser import explained_text
-from streamfrom.sqlparse_ext.statements import Kind, Statement
-from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace
-    from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
     from streamfrom.proxy.sql.queues.queue_statements import QueueStatements
     from streamfrom.proxy.sql.queues.sequence_statements import SequenceStatements
     from streamfrom.proxy.sql.queues.status_tables import StatusTables
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.status.status_source import Sight
-    from streamfrom.proxy.wire.pass_through import PassThrough
-    from streamfrom.proxy.wire.resequencer import Resequencer
+    from streamfrom.sqlparse_ext.statements import Statement
 
     _Rows: TypeAlias = Callable[[Statement], Awaitable[Table]]
     _Columns: TypeAlias = Callable[[Statement], Sequence[ColumnDefinition]]
@@ -90,7 +78,7 @@ class OwnAnswers:
         listed = self._listed_in_sight, lambda each: self._listed(each, EVERYTHING)[0]
         # What returns columns and rows of the proxy's own, and what returns the columns and runs nothing for them.
         self._answers: dict[Answerer, tuple[_Rows, _Columns]] = {
-            Answerer.VEXPLAIN: (self._vexplain, lambda each: columns_of(each.shape)),
+            Answerer.VEXPLAIN: (self._vexplain, lambda _: COLUMNS),
             Answerer.PROCESSLIST: (
                 self._processes,
                 lambda _: columns(on_mariadb=self._on_mariadb()),
@@ -135,8 +123,6 @@ class OwnAnswers:
         return [column_definition(each, capabilities) for each in columns_of_answer(statement)]
 
     async def _vexplain(self, statement: Statement) -> Table:
-        if is_run(statement.shape):
-            return await queries_sent(self._context, statement, self._run_one)
         return await explanation(self._context, statement)
 
     async def _processes(self, statement: Statement) -> Table:
@@ -212,8 +198,6 @@ class OwnAnswers:
 
 # --- VEXPLAIN ----------------------------------------------------------------------------------
 
-_LISTED_BYTES_MAX: Final = 8 << 20
-
 
 async def explanation(context: SessionContext, statement: Statement) -> Table:
     """Return the answer to a *statement* that `is_vexplain`. Raises what the statement in it would before it is sent."""
@@ -243,69 +227,3 @@ def _explained(compiler: StatementCompiler, statement: Statement) -> Statement:
     inner = compiler.target.parse(text)
     compiler.check(inner)
     return inner
-
-
-async def queries_sent(
-    context: SessionContext,
-    statement: Statement,
-    run_one: Callable[[Statement, Reply], Awaitable[bool]],
-) -> Table:
-    """Run the statement in a VEXPLAIN QUERIES by *run_one*, and return the answer. Raises as that, and Unsupported."""
-    connections = context.connections
-    if len(statement.sql) > LARGE_TEXT_BYTES:
-        raise Unsupported(f"VEXPLAIN QUERIES of a text of more than {LARGE_TEXT_BYTES} bytes")
-    inner = _explained(context.compiler, statement)
-    if inner.shape.kind is Kind.STREAM:
-        raise Unsupported(
-            "VEXPLAIN QUERIES of a STREAM, which has no end; VEXPLAIN PLAN shows where it runs"
-        )
-    reply = _DiscardedReply(context.state)
-    sent: list[tuple[ShardRuntime, bytes]] = []
-    connections.sent = sent
-    try:
-        if not await run_one(inner, reply):
-            assert reply.last.error is not None, "a shard has answered with an error"
-            raise reply.last.error.exception()
-    finally:
-        connections.sent = None
-    if sum(len(packet) for _, packet in sent) > _LISTED_BYTES_MAX:
-        raise Unsupported(
-            f"listing more than {_LISTED_BYTES_MAX} bytes of queries; the statement has run"
-        )
-    # Behind the header stand the code of the command and the text.
-    texts = [
-        (shard, packet[HEADER_BYTES + 1 :])
-        for shard, packet in sent
-        if packet[HEADER_BYTES] == Command.QUERY
-    ]
-    return QUERIES_COLUMNS, [
-        (b"%d" % number, shard.keyspace.encode(), shard.name.encode(), text)
-        for number, (shard, text) in enumerate(texts)
-    ]
-
-
-class _Nowhere:
-    """A link in place of the client's, which takes everything at once and drops it."""
-
-    blocked = False
-
-    def write(self, _data: bytes) -> None:
-        """Drop *data*."""
-
-    def close(self) -> None:
-        """Do nothing: the client's own link stays open."""
-
-
-class _DiscardedReply(Reply):
-    """An answer that is not read."""
-
-    __slots__ = ("last",)
-
-    def __init__(self, state: SessionState) -> None:
-        super().__init__(cast("Link", _Nowhere()), state, 1)
-        self.last: PassThrough | Resequencer  # the reader of the last answer of a shard
-
-    def scanner(self, **options: Any) -> PassThrough | Resequencer:
-        """Return a reader as any reply does, and remember it."""
-        self.last = super().scanner(**options)
-        return self.last

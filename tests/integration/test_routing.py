@@ -154,27 +154,3 @@ class TestDdl:
         assert warned("DROP TABLE invoice") == []
         assert warned("CREATE TABLE IF NOT EXISTS purchase (customer_id BIGINT)") == []
         assert warned("CREATE QUEUE invoice (n INT)") == []
-
-
-@pytest.mark.one_server
-def test_queries_that_are_explained_are_run_and_listed(client: Any) -> None:
-    run(client, "CREATE TABLE purchase (customer_id BIGINT PRIMARY KEY, n INT)")
-    low, high = LOW_IDS[0], HIGH_IDS[0]
-    insert = f"INSERT INTO purchase (customer_id, n) VALUES ({low}, 1), ({high}, 2)"
-    assert rows(client, f"VEXPLAIN QUERIES {insert}") == (
-        (0, "commerce", "-80", f"INSERT INTO purchase (customer_id, n) VALUES ({low}, 1)"),
-        (1, "commerce", "80-", f"INSERT INTO purchase (customer_id, n) VALUES ({high}, 2)"),
-    )
-    assert rows(client, "SELECT COUNT(*) FROM purchase") == ((2,),)
-    run(client, "BEGIN")
-    deleted = rows(client, "VEXPLAIN QUERIES DELETE FROM purchase LIMIT 1")
-    delete = "DELETE FROM purchase LIMIT 1"
-    assert [row[3] for row in deleted] == [delete, "DELETE FROM purchase LIMIT 0"]
-    assert rows(client, "SELECT customer_id FROM purchase") == ((high,),)
-    run(client, "ROLLBACK")
-    assert rows(client, "SELECT COUNT(*) FROM purchase") == ((2,),)
-    merged = rows(client, "VEXPLAIN QUERIES SELECT n, COUNT(*) FROM purchase GROUP BY n")
-    assert [row[2] for row in merged] == ["-80", "80-"]
-    code, _ = refused(client, f"VEXPLAIN QUERIES {insert}")
-    assert code == 1062
-    assert rows(client, "SELECT 1") == ((1,),)

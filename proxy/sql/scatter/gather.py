@@ -306,7 +306,6 @@ class _Gather:
             part = _Part(self, index, shard, backend)
             self._parts.append(part)
             connections.active[backend] = shard
-            connections.listed(shard, packet)
             backend.send(packet, part)
         executor.current = self
         try:

@@ -236,7 +236,6 @@ async def _run_parts(
             # In one write. Outside a client's transaction ROLLBACK undoes the parts, and no
             # savepoint is needed.
             packets = [_SAVEPOINT, data] if undo else [data]
-            executor.connections.listed(shard, data)
             *_, answer = await executor.connections.pipeline(
                 shard, backend, packets, bytes_left
             )

@@ -7,11 +7,9 @@ from streamfrom.engine.sharding.keyspace import Keyspace
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.local_statements.vexplain import (
     check_form,
-    columns_of,
     explain_filled,
     explain_plan,
     explain_stream,
-    is_run,
 )
 from streamfrom.proxy.routing.planner import Planner
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
@@ -31,21 +29,10 @@ def plan(sql, keyspace=SHARDED, shards=None):
     return json.loads(explain_plan(found, keyspace, shards, route))
 
 
-@pytest.mark.parametrize("form", ["ALL", "TRACE", "KEYS"])
+@pytest.mark.parametrize("form", ["ALL", "TRACE", "KEYS", "QUERIES"])
 def test_other_forms_are_refused_by_their_names(form):
     with pytest.raises(Unsupported, match=f"unsupported: VEXPLAIN {form}; VEXPLAIN PLAN"):
         check_form(shape(f"VEXPLAIN {form} SELECT 1"))
-
-
-def test_only_queries_runs_its_statement_and_has_columns_of_its_own():
-    asked = shape("vexplain queries select 1")
-    check_form(asked)
-    assert is_run(asked)
-    assert [column.name for column in columns_of(asked)] == ["#", "keyspace", "shard", "query"]
-    planned = shape("VEXPLAIN PLAN SELECT queries FROM t")
-    assert not is_run(planned)
-    assert [column.name for column in columns_of(planned)] == ["JSON"]
-    assert not is_run(shape("VEXPLAIN SELECT 1"))
 
 
 @cases(sql=str)

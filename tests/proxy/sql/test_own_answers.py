@@ -5,8 +5,6 @@ import json
 
 from streamfrom.proxy.sql.own_answers import explanation
 from tests.cases import cases, in_turn
-from tests.proxy.fake_answers import Error
-from tests.proxy.rigs import said
 from tests.proxy.sql.scatter.test_insert_selects import InsertColumnsRig
 
 
@@ -21,29 +19,6 @@ async def test_a_description_has_the_columns_of_the_answer(client, sql, rows):
     assert columns == told.columns
     assert len((await client.execute(statement)).rows) == len(told.rows)
     assert client.definitions == described
-
-
-# VEXPLAIN before fake servers; the real ones are asked in tests/integration/test_routing.py.
-def listed(result):
-    assert result.error is None, result.error
-    return [tuple((value or b"").decode() for value in row) for row in result.rows]
-
-
-async def test_the_error_of_a_shard_is_the_answer(server, client):
-    server.on("FROM t", Error(1146, "Table 'shop.t' doesn't exist", "42S02"))
-    result = await client.query("VEXPLAIN QUERIES SELECT id FROM t WHERE id = 1")
-    assert (result.code, result.message) == (1146, "Table 'shop.t' doesn't exist")
-    assert listed(await client.query("VEXPLAIN QUERIES SELECT 1"))[0][3] == "SELECT 1"
-
-
-@in_turn
-@cases(sql=str, code=ast.literal_eval, words=str)
-async def test_what_cannot_be_listed_is_refused_and_not_run(server, client, sql, code, words):
-    result = await client.query(sql)
-    assert result.code == code
-    assert words in result.message
-    # Whether there is a table is asked, which runs nothing.
-    assert [text for text in said(server) if not text.startswith("PREPARE ")] == []
 
 
 async def plan(sql, use="commerce"):
