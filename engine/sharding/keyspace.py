@@ -16,7 +16,7 @@ from streamfrom.engine.errors import KeyspaceError, TargetError
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.sharding.vschema import VindexSpec, VSchema
+    from streamfrom.engine.sharding.vschema import VSchema
 
 
 ShardName = str
@@ -105,13 +105,6 @@ class Keyspace:
     def sharded(self) -> bool:
         """Return whether tables are spread by vindexes."""
         return self.vschema is not None and self.vschema.sharded
-
-    def vindex_read(self, table: str) -> VindexSpec | None:
-        """Return the vindex that a SELECT from *table* means: one of a sharded keyspace that has no such table."""
-        vschema = self.vschema
-        if vschema is None or not vschema.sharded or table in vschema.tables:
-            return None
-        return vschema.vindexes.get(table)
 
     def shard(self, name: str) -> Shard:
         """Return the shard called *name*."""

@@ -1,32 +1,24 @@
-"""What clients are shown of keyspaces: `SHOW DATABASES`, Vitess's `SHOW VITESS_…` and `SHOW VSCHEMA …`, and SELECTs from a vindex. Pure.
+"""What clients are shown of keyspaces: `SHOW DATABASES`, Vitess's `SHOW VITESS_…` and `SHOW VSCHEMA …`. Pure.
 
-Columns and order are Vitess's. As in Vitess LIKE chooses, tablets by their host's name, and WHERE does not. A vindex reads like a table
-of its keyspace (https://vitess.io/docs/reference/features/vindexes/).
+Columns and order are Vitess's. As in Vitess LIKE chooses, tablets by their host's name, and WHERE does not.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.engine.sharding.vindex import Vindex, is_loose
 from streamfrom.proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
-from streamfrom.proxy.wire.constants import BINARY_CHARSET
 from streamfrom.proxy.wire.resultset import ColumnDefinition, Table, table_of_texts
-from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.literal_values import Number
-from streamfrom.sqlparse_ext.reading.conditions import WHERE_ENDS
-from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement, TableRef, Value
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement, TableRef
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.text.lexer import locate
-from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace
-    from streamfrom.engine.sharding.vschema import VindexSpec
 
 
 _VERBS: Final = frozenset({("DATABASES",), ("SCHEMAS",)})
@@ -245,84 +237,3 @@ def _vindexes_on(
 
 def _params(params: Iterable[tuple[str, str]]) -> str:
     return "; ".join(f"{key}={value}" for key, value in sorted(params))
-
-
-_COLUMNS: Final = ("id", "keyspace_id", "range_start", "range_end", "hex_keyspace_id", "shard")
-
-
-def vindex_columns(shape: Shape) -> Sequence[ColumnDefinition]:
-    """Return the columns of the answer. Raises Unsupported for another form of SELECT."""
-    return [ColumnDefinition(name, charset=BINARY_CHARSET) for name in _form(shape)]
-
-
-def vindex_rows(
-    statement: Statement, keyspace: Keyspace, spec: VindexSpec
-) -> list[tuple[bytes | None, ...]]:
-    """Return a row for each value that *spec*, a vindex of *keyspace*, has an id for.
-
-    As in Vitess there is none for NULL, nor for the empty string under `binary`, whose id is empty. Raises Unsupported for another form of
-    SELECT, or a vindex or a text whose ids are not known.
-    """
-    names = [name.lower() for name in _form(statement.shape)]
-    vindex = spec.vindex
-    if not isinstance(vindex, Vindex):
-        raise Unsupported(f"SELECT from '{spec.name}', a vindex of several columns")
-    values = statement.values(statement.shape.conditions["id"])
-    if values is None:
-        raise _other_form()
-    rows = []
-    for value in values:
-        ident = None if value is None else vindex.map(value)
-        if ident is None and value is not None and is_loose(vindex):
-            raise Unsupported(f"the keyspace id that '{spec.name}' has for this text")
-        if not ident:
-            continue
-        shard = keyspace.shard_of(ident)
-        key_range = shard.key_range
-        row = {
-            "id": _text(value),
-            "keyspace_id": ident,
-            "range_start": b"" if key_range is None else key_range.start,
-            "range_end": b"" if key_range is None else key_range.end,
-            "hex_keyspace_id": ident.hex().encode(),
-            "shard": shard.name.encode(),
-        }
-        rows.append(tuple(row[name] for name in names))
-    return rows
-
-
-@lru_cache(maxsize=1024)
-def _form(shape: Shape) -> tuple[str, ...]:
-    """Return the columns that a SELECT lists, as it spells them."""
-    tokens = statement_tokens(shape.template)
-    cursor = Cursor(tokens, shape.template, 1)
-    names: list[str] = []
-    if cursor.accept("*"):
-        names += _COLUMNS
-    else:
-        while (name := cursor.name()) is not None and name.lower() in _COLUMNS:
-            names.append(name)
-            if not cursor.accept(","):
-                break
-    if (
-        not (names and cursor.accept("FROM") and cursor.table() and cursor.key == "WHERE")
-        or not shape.condition_only
-        or list(shape.conditions) != ["id"]
-        or shape.guards
-        or any(token.key in WHERE_ENDS for token in tokens)
-    ):
-        raise _other_form()
-    return tuple(names)
-
-
-def _other_form() -> Unsupported:
-    columns = ", ".join(_COLUMNS)
-    return Unsupported(
-        f"this SELECT from a vindex, which takes {columns} or * and WHERE id = value or id IN (values)"
-    )
-
-
-def _text(value: Value) -> bytes | None:
-    if isinstance(value, Number):
-        return value.text.encode()
-    return b"%d" % value if isinstance(value, int) else value

@@ -14,8 +14,6 @@ from streamfrom.proxy.local_statements.show_keyspaces import (
     show_databases,
     show_vitess,
     show_vschema,
-    vindex_columns,
-    vindex_rows,
 )
 from streamfrom.proxy.local_statements.show_processlist import (
     columns,
@@ -85,7 +83,6 @@ class OwnAnswers:
             ),
             Answerer.QUEUES: (queues.show, lambda each: queues.columns(each.shape)),
             Answerer.SEQUENCE: (sequences.next, lambda _: NEXT_COLUMNS),
-            Answerer.VINDEX: (self._vindex, lambda each: vindex_columns(each.shape)),
             Answerer.VITESS: listed,
             Answerer.VSCHEMA: listed,
             Answerer.DATABASES: listed,
@@ -131,11 +128,6 @@ class OwnAnswers:
             columns(on_mariadb=on_mariadb),
             rows(statement.shape, processes, on_mariadb=on_mariadb),
         )
-
-    async def _vindex(self, statement: Statement) -> Table:
-        found = self._target.vindex(statement.shape)
-        assert found is not None
-        return vindex_columns(statement.shape), vindex_rows(statement, *found)
 
     async def _sight(self) -> Sight:
         return await self._context.rights.sight(self._context.status.shards.values())

@@ -42,15 +42,12 @@ class Answerer(Enum):
     SESSION_STATUS = auto()  # a server's rows, some of them replaced
     TABLES = auto()  # a server's rows, in a column that is called after a keyspace
     SEQUENCE = auto()  # or a server, where `SELECT next value FROM t` reads a column
-    VINDEX = auto()
 
 
 # A server answers, and the proxy changes what it says.
 RETOLD: Final = frozenset({Answerer.SESSION_STATUS, Answerer.TABLES})
 # What shards or these answer may have expressions, in which the client's user and connection id have to be put.
-HAS_EXPRESSIONS: Final = frozenset(
-    {None, Answerer.STATUS_TABLES, Answerer.SEQUENCE, Answerer.VINDEX} | RETOLD
-)
+HAS_EXPRESSIONS: Final = frozenset({None, Answerer.STATUS_TABLES, Answerer.SEQUENCE} | RETOLD)
 # What a shard prepares: by the binary protocol it knows the columns, and in text it reports its own status.
 PREPARED_BY_SHARDS: Final = RETOLD | {None}
 _KINDS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN})
@@ -100,7 +97,7 @@ _BY_SHAPE: Final[tuple[tuple[Callable[[Shape], bool], Answerer], ...]] = (
 
 
 def answerer(shape: Shape, schema: str | None) -> Answerer | None:
-    """Return what answers a statement of *shape* that names no vindex; None if shards do.
+    """Return what answers a statement of *shape*; None if shards do.
 
     schema: the session's target if that is no keyspace.
     """

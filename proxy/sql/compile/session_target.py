@@ -38,8 +38,6 @@ from streamfrom.sqlparse_ext.text.multibyte_text import original
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.shell.registry import Registry
-    from streamfrom.engine.sharding.keyspace import Keyspace
-    from streamfrom.engine.sharding.vschema import VindexSpec
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.sql.compile.catalog import Catalog, View
@@ -463,26 +461,7 @@ class SessionTarget:
 
     def answerer(self, shape: Shape) -> Answerer | None:
         """Return what answers a statement of *shape*; None if shards do. A SEQUENCE may prove to be a column."""
-        found = answerer(shape, self.schema)
-        if found is None and self.vindex(shape) is not None:
-            return Answerer.VINDEX
-        return found
-
-    def vindex(self, shape: Shape) -> tuple[Keyspace, VindexSpec] | None:
-        """Return the vindex that a SELECT reads like a table, and its keyspace; None for every other statement."""
-        if shape.kind is not Kind.SELECT or len(shape.tables) != 1:
-            return None
-        (table,) = shape.tables
-        view = self.view
-        if table.schema is not None:
-            try:
-                view = self.named(table.schema)
-            except StreamfromError:
-                return None
-        if view is None or view.schema is not None or view.is_narrowed:
-            return None
-        spec = view.keyspace.vindex_read(table.name)
-        return None if spec is None else (view.keyspace, spec)
+        return answerer(shape, self.schema)
 
     def touches_messages(self, view: View, shape: Shape) -> bool:
         """True when a statement of this shape names a message table, usable or not."""

@@ -244,7 +244,6 @@ class StatementCompiler:
             or describes(shape, view.database)
             or (view.is_part and asks_database(shape))
             or answerer(shape, view.schema) is not None
-            or any(view.keyspace.vindex_read(table.name) for table in shape.tables)
             or self.sequence_of(view, shape) is not None
         )
 
