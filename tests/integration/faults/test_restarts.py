@@ -229,7 +229,7 @@ def test_what_died_with_a_server_is_an_error_until_a_rollback(start, breakable_s
         assert "rolled back because shard 'commerce/-80' lost its" in refused(lost, sql)[1]
     lost.rollback()
     # State that died with its server ends the session.
-    refuses(holding, "SELECT * FROM scratch", 2013, "connect again")
+    refuses(holding, "SELECT * FROM scratch", 1927, "connect again")
     assert not rows(setup, "SELECT id FROM my_message")
     for ident, client in enumerate(committing, 1):
         insert(client, ident)
