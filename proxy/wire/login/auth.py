@@ -3,7 +3,7 @@
     begin ──┬─ proof fits the account's plugin ───────────┬─ right ──────────────► Accepted
             │                                             ├─ wrong ──────────────► AccessDenied
             └─ other plugin, or COM_CHANGE_USER           └─ only a crypt hash known:
-                 └─ AuthSwitch with a fresh nonce ─ proof ─┘    "full authentication": the
+                 └─ AuthSwitch with a nonce ─ proof ───────┘    "full authentication": the
                                                               password itself, over TLS or RSA
 
 The caller chooses the moment when a proof is judged: it gets a ``Deferred``, and calls ``judge``. So guesses can wait, and
@@ -210,8 +210,10 @@ class ServerAuth:
             # Without PLUGIN_AUTH a client speaks native and cannot be asked to switch.
             return self._defer(self._native, login.response)
         plugin = _plugin_for(self._verifier, login.plugin, self.greeted_plugin)
+        if is_change and plugin == NATIVE_PASSWORD:
+            # As servers do: libmariadb answers with the nonce of its login, whatever the switch says.
+            return self._switch(plugin, self.nonce)
         if is_change or plugin != login.plugin:
-            # The proof of a change was made with a nonce that has been used before.
             return self._switch(plugin)
         if plugin != self.greeted_plugin and not login.response:
             # libmysql sends nothing when the greeting names another plugin than its own, and
@@ -236,10 +238,10 @@ class ServerAuth:
         self._deferred = step, payload
         return [Deferred(is_costly=step is None)]
 
-    def _switch(self, plugin: str) -> list[Step]:
+    def _switch(self, plugin: str, nonce: bytes | None = None) -> list[Step]:
         # A fresh one: the greeting's has been answered, and an answer must prove one nonce
         # only.
-        self.nonce = self._authenticator.nonces()
+        self.nonce = nonce or self._authenticator.nonces()
         self._next = partial(self._defer, self._step_of(plugin))
         return [Send(encode_auth_switch(plugin, self.nonce))]
 
