@@ -33,6 +33,7 @@ from streamfrom.proxy.routing.routes import (
 )
 from streamfrom.proxy.routing.vschema_tables import RowRouting, VschemaTables
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.sqlparse_ext.reading.database_names import database_names
 from streamfrom.sqlparse_ext.reading.utility_statements import STATEMENT_VERBS
 from streamfrom.sqlparse_ext.selects.inner_selects import (
     Counted,
@@ -53,6 +54,7 @@ from streamfrom.sqlparse_ext.statements import (
     Uses,
 )
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
+from streamfrom.sqlparse_ext.text.lexer_patterns import BAD
 from streamfrom.sqlparse_ext.writes.write_parts import limit_of, rows_max, share_list
 
 
@@ -113,7 +115,11 @@ class Planner:
         here = OneShard(self._shards[0])
         if len(self._shards) == 1:
             return Plan(here)
-        if shape.kind in _TABLE_STATEMENTS and shape.uses & Uses.UNPARSED:
+        if (
+            shape.kind in _TABLE_STATEMENTS
+            and shape.uses & Uses.UNPARSED
+            and not _describes(shape)
+        ):
             raise Unsupported(
                 f"this {shape.verb} could not be analysed, which a sharded keyspace needs; write it more plainly, or USE one shard for it"
             )
@@ -276,6 +282,15 @@ class Planner:
         if shape.uses & (Uses.LIMIT | Uses.ORDER) and limit_of(shape) is None:
             raise Unsupported(f"{shape.verb} with LIMIT or ORDER BY over several shards")
         return WriteParts(tuple((shard, None) for shard in shards))
+
+
+def _describes(shape: Shape) -> bool:
+    """Whether it surely reads tables of the servers' own schemas alone, even if it cannot be parsed."""
+    if shape.kind is not Kind.SELECT or shape.uses & Uses.MULTIPLE or BAD in shape.template:
+        return False
+    names = database_names(shape)
+    named = {each.name.lower() for each in names.places}
+    return bool(named) and named <= SYSTEM_SCHEMAS and not names.has_unqualified_tables
 
 
 def _on_one_shard(plan: Plan) -> Plan:
