@@ -8,7 +8,7 @@ shard is given these values as a `stage`, and computes the client's own text:
 
 What is computed must have the type that it has in the client's statement; else the answer is refused.
 
-An AVG is the one value that is more than what can be seen of it (`use_of`).
+An AVG is the one value that is more than what can be seen of it (`is_sure`).
 """
 
 from __future__ import annotations
@@ -78,7 +78,6 @@ class Computation:
         averages = set(self.averages)
         # Computed a second time, with all digits of the averages.
         self._twice = [place for place in self._pieces if averages & self._within(place)]
-        self._uses = {place: use_of(self._form(place)) for place in self._twice}
         self._exact = {
             place
             for place in self._pieces
@@ -109,36 +108,40 @@ class Computation:
             if not _is_whole(column, collation):
                 raise self._refused("its text does not have all of its value", place)
         for place in self._pieces:
-            self._check(place, operands)
+            reason = self._fault(place, operands)
+            if reason:
+                raise self._refused(reason, place)
 
-    def _check(self, place: int, operands: dict[int, ColumnDefinition]) -> None:
+    def _fault(self, place: int, operands: dict[int, ColumnDefinition]) -> str:
+        """Return why a shard may compute something else of the values of *operands* than one server does; "" if it does not."""
         output, column, form = self._outputs[place], self.type_of(place), self._form(place)
         within, grouping = self._within(place), self._grouping
         is_shown = place < grouping.width
-        if is_shown and not (are_alike(column, self._wanted[place]) or place in self._exact):
-            raise self._refused("a shard gives it another type", place)
-        if b"NULLIF" in form.upper() and grouping.conditions:
-            # MariaDB finds no group HAVING NULLIF(COUNT(*), 1) > 1; MySQL does.
-            raise self._refused("HAVING with NULLIF of an aggregate", place)
-        if b"UNIX_TIMESTAMP" in form.upper() and any(
-            operands[each].type == FieldType.TIMESTAMP for each in within
-        ):
-            # The same text is two instants where clocks are set back.
-            raise self._refused("UNIX_TIMESTAMP of an aggregate", place)
-        if sort_of(column) is not Sort.DOUBLE and any(
+        is_quotient = b"/" in form
+        sums_floats = any(
             sort_of(operands[each]) is Sort.DOUBLE and self._calls(each) in _SUMS
             for each in within
-        ):
+        )
+        has_instant = any(operands[each].type == FieldType.TIMESTAMP for each in within)
+        uses_other = any(operand in self._pieces for _, operand in output.operands)
+        faults = {
+            "a shard gives it another type": is_shown
+            and not (are_alike(column, self._wanted[place]) or place in self._exact),
+            # MariaDB finds no group HAVING NULLIF(COUNT(*), 1) > 1; MySQL does.
+            "HAVING with NULLIF of an aggregate": b"NULLIF" in form.upper()
+            and bool(grouping.conditions),
+            # The same text is two instants where clocks are set back.
+            "UNIX_TIMESTAMP of an aggregate": has_instant and b"UNIX_TIMESTAMP" in form.upper(),
             # A sum of floats depends on their order, in its last digits.
-            raise self._refused("text or a decision made of a sum of floats", place)
-        if self._uses.get(place, True) is None:
-            raise self._refused("servers compute it with other digits of an AVG", place)
-        # How a server rounds a quotient before it compares or goes on is up to where these stand.
-        if (b"/" in form and output.is_condition) or (
-            (b"/" in form or place in self._twice)
-            and any(operand in self._pieces for _, operand in output.operands)
-        ):
-            raise self._refused("servers round before or after they go on", place)
+            "text or a decision made of a sum of floats": sums_floats
+            and sort_of(column) is not Sort.DOUBLE,
+            "servers compute it with other digits of an AVG": place in self._twice
+            and not is_sure(form),
+            # How a server rounds before it compares or goes on is up to where these stand.
+            "servers round before or after they go on": (is_quotient and output.is_condition)
+            or ((is_quotient or place in self._twice) and uses_other),
+        }
+        return next((reason for reason, holds in faults.items() if holds), "")
 
     def type_of(self, place: int) -> ColumnDefinition:
         """Return the definition of what is computed, as the shard sees it."""
@@ -149,7 +152,10 @@ class Computation:
 
     def question(self, groups: Sequence[Values]) -> bytes:
         """Return the query that computes *groups*: values of all outputs, then of `averages`."""
-        sent = [self._sent(group) for group in groups]
+        sent = [
+            [group[place] for place in self._operands] + group[len(self._outputs) :]
+            for group in groups
+        ]
         count = 1 + len(self._operands)
         columns = [*self._columns[:count]]
         for place, column in enumerate(self._columns[count : count + len(self.averages)]):
@@ -166,56 +172,39 @@ class Computation:
         items = b", ".join([_NUMBER, *self._expressions()])
         return b"SELECT %b FROM (%b) AS `streamfrom`" % (items, stage.select(rows))
 
-    def _sent(self, group: Values) -> Values:
-        return [group[place] for place in self._operands] + group[len(self._outputs) :]
-
     def answer(
-        self,
-        groups: Sequence[Values],
-        columns: Sequence[ColumnDefinition],
-        rows: Sequence[bytes],
+        self, columns: Sequence[ColumnDefinition], rows: Sequence[bytes]
     ) -> list[dict[int, bytes | None]]:
-        """Return, for each of *groups*, what was computed, by output. Raises Unsupported where servers may not agree."""
+        """Return, for each group of a `question`, what was computed, by output. Raises Unsupported where servers may not agree."""
         first = len(self._columns) - len(self._pieces) - len(self._twice)
         own = self._columns[first : first + len(self._pieces)]
         if not all(map(are_alike, columns[1:], own)):
             raise self._refused("a shard computes it with other types", *self._pieces)
-        found: list[dict[int, bytes | None]] = [{} for _ in groups]
+        found: dict[int, dict[int, bytes | None]] = {}
         for row in rows:
             number, *values = parse_text_row(row)
-            place = int(number or 0)
-            found[place] = self._computed(groups[place], values)
-        return found
+            computed = dict(zip(self._pieces, values, strict=False))
+            for place, text in zip(self._twice, values[len(computed) :], strict=True):
+                computed[place] = self._settled(place, computed[place], text)
+            found[int(number or 0)] = computed
+        return [found[number] for number in range(len(found))]
 
-    def _computed(self, group: Values, values: Values) -> dict[int, bytes | None]:
-        precise = self._sent(group)[len(self._operands) :]
-        inexact = {
-            place
-            for place, text in zip(self.averages, precise, strict=True)
-            if not _is_equal(group[place], text)
-        }
-        found = iter(values)
-        computed = {place: next(found) for place in self._pieces}
-        for place, text in zip(self._twice, found, strict=True):
-            if inexact & self._within(place):
-                computed[place] = self._judged(place, computed[place], text)
-        return computed
+    def _settled(self, place: int, shown: bytes | None, precise: bytes | None) -> bytes | None:
+        """Return the value of an expression with an AVG. Raises Unsupported where servers may not agree.
 
-    def _judged(self, place: int, shown: bytes | None, precise: bytes | None) -> bytes | None:
-        """Return the value of an expression with an AVG that has more digits than are shown.
-
-        shown: computed from the digits that are shown. precise: from all of them.
+        shown: computed from the digits that are shown of the AVG. precise: from all of them.
         """
-        text, column = precise, self.type_of(place)
+        column = self.type_of(place)
         if precise is not None and sort_of(column) is Sort.DECIMAL:
             value = Decimal(precise.decode())
             rounded = value.quantize(
                 Decimal(1).scaleb(-column.decimals), ROUND_HALF_UP, _DIGITS
             )
-            text = f"{rounded:f}".encode()
-        if text != shown and not (self._uses[place] and self._is_direct()):
+            precise = f"{rounded:f}".encode()
+        is_one_step = _ONE_STEP.fullmatch(_in_a_line(self._form(place)))
+        if precise != shown and not (is_one_step and self._is_direct()):
             raise self._refused("an AVG whose last digits decide", place)
-        return text
+        return precise
 
     def _is_direct(self) -> bool:
         """Whether no server puts an AVG into a temporary table before it computes with it."""
@@ -312,12 +301,6 @@ def _precise(place: int) -> bytes:
     return b"`streamfrom:%d+`" % place
 
 
-def _is_equal(shown: bytes | None, cut: bytes | None) -> bool:
-    if shown is None or cut is None:
-        return shown is cut
-    return Decimal(shown.decode()) == Decimal(cut.decode())
-
-
 def _is_whole(column: ColumnDefinition, collation: str) -> bool:
     """Whether servers compute with a stage's column as with the aggregate that it stands for."""
     if column.type == FieldType.YEAR:
@@ -331,11 +314,10 @@ def _is_whole(column: ColumnDefinition, collation: str) -> bool:
 
 # --- what servers compute from an AVG inside of an expression, by the expression's form ------------
 
-# A server keeps an average with more digits than it shows, some nine after the point, and computes with all of them
-# (https://dev.mysql.com/doc/refman/8.4/en/precision-math-expressions.html says that values are not rounded, but MySQL 9
-# rounds the result of each function to the digits that its type has, and both servers round an average that has been through
-# a temporary table). So only forms with one operation on the average are known: `AVG(a) * 100`, `COALESCE(AVG(a), 0)`, and
-# whatever is made of `ROUND(AVG(a), 2)`.
+# A server keeps an average with more digits than it shows, some nine after the point. It computes with all of them, or with those that are
+# shown where the average has been through a temporary table; MySQL also rounds the result of each function to the digits of its type. So an
+# expression is computed both ways, and known where both agree; but for many operations, of which some server has yet another value. Of one
+# operation without a temporary table all digits decide: `AVG(a) * 100` is known for any rows.
 
 AVERAGE: Final = b"\0"  # in the place of an AVG
 OTHER: Final = b"\1"  # in the place of another operand
@@ -343,7 +325,7 @@ OTHER: Final = b"\1"  # in the place of another operand
 # An operand: an average, another one, or a number.
 _VALUE = rb"(?:[\x00\x01]|-?[0-9]+(?:\.[0-9]*)?)"
 _COALESCE = rb"(?:COALESCE|IFNULL)\( ?%b ?(?:, ?%b ?)*\)" % (_VALUE, _VALUE)
-# One operation, whose result has all digits on both servers: a + - *, COALESCE, IFNULL or ABS.
+# One operation: a + - *, COALESCE, IFNULL or ABS.
 _ONE_STEP: Final = re.compile(
     rb"%b ?[-+*] ?%b|%b|ABS\( ?\x00 ?\)" % (_VALUE, _VALUE, _COALESCE), re.IGNORECASE
 )
@@ -360,14 +342,14 @@ _COMPARED: Final = re.compile(
 )
 
 
-def use_of(expression: bytes) -> bool | None:
-    """Return what is known of an expression, in which AVERAGE and OTHER stand for its operands.
+def is_sure(expression: bytes) -> bool:
+    """Whether no server makes another value of an expression than all or the shown digits of its averages do.
 
-    True if servers compute it from all digits of its averages. False if some servers may have fewer, but none has other digits
-    than all of them or the shown ones. None if neither is sure.
+    AVERAGE and OTHER stand for its operands.
     """
-    text = b" ".join(expression.split())
-    if _ONE_STEP.fullmatch(text):
-        return True
-    rest = _ROUNDED.sub(OTHER, text)
-    return False if AVERAGE not in rest or _COMPARED.fullmatch(rest) else None
+    rest = _ROUNDED.sub(OTHER, _in_a_line(expression))
+    return AVERAGE not in rest or any(each.fullmatch(rest) for each in (_ONE_STEP, _COMPARED))
+
+
+def _in_a_line(expression: bytes) -> bytes:
+    return b" ".join(expression.split())

@@ -101,15 +101,12 @@ def padding(collation: str, space: bytes, *, is_char: bool = False) -> bytes:
     # PAD_ATTRIBUTE of information_schema.COLLATIONS.
     if "_0900_" in collation or collation == "binary":
         return b""
-    if "nopad" in collation:
-        if is_char:
-            # MariaDB sorts the blanks that fill it up, and groups without them.
-            raise Unsupported(
-                f"comparing values of a CHAR column of collation {collation} over several shards"
-            )
+    # Of a CHAR MariaDB sorts the blanks that fill it up, and groups without them.
+    if "nopad" in collation and not is_char:
         return b""
     charset, _, rest = collation.partition("_")
-    if charset not in _EVEN_CHARSETS or f"_{rest}".endswith(_SEVERAL_LEVELS) or not space:
+    is_padded = charset in _EVEN_CHARSETS and not f"_{rest}".endswith(_SEVERAL_LEVELS)
+    if "nopad" in collation or not (is_padded and space):
         raise Unsupported(f"comparing values of collation {collation} over several shards")
     return space
 

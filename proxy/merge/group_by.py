@@ -6,18 +6,15 @@ or ORDER BY look at. What cannot be put together from the shards' parts is Unsup
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.select_ast import SUBQUERY
 from streamfrom.sqlparse_ext.statements import Slot
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.merge.shard_texts import Texts
-    from streamfrom.proxy.wire.resultset import ColumnDefinition
     from streamfrom.sqlparse_ext.selects.select_ast import (
         AggregateCall,
         Expression,
@@ -60,15 +57,14 @@ class Output(NamedTuple):
 class Grouping:
     """The groups and outputs of one statement."""
 
-    def __init__(
-        self,
-        texts: Texts,
-        definitions: Sequence[ColumnDefinition],
-        table_columns: frozenset[str],
-    ) -> None:
+    def __init__(self, texts: Texts, table_columns: frozenset[str]) -> None:
         self._texts = texts
         self._select = texts.select
-        self._definitions = definitions
+        self._items = [each.expression for each in self._select.items if each.expression]
+        if len(self._items) < len(self._select.items):
+            raise Unsupported(
+                "* together with DISTINCT, groups or aggregates over several shards"
+            )
         self._table_columns = table_columns
         self._is_distinct = self._select.distinct is not None and not self._select.aggregates
         self.groups: list[Group] = []  # the expressions of GROUP BY
@@ -88,9 +84,9 @@ class Grouping:
         self._read_items()
         self.width = len(self.outputs)
         # In a second pass: an expression may use aggregates that stand behind it in the list.
-        for place, item in enumerate(self._select.items):
-            if item.expression is not None and self._is_made(item.expression, in_list=True):
-                self.outputs[place] = self._made(item.expression, in_list=True)
+        for place, expression in enumerate(self._items):
+            if self._is_made(expression, in_list=True):
+                self.outputs[place] = self._made(expression, in_list=True)
         for condition in self._select.having:
             self._read_condition(condition)
         self._read_order()
@@ -104,12 +100,10 @@ class Grouping:
         ):
             raise Unsupported("DISTINCT with GROUP BY or HAVING over several shards")
         if self._is_distinct:
-            for item in select.items:
-                if item.expression is None:
-                    self._add_all_columns()
-                elif not item.expression.is_constant:
-                    self._texts.check_steady(item.expression)
-                    self._add_group(item.expression)
+            for expression in self._items:
+                if not expression.is_constant:
+                    self._texts.check_steady(expression)
+                    self._add_group(expression)
             return
         for expression in select.group:
             resolved = self._meant(expression)
@@ -119,13 +113,6 @@ class Grouping:
             if resolved.is_constant or resolved.has_aggregate:
                 raise Unsupported("GROUP BY a constant over several shards")
             self._add_group(resolved)
-
-    def _add_all_columns(self) -> None:
-        if self._select.joined or len(self._select.items) > 1:
-            raise Unsupported("DISTINCT * of a join or with other items over several shards")
-        for column in self._definitions:
-            name = column.name.lower()
-            self.groups.append(Group(quote_identifier(column.name).encode(), (name,), name))
 
     def _add_group(self, expression: Expression) -> None:
         if not expression.names and expression.words == SUBQUERY:
@@ -141,14 +128,8 @@ class Grouping:
         word = expression.words[0]
         if len(expression.words) == 1 and isinstance(word, Slot):
             place = self._texts.integer(word)
-            items = self._select.items
-            is_known = place is not None and 0 < place <= len(items)
-            found = items[place - 1].expression if place is not None and is_known else None
-            if found is None or any(item.expression is None for item in items):
-                raise Unsupported.computing(
-                    self._texts.of(expression), "GROUP BY needs a position that is selected"
-                )
-            return found
+            # A server has found the position in the list.
+            return expression if place is None else self._items[place - 1]
         if expression.column is None or expression.is_qualified:
             return expression
         item = self._texts.with_alias(expression.column)
@@ -163,17 +144,7 @@ class Grouping:
     # --- outputs ----------------------------------------------------------------------------
 
     def _read_items(self) -> None:
-        items = self._select.items
-        if self._is_distinct and items[0].expression is None:
-            self.outputs = [
-                Output(group.text, group.words, group=place)
-                for place, group in enumerate(self.groups)
-            ]
-            return
-        for item in items:
-            if item.expression is None:
-                raise Unsupported("* together with groups or aggregates over several shards")
-            self.outputs.append(self._output(item.expression, in_list=True))
+        self.outputs = [self._output(each, in_list=True) for each in self._items]
 
     def _output(self, expression: Expression, *, in_list: bool = False) -> Output:
         texts = self._texts
@@ -331,8 +302,6 @@ class Grouping:
         for item in self._select.order:
             if item.position is not None:
                 place = self._texts.integer(item.position)
-                if place is not None and not 0 < place <= self.width:
-                    raise Unsupported("ORDER BY this position over several shards")
                 if place is not None:
                     wanted.append((place - 1, item.descending))
             elif not item.expression.is_constant:

@@ -186,7 +186,7 @@ class ComputedGroups:
         groups = [parse_text_row(kept.row) for kept in batch]
         found: list[bytes] = []
         for kept, values, computed in zip(
-            batch, groups, self._computation.answer(groups, columns, rows), strict=True
+            batch, groups, self._computation.answer(columns, rows), strict=True
         ):
             for place, text in computed.items():
                 values[place] = text

@@ -60,16 +60,12 @@ class GroupsQuery:
     """How one SELECT of groups is asked and answered.
 
     exact: the texts must keep all digits.
-    is_counted: only the number of groups is wanted.
     """
 
-    def __init__(
-        self, texts: Texts, memory_bytes: int, *, exact: bool = False, is_counted: bool = False
-    ) -> None:
+    def __init__(self, texts: Texts, memory_bytes: int, *, exact: bool = False) -> None:
         self._texts = texts
         self._exact = exact
         self._memory_bytes = memory_bytes
-        self._is_counted = is_counted
         # The expressions of aggregates, None without any; set by `describe`.
         self.computation: Computation | None = None
         aliases = {item.alias for item in texts.select.items if item.alias is not None}
@@ -88,25 +84,20 @@ class GroupsQuery:
     ) -> None:
         """Learn the answer's definitions. Raises Unsupported for what cannot be merged."""
         self._definitions = definitions
-        grouping = self._grouping = Grouping(self._texts, definitions, table_columns)
+        grouping = self._grouping = Grouping(self._texts, table_columns)
         wanted = [(group.text, False) for group in grouping.groups]
         wanted += [(self._texts.of(argument), False) for argument in grouping.distinct]
         for place, output in enumerate(grouping.outputs):
             if output.call is not None:
                 if output.call.function in EXTREMES:
-                    wanted.append((self._extreme(output), True))
+                    wanted.append((output.text, True))
                     wanted.append((self._texts.of(output.call.arguments[0]), False))
                 elif place >= grouping.width:
                     wanted.append((output.text, True))
         self.expressions = list(dict.fromkeys(wanted))
         # Outputs such as SUM(a) / COUNT(*): the merge has the aggregates, and a shard does the
         # rest.
-        made = {place for place, output in enumerate(grouping.outputs) if output.operands}
-        if self._is_counted and grouping.conditions:
-            raise Unsupported(
-                "counting what HAVING an expression lets through over several shards"
-            )
-        if made and not self._is_counted:
+        if any(output.operands for output in grouping.outputs):
             self.computation = Computation(
                 self._texts, grouping, definitions, exact=self._exact
             )
@@ -116,12 +107,6 @@ class GroupsQuery:
         texts = [text for text, _ in self.expressions]
         self._keys = dict(zip(texts, keys, strict=True))
         self._types = dict(zip(texts, types, strict=True))
-
-    def _extreme(self, output: Output) -> bytes:
-        """Return MIN(x) also for MIN(DISTINCT x), which is the same."""
-        assert output.call is not None
-        (argument,) = output.call.arguments
-        return b"%b(%b)" % (output.call.function.encode(), self._texts.of(argument))
 
     # --- asking -----------------------------------------------------------------------------
 
@@ -168,7 +153,7 @@ class GroupsQuery:
         if call is None:
             return [exactly(output.text) if is_exact else output.text]
         if call.function in EXTREMES:
-            text = self._extreme(output)
+            text = output.text
             key = self._keys[text]
             value = exactly(text) if is_exact else text
             return [value] if key.is_plain else [value, key.sql(text)]
@@ -286,7 +271,7 @@ class GroupsQuery:
             argument = self._texts.of(call.arguments[0])
             if comparison_of(self._types[argument]) is Comparison.ORDINAL:
                 raise Unsupported("ORDER BY MIN or MAX of an ENUM or SET over several shards")
-            decode = self._keys[self._extreme(found)].decoder(descending=descending)
+            decode = self._keys[found.text].decoder(descending=descending)
             return GroupSort(lambda _key, _row: decode(accumulator.key))
         decode = ColumnKey(self._comparison(place)).decoder(descending=descending)
         return GroupSort(lambda _, row: decode(row[place]), bool(found.operands))
@@ -301,8 +286,7 @@ class GroupsQuery:
         output = self._grouping.outputs[place]
         if output.operands and self.computation is not None:
             return self.computation.type_of(place)
-        is_extreme = output.call is not None and output.call.function in EXTREMES
-        return self._types[self._extreme(output) if is_extreme else output.text]
+        return self._types[output.text]
 
     def _accumulator(
         self, place: int, output: Output, column: int, parts: Sequence[ColumnDefinition]
@@ -319,7 +303,7 @@ class GroupsQuery:
         if call.function == "AVG":
             decimals = NOT_FIXED if self._is_exact(place) else self._type(place).decimals
             return Average(Sum(column, parts[column]), Count(column + 1), decimals)
-        key = self._keys[self._extreme(output)]
+        key = self._keys[output.text]
         if key.comparison is Comparison.ORDINAL:
             raise Unsupported(f"{call.function} of an ENUM or SET over several shards")
         key_column = column if key.is_plain else column + 1

@@ -423,7 +423,7 @@ def _is_whole(column: ColumnDefinition) -> bool:
 def _check_names(definitions: Sequence[ColumnDefinition]) -> None:
     """Raise Unsupported for names that a derived table must not have."""
     names = [column.name.lower() for column in definitions]
-    if len(set(names)) < len(names):
+    if len(set(names)) < len(names) or not all(
+        name and name == name.rstrip() for name in names
+    ):
         raise Unsupported("two columns of one name in a part of this over several shards")
-    if not all(name and name == name.rstrip() for name in names):
-        raise Unsupported("a column with such a name in a part of this over several shards")

@@ -236,12 +236,7 @@ class _Gather:
         # The bytes of groups that have to be sorted once all of them are known.
         memory_bytes = context.config.merge_memory_bytes
         self._query: RowsQuery | GroupsQuery = (
-            GroupsQuery(
-                texts,
-                memory_bytes,
-                exact=reply.binary,
-                is_counted=route.counted is not None,
-            )
+            GroupsQuery(texts, memory_bytes, exact=reply.binary)
             if route.in_groups
             else RowsQuery(texts, exact=reply.binary)
         )

@@ -5,11 +5,11 @@ import pytest
 from streamfrom.proxy.merge.group_by import Grouping
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.cases import cases
-from tests.proxy.merge.answers import number, texts
+from tests.proxy.merge.answers import texts
 
 
-def group(sql, columns=("a", "b"), table=("a", "b", "c")):
-    return Grouping(texts(sql), [number(name) for name in columns], frozenset(table))
+def group(sql, table=("a", "b", "c")):
+    return Grouping(texts(sql), frozenset(table))
 
 
 @cases(sql=str, groups=ast.literal_eval)

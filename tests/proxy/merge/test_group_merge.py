@@ -141,16 +141,3 @@ def test_strings_are_not_sorted_by_their_bytes(items):
             shown=ColumnDefinition("x", type=FieldType.VAR_STRING),
             width=2,
         )
-
-
-def test_a_count_of_groups_computes_nothing():
-    query = GroupsQuery(
-        texts("SELECT a, COUNT(*) / 2 FROM t GROUP BY a"), 1 << 20, is_counted=True
-    )
-    plan = planned(query, [number("x")] * 2, ("a",))
-    assert plan.computation is None
-    query = GroupsQuery(
-        texts("SELECT a FROM t GROUP BY a HAVING COUNT(*) / 2 > 1"), 1 << 20, is_counted=True
-    )
-    with pytest.raises(Unsupported, match="counting what HAVING"):
-        planned(query, [number("x")], ("a",))

@@ -47,7 +47,7 @@ def union(
         ),
         (number("d", kind=FieldType.TIMESTAMP), {"is_compared": True}, "going on with 'd'"),
         (number("n", 3), {"is_windowed": True}, "going on with 'n'"),
-        (number(""), {}, "a column with such a name"),
+        (number(""), {}, "two columns of one name"),
     ],
 )
 def test_what_is_more_than_its_text_is_refused(column, options, sentence):
