@@ -2,7 +2,7 @@
 
     comparison            how values compare and are written, after their column definitions
     ordered_merge         rows of several ordered sources as one ordered row of rows
-    aggregates            COUNT, SUM, MIN, MAX, AVG and BIT_* from the parts that shards computed; DISTINCT
+    aggregates            COUNT, SUM, MIN, MAX and AVG from the parts that shards computed
     shard_texts           the pieces of one concrete SELECT
     row_merge             a SELECT of rows: order, limit
     group_query           a SELECT of groups: GROUP BY, DISTINCT, aggregates
@@ -12,7 +12,7 @@
 What a merge holds, and the bound:
 
     rows of shards on their way    256 KB a shard (`proxy.sql.scatter.gather`)
-    groups, DISTINCT               the setting merge_memory (`group_query`, `group_merge`, `aggregates`)
+    groups                         the setting merge_memory (`group_query`, `group_merge`)
     rows for a second stage        PARTS_ROWS_MAX, PARTS_BYTES_MAX at a time (`proxy.sql.scatter.two_stage`)
     rows of an INSERT … SELECT     INSERT_ROWS_MAX, INSERT_BYTES_MAX at a time (`proxy.sql.scatter.two_stage`)
 

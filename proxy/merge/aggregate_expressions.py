@@ -104,9 +104,6 @@ class Computation:
         self._columns = columns
         self._collations = [(each or b"").decode() for each in collations]
         operands = dict(zip(self._operands, columns[1:], strict=False))
-        for (place, column), collation in zip(operands.items(), self._collations, strict=True):
-            if not _is_whole(column, collation):
-                raise self._refused("its text does not have all of its value", place)
         for place in self._pieces:
             reason = self._fault(place, operands)
             if reason:
@@ -122,9 +119,12 @@ class Computation:
             sort_of(operands[each]) is Sort.DOUBLE and self._calls(each) in _SUMS
             for each in within
         )
+        collations = dict(zip(self._operands, self._collations, strict=True))
+        is_whole = all(_is_whole(operands[each], collations[each]) for each in within)
         has_instant = any(operands[each].type == FieldType.TIMESTAMP for each in within)
         uses_other = any(operand in self._pieces for _, operand in output.operands)
         faults = {
+            "the texts of its values do not have all of them": not is_whole,
             "a shard gives it another type": is_shown
             and not (are_alike(column, self._wanted[place]) or place in self._exact),
             # MariaDB finds no group HAVING NULLIF(COUNT(*), 1) > 1; MySQL does.

@@ -110,14 +110,12 @@ class Grouping:
             # In an expression the servers look for a column first, and items have no aliases in them.
             known = self._table_columns if resolved is expression else resolved.names
             self._texts.check_repeatable(resolved, known)
-            if resolved.is_constant or resolved.has_aggregate:
-                raise Unsupported("GROUP BY a constant over several shards")
             self._add_group(resolved)
 
     def _add_group(self, expression: Expression) -> None:
-        if not expression.names and expression.words == SUBQUERY:
-            # Servers do not see that it follows from what else is grouped.
-            raise Unsupported("grouping by a subquery over several shards")
+        # A number would be a position, and servers do not see that a subquery follows from what else is grouped.
+        if expression.is_constant or (not expression.names and expression.words == SUBQUERY):
+            raise Unsupported("grouping by a constant or a subquery over several shards")
         # Written twice, as in GROUP BY a, a, it is sorted and compared once.
         words = self._texts.words(expression)
         if all(group.words != words for group in self.groups):
@@ -249,9 +247,7 @@ class Grouping:
             output = self.outputs[place]
             is_sure = self.groups and leaf.column not in self._table_columns
             if not (is_sure and (output.call or output.group is not None or output.operands)):
-                raise Unsupported(
-                    f"an expression of the alias '{leaf.column}' over several shards"
-                )
+                self._texts.check_repeatable(leaf)  # it cannot
             return place
         for place, output in enumerate(self.outputs):
             if output.words == words and (output.call or output.group is not None):

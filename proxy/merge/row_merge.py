@@ -94,17 +94,13 @@ class RowsQuery:
         """Return the expression of the select list's column number *place*."""
         items = self._texts.select.items
         stars = [index for index, item in enumerate(items) if item.expression is None]
-        width = 1
-        if len(stars) > 1:
-            raise Unsupported("ORDER BY a position behind several * over several shards")
-        if stars:
-            # All columns of the answer that are no other item's are the star's.
-            width = len(self._columns) - len(items) + 1
         index = place - 1
         if stars and index >= stars[0]:
+            if len(stars) > 1 or self._texts.select.joined:
+                raise Unsupported("ORDER BY a position in or behind * over several shards")
+            # All columns of the answer that are no other item's are the star's.
+            width = len(self._columns) - len(items) + 1
             if index < stars[0] + width:
-                if self._texts.select.joined:
-                    raise Unsupported("ORDER BY a position in * of a join over several shards")
                 return quote_identifier(self._columns[index].name).encode(), False
             index -= width - 1
         expression = items[index].expression

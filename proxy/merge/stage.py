@@ -198,17 +198,22 @@ def _item(column: ColumnDefinition, kind: str) -> bytes:
 def _value(column: ColumnDefinition, is_converted: bool, text: bytes | None) -> str | None:  # noqa: FBT001
     if text is None:
         return None
-    if is_converted and b"?" in text:
+    _check_text("going on with", column, text, may_lack=is_converted)
+    if column.type in STRING_TYPES and column.charset == BINARY_CHARSET:
+        return text.hex()
+    return text.decode("latin-1")
+
+
+def _check_text(doing: str, column: ColumnDefinition, text: bytes, *, may_lack: bool) -> None:
+    """Raise Unsupported for a text that may be another value where it is read. may_lack: its character set lacks characters."""
+    if may_lack and b"?" in text:
         raise Unsupported(
-            f"going on with a '?' in the column '{column.name}' over several shards, which may be a"
+            f"{doing} a '?' in the column '{column.name}' over several shards, which may be a"
             " character that the session's character set lacks; SET NAMES utf8mb4"
         )
     if column.type in _DATES and (text.startswith(b"0000-") or b"-00" in text[:10]):
         # Under NO_ZERO_DATE they are NULL, or an error.
-        raise Unsupported("going on with a date of zeros over several shards")
-    if column.type in STRING_TYPES and column.charset == BINARY_CHARSET:
-        return text.hex()
-    return text.decode("latin-1")
+        raise Unsupported(f"{doing} a date of zeros over several shards")
 
 
 _MOMENTS: Final = {
@@ -250,18 +255,13 @@ def values_row(
             )
         if text is None:
             values.append(b"NULL")
-        elif sort is Sort.TEXT:
-            if not is_whole_charset and b"?" in text:
-                raise Unsupported(
-                    f"INSERT … SELECT of a '?' in the column '{column.name}' over several shards,"
-                    " which may be a character that the session's character set lacks; SET NAMES"
-                    " utf8mb4"
-                )
+            continue
+        may_lack = sort is Sort.TEXT and not is_whole_charset
+        _check_text("INSERT … SELECT of", column, text, may_lack=may_lack)
+        if sort is Sort.TEXT:
             parameter = Parameter(FieldType.VAR_STRING, False, text)  # noqa: FBT003
             values.append(literal_of(parameter, backslash_escapes=backslash_escapes))
         elif sort in _MOMENTS:
-            if sort is not Sort.TIME and (text.startswith(b"0000-") or b"-00" in text):
-                raise Unsupported("INSERT … SELECT of a date of zeros over several shards")
             values.append(_MOMENTS[sort] % text)
         elif sort is Sort.BYTES:
             values.append(b"x'%b'" % text.hex().encode())

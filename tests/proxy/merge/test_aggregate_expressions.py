@@ -58,16 +58,16 @@ DOUBLE = FieldType.DOUBLE
 @pytest.mark.parametrize(
     ("sql", "value", "result", "sentence"),
     [
-        ("SELECT MAX(a) + 1 FROM t", number("m", kind=FieldType.FLOAT), number("x", kind=INT), r"MAX\(a\) over several shards: its text"),
+        ("SELECT MAX(a) + 1 FROM t", number("m", kind=FieldType.FLOAT), number("x", kind=INT), "the texts of its values"),
         ("SELECT FLOOR(SUM(a)) FROM t", number("s", 31, DOUBLE), number("x", kind=INT), "a sum of floats"),
-        ("SELECT SUM(a) * 2 FROM t", number("s", 3, DOUBLE), number("x", 3, DOUBLE), r"SUM\(a\) over several shards: its text"),
+        ("SELECT SUM(a) * 2 FROM t", number("s", 3, DOUBLE), number("x", 3, DOUBLE), "the texts of its values"),
         ("SELECT UNIX_TIMESTAMP(MAX(a)) FROM t", number("m", kind=FieldType.TIMESTAMP), number("x", kind=INT), "UNIX_TIMESTAMP of an aggregate"),
         ("SELECT SUM(a) / 3 AS x FROM t GROUP BY b ORDER BY x + 1", number("s", 4), number("x", 4), "servers round before or after they go on"),
         ("SELECT AVG(a) * 2 AS x FROM t GROUP BY b HAVING x > 1", number("AVG", 4), number("x", 4), "other digits of an AVG"),
         # MariaDB says 0.0000 to AVG(a) % 3 and -0.0000 to -3.0000 % 3.
         ("SELECT AVG(a) % 3 FROM t", number("AVG", 4), number("x", 4), "other digits of an AVG"),
         ("SELECT CAST(AVG(a) AS SIGNED) FROM t", number("AVG", 4), number("x", kind=INT), "other digits of an AVG"),
-        ("SELECT MAX(a) + INTERVAL 1 DAY FROM t", number("m", kind=FieldType.YEAR), number("x", kind=INT), r"MAX\(a\) over several shards: its text"),
+        ("SELECT MAX(a) + INTERVAL 1 DAY FROM t", number("m", kind=FieldType.YEAR), number("x", kind=INT), "the texts of its values"),
         ("SELECT NULLIF(COUNT(*), 1) AS n FROM t GROUP BY b HAVING n > 1", number("c", kind=INT), number("x", kind=INT), "HAVING with NULLIF"),
     ],
 )  # fmt: skip
