@@ -13,8 +13,13 @@ from bench.report import Figure, figure, ratio_at_least
 from streamfrom.engine.clock import SystemClock
 from streamfrom.engine.messaging.shell.purger import PATIENCE_FIRST_S
 from streamfrom.engine.messaging.table.message_table import MessageTable, load
-from streamfrom.engine.messaging.upkeep.partitions import SPANS, Outcome, partition_by
-from streamfrom.engine.messaging.upkeep.purge import PURGE_ROWS_MAX
+from streamfrom.engine.messaging.upkeep.partitions import (
+    SPANS,
+    DropPartition,
+    Outcome,
+    partition_by,
+)
+from streamfrom.engine.messaging.upkeep.purge import PURGE_ROWS_MAX, Purge
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.config.dsn import Dsn, SslMode
@@ -29,7 +34,7 @@ DAY = SPANS["DAY"]
 START_NS = DAY.floor_ns(1_700_000_000 * messages.NS_PER_S)
 CUTOFF_NS = START_NS + DAY.length_ns
 
-Purge = Callable[[ShardStore, MessageTable], Awaitable[None]]
+Purging = Callable[[ShardStore, MessageTable], Awaitable[None]]
 
 
 def purge(plan: Plan) -> list[Figure]:
@@ -47,17 +52,17 @@ def purge(plan: Plan) -> list[Figure]:
 
 async def _by_partition(store: ShardStore, table: MessageTable) -> None:
     name, _ = DAY.partition(START_NS)
-    outcome = await store.drop_partition(table, "-", name, CUTOFF_NS, PATIENCE_FIRST_S)
+    outcome, _ = await store.run(table, "-", DropPartition(name, CUTOFF_NS, PATIENCE_FIRST_S))
     if outcome is not Outcome.DONE:
         raise LabError(f"the partition is {outcome.value}")
 
 
 async def _by_rows(store: ShardStore, table: MessageTable) -> None:
-    while (await store.purge(table, "-", CUTOFF_NS)).found == PURGE_ROWS_MAX:
+    while (await store.run(table, "-", Purge(CUTOFF_NS))).found == PURGE_ROWS_MAX:
         pass
 
 
-def _a_second(plan: Plan, rows: int, purge: Purge, what: str) -> float:
+def _a_second(plan: Plan, rows: int, purge: Purging, what: str) -> float:
     """Return how many rows a second *purge* removes."""
     lab = plan.lab
     table = lab.fresh_name()
@@ -72,7 +77,7 @@ def _a_second(plan: Plan, rows: int, purge: Purge, what: str) -> float:
     return rows / seconds
 
 
-async def _timed(lab: Lab, purge: Purge) -> float:
+async def _timed(lab: Lab, purge: Purging) -> float:
     """Return how long a purge takes through what the proxy itself purges with."""
     dsn = Dsn(HOST, lab.server.port, None, "root", Secret(""), DATABASE, SslMode.DISABLED, None)
     shard = ShardRuntime(DATABASE, ShardConfig("-", dsn, (), 4), pool_timeout_s=10)
@@ -83,7 +88,7 @@ async def _timed(lab: Lab, purge: Purge) -> float:
         table = load(DATABASE, raw)
         assert isinstance(table, MessageTable)
         # A connection is there, as in a proxy that runs.
-        await store.purge(table, "-", 0)
+        await store.run(table, "-", Purge(0))
         start = time.monotonic()
         await purge(store, table)
         return time.monotonic() - start

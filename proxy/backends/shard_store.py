@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -21,7 +22,7 @@ from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreA
 from streamfrom.engine.messaging.table import discovery
 from streamfrom.engine.messaging.table.discovery import read_hidden, sees_triggers
 from streamfrom.engine.messaging.table.store_job import Access, At, StoreJob
-from streamfrom.engine.messaging.upkeep import depths, partitions, purge
+from streamfrom.engine.messaging.upkeep.depths import Depth, depths
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
 from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
 from streamfrom.proxy.backends.lock_session import (
@@ -39,13 +40,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.fleet.elector import Elector
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreQuery
     from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
-    from streamfrom.engine.messaging.table.message import Purged
     from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
-    from streamfrom.engine.messaging.upkeep.partitions import (
-        Outcome,
-        Partition,
-        PartitionCensus,
-    )
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.backends.shard import ShardRuntime
 
@@ -148,78 +143,26 @@ class ShardStore(Store):
 
         match job.access:
             case Access.READ:
+                for pause_s in CHANGING_PAUSES_S:
+                    with suppress(PartitionsChanging):
+                        return await by_control(runtime, talk())
+                    await asyncio.sleep(pause_s)
                 return await by_control(runtime, talk())
             case Access.WRITE:
                 return await self._by_backend(runtime, talk)
             case Access.DISPATCH:
                 return await self._as_dispatcher(*at, talk)
+            case Access.UPKEEP:
+                async with self._purges[at]:
+                    return await self._by_backend(runtime, talk)
+            case Access.APART:
+                return await self._apart(runtime, talk())
 
     async def depths(
         self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
-    ) -> dict[str, depths.Depth]:
+    ) -> dict[str, Depth]:
         """Return about how many rows *tables* have in which state, by name. Raises StoreError."""
-        return await by_control(self._shards[keyspace, shard], depths.depths(tables))
-
-    async def purge(
-        self,
-        table: MessageTable,
-        shard: ShardName,
-        cutoff_ns: int,
-        left_out: Collection[bytes] = (),
-    ) -> Purged:
-        """Delete one batch of old acked rows. Raises StoreError."""
-        async with self._purges[table.keyspace, shard]:
-            return await self._by_backend(
-                self._shards[table.keyspace, shard],
-                lambda: purge.purge(table, cutoff_ns, left_out),
-            )
-
-    async def partitions(
-        self, table: MessageTable, shard: ShardName, now_ns: int
-    ) -> PartitionCensus | None:
-        """Return the partitions of a queue, None for a table without such. Raises StoreError."""
-        runtime = self._shards[table.keyspace, shard]
-        for pause_s in CHANGING_PAUSES_S:
-            try:
-                return await by_control(runtime, partitions.census(table, now_ns))
-            except StoreError as error:
-                # Dropped between two questions.
-                is_gone = isinstance(cause := error.__cause__, ServerRefused) and (
-                    cause.code == partitions.UNKNOWN_PARTITION
-                )
-                if not is_gone and not isinstance(error, PartitionsChanging):
-                    raise
-            await asyncio.sleep(pause_s)
-        return await by_control(runtime, partitions.census(table, now_ns))
-
-    async def rows_in(self, table: MessageTable, shard: ShardName, name: str) -> int:
-        """Return about how many rows a partition has. Raises StoreError."""
-        runtime = self._shards[table.keyspace, shard]
-        return await by_control(runtime, partitions.rows_in(table, name))
-
-    async def drop_partition(
-        self,
-        table: MessageTable,
-        shard: ShardName,
-        name: str,
-        cutoff_ns: int,
-        patience_s: float,
-    ) -> Outcome:
-        """Drop a partition in which nothing is left. Raises StoreError."""
-        conversation = partitions.drop_partition(table, name, cutoff_ns, patience_s)
-        return await self._apart(self._shards[table.keyspace, shard], conversation)
-
-    async def make_partitions(
-        self,
-        table: MessageTable,
-        shard: ShardName,
-        made: Sequence[Partition],
-        rest: str,
-        patience_s: float,
-    ) -> Outcome:
-        """Split the last partition. Raises StoreError."""
-        conversation = partitions.make_partitions(table, made, rest, patience_s)
-        return await self._apart(self._shards[table.keyspace, shard], conversation)
+        return await by_control(self._shards[keyspace, shard], depths(tables))
 
     async def _as_dispatcher(
         self, keyspace: str, shard: ShardName, make: Callable[[], Conversation[T]]
@@ -267,7 +210,7 @@ class ShardStore(Store):
         try:
             async with asyncio.timeout(PARTITION_TIMEOUT_S):
                 return await carry_out(conversation, partial(_patiently, runtime, backend))
-        except (ProxyError, TimeoutError) as error:
+        except (ProxyError, ServerRefused, TimeoutError) as error:
             runtime.suspect()
             raise StoreError(str(error) or f"no answer in {PARTITION_TIMEOUT_S:g} s") from error
         finally:

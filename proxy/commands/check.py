@@ -28,7 +28,7 @@ from streamfrom.engine.messaging.table.table_settings import (
     unread_keys,
 )
 from streamfrom.engine.messaging.upkeep import dead_letter_table
-from streamfrom.engine.messaging.upkeep.partitions import late, split
+from streamfrom.engine.messaging.upkeep.partitions import TakeCensus, late, split
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.engine.sharding.vindex import Vindex, is_loose
 from streamfrom.engine.sharding.vschema import TableRouting, unknown_keys, with_queues
@@ -436,7 +436,7 @@ class _ShardCheck:
     async def _check_partitions(self, queue: MessageTable, subject: str) -> None:
         """Say what holds partitions of a queue back, or that it has none that are kept."""
         with self._reported(subject, "partitions: "):
-            census = await self._store.partitions(queue, self.shard.name, self._now_ns)
+            census = await self._store.run(queue, self.shard.name, TakeCensus())
             if census is None:
                 self._report.warning(
                     subject,

@@ -54,12 +54,15 @@ from streamfrom.engine.messaging.upkeep.depths import Depth
 from streamfrom.engine.messaging.upkeep.partitions import (
     REST,
     ROWS_COUNTED_MAX,
+    DropPartition,
+    MakePartitions,
     Outcome,
     PartitionCensus,
     Partitions,
     RowsLeft,
+    TakeCensus,
 )
-from streamfrom.engine.messaging.upkeep.purge import PURGE_ROWS_MAX
+from streamfrom.engine.messaging.upkeep.purge import PURGE_ROWS_MAX, Purge
 from streamfrom.engine.sharding.keyspace import ShardName
 from tests.sim.stored_rows import StoredRow as StoredRow, answer as answer, by_id, turns_of
 
@@ -384,69 +387,60 @@ class MemoryStore(Store):
             return True
         return False
 
-    async def purge(self, table, shard, cutoff_ns, left_out=()):
+    def purge(self, _table, _shard, rows, job):
         """Delete one batch of old acked rows."""
-        async with self._call("purge", shard):
-            rows = self.table(table.keyspace, shard, table.name)
-            old = [
-                row.id
-                for row in rows.values()
-                if row.time_acked_ns is not None
-                and row.time_acked_ns < cutoff_ns
-                and row.id not in left_out
-            ][:PURGE_ROWS_MAX]
-            refused = dict[bytes, Refused]()
-            for ident in old:
-                if self._may_write(Tried.PURGE, rows[ident], refused):
-                    del rows[ident]
-            return Purged(len(old), len(old) - len(refused), refused)
+        old = [
+            row.id
+            for row in rows.values()
+            if row.time_acked_ns is not None
+            and row.time_acked_ns < job.cutoff_ns
+            and row.id not in job.left_out
+        ][:PURGE_ROWS_MAX]
+        refused = dict[bytes, Refused]()
+        for ident in old:
+            if self._may_write(Tried.PURGE, rows[ident], refused):
+                del rows[ident]
+        return Purged(len(old), len(old) - len(refused), refused)
 
-    async def partitions(self, table, shard, now_ns):
-        """See `Store.partitions`."""
-        async with self._call("partitions", shard):
-            found = self.partitioned.get((table.keyspace, shard, table.name))
-            if found is None:
-                return None
-            purge_after_ns = table.properties.purge_after_ns
-            left = {
-                each.name: self._rows_left(table, shard, each.name, now_ns - purge_after_ns)
-                for each in found.old(now_ns, purge_after_ns)
-            }
-            rest_rows = len(self.rows_of_partition(table, shard, found.rest))
-            return PartitionCensus(found, left, min(rest_rows, ROWS_COUNTED_MAX))
+    def partitions(self, table, shard, _rows, _job):
+        """Take a census."""
+        found = self.partitioned.get((table.keyspace, shard, table.name))
+        if found is None:
+            return None
+        now_ns, purge_after_ns = self.clock.time_ns(), table.properties.purge_after_ns
+        left = {
+            each.name: self._rows_left(table, shard, each.name, now_ns - purge_after_ns)
+            for each in found.old(now_ns, purge_after_ns)
+        }
+        rest_rows = len(self.rows_of_partition(table, shard, found.rest))
+        return PartitionCensus(found, left, min(rest_rows, ROWS_COUNTED_MAX))
 
-    async def rows_in(self, table, shard, name):
-        """See `Store.rows_in`; here it is exact."""
-        async with self._call("rows_in", shard):
-            return len(self.rows_of_partition(table, shard, name))
-
-    async def drop_partition(self, table, shard, name, cutoff_ns, patience_s):
-        """See `Store.drop_partition`; a row that is locked holds the table."""
-        async with self._call("drop_partition", shard):
-            rows = self.table(table.keyspace, shard, table.name)
-            if any(row.is_locked for row in rows.values()):
-                return Outcome.HELD
-            if any(self._rows_left(table, shard, name, cutoff_ns)):
-                return Outcome.KEPT
-            for row in self.rows_of_partition(table, shard, name):
+    def drop_partition(self, table, shard, rows, job):
+        """Drop a partition; a row that is locked holds the table. The number of rows is exact."""
+        gone = self.rows_of_partition(table, shard, job.partition)
+        outcome = Outcome.DONE
+        if any(row.is_locked for row in rows.values()):
+            outcome = Outcome.HELD
+        elif any(self._rows_left(table, shard, job.partition, job.cutoff_ns)):
+            outcome = Outcome.KEPT
+        else:
+            for row in gone:
                 del rows[row.id]
             at = table.keyspace, shard, table.name
-            timed = tuple(each for each in self.partitioned[at].timed if each.name != name)
-            self.partitioned[at] = replace(self.partitioned[at], timed=timed)
-            return Outcome.DONE
+            timed = (each for each in self.partitioned[at].timed if each.name != job.partition)
+            self.partitioned[at] = replace(self.partitioned[at], timed=tuple(timed))
+        return outcome, len(gone)
 
-    async def make_partitions(self, table, shard, made, rest, patience_s):
-        """See `Store.make_partitions`; a row that is locked holds the table."""
-        async with self._call("make_partitions", shard):
-            rows = self.table(table.keyspace, shard, table.name)
-            if any(row.is_locked for row in rows.values()):
-                return Outcome.HELD
-            if self.rows_of_partition(table, shard, rest):
-                return Outcome.KEPT
-            at = table.keyspace, shard, table.name
-            timed = (*self.partitioned[at].timed, *made)
-            self.partitioned[at] = replace(self.partitioned[at], timed=timed)
-            return Outcome.DONE
+    def make_partitions(self, table, shard, rows, job):
+        """Make partitions; a row that is locked holds the table."""
+        if any(row.is_locked for row in rows.values()):
+            return Outcome.HELD
+        if self.rows_of_partition(table, shard, job.rest):
+            return Outcome.KEPT
+        at = table.keyspace, shard, table.name
+        timed = (*self.partitioned[at].timed, *job.made)
+        self.partitioned[at] = replace(self.partitioned[at], timed=timed)
+        return Outcome.DONE
 
     def rows_of_partition(self, table, shard, name):
         """Return the rows of a partition."""
@@ -490,11 +484,15 @@ def _member(rows, after):
 # Who answers a job; its name is that of the call.
 WORK: Final[dict[type, Callable[..., object]]] = {
     Claim: MemoryStore.claim,
+    DropPartition: MemoryStore.drop_partition,
     FindLeases: MemoryStore.leases_left,
     Fire: MemoryStore.fire,
     Look: MemoryStore.look,
+    MakePartitions: MemoryStore.make_partitions,
+    Purge: MemoryStore.purge,
     Release: MemoryStore.release,
     Shorten: MemoryStore.shorten,
+    TakeCensus: MemoryStore.partitions,
     WriteAcks: MemoryStore.write_acks,
     WriteLeases: MemoryStore.write_leases,
 }

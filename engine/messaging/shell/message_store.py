@@ -18,15 +18,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
-    from streamfrom.engine.messaging.table.message import Purged
     from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
     from streamfrom.engine.messaging.table.store_job import StoreJob
     from streamfrom.engine.messaging.upkeep.depths import Depth
-    from streamfrom.engine.messaging.upkeep.partitions import (
-        Outcome,
-        Partition,
-        PartitionCensus,
-    )
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
@@ -41,7 +35,7 @@ class Store(Protocol):
     """
 
     async def run(self, table: MessageTable, shard: ShardName, job: StoreJob[T]) -> T:
-        """Carry out a job of a scheduler; return what its conversation does."""
+        """Carry out a job; return what its conversation does."""
 
     async def discover(
         self,
@@ -74,40 +68,3 @@ class Store(Protocol):
         self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
     ) -> dict[str, Depth]:
         """Return about how many rows each of *tables* has in which state, by name, without a walk over them."""
-
-    async def purge(
-        self,
-        table: MessageTable,
-        shard: ShardName,
-        cutoff_ns: int,
-        left_out: Collection[bytes] = (),
-    ) -> Purged:
-        """Delete rows acked before *cutoff_ns*, PURGE_ROWS_MAX at most, but for those of *left_out*."""
-
-    async def partitions(
-        self, table: MessageTable, shard: ShardName, now_ns: int
-    ) -> PartitionCensus | None:
-        """Return the partitions of a table; None for one that is not partitioned as queues are."""
-
-    async def rows_in(self, table: MessageTable, shard: ShardName, name: str) -> int:
-        """Return about how many rows a partition has, without counting them."""
-
-    async def drop_partition(
-        self,
-        table: MessageTable,
-        shard: ShardName,
-        name: str,
-        cutoff_ns: int,
-        patience_s: float,
-    ) -> Outcome:
-        """Drop a partition if all its rows were acked before *cutoff_ns*, waiting so long for others."""
-
-    async def make_partitions(
-        self,
-        table: MessageTable,
-        shard: ShardName,
-        made: Sequence[Partition],
-        rest: str,
-        patience_s: float,
-    ) -> Outcome:
-        """Make partitions of what *rest*, the last one, takes, if it is empty."""

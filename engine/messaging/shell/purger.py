@@ -19,8 +19,15 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.errors import TableGone
 from streamfrom.engine.messaging.dispatch.events import PurgeRefused
 from streamfrom.engine.messaging.table.message import Tried
-from streamfrom.engine.messaging.upkeep.partitions import Outcome, late, rest_held_back
-from streamfrom.engine.messaging.upkeep.purge import PURGE_ROWS_MAX
+from streamfrom.engine.messaging.upkeep.partitions import (
+    DropPartition,
+    MakePartitions,
+    Outcome,
+    TakeCensus,
+    late,
+    rest_held_back,
+)
+from streamfrom.engine.messaging.upkeep.purge import PURGE_ROWS_MAX, Purge
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
@@ -153,7 +160,7 @@ class Purger:
         # the last.
         while found >= PURGE_ROWS_MAX and len(refused) < REFUSED_MAX:
             others = {*left_out, *refused}
-            purged = await self._store.purge(table, shard.name, cutoff_ns, others)
+            purged = await self._store.run(table, shard.name, Purge(cutoff_ns, others))
             shard.counters.purged += purged.deleted
             refused.update(purged.refused)
             found = purged.found if purged.deleted or purged.refused else 0
@@ -191,7 +198,7 @@ class PartitionUpkeep:
             StreamfromError: the server is in trouble, or a lock hides them.
         """
         purge_after_ns = table.properties.purge_after_ns
-        self._census = await self._store.partitions(table, self._shard, now_ns)
+        self._census = await self._store.run(table, self._shard, TakeCensus())
         if self._census is None:
             self.held_back = 0
             return now_ns - purge_after_ns
@@ -218,19 +225,16 @@ class PartitionUpkeep:
     async def _make(self, table: MessageTable, census: PartitionCensus, now_ns: int) -> None:
         missing = census.partitions.missing(now_ns)
         if missing and rest_held_back(census.rest_rows) is None:
-            outcome = await self._store.make_partitions(
-                table, self._shard, missing, census.partitions.rest, self._patience_s
-            )
+            job = MakePartitions(missing, census.partitions.rest, self._patience_s)
+            outcome = await self._store.run(table, self._shard, job)
             self._note(table, missing[0].name, outcome, now_ns)
 
     async def _drop(
         self, table: MessageTable, name: str, now_ns: int, counters: Counters
     ) -> None:
-        rows = await self._store.rows_in(table, self._shard, name)
         cutoff_ns = now_ns - table.properties.purge_after_ns
-        outcome = await self._store.drop_partition(
-            table, self._shard, name, cutoff_ns, self._patience_s
-        )
+        job = DropPartition(name, cutoff_ns, self._patience_s)
+        outcome, rows = await self._store.run(table, self._shard, job)
         self._note(table, name, outcome, now_ns)
         if outcome is Outcome.DONE:
             counters.purged += rows

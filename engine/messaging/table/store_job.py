@@ -30,6 +30,10 @@ class Access(Enum):
     WRITE = auto()
     # The one that holds the dispatcher's lock, where there is an election: one transaction.
     DISPATCH = auto()
+    # As WRITE; but few at a time of a shard, as all queues purge at the same moments.
+    UPKEEP = auto()
+    # One that is closed behind it, with all locks that it took; statements are given up once their patience is over.
+    APART = auto()
 
 
 @record

@@ -13,22 +13,26 @@ lets others wait behind it. So it is asked for in short tries, which `StoreQuery
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from streamfrom.engine.errors import PartitionsChanging, StoreError
+from streamfrom.engine.errors import PartitionsChanging
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.table.message_ids import first_id, time_of
 from streamfrom.engine.messaging.table.sql_names import forced, quoted
+from streamfrom.engine.messaging.table.store_job import Access
 from streamfrom.engine.messaging.upkeep.depths import estimated_rows
+from streamfrom.sqlparse_ext.records import record
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, text_literal
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.table.store_job import At
 
 
 SECOND_NS: Final = 10**9
@@ -247,9 +251,9 @@ def _counted(rows: int) -> str:
 # ER_LOCK_WAIT_TIMEOUT (MariaDB's answer to NOWAIT too), ER_QUERY_INTERRUPTED (by the end of the patience),
 # ER_LOCK_NOWAIT.
 _HELD: Final = frozenset({1205, 1317, 3572})
-UNKNOWN_PARTITION: Final = 1735  # ER_UNKNOWN_PARTITION
+_UNKNOWN_PARTITION: Final = 1735  # ER_UNKNOWN_PARTITION
 # ER_DROP_PARTITION_NON_EXISTENT, ER_SAME_NAME_PARTITION: another dispatcher has done it.
-_DONE: Final = frozenset({1507, 1517, UNKNOWN_PARTITION})
+_DONE: Final = frozenset({1507, 1517, _UNKNOWN_PARTITION})
 # Old partitions that are looked into at a time. More wait until these are gone.
 LOOKED_INTO_MAX: Final = 100
 # The server's own limits, in case no process is left to end the patience.
@@ -271,77 +275,108 @@ class Outcome(Enum):
     KEPT = "kept"
 
 
-def census(table: MessageTable, now_ns: int) -> Conversation[PartitionCensus | None]:
-    """Read the partitions, and what is left in those that are old. No row is locked, and no client waits.
+@record
+class TakeCensus:
+    """The job of reading the partitions, and what is left in those that are old. No row is locked, and no client waits."""
 
-    Raises:
-        PartitionsChanging: a lock hides them.
-    """
-    answer = yield StoreQuery(
-        b"SELECT partition_name, partition_method, partition_expression, partition_description"
-        b" FROM information_schema.partitions WHERE table_schema = DATABASE() AND table_name = %b"
-        b" AND partition_name IS NOT NULL AND subpartition_name IS NULL"
-        b" ORDER BY partition_ordinal_position" % text_literal(table.name),
-        4,
-        skips_locked=True,
-    )
-    if answer.has_skipped:
-        raise PartitionsChanging("a lock hides the partitions")
-    found = [
-        RawPartition(*((value or b"").decode() for value in values))
-        for values, _ in answer.rows
-    ]
-    partitions = read_partitions(found, table.id_column)
-    if partitions is None or table.purge_index is None:
-        return None
-    purge_after_ns = table.properties.purge_after_ns
-    old = partitions.old(now_ns, purge_after_ns)[:LOOKED_INTO_MAX]
-    counts = [_count_of(_partition(table, partitions.rest), ROWS_COUNTED_MAX)]
-    for each in old:
-        counts += [
-            _count_of(rows, ROWS_COUNTED_MAX)
-            for rows in _rows_left(table, each.name, now_ns - purge_after_ns)
+    name: ClassVar = "reading of partitions"
+    access: ClassVar = Access.READ
+
+    def talk(self, table: MessageTable, at: At) -> Conversation[PartitionCensus | None]:
+        """Return its conversation; its result is None for a table that is not partitioned as queues are.
+
+        Raises:
+            PartitionsChanging: a lock hides them, or one was dropped between two questions.
+        """
+        answer = yield StoreQuery(
+            b"SELECT partition_name, partition_method, partition_expression, partition_description"
+            b" FROM information_schema.partitions WHERE table_schema = DATABASE() AND table_name = %b"
+            b" AND partition_name IS NOT NULL AND subpartition_name IS NULL"
+            b" ORDER BY partition_ordinal_position" % text_literal(table.name),
+            4,
+            skips_locked=True,
+        )
+        if answer.has_skipped:
+            raise PartitionsChanging("a lock hides the partitions")
+        found = [
+            RawPartition(*((value or b"").decode() for value in values))
+            for values, _ in answer.rows
         ]
-    answer = yield StoreQuery(b"SELECT " + b", ".join(counts), len(counts))
-    rest_rows, *left = (int(value or 0) for value in answer.rows[0][0])
-    pairs = zip(left[::2], left[1::2], strict=True)
-    return PartitionCensus(
-        partitions,
-        {each.name: RowsLeft(*pair) for each, pair in zip(old, pairs, strict=True)},
-        rest_rows,
-    )
+        partitions = read_partitions(found, table.id_column)
+        if partitions is None or table.purge_index is None:
+            return None
+        purge_after_ns = table.properties.purge_after_ns
+        old = partitions.old(at.now_ns, purge_after_ns)[:LOOKED_INTO_MAX]
+        counts = [_count_of(_partition(table, partitions.rest), ROWS_COUNTED_MAX)]
+        for each in old:
+            counts += [
+                _count_of(rows, ROWS_COUNTED_MAX)
+                for rows in _rows_left(table, each.name, at.now_ns - purge_after_ns)
+            ]
+        try:
+            answer = yield StoreQuery(b"SELECT " + b", ".join(counts), len(counts))
+        except ServerRefused as refused:
+            if refused.code != _UNKNOWN_PARTITION:
+                raise
+            raise PartitionsChanging(refused.message) from None
+        rest_rows, *left = (int(value or 0) for value in answer.rows[0][0])
+        pairs = zip(left[::2], left[1::2], strict=True)
+        return PartitionCensus(
+            partitions,
+            {each.name: RowsLeft(*pair) for each, pair in zip(old, pairs, strict=True)},
+            rest_rows,
+        )
 
 
-def rows_in(table: MessageTable, name: str) -> Conversation[int]:
-    """Ask the optimizer how many rows a partition has."""
-    answer = yield StoreQuery(
-        b"EXPLAIN FORMAT=TRADITIONAL SELECT 1 FROM %b" % _partition(table, name), 12
-    )
-    return max((estimated_rows(row) for row, _ in answer.rows), default=0)
+@record
+class DropPartition:
+    """The job of dropping a partition unless a row is left in it that is unacked, or was acked later than *cutoff_ns*."""
+
+    name: ClassVar = "dropping of a partition"
+    access: ClassVar = Access.APART
+
+    partition: str
+    cutoff_ns: int
+    patience_s: float
+
+    def talk(self, table: MessageTable, _at: At) -> Conversation[tuple[Outcome, int]]:
+        """Return its conversation, whose result has about how many rows the partition has.
+
+        The check reads two ends of an index, with locks: MariaDB keeps no lock on the table for a prepared transaction whose
+        connection has ended, but its rows are locked.
+        """
+        checks = [
+            b"SELECT 1 FROM %b LIMIT 1 FOR UPDATE NOWAIT" % rows
+            for rows in _rows_left(table, self.partition, self.cutoff_ns)
+        ]
+        change = b"ALTER TABLE %b DROP PARTITION %b" % (
+            quoted(table.name),
+            quoted(self.partition),
+        )
+        explain = b"EXPLAIN FORMAT=TRADITIONAL SELECT 1 FROM %b"
+        rows = 0
+        with suppress(ServerRefused):  # what is refused here is refused below as well
+            answer = yield StoreQuery(explain % _partition(table, self.partition), 12)
+            rows = max((estimated_rows(row) for row, _ in answer.rows), default=0)
+        return (yield from _locked(table, checks, change, self.patience_s)), rows
 
 
-def drop_partition(
-    table: MessageTable, name: str, cutoff_ns: int, patience_s: float
-) -> Conversation[Outcome]:
-    """Drop a partition unless a row is left in it that is unacked, or was acked later than *cutoff_ns*.
+@record
+class MakePartitions:
+    """The job of splitting the last partition, *rest*, if it is empty."""
 
-    The check reads two ends of an index, with locks: MariaDB keeps no lock on the table for a prepared transaction whose
-    connection has ended, but its rows are locked.
-    """
-    checks = [
-        b"SELECT 1 FROM %b LIMIT 1 FOR UPDATE NOWAIT" % rows
-        for rows in _rows_left(table, name, cutoff_ns)
-    ]
-    change = b"ALTER TABLE %b DROP PARTITION %b" % (quoted(table.name), quoted(name))
-    return (yield from _locked(table, checks, change, patience_s))
+    name: ClassVar = "making of partitions"
+    access: ClassVar = Access.APART
 
+    made: Sequence[Partition]
+    rest: str
+    patience_s: float
 
-def make_partitions(
-    table: MessageTable, made: Sequence[Partition], rest: str, patience_s: float
-) -> Conversation[Outcome]:
-    """Split the last partition if it is empty."""
-    check = b"SELECT 1 FROM %b LIMIT 1 FOR UPDATE NOWAIT" % _partition(table, rest)
-    return (yield from _locked(table, [check], split(table, made, rest), patience_s))
+    def talk(self, table: MessageTable, _at: At) -> Conversation[Outcome]:
+        """Return its conversation."""
+        check = b"SELECT 1 FROM %b LIMIT 1 FOR UPDATE NOWAIT" % _partition(table, self.rest)
+        change = split(table, self.made, self.rest)
+        return (yield from _locked(table, [check], change, self.patience_s))
 
 
 def split(table: MessageTable, made: Sequence[Partition], rest: str) -> bytes:
@@ -356,11 +391,7 @@ def split(table: MessageTable, made: Sequence[Partition], rest: str) -> bytes:
 def _locked(
     table: MessageTable, checks: Sequence[bytes], change: bytes, patience_s: float
 ) -> Conversation[Outcome]:
-    """Change a table that no client uses meanwhile, if no check finds a row.
-
-    Raises:
-        StoreError: the server refuses a statement for another reason than a client's lock.
-    """
+    """Change a table that no client uses meanwhile, if no check finds a row."""
     try:
         yield StoreQuery(_LIMITS)
         yield StoreQuery(b"LOCK TABLES %b WRITE" % quoted(table.name), patience_s=patience_s)
@@ -373,7 +404,7 @@ def _locked(
         if refused.code in _HELD:
             return Outcome.HELD
         if refused.code not in _DONE:
-            raise StoreError(refused.message) from None
+            raise
     return Outcome.DONE
 
 

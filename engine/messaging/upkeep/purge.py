@@ -3,59 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.store.row_writes import carefully, commit
 from streamfrom.engine.messaging.table.message import Purged, Refused, Tried
 from streamfrom.engine.messaging.table.sql_names import by_id, hinted, quoted
+from streamfrom.engine.messaging.table.store_job import Access
+from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.table.store_job import At
 
 
 PURGE_ROWS_MAX: Final = 500  # one short transaction
 
 
-@carefully
-def purge(
-    table: MessageTable,
-    cutoff_ns: int,
-    left_out: Collection[bytes] = (),
-    *,
-    is_careful: bool = False,
-) -> Conversation[Purged]:
-    """Delete one batch of rows acked before *cutoff_ns*, but for those of *left_out*; commit.
+@record
+class Purge:
+    """The job of deleting one batch of rows acked before *cutoff_ns*, but for those of *left_out*."""
 
-    A locked row is left for the next time. A DELETE by the condition alone would
-    wait for it, also for rows that it only passes: on a small table servers read along the
-    primary key, where consumers ack.
-    """
-    where = b"time_acked < %d" % cutoff_ns
-    if table.purge_by_schedule:
-        # The first layout's primary key begins with it, and a message is scheduled before it
-        # is acked: the walk stays within old rows.
-        where += b" AND time_scheduled < %d" % cutoff_ns
-    ident = quoted(table.id_column)
-    others = b" AND %b NOT IN (%b)" % (ident, b", ".join(left_out)) if left_out else b""
-    answer = yield StoreQuery(
-        b"SELECT %b FROM %b WHERE %b%b LIMIT %d FOR UPDATE SKIP LOCKED"
-        % (ident, hinted(table, table.purge_index), where, others, PURGE_ROWS_MAX),
-        1,
-    )
-    written = yield from commit(
-        [table.id_literal(raw or b"") for (raw,), _ in answer.rows],
-        # In the form for several tables: only so may a DELETE name its index.
-        lambda part: (
-            b"DELETE %b FROM %b WHERE %b IN (%b) AND %b"
-            % (quoted(table.name), by_id(table), ident, b", ".join(part), where)
-        ),
-        is_careful=is_careful,
-    )
-    return Purged(
-        len(answer.rows),
-        written.affected,
-        {one: Refused(Tried.PURGE, why) for one, why in written.refused},
-    )
+    name: ClassVar = "purge"
+    access: ClassVar = Access.UPKEEP
+
+    cutoff_ns: int
+    left_out: Collection[bytes] = ()
+
+    @carefully
+    def talk(
+        self, table: MessageTable, _at: At, *, is_careful: bool = False
+    ) -> Conversation[Purged]:
+        """Delete them; commit.
+
+        A locked row is left for the next time. A DELETE by the condition alone would
+        wait for it, also for rows that it only passes: on a small table servers read along the
+        primary key, where consumers ack.
+        """
+        where = b"time_acked < %d" % self.cutoff_ns
+        if table.purge_by_schedule:
+            # The first layout's primary key begins with it, and a message is scheduled before it
+            # is acked: the walk stays within old rows.
+            where += b" AND time_scheduled < %d" % self.cutoff_ns
+        ident = quoted(table.id_column)
+        left_out = b", ".join(self.left_out)
+        others = b" AND %b NOT IN (%b)" % (ident, left_out) if left_out else b""
+        answer = yield StoreQuery(
+            b"SELECT %b FROM %b WHERE %b%b LIMIT %d FOR UPDATE SKIP LOCKED"
+            % (ident, hinted(table, table.purge_index), where, others, PURGE_ROWS_MAX),
+            1,
+        )
+        written = yield from commit(
+            [table.id_literal(raw or b"") for (raw,), _ in answer.rows],
+            # In the form for several tables: only so may a DELETE name its index.
+            lambda part: (
+                b"DELETE %b FROM %b WHERE %b IN (%b) AND %b"
+                % (quoted(table.name), by_id(table), ident, b", ".join(part), where)
+            ),
+            is_careful=is_careful,
+        )
+        return Purged(
+            len(answer.rows),
+            written.affected,
+            {one: Refused(Tried.PURGE, why) for one, why in written.refused},
+        )

@@ -23,6 +23,7 @@ from streamfrom.engine.messaging.table.message_table import (
 )
 from streamfrom.engine.messaging.table.table_settings import in_flight_fault, parse_comment
 from streamfrom.engine.messaging.upkeep import dead_letter_table
+from streamfrom.engine.messaging.upkeep.partitions import TakeCensus
 from streamfrom.engine.sharding.vschema import ColumnVindex, vindex_of, with_queues
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.errors import (
@@ -404,11 +405,10 @@ class QueueStatements:
             raise loaded
         rows: list[tuple[bytes | None, ...]] = []
         if loaded is not None and loaded.is_partitioned:
-            clock = self._compiler.clock
             shards = {(shard.keyspace, shard.name): shard for shard, _ in found}
-            store = ShardStore(shards, clock)
+            store = ShardStore(shards, self._compiler.clock)
             for shard, _ in found:
-                census = await store.partitions(loaded, shard.name, clock.time_ns())
+                census = await store.run(loaded, shard.name, TakeCensus())
                 if census is not None:
                     rows += partition_rows(shard.name, census)
         return rows

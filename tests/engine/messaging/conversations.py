@@ -10,10 +10,16 @@ from streamfrom.engine.messaging.store.conversation import (
     StoreAnswer,
     StoreQuery,
 )
+from streamfrom.engine.messaging.table.store_job import At
 from tests.sim.memory_store import answer
 
 
 _Result = TypeVar("_Result")
+
+
+def at(now_ns: int = 0) -> At:
+    """Return where and when a job runs."""
+    return At("0", now_ns, is_elected=True)
 
 
 def carry_out(

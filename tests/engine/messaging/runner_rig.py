@@ -7,6 +7,7 @@ from streamfrom.engine.errors import ReceiverGone, StoreError
 from streamfrom.engine.messaging.dispatch.events import Due
 from streamfrom.engine.messaging.shell.runner import Runner
 from streamfrom.engine.messaging.table.message import ClaimedRow, Purged
+from streamfrom.engine.messaging.upkeep.purge import Purge
 from tests.sim.consumer import Stream
 from tests.sim.memory_store import MemoryStore, StoredRow, loaded, raw_table
 from tests.virtual_loop import VirtualClock
@@ -54,8 +55,8 @@ class Receiver(Stream):
 class KeepingStore(MemoryStore):
     """Purges nothing, which is no call."""
 
-    async def purge(self, *_):
-        return Purged()
+    async def run(self, table, shard, job):
+        return Purged() if isinstance(job, Purge) else await super().run(table, shard, job)
 
 
 class RunnerRig:

@@ -9,7 +9,15 @@ from streamfrom.engine.messaging.leases.leases import Lease
 from streamfrom.engine.messaging.queue.poll import Poll, PollRequest
 from streamfrom.engine.messaging.table.message import ClaimedRow, Purged
 from streamfrom.engine.messaging.table.message_table import MessageTable, load
-from streamfrom.engine.messaging.upkeep.partitions import Outcome, Partition, RowsLeft
+from streamfrom.engine.messaging.upkeep.partitions import (
+    DropPartition,
+    MakePartitions,
+    Outcome,
+    Partition,
+    RowsLeft,
+    TakeCensus,
+)
+from streamfrom.engine.messaging.upkeep.purge import Purge
 from streamfrom.proxy.backends import shard_store as module
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.wire.constants import FieldType
@@ -49,7 +57,7 @@ async def test_many_queues_that_purge_at_once_leave_connections_to_clients(serve
     server.on("FOR UPDATE SKIP LOCKED", Silence(gate, rows_of()))
     async with running_shard(server, pool_size=module.PURGES_AT_ONCE + 1) as shard:
         store = ShardStore({("plain", "-"): shard}, FixedClock())
-        purges = [asyncio.create_task(store.purge(table, "-", NOW_NS)) for _ in range(200)]
+        purges = [asyncio.create_task(store.run(table, "-", Purge(NOW_NS))) for _ in range(200)]
         await until(lambda: shard.pool.lent == module.PURGES_AT_ONCE)
         assert not shard.pool.waiting
         gate.set()
@@ -101,7 +109,7 @@ async def test_a_cancelled_claim_and_a_wait_for_a_lock_leave_no_transaction_behi
     server.on("LOCK TABLES", Silence())
     server.once("FOR UPDATE SKIP LOCKED", Silence())
     if is_lock:
-        working = asyncio.ensure_future(store.drop_partition(table, "-", "p1", 99, 0.01))
+        working = asyncio.ensure_future(store.run(table, "-", DropPartition("p1", 99, 0.01)))
         await until(lambda: any("KILL QUERY" in text for text in server.controlled))
     else:
         working = asyncio.ensure_future(store.run(table, "-", CLAIM_JOB))
@@ -115,12 +123,12 @@ async def test_a_cancelled_claim_and_a_wait_for_a_lock_leave_no_transaction_behi
 async def test_somebodys_lock_is_no_error(server, shard, store, table):
     server.on("LOCK TABLES", Error(1205, "Lock wait timeout exceeded"))
     made = [Partition("p2", 2)]
-    assert await store.drop_partition(table, "-", "p1", 99, 0.1) is Outcome.HELD
-    assert await store.make_partitions(table, "-", made, "prest", 0.1) is Outcome.HELD
+    assert await store.run(table, "-", DropPartition("p1", 99, 0.1)) == (Outcome.HELD, 0)
+    assert await store.run(table, "-", MakePartitions(made, "prest", 0.1)) is Outcome.HELD
     assert shard.pool.connections == 0
     server.on("LOCK TABLES", Error(1044, "Access denied"))
     with pytest.raises(StoreError, match="Access denied"):
-        await store.drop_partition(table, "-", "p1", 99, 0.1)
+        await store.run(table, "-", DropPartition("p1", 99, 0.1))
 
 
 PARTITIONED = (
@@ -139,14 +147,14 @@ async def test_partitions_that_are_dropped_meanwhile_are_read_again_until_it_is_
     counts = Rows(tuple("abc"), ((b"0", b"3", b"0"),), types=numbers)
     changed = Error(1735, "Unknown partition 'p20270114'")
     server.once("PARTITION (`prest`)", changed, counts)
-    census = await store.partitions(table, "-", NOW_NS)
+    census = await store.run(table, "-", TakeCensus())
     assert census is not None
     assert census.left == {"p20270114": RowsLeft(3, 0)}
     for error, asked in ((changed, 3), (Error(1142, "denied"), 1)):
         server.on("PARTITION (`prest`)", error)
         before = sum("PARTITION (`prest`)" in text for text in server.controlled)
         with pytest.raises(StoreError, match=error.message):
-            await store.partitions(table, "-", NOW_NS)
+            await store.run(table, "-", TakeCensus())
         after = sum("PARTITION (`prest`)" in text for text in server.controlled)
         assert after - before == asked
 
@@ -154,13 +162,12 @@ async def test_partitions_that_are_dropped_meanwhile_are_read_again_until_it_is_
 async def test_a_server_that_is_down_is_a_store_error_everywhere(server, store, table):
     server.stop()
     for call in (
-        store.partitions(table, "-", NOW_NS),
-        store.rows_in(table, "-", "p1"),
-        store.drop_partition(table, "-", "p1", 99, 0.1),
-        store.make_partitions(table, "-", [Partition("p2", 2)], "prest", 0.1),
+        store.run(table, "-", TakeCensus()),
+        store.run(table, "-", DropPartition("p1", 99, 0.1)),
+        store.run(table, "-", MakePartitions([Partition("p2", 2)], "prest", 0.1)),
         store.discover("plain", "-"),
         store.run(table, "-", Poll("-", PollRequest(10))),
-        store.purge(table, "-", NOW_NS),
+        store.run(table, "-", Purge(NOW_NS)),
         store.run(table, "-", CLAIM_JOB),
         store.run(table, "-", Look("-", (b"5",))),
         store.run(table, "-", Release(1, "-", (ClaimedRow(b"5", "-", 0, 0, 9, b""),))),

@@ -15,7 +15,7 @@ from streamfrom.engine.messaging.queue.poll import KeySpan, PollPart, PollReques
 from streamfrom.engine.messaging.table.discovery import discover
 from streamfrom.engine.messaging.table.message import MessageKey
 from streamfrom.engine.messaging.table.store_job import At
-from streamfrom.engine.messaging.upkeep.purge import purge
+from streamfrom.engine.messaging.upkeep.purge import Purge
 from tests.engine.messaging.conversations import from_memory
 from tests.sim.memory_store import StoredRow, loaded
 
@@ -153,9 +153,9 @@ def test_a_purge_waits_for_nobody(client, claimer, other, database, sql, held):
     claimer.execute(b"SET innodb_lock_wait_timeout = 1")
     with other.cursor() as cursor:
         cursor.execute(f"UPDATE msg SET time_acked = 11 WHERE {held}")
-        assert claimer.run(purge(table, 20)).deleted == (1 if held == "id = 2" else 0)
+        assert claimer.run(Purge(20).talk(table, AT)).deleted == (1 if held == "id = 2" else 0)
         other.rollback()
-    assert claimer.run(purge(table, 20)).deleted == (0 if held == "id = 2" else 1)
+    assert claimer.run(Purge(20).talk(table, AT)).deleted == (0 if held == "id = 2" else 1)
     assert client.rows(b"SELECT id FROM msg ORDER BY id") == [(b"1",), (b"2",)]
 
 
@@ -169,9 +169,9 @@ def test_many_purges_at_the_same_time_share_the_work(client, claimer, other, dat
             "SELECT id FROM msg FORCE INDEX (poller_idx) WHERE time_acked < 9 LIMIT 500"
             " FOR UPDATE SKIP LOCKED"
         )
-    assert claimer.run(purge(table, 9)).deleted == 200
+    assert claimer.run(Purge(9).talk(table, AT)).deleted == 200
     other.rollback()
-    assert claimer.run(purge(table, 9)).deleted == 500
+    assert claimer.run(Purge(9).talk(table, AT)).deleted == 500
     assert client.rows(b"SELECT id FROM msg") == []
 
 

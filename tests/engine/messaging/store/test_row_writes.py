@@ -17,7 +17,7 @@ from streamfrom.engine.messaging.store.row_writes import REFUSED_MAX, is_of_rows
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireRequest
 from streamfrom.engine.messaging.table.message import ClaimedRow, LeaseWrite, Tried
 from streamfrom.engine.messaging.table.store_job import At
-from streamfrom.engine.messaging.upkeep.purge import purge
+from streamfrom.engine.messaging.upkeep.purge import Purge
 from tests.engine.messaging.conversations import carry_out
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
@@ -125,7 +125,7 @@ BATCHES = {
         ),
         lambda result: result.ids,
     ),
-    "purge": (Tried.PURGE, lambda _: purge(TABLE, 5), None),
+    "purge": (Tried.PURGE, lambda _: Purge(5).talk(TABLE, AT), None),
     "fire": (
         Tried.FIRE,
         lambda ids: Fire("0", FireRequest(tuple(ids))).talk(GROUPED, AT),

@@ -1,13 +1,14 @@
 """Jobs: what a log calls them, and on which connection each runs."""
 
+from typing import get_args
+
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
-from streamfrom.engine.messaging.claims.ordered_claim import Claim
+from streamfrom.engine.messaging.dispatch.events import ShardJob
 from streamfrom.engine.messaging.leases.lease_rows import (
     FindLeases,
     Look,
     Release,
     Shorten,
-    WriteLeases,
 )
 from streamfrom.engine.messaging.leases.leases import Lease
 from streamfrom.engine.messaging.order.group_table import Fire
@@ -19,7 +20,7 @@ from tests.sim.memory_store import loaded, raw_table
 
 
 def test_what_writes_does_so_on_the_dispatchers_connection_but_for_acks():
-    jobs = (Claim, FindLeases, Fire, Look, Poll, Release, Shorten, WriteAcks, WriteLeases)
+    jobs = get_args(ShardJob)
     assert {job for job in jobs if job.access is Access.READ} == {FindLeases, Look, Poll}
     assert {job for job in jobs if job.access is Access.WRITE} == {WriteAcks}
     assert len({job.name for job in jobs}) == len(jobs)

@@ -3,28 +3,28 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.errors import PartitionsChanging, StoreError
+from streamfrom.engine.errors import PartitionsChanging
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.table.message_ids import EPOCH_NS, STEP_NS, first_id
 from streamfrom.engine.messaging.upkeep.partitions import (
     SECOND_NS,
     SPANS,
+    DropPartition,
+    MakePartitions,
     Outcome,
     Partition,
     PartitionCensus,
     Partitions,
     RawPartition,
     RowsLeft,
-    census,
-    drop_partition,
+    TakeCensus,
     held_back,
     late,
-    make_partitions,
     partition_by,
     read_partitions,
     rest_held_back,
 )
-from tests.engine.messaging.conversations import lenient
+from tests.engine.messaging.conversations import at, lenient
 from tests.sim.memory_store import loaded, raw_table
 
 
@@ -137,6 +137,9 @@ def test_how_many_partitions_a_setting_makes():
 START_NS = DAY.floor_ns(1_800_000_000 * SECOND_NS)
 TIMED = tuple(DAY.partition(START_NS + n * DAY.length_ns) for n in range(3))
 TABLE = loaded(raw_table("msg"))
+# Of rows the last column but two.
+EXPLAINED = StoreAnswer([((*[None] * 9, b"7", None, None), b"")])
+DROPPING = DropPartition("p20270115", 99, 0.1)
 DROP = b"ALTER TABLE `msg` DROP PARTITION `p20270115`"
 
 
@@ -158,7 +161,9 @@ def test_a_census_counts_what_is_left_in_old_partitions_by_an_index():
     now_ns = TIMED[1].until_ns + TABLE.properties.purge_after_ns
     counts = StoreAnswer([((b"7", b"3", b"0", b"0", b"2"), b"")])
     found, (_, asked) = lenient(
-        census(TABLE, now_ns), listed("p20270115", "p20270116", "p20270117"), counts
+        TakeCensus().talk(TABLE, at(now_ns)),
+        listed("p20270115", "p20270116", "p20270117"),
+        counts,
     )
     assert found.partitions == Partitions(DAY, TIMED, "prest")
     assert found.left == {"p20270115": RowsLeft(3, 0), "p20270116": RowsLeft(0, 2)}
@@ -172,12 +177,12 @@ def test_a_census_counts_what_is_left_in_old_partitions_by_an_index():
 
 def test_a_definition_that_a_lock_hides_is_no_other_partitioning():
     with pytest.raises(PartitionsChanging, match="a lock hides"):
-        lenient(census(TABLE, START_NS), StoreAnswer([], has_skipped=True))
+        lenient(TakeCensus().talk(TABLE, at(START_NS)), StoreAnswer([], has_skipped=True))
 
 
 def test_a_partition_is_dropped_behind_a_lock_and_a_check():
-    outcome, sent = lenient(drop_partition(TABLE, "p20270115", 99, 0.1))
-    assert outcome is Outcome.DONE
+    (outcome, rows), (_, *sent) = lenient(DROPPING.talk(TABLE, at()), EXPLAINED)
+    assert (outcome, rows) == (Outcome.DONE, 7)
     limits, lock, unacked, young, drop = sent
     assert b"lock_wait_timeout = 1" in limits.sql
     assert (lock.sql, lock.patience_s) == (b"LOCK TABLES `msg` WRITE", 0.1)
@@ -190,11 +195,12 @@ def test_a_partition_is_dropped_behind_a_lock_and_a_check():
     assert (drop.sql, drop.patience_s) == (DROP, None)
 
 
-@pytest.mark.parametrize("at", [2, 3])
-def test_a_row_that_was_revived_keeps_its_partition(at):
-    outcome, sent = lenient(
-        drop_partition(TABLE, "p20270115", 99, 0.1),
-        *[StoreAnswer()] * at,
+@pytest.mark.parametrize("step", [2, 3])
+def test_a_row_that_was_revived_keeps_its_partition(step):
+    (outcome, _), sent = lenient(
+        DROPPING.talk(TABLE, at()),
+        EXPLAINED,
+        *[StoreAnswer()] * step,
         StoreAnswer([((b"1",), b"")]),
     )
     assert outcome is Outcome.KEPT
@@ -202,7 +208,7 @@ def test_a_row_that_was_revived_keeps_its_partition(at):
 
 
 @pytest.mark.parametrize(
-    ("at", "code", "expected"),
+    ("step", "code", "expected"),
     [
         (1, 1205, Outcome.HELD),
         (1, 1317, Outcome.HELD),
@@ -212,21 +218,21 @@ def test_a_row_that_was_revived_keeps_its_partition(at):
         (4, 1205, Outcome.HELD),
     ],
 )
-def test_what_a_refusal_means(at, code, expected):
-    answers = [*[StoreAnswer()] * at, ServerRefused(code, "no")]
-    outcome, sent = lenient(drop_partition(TABLE, "p20270115", 99, 0.1), *answers)
+def test_what_a_refusal_means(step, code, expected):
+    answers = [EXPLAINED, *[StoreAnswer()] * step, ServerRefused(code, "no")]
+    (outcome, _), sent = lenient(DROPPING.talk(TABLE, at()), *answers)
     assert outcome is expected
-    assert len(sent) == at + 1
+    assert len(sent) == step + 2
 
 
 def test_another_refusal_is_told_in_the_servers_words():
     denied = ServerRefused(1142, "DROP command denied")
-    with pytest.raises(StoreError, match="DROP command denied"):
-        lenient(drop_partition(TABLE, "p20270115", 99, 0.1), *[StoreAnswer()] * 4, denied)
+    with pytest.raises(ServerRefused, match="DROP command denied"):
+        lenient(DROPPING.talk(TABLE, at()), EXPLAINED, *[StoreAnswer()] * 4, denied)
 
 
 def test_the_last_partition_is_split():
-    outcome, sent = lenient(make_partitions(TABLE, TIMED[1:], "prest", 0.2))
+    outcome, sent = lenient(MakePartitions(TIMED[1:], "prest", 0.2).talk(TABLE, at()))
     assert outcome is Outcome.DONE
     assert [query.patience_s for query in sent] == [None, 0.2, 0.2, None]
     assert sent[2].sql == b"SELECT 1 FROM `msg` PARTITION (`prest`) LIMIT 1 FOR UPDATE NOWAIT"

@@ -13,15 +13,14 @@ from streamfrom.engine.messaging.table.message_ids import STEP_NS, first_id
 from streamfrom.engine.messaging.upkeep.partitions import (
     SECOND_NS,
     SPANS,
+    DropPartition,
+    MakePartitions,
     Outcome,
     RowsLeft,
-    census,
-    drop_partition,
-    make_partitions,
+    TakeCensus,
     partition_by,
-    rows_in,
 )
-from tests.engine.messaging.conversations import carry_out
+from tests.engine.messaging.conversations import at, carry_out
 from tests.engine.messaging.shell.test_message_store import COMMENT, CURRENT
 from tests.engine.messaging.sql_client import Client
 from tests.sim.memory_store import loaded
@@ -94,11 +93,15 @@ def insert(client, start_ns, acked_ns, count=3):
 
 
 def names(dispatcher, table):
-    return [each.name for each in dispatcher.run(census(table, NOW_NS)).partitions.timed]
+    return [
+        each.name
+        for each in dispatcher.run(TakeCensus().talk(table, at(NOW_NS))).partitions.timed
+    ]
 
 
 def drop(table, name=FIRST.name):
-    return drop_partition(table, name, CUTOFF_NS, 0.1)
+    outcome, _ = yield from DropPartition(name, CUTOFF_NS, 0.1).talk(table, at())
+    return outcome
 
 
 def test_what_is_left_is_counted(dispatcher, table):
@@ -106,23 +109,26 @@ def test_what_is_left_is_counted(dispatcher, table):
     insert(dispatcher, FIRST.until_ns, None, count=2)
     insert(dispatcher, FIRST.until_ns + STEP_NS, CUTOFF_NS, count=4)
     insert(dispatcher, 2**62, None, count=7)
-    found = dispatcher.run(census(table, NOW_NS))
+    found = dispatcher.run(TakeCensus().talk(table, at(NOW_NS)))
     assert found.partitions.span is DAY
     assert found.left == {FIRST.name: RowsLeft(0, 0), SECOND.name: RowsLeft(2, 4)}
     assert found.rest_rows == 7
-    assert dispatcher.run(rows_in(table, FIRST.name)) > 0
 
 
 def test_a_partition_goes_with_its_rows_and_no_others(dispatcher, table):
     insert(dispatcher, START_NS, CUTOFF_NS - 1)
     insert(dispatcher, 7, 1)  # older than all partitions
     insert(dispatcher, FIRST.until_ns, 5)
-    assert dispatcher.run(drop(table)) is Outcome.DONE
+    outcome, rows = dispatcher.run(DropPartition(FIRST.name, CUTOFF_NS, 0.1).talk(table, at()))
+    assert outcome is Outcome.DONE
+    assert rows > 0
     assert FIRST.name not in names(dispatcher, table)
     assert len(dispatcher.rows(b"SELECT id FROM msg")) == 3
     assert dispatcher.run(drop(table)) is Outcome.DONE, "another dispatcher did it"
     insert(dispatcher, START_NS, 5)
-    assert dispatcher.run(census(table, NOW_NS)).left == {SECOND.name: RowsLeft(0, 0)}
+    assert dispatcher.run(TakeCensus().talk(table, at(NOW_NS))).left == {
+        SECOND.name: RowsLeft(0, 0)
+    }
 
 
 def test_two_dispatchers_at_once_do_no_harm(dispatcher, second, table):
@@ -131,11 +137,11 @@ def test_two_dispatchers_at_once_do_no_harm(dispatcher, second, table):
     for start_ns in (START_NS, FIRST.until_ns):
         insert(dispatcher, start_ns, 5)
     insert(dispatcher, SECOND.until_ns, None)
-    found = dispatcher.run(census(table, later_ns))
+    found = dispatcher.run(TakeCensus().talk(table, at(later_ns)))
     missing = found.partitions.missing(later_ns)
 
     def work(each):
-        made = each.run(make_partitions(table, missing, found.partitions.rest, 0.1))
+        made = each.run(MakePartitions(missing, found.partitions.rest, 0.1).talk(table, at()))
         return made, *(each.run(drop(table, one.name)) for one in (FIRST, SECOND))
 
     with ThreadPoolExecutor(2) as threads:
@@ -143,7 +149,7 @@ def test_two_dispatchers_at_once_do_no_harm(dispatcher, second, table):
     for pair in zip(*outcomes, strict=True):
         assert Outcome.DONE in pair
         assert Outcome.KEPT not in pair
-    after = dispatcher.run(census(table, later_ns))
+    after = dispatcher.run(TakeCensus().talk(table, at(later_ns)))
     assert after.partitions.missing(later_ns) == ()
     assert not {FIRST, SECOND} & {*after.partitions.timed}
     assert len(dispatcher.rows(b"SELECT id FROM msg")) == 3
@@ -211,8 +217,12 @@ def test_rows_are_not_copied_and_a_transaction_is_not_waited_for(dispatcher, tab
     missing = [DAY.partition(START_NS + 8 * DAY.length_ns)]
     with other.cursor() as cursor:
         cursor.execute("SELECT 1 FROM msg")
-    assert dispatcher.run(make_partitions(table, missing, "prest", 0.1)) is Outcome.HELD
+    assert (
+        dispatcher.run(MakePartitions(missing, "prest", 0.1).talk(table, at())) is Outcome.HELD
+    )
     other.commit()
     insert(dispatcher, 2**62, None, count=1)
-    assert dispatcher.run(make_partitions(table, missing, "prest", 0.1)) is Outcome.KEPT
+    assert (
+        dispatcher.run(MakePartitions(missing, "prest", 0.1).talk(table, at())) is Outcome.KEPT
+    )
     assert missing[0].name not in names(dispatcher, table)
