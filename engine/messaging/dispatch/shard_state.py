@@ -227,9 +227,13 @@ class ShardState:
         self.claiming.over()
         self.wake_ns = self.wake_ready_ns = self.gathered_ns = self.held_back_ns = FOREVER_NS
 
-    def clock_set_back(self, now_ns: int) -> None:
+    def clock_set_back(self, by_ns: int, now_ns: int) -> None:
         """Begin again, as after an election: what was to happen at a moment of the clock before would come late."""
         self.rest()
+        self.set_aside.clock_set_back(by_ns)
+        self.unwritten.clock_set_back(by_ns)
+        self._ends_moved(self.leases.clock_set_back(by_ns), now_ns)
+        self.leaving.clock_set_back(by_ns)
         self.polls.clock_set_back(now_ns)
         self.wake_ns = now_ns
         self.gates.clock_set_back(now_ns)
@@ -300,14 +304,18 @@ class ShardState:
     def renew(self, batches: Iterable[Batch], now_ns: int) -> None:
         """Bring leases up to date, and let their rows show them soon."""
         for batch in batches:
-            late: list[bytes] = []
-            for ident, before_ns, until_ns in self.leases.renew(batch):
-                self.queue.renew(ident, until_ns, now_ns)
-                if ident not in self.unwritten.timers:
-                    self.leases.shown_ns.setdefault(ident, before_ns)
-                    late.append(ident)
-            if late:
-                self.unwritten.renewed(late, now_ns)
+            self._ends_moved(self.leases.renew(batch), now_ns)
+
+    def _ends_moved(self, moved: Iterable[tuple[bytes, int, int]], now_ns: int) -> None:
+        """Let messages be due, and rows show it soon, when their leases end by now: each with its end before and its new one."""
+        late: list[bytes] = []
+        for ident, before_ns, until_ns in moved:
+            self.queue.renew(ident, until_ns, now_ns)
+            if ident not in self.unwritten.timers:
+                self.leases.shown_ns.setdefault(ident, before_ns)
+                late.append(ident)
+        if late:
+            self.unwritten.renewed(late, now_ns)
 
     def wrote(
         self, result: LeaseWrites | None, now_ns: int, again_ns: Mapping[bytes, int]

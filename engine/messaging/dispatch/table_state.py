@@ -48,6 +48,7 @@ from streamfrom.engine.messaging.leases import lease_rows
 from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.queue.poll import Poll
 from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
+from streamfrom.engine.messaging.streams.prefetch_window import PrefetchWindow
 from streamfrom.engine.messaging.streams.stream_order import Streams
 from streamfrom.engine.messaging.table.message import FOREVER_NS, Shortenings, Tried
 
@@ -99,11 +100,7 @@ class TableState:
     def handle(self, event: events.Event, now_ns: int) -> list[events.Action]:
         """Return what is to be done about *event*, in this order."""
         if now_ns < self._now_ns - SET_BACK_NS:
-            for shard in self._shards.values():
-                shard.clock_set_back(now_ns)
-            for receiver in self.receivers.attached.values():
-                receiver.gathering_since_ns = None
-            self._held.look_ns = now_ns
+            self._clock_set_back(self._now_ns - now_ns, now_ns)
         self._now_ns = now_ns
         self.receivers.is_freed = False
         self._held.end_leases(now_ns)
@@ -342,6 +339,16 @@ class TableState:
             shard.polls.wanted |= shard.queue.hear(result.fired, now_ns)
 
     # Settings and health
+
+    def _clock_set_back(self, by_ns: int, now_ns: int) -> None:
+        """Plan again, from this moment on, what was planned by the clock before."""
+        self._parts.streams.clock_set_back(by_ns)
+        for shard in self._shards.values():
+            shard.clock_set_back(by_ns, now_ns)
+        for receiver in self.receivers.attached.values():
+            receiver.gathering_since_ns = None
+            self.receivers.windows.change(receiver, PrefetchWindow.clock_set_back)
+        self._held.look_ns = self._held.report_ns = now_ns
 
     def _reconfigured(self, event: events.Reconfigured, now_ns: int) -> None:
         self._parts.table = event.table

@@ -99,6 +99,14 @@ class SetAside:
                 if self.rows.pop(ident, None) is not None:
                     self._expect(ident)
 
+    def clock_set_back(self, by_ns: int) -> None:
+        """Try rows again after the same pauses by the new clock."""
+        for row in self.rows.values():
+            row.next_ns -= by_ns
+        for ident, timer in self.timers.items():
+            self.timers[ident] = timer._replace(time_next_ns=timer.time_next_ns - by_ns)
+        self._all_ns -= by_ns
+
     def changed(self, idents: Iterable[bytes], now_ns: int) -> list[bytes]:
         """Try rows again at once that a client may have changed; return those of *idents* that are set aside."""
         if not self.rows:

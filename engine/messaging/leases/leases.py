@@ -307,6 +307,16 @@ class Leases:
         self._note_look(batch)
         return renewed
 
+    def clock_set_back(self, by_ns: int) -> list[tuple[bytes, int, int]]:
+        """Let leases last as long as before; return all whose end is known, from when until when."""
+        moved: list[tuple[bytes, int, int]] = []
+        for batch in dict.fromkeys(self._batches.values()):
+            known = {i: end_ns for i, end_ns in batch.ends_ns.items() if end_ns != UNKNOWN_NS}
+            moved += [(ident, end_ns, end_ns - by_ns) for ident, end_ns in known.items()]
+            batch.clock_set_back(known, by_ns)
+            self._note_look(batch)
+        return moved
+
     def next_write(self, ident: bytes, timer: MessageKey | None) -> LeaseWrite:
         """Return what is to be written of a message to let its row show its lease.
 
@@ -336,12 +346,12 @@ class Leases:
             self.tried_ns.pop(ident, None)
 
     def written(self, idents: Iterable[bytes]) -> list[bytes]:
-        """Note that rows show what `next_write` said; return those whose leases are longer by now."""
+        """Note that rows show what `next_write` said; return those whose leases end at another time by now."""
         late = []
         for ident in idents:
             shows_ns, batch = self.tried_ns.pop(ident, None), self._batches.get(ident)
             self.shown_ns.pop(ident, None)
-            if batch is not None and shows_ns is not None and batch.ends_ns[ident] > shows_ns:
+            if batch is not None and shows_ns is not None and batch.ends_ns[ident] != shows_ns:
                 self.shown_ns[ident] = shows_ns
                 late.append(ident)
         return late

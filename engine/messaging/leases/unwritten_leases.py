@@ -90,6 +90,11 @@ class UnwrittenLeases:
         """Note messages whose rows show leases that are longer by now; they are written at once."""
         self._note(now_ns, tuple(idents))
 
+    def clock_set_back(self, by_ns: int) -> None:
+        """Let messages that were sent be due as much sooner, also those whose leases have ended."""
+        for ident, timer in self.timers.items():
+            self.timers[ident] = timer._replace(time_next_ns=timer.time_next_ns - by_ns)
+
     def forget(self, idents: Iterable[bytes]) -> None:
         """Forget messages that were acked or deleted."""
         timers = self.timers

@@ -159,6 +159,12 @@ class PrefetchWindow:
         self._is_lost = True
         self._resize()
 
+    def clock_set_back(self) -> None:
+        """Forget how many acks came when: by the new clock that was in the future."""
+        self._parts.clear()
+        self._floor = 0
+        self.starved()
+
     def begin(self, backlog: int, windows: int) -> None:
         """Begin the next round, with a trial if its turn has come.
 

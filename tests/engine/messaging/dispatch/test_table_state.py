@@ -113,6 +113,26 @@ def test_a_clock_that_is_set_back_makes_no_poll_late():
     assert bench.wake_s() == 30
 
 
+@pytest.mark.parametrize("is_sent_after", [False, True], ids=["before", "after"])
+def test_a_clock_that_is_set_back_makes_no_lease_longer(is_sent_after):
+    """Also of a stream that made progress before, and keeps something all the time."""
+    bench = Rig().attach(1)
+    bench.run(bench.due(1, 2, 3))
+    bench.later(10)
+    bench.acked(1)
+    bench.now_ns -= 600 * SECOND_NS
+    for poll in kinds(bench.post(Tick()), Poll):
+        bench.post(polled(poll.shard, EMPTY))
+    if is_sent_after:
+        bench.run(bench.due(4))
+    held = bench.state.shard("0").leases
+    assert {lease.id for lease in held} == {b"2", b"3"} | ({b"4"} if is_sent_after else set())
+    bench.later(WAIT_NS / SECOND_NS - 1)
+    assert len(held) == 2 + is_sent_after
+    bench.later(2)
+    assert not len(held)
+
+
 def test_a_health_signal_starts_and_stops_the_grace():
     bench = TableRig(poll=1000).attach(1)
     assert bench.post(ShardDown("0", "refused")) == []

@@ -39,6 +39,14 @@ class Scene:
         return None if found is None else sorted(lease.id for lease in found[1])
 
 
+def test_a_clock_that_is_set_back_makes_nothing_late_that_was_held():
+    scene = Scene()
+    scene.leaving.clock_set_back(60)
+    found = scene.leaving.next(NOW_NS)
+    assert found is not None
+    assert found[2] == DUE_NS - 60
+
+
 def test_what_a_receiver_held_is_due_sooner_and_then_it_is_forgotten():
     scene = Scene()
     assert scene.leaving.next_ns() <= NOW_NS

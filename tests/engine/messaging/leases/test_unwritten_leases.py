@@ -35,6 +35,12 @@ def test_leases_are_written_when_their_delay_is_over_the_oldest_first():
     assert list(leases) == [b"3"]
 
 
+def test_a_clock_that_is_set_back_makes_no_message_late_whose_lease_is_over_unwritten():
+    leases = sent(1)
+    leases.clock_set_back(60)
+    assert leases.timers == {b"1": key(1, 40)}
+
+
 def test_what_was_acked_is_not_written():
     leases = sent(1, 2)
     leases.forget([b"1", b"7"])

@@ -31,6 +31,15 @@ def test_the_floor_is_what_was_acked_in_the_last_half_second():
     assert window.size == FLOOR_MAX
 
 
+def test_acks_by_a_clock_that_was_set_back_since_leave_no_floor():
+    window = PrefetchWindow(0)
+    window.acked(50, 3600 * SECOND_NS)
+    window.clock_set_back()
+    for second in range(1, 50):
+        window.acked(1, second * SECOND_NS)
+    assert window.size == FIRST
+
+
 def test_the_floor_alone_makes_no_message_wait_until_its_lease_is_written():
     window = PrefetchWindow(0, lease_delay_ns=100 * MS_NS)
     window.acked(50, 10 * MS_NS)
