@@ -10,6 +10,7 @@ a logger: passwords live in `config.Secret`, which prints as asterisks.
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -83,6 +84,11 @@ def _traceback(text: TextIO, raised: structlog.typing.ExcInfo) -> None:
     text.write("\n".join(map(printable, whole.getvalue().split("\n"))))
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Return False for the look-up of a name that uvloop leaves behind when a connect times out, which is logged."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], socket.gaierror)
+
+
 def configure(
     *,
     verbose: bool = False,
@@ -133,6 +139,7 @@ def configure(
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     # asyncmy logs what it also raises.
     logging.getLogger("asyncmy").setLevel(logging.CRITICAL)
+    logging.getLogger("asyncio").addFilter(_is_news)
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(level),

@@ -1,6 +1,7 @@
 import io
 import json
 import logging
+import socket
 import sys
 from contextlib import contextmanager
 from unittest import mock
@@ -43,6 +44,15 @@ def configured(*, is_terminal=False, **options):
             loggers[0].handlers[:] = handlers
             for logger, level in before:
                 logger.setLevel(level)
+
+
+def test_a_name_that_is_looked_up_in_vain_after_its_connect_timed_out_is_no_news():
+    asyncios = logging.getLogger("asyncio")
+    with configured() as stderr:
+        for error in (socket.gaierror(-2, "Name or service not known"), OSError("another")):
+            asyncios.error("Future exception was never retrieved", exc_info=error)
+    (line,) = stderr.lines
+    assert "another" in line
 
 
 def test_a_piped_line_is_json_with_time_level_and_who_is_concerned():
