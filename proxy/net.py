@@ -35,6 +35,10 @@ _TLS_READ_BYTES = 256 << 10
 # minutes: asked after 60 s of silence, then each 10 s, and given up after 6 questions.
 _KEEPALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 6))
 
+# It asks nothing while the peer has not confirmed what was sent, which the kernel repeats for a quarter of an hour. A server is
+# given up after as long as keep-alive takes; a client is not, as one that reads slowly would be.
+_UNCONFIRMED_MS = 120_000
+
 # RFC 4514, 3
 _SHORT_NAMES = {
     "commonName": "CN",
@@ -438,5 +442,8 @@ async def connect(
         if unix_socket:
             _, link = await loop.create_unix_connection(lambda: Link(owner_of), unix_socket)
         else:
-            _, link = await loop.create_connection(lambda: Link(owner_of), host, port)
+            transport, link = await loop.create_connection(lambda: Link(owner_of), host, port)
+            if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux has it
+                sock = transport.get_extra_info("socket")
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNCONFIRMED_MS)
     return link

@@ -1,4 +1,5 @@
 import asyncio
+import socket
 import ssl
 from contextlib import asynccontextmanager
 from unittest.mock import Mock, call
@@ -92,6 +93,23 @@ def mocked():
     transport.get_extra_info.return_value = None
     link.connection_made(transport)
     return link, transport
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux has it")
+async def test_a_server_that_confirms_nothing_is_given_up_when_keep_alive_would_and_a_slow_client_is_not(
+    monkeypatch,
+):
+    sockets = []
+    connection_made = Link.connection_made
+
+    def made(link, transport):
+        sockets.append(transport.get_extra_info("socket"))
+        connection_made(link, transport)
+
+    monkeypatch.setattr(Link, "connection_made", made)
+    async with pair():
+        option = socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT
+        assert sorted(each.getsockopt(*option) for each in sockets) == [0, 120_000]
 
 
 async def test_what_is_written_ahead_leaves_with_what_follows_or_with_the_turn_of_the_loop():
