@@ -124,6 +124,7 @@ class Backend:
     # No other session may have it: the owner left something that outlives a reset, or a login would find other global
     # variables.
     is_spent: bool = False
+    is_left: bool = False  # behind the shard's address there may be another server
     may_have_role: bool = False  # the owner ran what may have changed CURRENT_ROLE()
     # Called once when the connection goes away by itself or by `close`.
     on_lost: Callable[[Backend], None] | None = None

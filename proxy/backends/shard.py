@@ -385,6 +385,8 @@ class ShardRuntime:
         if self.trouble is None:
             self.way_s = min(self.way_s or took_s, took_s)
         self.version = found.version
+        if found.trouble is not None:
+            self.control.leave()
         self._set(found.trouble)
 
     async def _compare_globals(self) -> None:
@@ -421,7 +423,7 @@ class ShardRuntime:
             self.shared_connections.release()
             # Behind the address there may be another server soon. Connections that are lent are
             # left to their statements.
-            self.pool.close_idle()
+            self.pool.leave()
             self.kills.close()
         self._on_change(self)
 

@@ -208,7 +208,7 @@ class Pool:
         elif backend.is_busy or backend.in_transaction or backend.awaits_kill:
             # The session left in the middle of an answer, and no reset can be sent before its end.
             backend.abort()
-        elif backend.is_spent and backend.owner is None:
+        elif backend.is_left or (backend.is_spent and backend.owner is None):
             backend.close()
         else:
             self._idle[backend] = None
@@ -276,8 +276,10 @@ class Pool:
             del self._idle[backend]
             backend.close()
 
-    def close_idle(self) -> None:
-        """Drop the idle connections: the server has restarted or lost its role."""
+    def leave(self) -> None:
+        """Close the connections, those that are lent when they come back: the server has restarted or lost its role."""
+        for backend in self._lent:
+            backend.is_left = True
         idle, self._idle = self._idle, {}
         for backend in idle:
             backend.close()
@@ -285,7 +287,7 @@ class Pool:
     def close(self) -> None:
         """Close everything; waiting sessions get BackendUnavailable."""
         self._closed = True
-        self.close_idle()
+        self.leave()
         for backend in list(self._lent):
             backend.close()
         self._stop_timer()

@@ -13,8 +13,11 @@ import pytest
 from streamfrom.proxy.embedded.servers import EmbeddedServer
 from tests.fixtures.background import in_thread, running
 from tests.fixtures.database_servers import execute
+from tests.fixtures.relay import Relay
+from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import (
     eventually,
+    message_table,
     refused,
     refuses,
     rows,
@@ -154,6 +157,31 @@ def test_a_write_waits_out_read_only(start, breakable_servers, breakable_databas
     assert answer() is None
     assert split() is None
     stream.comes(1, 2, 3, 4, 6)
+
+
+def test_a_new_primary_behind_the_address_is_used_while_the_old_one_lives_on(
+    start_proxy, breakable_servers, breakable_database, consume
+):
+    database, (old, new) = breakable_database, breakable_servers
+    user = ordinary_user(breakable_servers, database)
+    for server in breakable_servers:
+        execute(server, message_table(poller_interval=0.5), database=database)
+    with contextlib.closing(Relay(old.port)) as way:
+        toml = keyspace_toml(database, [way]).replace("//root@", f"//{user}@")
+        proxy = start_proxy(toml)
+        client = proxy.connect(database=database, autocommit=True)
+        stream = consume(proxy, database=database)
+        insert(client, 1)
+        stream.comes(1)
+        way.target_port = new.port
+        execute(old, "SET GLOBAL read_only = 1")
+        insert(client, 2)
+        stream.comes(2)
+        # Only a poll finds it, of the server that the address leads to.
+        execute(new, "INSERT INTO my_message (id) VALUES (3)", database=database)
+        stream.comes(3)
+        left = f"SELECT COUNT(*) FROM information_schema.processlist WHERE user = '{user}'"
+        eventually(lambda: execute(old, left) == ((0,),), "all connections have moved")
 
 
 def test_a_write_in_vain_gets_the_servers_error(start, breakable_servers, breakable_database):

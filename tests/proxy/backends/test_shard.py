@@ -102,12 +102,13 @@ async def test_a_process_without_file_descriptors_is_told_so(server, monkeypatch
     assert "no file descriptor left for a connection to a shard" in events
 
 
-async def test_a_server_that_turns_read_only_is_noticed_and_its_idle_connections_dropped(
+async def test_a_server_that_turns_read_only_is_noticed_and_its_connections_are_given_up(
     server,
 ):
+    """Behind the address another server may be the primary soon, while the former one lives on."""
     watcher = Watcher()
     shard = await started(server, watcher)
-    backend = await shard.pool.acquire(Tenant(), "db")
+    lent, backend = [await shard.pool.acquire(Tenant(), "db") for _ in range(2)]
     shard.pool.release(backend)
     line = shard.shared_connections.matching(
         SHARDS_ACCOUNT, Settings({"autocommit": "ON"}.items()), 0, "db"
@@ -120,6 +121,10 @@ async def test_a_server_that_turns_read_only_is_noticed_and_its_idle_connections
     await until(lambda: shard.trouble == "the server is read-only")
     assert backend.is_closed
     assert not line.is_held
+    shard.pool.release(lent)
+    assert lent.is_closed
+    await shard.probe()
+    await until(lambda: not server.connections)
     server.read_only = False
     await until(lambda: shard.trouble is None)
     assert watcher.troubles == [None, "the server is read-only", None]
