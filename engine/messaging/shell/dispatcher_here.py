@@ -201,6 +201,8 @@ class DispatcherHere(Dispatcher):
     def deposed(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """Send nothing of a shard from now on: another process dispatches it, or none; *reason* is for clients."""
         self._withhold(keyspace, events.Deposed(shard, reason))
+        for runner in self._keyspaces[keyspace].runners.values():
+            runner.give_up_reads(shard)
 
     def served_elsewhere(self, keyspace: str, shard: ShardName) -> None:
         """Note that the dispatcher of a shard serves the streams of this process."""

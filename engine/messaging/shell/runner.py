@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -87,8 +87,7 @@ class Runner:
         self._timer = WakeTimer(
             self._loop, clock.time_ns, partial(self.post, events.Tick()), SLEEP_MAX_S
         )
-        # Each with the shard that it writes to; None where it only reads.
-        self._tasks: dict[asyncio.Task[None], ShardName | None] = {}
+        self._tasks: dict[asyncio.Task[None], events.ShardJob] = {}
         self._is_stopped = False
         self._purger = Purger(table, self.state.shards, store, clock, may_send, self.post)
 
@@ -243,8 +242,9 @@ class Runner:
                 if hearer := self._hearers.get(action.receiver):
                     hearer(action)
             case _:
-                writes_to = None if action.access is Access.READ else action.shard
-                self._start(self._do(action), writes_to)
+                task = self._loop.create_task(self._do(action))
+                self._tasks[task] = action
+                task.add_done_callback(self._tasks.pop)
 
     def _deliver(self, action: events.Deliver) -> None:
         # Not there: it detached while earlier actions of this turn were carried out.
@@ -262,15 +262,23 @@ class Runner:
         if receiver is None:
             self.post(events.Detached(action.receiver, action.rows))
 
-    def _start(
-        self, work: Coroutine[None, None, None], writes_to: ShardName | None = None
-    ) -> None:
-        task = self._loop.create_task(work)
-        self._tasks[task] = writes_to
-        task.add_done_callback(self._tasks.pop)
+    def give_up_reads(self, shard: ShardName) -> None:
+        """Read nothing more for a shard that is dispatched from here no more: its server may have fallen silent."""
+        for task in self._at_work(shard, reads=True):
+            task.add_done_callback(partial(self._given_up, self._tasks[task]))
+            task.cancel()
 
-    def _writing(self, shard: ShardName) -> list[asyncio.Task[None]]:
-        return [task for task, writes_to in self._tasks.items() if writes_to == shard]
+    def _given_up(self, job: events.ShardJob, task: asyncio.Task[None]) -> None:
+        if task.cancelled() and not self._is_stopped:
+            self.post(events.JobDone(job, None, "given up"))
+
+    def _at_work(self, shard: ShardName, *, reads: bool = False) -> list[asyncio.Task[None]]:
+        """Return what writes to a shard, or what reads."""
+        return [
+            task
+            for task, job in self._tasks.items()
+            if job.shard == shard and (job.access is Access.READ) is reads
+        ]
 
     def ack_early(self, shard: ShardName, ids: tuple[bytes, ...], acked_ns: int) -> int | None:
         """Take an ack that is written soon; return how many messages it acknowledges, None if it cannot be taken."""
@@ -301,13 +309,13 @@ class Runner:
                         asked.update(wanted)
                         self.post(events.LeasesWanted(shard, wanted))
                     # Nothing is on its way, so what is left cannot be written now.
-                    if not (writing := self._writing(shard)):
+                    if not (writing := self._at_work(shard)):
                         return
                     await asyncio.wait(writing, return_when=asyncio.FIRST_COMPLETED)
 
     async def drain(self, shard: ShardName) -> None:
         """Return when nothing is being written to *shard*: a claim may lead to a release."""
-        while writing := self._writing(shard):
+        while writing := self._at_work(shard):
             await asyncio.wait(writing)
 
     async def _do(self, job: events.ShardJob) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from streamfrom import engine
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.dispatch.events import Acked, Due, Tick
+from streamfrom.engine.messaging.dispatch.events import Acked, Deposed, Due, Elected, Tick
 from tests.cases import cases
 from tests.engine.messaging.runner_rig import (
     COMMENT,
@@ -149,6 +149,23 @@ async def test_stopping_does_not_wait_for_a_backend_that_hangs():
     before_s = now_s()
     await rig.runner.stop(STOPPED)
     assert now_s() - before_s < 3
+
+
+async def test_a_poll_that_hangs_ends_with_the_election_and_the_next_one_begins_with_another():
+    async def pause(call, _shard):
+        if call == "poll" and rig.calls("poll") == 1:
+            await asyncio.sleep(1000)
+
+    rig = RunnerRig(pause=pause)
+    rig.runner.attach(Receiver())
+    await asyncio.sleep(1)
+    rig.runner.post(Deposed("0", "no answer"))
+    rig.runner.give_up_reads("0")
+    await asyncio.sleep(1)
+    assert rig.calls("poll") == 1
+    rig.runner.post(Elected("0"))
+    await asyncio.sleep(1)
+    assert rig.calls("poll") == 2
 
 
 FLOOD = 2_000
