@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Statement
+
+
+# About what one derived table adds to a text.
+_DERIVED_BYTES: Final = 1 << 10
 
 
 async def with_schema_names(
@@ -45,7 +49,8 @@ async def with_schema_names(
     if not names and await read(size, shows_only_others, statement, STATUS_SCHEMA):
         return statement
     columns = {}
-    for table in describing(shape, database):
+    described = describing(shape, database)
+    for table in described:
         key = (table.schema or database or "").lower(), table.name
         columns[key] = await _columns(context, view.runtimes[0], *key)
 
@@ -65,7 +70,7 @@ async def with_schema_names(
         )
         return target.edited(found, edits) if edits else found
 
-    return await read(size, written)
+    return await read(size + _DERIVED_BYTES * len(described), written)
 
 
 async def _columns(

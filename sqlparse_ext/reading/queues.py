@@ -126,7 +126,7 @@ class _Reader:
     def create(self, table: TableRef, *, if_exists: bool) -> QueueStatement:
         cursor = self.cursor
         listed = self.listed("CREATE QUEUE takes a list of columns")
-        parts = tuple(self.part(*place, text) for place, text in listed)
+        parts = tuple(map(self.part, listed, self.texts(listed)))
         shard_by = self.shard_by() if cursor.accept("SHARD", "BY") else None
         partition_by = None
         if cursor.accept("PARTITION", "BY"):
@@ -179,8 +179,8 @@ class _Reader:
             self.fail(what, self.cursor.at - 1)
         return found
 
-    def part(self, start: int, end: int, text: bytes) -> QueuePart:
-        tokens = self.tokens[start:end]
+    def part(self, place: tuple[int, int], text: bytes) -> QueuePart:
+        tokens = self.tokens[slice(*place)]
         keys = [token.key for token in tokens]
         names = [unquote(token, self.template) for token in tokens if token.is_name]
         is_column = tokens[0].is_name and keys[0] not in _NO_COLUMN
@@ -203,17 +203,20 @@ class _Reader:
     def settings(self) -> tuple[tuple[str, str | None], ...]:
         what = "settings are a list (key = value, …)"
         found: dict[str, str | None] = {}
-        for (start, end), _ in self.listed(what):
+        listed = self.listed(what)
+        for start, end in listed:
             name = self.tokens[start]
             if end - start < 3 or not name.is_name or self.tokens[start + 1].key != "=":
                 self.fail(what, start)
             key = unquote(name, self.template).lower()
             if key in found:
                 self.fail(f"{key} is set twice", start)
-            found[key] = self.value(start + 2, end)
-        return tuple(found.items())
+            found[key] = None
+        places = [(start + 2, end) for start, end in listed]
+        return tuple(zip(found, map(self.value, places, self.texts(places)), strict=True))
 
-    def value(self, start: int, end: int) -> str | None:
+    def value(self, place: tuple[int, int], whole: bytes) -> str | None:
+        start, end = place
         token = self.tokens[start]
         if end - start == 1:
             if token.key == "DEFAULT":
@@ -225,10 +228,10 @@ class _Reader:
                 return text
             if token.is_name:
                 return unquote(token, self.template)
-        return self.text(start, end).decode("utf-8", "surrogateescape")
+        return whole.decode("utf-8", "surrogateescape")
 
-    def listed(self, what: str) -> list[tuple[tuple[int, int], bytes]]:
-        """Move past a list in parentheses; return the tokens and the text of its parts."""
+    def listed(self, what: str) -> list[tuple[int, int]]:
+        """Move past a list in parentheses; return where the tokens of its parts are."""
         cursor = self.cursor
         start = cursor.at + 1
         if not cursor.skip_parens():
@@ -239,12 +242,16 @@ class _Reader:
         for begin, end in ranges:
             if begin == end:
                 self.fail(what, begin)
-        return [(each, self.text(*each)) for each in ranges]
+        return ranges
 
-    def text(self, start: int, end: int) -> bytes:
-        borders = self.tokens[start].start, self.tokens[end - 1].end
-        first, last = locate(self.statement.sql, self.statement.mode, borders)
-        return self.statement.sql[first:last]
+    def texts(self, ranges: list[tuple[int, int]]) -> list[bytes]:
+        """Return the texts of tokens, all in one reading of the statement."""
+        sql, tokens = self.statement.sql, self.tokens
+        borders = [
+            at for start, end in ranges for at in (tokens[start].start, tokens[end - 1].end)
+        ]
+        places = locate(sql, self.statement.mode, borders)
+        return [sql[first:last] for first, last in zip(places[::2], places[1::2], strict=True)]
 
     def fail(self, what: str, at: int | None = None) -> NoReturn:
         place = min(self.cursor.at if at is None else at, len(self.tokens))

@@ -132,15 +132,18 @@ def with_names(
         return _condition_edits(shape, names) if names else []
     edits = []
     replaced = set()
-    words = {token.key for token in statement_tokens(shape.template)}
+    tokens = statement_tokens(shape.template)
+    words = {token.key for token in tokens}
+    spelled = _spelled(tokens, shape.template)
     left_out = {hidden, *(names.values() - names.keys())}
     for table in describing(shape, database):
         schema = (table.schema or database or "").lower()
         columns = columns_of(schema, table.name)
         if any(_is_schema(column) for column in columns):
             is_view = schema == "sys" or (schema == "information_schema" and not on_mariadb)
-            spelled = {} if is_view else _spelled(shape)
-            text = _derived(schema, table.name, columns, names, left_out, spelled)
+            text = _derived(
+                schema, table.name, columns, names, left_out, {} if is_view else spelled
+            )
             if not on_mariadb and words >= {"GROUP", "HAVING"}:
                 # Of a table that MySQL merges, HAVING finds no column by which rows are grouped.
                 text = text[:-1] + b" LIMIT 18446744073709551615)"
@@ -155,18 +158,18 @@ def with_names(
     return edits
 
 
-def _spelled(shape: Shape) -> dict[str, str]:
+def _spelled(tokens: Sequence[Token], template: bytes) -> dict[str, str]:
     """Return the names that stand between SELECT and FROM as the client spells them, by the name in upper case.
 
     Servers call a column of a table in an answer as the query spells it, and one of a view or derived table as that is defined.
     """
     found: dict[str, str] = {}
     is_list = False
-    for token in statement_tokens(shape.template):
+    for token in tokens:
         if token.key in ("SELECT", "FROM"):
             is_list = token.key == "SELECT"
         elif is_list and token.is_name:
-            name = unquote(token, shape.template)
+            name = unquote(token, template)
             found.setdefault(name.upper(), name)
     return found
 

@@ -82,8 +82,9 @@ def moment_edits(plan: MomentPlan, statement: Statement, now_ns: int) -> list[Ed
     for start, end, shifts, is_shift in plan.moments:
         ns = sum(_shift_ns(shifts, statement), 0 if is_shift else now_ns)
         edits.append(Edit(start, end, b"%d" % ns if ns >= 0 else b"(%d)" % ns))
-    for start, end in plan.named:
-        first, last = locate(statement.sql, statement.mode, (start, end))
+    borders = [border for each in plan.named for border in each]
+    places = locate(statement.sql, statement.mode, borders) if borders else []
+    for (_, end), first, last in zip(plan.named, places[::2], places[1::2], strict=True):
         name = statement.sql[first:last]
         if len(name) <= _ALIAS_BYTES_MAX:
             edits.append(Edit(end, end, b" AS `%b`" % name.replace(b"`", b"``")))

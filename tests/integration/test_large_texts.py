@@ -103,6 +103,8 @@ TEXTS: dict[str, tuple[bytes, bytes, int, bytes] | Callable[[], bytes]] = {
     "JOIN": lambda: b"SELECT * FROM customer " + b"JOIN customer " * 200,
     "calls of who it is": (b"SELECT USER()", b",USER()", 200_000, b""),
     "STREAM": (b"STREAM * FROM customer ", b"a ", 4 * MB, b""),
+    "CREATE QUEUE": (b"CREATE QUEUE q (a INT", b",a INT", 1 * MB, b")"),
+    "system tables": (b"SELECT 1 FROM sys.version", b",information_schema.tables", 30_000, b""),
     "version comments": (b"SELECT 1 ", b"/*!1*/", 4 * MB, b""),
     "quotes": (b"SELECT '", b"''", 15 * MB, b"'"),
     "an open quote": (b"SELECT 1, '", b"a", 15 * MB, b""),

@@ -71,6 +71,7 @@ from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.queues import QueueStatement, read_queue
 from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case
+from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
 
 
 if TYPE_CHECKING:
@@ -111,6 +112,10 @@ class QueueStatements:
         Raises SqlError, BadQueue, Unsupported, QueueExists or NoSuchQueue if nothing is made; BackendUnavailable or BackendError if a shard
         refused: the message names the shards that succeeded before.
         """
+        if len(statement.sql) > LARGE_TEXT_BYTES:  # the loop reads it itself
+            raise Unsupported(
+                f"{statement.shape.verb} QUEUE by a text of more than {LARGE_TEXT_BYTES} bytes"
+            )
         queue = read_queue(statement)
         match queue.verb:
             case "CREATE":

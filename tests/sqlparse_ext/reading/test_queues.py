@@ -1,6 +1,7 @@
 """CREATE, ALTER and DROP QUEUE: what they take, and the words with which they refuse the rest."""
 
 import ast
+from functools import partial
 
 import pytest
 from hypothesis import given, strategies as st
@@ -10,6 +11,7 @@ from streamfrom.sqlparse_ext.reading.queues import QueuePart, read_queue
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Slot, TableRef
 from tests.cases import cases
+from tests.growth import is_linear
 from tests.sqlparse_ext.facts import conditions, shape, statement
 
 
@@ -37,6 +39,17 @@ def test_all_that_create_takes():
         ("prefetch", "-1"),
         ("ack_wait", None),
     )
+
+
+def test_work_grows_with_columns_and_settings_and_no_faster():
+    def prepare(size):
+        columns = ", ".join(f"c{place} INT" for place in range(size))
+        settings = ", ".join(f"k{place} = 1 + 1" for place in range(size))
+        return partial(
+            read_queue, statement(f"CREATE QUEUE q ({columns}) WITH ({settings})", DEFAULT_MODE)
+        )
+
+    assert is_linear(prepare, 100, 1000)
 
 
 @cases(part=str, expected=ast.literal_eval)

@@ -1,6 +1,7 @@
 """System schemas, read with the names that clients have for databases."""
 
 import ast
+from functools import partial
 
 from streamfrom.sqlparse_ext.session.information_schema import (
     asks_by_parameter,
@@ -11,6 +12,7 @@ from streamfrom.sqlparse_ext.session.information_schema import (
 )
 from streamfrom.sqlparse_ext.text.lexer import splice
 from tests.cases import cases
+from tests.growth import is_linear
 from tests.sqlparse_ext.facts import statement
 
 
@@ -27,9 +29,8 @@ DERIVED = (
 )
 
 
-def named(sql, database=None, names=None, *, on_mariadb=False):
-    found = statement(sql)
-    edits = with_names(
+def edits_of(found, database=None, names=None, *, on_mariadb=False):
+    return with_names(
         found.shape,
         database,
         {"a": "x"} if names is None else names,
@@ -37,12 +38,25 @@ def named(sql, database=None, names=None, *, on_mariadb=False):
         hidden="own",
         on_mariadb=on_mariadb,
     )
+
+
+def named(sql, database=None, names=None, *, on_mariadb=False):
+    found = statement(sql)
+    edits = edits_of(found, database, names, on_mariadb=on_mariadb)
     return splice(found.sql, found.mode, edits).decode()
 
 
 @cases(sql=str, expected=str)
 def test_a_table_is_read_through_a_derived_one(sql, expected):
     assert named(sql) == (sql if expected is None else expected)
+
+
+def test_work_grows_with_the_tables_and_no_faster():
+    def prepare(size):
+        tables = ", ".join(f"information_schema.t t{place}" for place in range(size))
+        return partial(edits_of, statement(f"SELECT 1 FROM {tables}"), on_mariadb=True)
+
+    assert is_linear(prepare, 30, 600)
 
 
 def test_what_is_derived_is_not_derived_again():

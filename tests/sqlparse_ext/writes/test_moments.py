@@ -1,5 +1,7 @@
 """Moments beside the time columns of a message table."""
 
+from functools import partial
+
 import pytest
 
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -7,6 +9,7 @@ from streamfrom.sqlparse_ext.statements import Kind
 from streamfrom.sqlparse_ext.writes.completion import TableFacts, check_bound, complete
 from streamfrom.sqlparse_ext.writes.times import TimeColumns
 from tests.cases import cases, in_turn
+from tests.growth import is_linear
 from tests.sqlparse_ext.facts import statement
 
 
@@ -34,6 +37,14 @@ def where(condition):
         found.add(text[len(head) :].decode())
     (only,) = found
     return only
+
+
+def test_work_grows_with_named_moments_and_no_faster():
+    def prepare(size):
+        found = statement(f"SELECT {', '.join(['time_next > NOW()'] * size)} FROM m")
+        return partial(complete, found, None, NOW_NS, FACTS.times)
+
+    assert is_linear(prepare, 30, 600)
 
 
 # What stands for now, and for a moment from now.
