@@ -20,6 +20,7 @@ from streamfrom.proxy.wire.prepare_response import prepare_answer
 from streamfrom.proxy.wire.resequencer import Resequencer
 from streamfrom.proxy.wire.response_reader import DEPRECATE_EOF, AnswerKind
 from streamfrom.proxy.wire.resultset import (
+    column_count,
     column_definition,
     end_of_rows,
     error_packet,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
-_CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
 _MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)
 # About half a millisecond of work.
 _FRAMED_AT_ONCE: Final = 2000
@@ -52,11 +52,13 @@ class Reply:
     sequence: int  # the number of the next packet
     more: bool = False  # True while another statement's answer follows this one
     binary: bool = False  # the answer is one to COM_STMT_EXECUTE, whose rows are binary
-    asks_cursor: bool = False  # the client takes the rows from a cursor, if one is opened
-    has_rows: bool = False  # rows were sent
-    has_cursor: bool = False  # a cursor over no rows was announced
     stopped: StreamfromError | None = None  # why the proxy has stopped the statement
     _binary_rows: BinaryRows | None = None
+
+    @property
+    def capabilities(self) -> int:
+        """The client's flags, by which packets are written."""
+        return self._state.capabilities
 
     @property
     def _status(self) -> int:
@@ -83,46 +85,48 @@ class Reply:
                 status=self._status | status,
                 warnings=warnings,
                 info=info,
-                capabilities=self._state.capabilities,
+                capabilities=self.capabilities,
                 session_state=session_state,
             )
         )
 
     def updated(self, rows: int) -> None:
         """Answer OK as a server does to an UPDATE that has changed *rows* rows."""
-        self.packet(_updated(rows, self._status, self._state.capabilities))
+        self.packet(_updated(rows, self._status, self.capabilities))
 
     def error(self, error: StreamfromError) -> None:
         """Answer with an error, which ends the command."""
-        self.packet(error_packet(error, self._state.capabilities))
+        self.packet(error_packet(error, self.capabilities))
 
     def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
         """Answer with the packet that ends rows, which some commands take instead of OK.
 
         status: flags in addition to those of the session's own state.
         """
-        self.packet(self._end_of_rows(status, warnings))
+        self.packet(
+            end_of_rows(self.capabilities, status=self._status | status, warnings=warnings)
+        )
 
-    def _end_of_rows(self, status: int = 0, warnings: int = 0) -> bytes:
-        capabilities = self._state.capabilities
-        if self.asks_cursor and not self.has_rows and capabilities & DEPRECATE_EOF:
-            # Behind the columns this packet can be the end or a cursor's beginning. A client that asked for one may wait for
-            # rows whatever the flags say (Connector/J does), and a server always opens one.
-            self.has_cursor = True
-            status |= _CURSOR_EXISTS
-        return end_of_rows(capabilities, status=self._status | status, warnings=warnings)
+    def opened(self, columns: Sequence[bytes], *, warnings: int = 0) -> None:
+        """Answer with columns alone: the client fetches the rows."""
+        status = self._status | int(Status.CURSOR_EXISTS)
+        # No client gets two EOF packets here, of which the first would be the one behind the columns.
+        end = end_of_rows(self.capabilities, status=status, warnings=warnings)
+        framed, self.sequence = frames(
+            [column_count(len(columns)), *columns, end], self.sequence
+        )
+        self.link.write(framed)
 
     def rows(
         self, columns: Sequence[ColumnDefinition], rows: Iterable[Sequence[bytes | None]]
     ) -> None:
         """Answer with a result set the proxy made."""
-        capabilities = self._state.capabilities
+        capabilities = self.capabilities
         definitions = [column_definition(column, capabilities) for column in columns]
         encode = BinaryRows(definitions).encode if self.binary else text_row
         head, sequence = self._head(definitions)
-        payloads = [*map(encode, rows)]
-        self.has_rows = bool(payloads)
-        body, self.sequence = frames([*payloads, self._end_of_rows()], sequence)
+        end = end_of_rows(capabilities, status=self._status)
+        body, self.sequence = frames([*map(encode, rows), end], sequence)
         self.link.write(head + body)
 
     async def prepared(
@@ -137,7 +141,7 @@ class Reply:
             statement_id,
             parameters,
             columns,
-            capabilities=self._state.capabilities,
+            capabilities=self.capabilities,
             status=self._status,
             warnings=warnings,
         )
@@ -156,7 +160,6 @@ class Reply:
         """Write more rows of the text protocol, as payloads, after a `head`."""
         if self._binary_rows is not None:
             rows = list(map(self._binary_rows.from_text, rows))
-        self.has_rows = self.has_rows or bool(rows)
         framed, self.sequence = frames(rows, self.sequence)
         self.link.write(framed)
 
@@ -179,18 +182,21 @@ class Reply:
         """Answer with rows that servers gave in the protocol of this command, as payloads."""
         framed, self.sequence = self._head(columns)
         self.link.write(framed)
-        self.has_rows = bool(rows)
+        await self.many_rows(rows)
+        self.end_of_rows(warnings=warnings)
+
+    async def many_rows(self, rows: Sequence[bytes]) -> None:
+        """Write rows in the protocol of this command, as payloads, and let other sessions run meanwhile."""
         slices = Slices()
         for at in range(0, len(rows), _FRAMED_AT_ONCE):
             await slices.breathe()
             framed, self.sequence = frames(rows[at : at + _FRAMED_AT_ONCE], self.sequence)
             self.link.write(framed)
-        self.end_of_rows(warnings=warnings)
 
     def _head(self, columns: Sequence[bytes]) -> tuple[bytes, int]:
         return resultset_head(
             columns,
-            capabilities=self._state.capabilities,
+            capabilities=self.capabilities,
             status=self._status,
             sequence=self.sequence,
         )
@@ -212,7 +218,7 @@ class Reply:
         warnings: the number of warnings of earlier answers that this one continues.
         """
         state = self._state
-        capabilities = state.capabilities
+        capabilities = self.capabilities
         if (
             capabilities & DEPRECATE_EOF
             and columns
@@ -231,7 +237,6 @@ class Reply:
             more_results=self.more,
             columns_status=self._status,
             call=call,
-            cursor=self.binary and not call,
             earlier_warnings=warnings,
             allows_local_infile=file,
         )

@@ -14,8 +14,10 @@ USE, BEGIN and the like can be prepared with every server behind the proxy, as o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.proxy.backends.session_variables import UNLIMITED
 from streamfrom.proxy.errors import (
     BackendError,
     BadArguments,
@@ -26,9 +28,10 @@ from streamfrom.proxy.errors import (
     WireError,
 )
 from streamfrom.proxy.execution.attempt import Attempt
-from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
+from streamfrom.proxy.execution.cursors import CursorReply, OpenCursor
+from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK, diagnostics_of_several
 from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
-from streamfrom.proxy.routing.routes import Combine, Merge, OneShard, WriteParts
+from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, WriteParts
 from streamfrom.proxy.sql.compile.answerers import PREPARED_BY_SHARDS, RETOLD
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
 from streamfrom.proxy.sql.scatter.insert_selects import reads_first, with_named_columns
@@ -40,23 +43,27 @@ from streamfrom.proxy.wire.response_reader import AnswerKind
 from streamfrom.proxy.wire.resultset import column_definition
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.split import split_statements
-from streamfrom.sqlparse_ext.statements import Kind, Statement, Uses
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Statement, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import as_text
 
 
 if TYPE_CHECKING:
+    from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.session_target import StatementTarget
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.sql.statement_runner import StatementRunner
     from streamfrom.proxy.wire.commands import StmtExecute
+    from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 # Kinds whose syntax a server checks at the PREPARE.
 _CHECKED: Final = frozenset({Kind.SET, Kind.DDL})
 # Kinds whose rows a server keeps for a cursor, if one is asked for.
-_OPEN_CURSORS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN})
+_OPEN_CURSORS: Final = frozenset({Kind.SELECT, Kind.SHOW})
+# Those whose answer is one result: libmariadb loses its place in the answer if it asked for a cursor and gets rows.
+_FETCHED: Final = _OPEN_CURSORS | {Kind.EXPLAIN, Kind.STREAM}
 _NOT_PREPARABLE: Final = 1295
 _CURSOR_READ_ONLY: Final = 1
 _CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
@@ -172,14 +179,14 @@ class PreparedCommands:
         # As the manual says: executing a statement again closes its open cursor.
         self.close_cursor(prepared)
         reply.binary = True
-        reply.asks_cursor = bool(command.flags & _CURSOR_READ_ONLY)
+        opens = command.flags & _CURSOR_READ_ONLY and prepared.original.shape.kind in _FETCHED
+        run = self._open_cursor if opens else self._run
         try:
             if isinstance(prepared.fault, WireError):
                 raise BadArguments(_SEND_LONG_DATA)
             if prepared.fault is not None:
                 raise prepared.fault
-            await self._run(prepared, command, reply)
-            prepared.has_empty_cursor = reply.has_cursor
+            await run(prepared, command, reply)
         except WireError as error:
             view = self._target.view if prepared.place is None else prepared.place.view
             on_mariadb = view is not None and view.runtimes[0].is_mariadb
@@ -229,12 +236,15 @@ class PreparedCommands:
             return
         step = await read(size, self._compiler.compile_bound, view, bound)
         body = with_types(command.body, prepared.count, prepared.types)
-        opens_cursor = reply.asks_cursor and bound.shape.kind in _OPEN_CURSORS
-        if opens_cursor and isinstance(route, OneShard):
-            shard = view.runtime(route.shard)
-            execution = CursorExecution(bound.sql, body, prepared.count, prepared.long_data)
-            await self._open_cursor(prepared, shard, execution, reply)
-            return
+        if isinstance(reply, CursorReply) and bound.shape.kind in _OPEN_CURSORS:
+            shards: tuple[Shard, ...] = ()
+            if isinstance(route, OneShard):
+                shards = (route.shard,)
+            elif isinstance(route, Concatenate) and self._state.own_select_limit == UNLIMITED:
+                shards = route.shards
+            if shards:
+                await self._open_on_shards(shards, prepared, bound.sql, body, reply)
+                return
         key = prepared.key(self._state.settings)
         packet = Execution(key, body, prepared.count, prepared.long_data)
         await self._routed.run(view, database, step, route, reply, packet)
@@ -252,6 +262,11 @@ class PreparedCommands:
                 "parameters inside a comment in this prepared statement; write them outside"
             )
         if bound.shape.kind is Kind.STREAM:
+            stream = bound.shape.stream
+            if isinstance(reply, CursorReply) and stream and stream.limit is OPAQUE:
+                raise Unsupported(
+                    "a cursor over a STREAM without an end; add LIMIT, or open none"
+                )
             # As text, a LIMIT below 0 would be a syntax error at a place that the client never wrote.
             await self._statements.run_one(bound, reply)
             return
@@ -262,55 +277,107 @@ class PreparedCommands:
     # --- cursors --------------------------------------------------------------------------
 
     async def _open_cursor(
-        self,
-        prepared: PreparedStatement,
-        shard: ShardRuntime,
-        execution: CursorExecution,
-        reply: Reply,
+        self, prepared: PreparedStatement, command: StmtExecute, reply: Reply
     ) -> None:
-        assert prepared.place is not None
-        shape, database = prepared.original.shape, prepared.place.database
+        """Execute a statement, and let the client fetch the rows. Raises as `_run`, and BackendError."""
+
+        def stop(error: StreamfromError) -> None:
+            reply.stopped = error
+            self._executor.interrupt()
+
+        prepared.cursor = cursor = OpenCursor(reply.link, self._context.memory, stop)
         try:
-            attempt = Attempt(shard, database, execution, shape, reply)
-            scanner = await self._executor.relay(attempt)
+            await self._run(prepared, command, CursorReply(cursor, self._state))
+            ok = cursor.ended(reply.stopped)
         except BaseException:
-            execution.close()
+            self.close_cursor(prepared)
             raise
-        if scanner.status & _CURSOR_EXISTS:
-            prepared.cursor, prepared.cursor_shard = execution, shard
-        else:
-            # The statement was refused, or the server sends the rows at once.
-            execution.close()
+        if cursor.answer.columns:
+            reply.opened(cursor.answer.columns, warnings=ok.warnings)
+        else:  # SELECT … INTO
+            self.close_cursor(prepared)
+            reply.ok(affected_rows=ok.affected_rows, warnings=ok.warnings)
+
+    async def _open_on_shards(
+        self,
+        shards: Sequence[Shard],
+        prepared: PreparedStatement,
+        sql: bytes,
+        body: bytes,
+        reply: CursorReply,
+    ) -> None:
+        """Have each shard open a cursor, which keeps a connection until all its rows are fetched."""
+        assert prepared.place is not None
+        view, database, _ = prepared.place
+        on_shards, warnings = reply.cursor.on_shards, 0
+        diagnostics = diagnostics_of_several() if len(shards) > 1 else None
+        for index, shard in enumerate(map(view.runtime, shards)):
+            execution = CursorExecution(sql, body, prepared.count, prepared.long_data)
+            on_shards.append((shard, execution))
+            scanner = await self._executor.relay(
+                Attempt(shard, database, execution, prepared.original.shape, reply),
+                columns=index == 0,
+                final=index == len(shards) - 1,
+                diagnostics=diagnostics,
+                warnings=warnings,
+            )
+            if not scanner.status & _CURSOR_EXISTS:
+                # The statement was refused, or the server sends the rows at once.
+                self._close_on(*on_shards.pop())
+            if scanner.ok is None:
+                return
+            warnings += scanner.ok.warnings
+        if diagnostics is not None and diagnostics.rows:
+            self._state.answered_at, self._state.diagnostics = None, diagnostics
 
     async def fetch(self, statement_id: int, rows: int, reply: Reply) -> None:
         """Send *rows* more rows of an open cursor. Raises NoOpenCursor, also if the cursor's connection is gone."""
         prepared = self._table.find(statement_id, _FETCH)
-        if prepared.has_empty_cursor:
-            self.close_cursor(prepared)
-            reply.end_of_rows(status=_LAST_ROW_SENT)
-            return
-        cursor, shard, place = prepared.cursor, prepared.cursor_shard, prepared.place
-        if cursor is None or shard is None or place is None:
+        cursor = prepared.cursor
+        if cursor is None:
             raise NoOpenCursor(prepared.id)
-        packet = cursor.fetch(prepared.id, rows)
-        shape = prepared.original.shape
+        is_over = True
         try:
+            is_over = await self._fetch(prepared, cursor, rows, reply)
+        finally:
+            if is_over:
+                self.close_cursor(prepared)
+
+    async def _fetch(
+        self, prepared: PreparedStatement, cursor: OpenCursor, rows: int, reply: Reply
+    ) -> bool:
+        """Send rows, as `fetch`; True when no more will come."""
+        place, shape, on_shards = prepared.place, prepared.original.shape, cursor.on_shards
+        while on_shards and rows:
+            assert place is not None
+            shard, execution = on_shards[0]
+            is_last = len(on_shards) == 1 and not cursor.rows
+            packet = execution.fetch(prepared.id, rows)
             attempt = Attempt(shard, place.database, packet, shape, reply)
-            scanner = await self._executor.relay(attempt, answer=AnswerKind.ROWS)
-        except BaseException:
-            self.close_cursor(prepared)
-            raise
-        if scanner.error is not None or scanner.status & _LAST_ROW_SENT:
-            self.close_cursor(prepared)
+            scanner = await self._executor.relay(attempt, answer=AnswerKind.ROWS, final=is_last)
+            is_read = scanner.error is not None or bool(scanner.status & _LAST_ROW_SENT)
+            if is_last or scanner.error is not None:
+                return is_read
+            rows -= scanner.rows
+            if is_read:
+                self._close_on(*on_shards.popleft())
+        kept = cursor.take(rows)
+        await reply.many_rows(kept)
+        # As on servers: a client that gets as many rows as it asked for has to ask once more.
+        is_over = len(kept) < rows
+        reply.end_of_rows(status=_LAST_ROW_SENT if is_over else _CURSOR_EXISTS)
+        return is_over
 
     def close_cursor(self, prepared: PreparedStatement) -> None:
         """Close the cursor of a statement, if it has one."""
-        cursor, shard = prepared.cursor, prepared.cursor_shard
-        prepared.cursor = prepared.cursor_shard = None
-        prepared.has_empty_cursor = False
-        if cursor is None or shard is None:
-            return
-        cursor.close()
+        cursor, prepared.cursor = prepared.cursor, None
+        if cursor is not None:
+            cursor.drop()
+            for shard, execution in cursor.on_shards:
+                self._close_on(shard, execution)
+
+    def _close_on(self, shard: ShardRuntime, execution: CursorExecution) -> None:
+        execution.close()
         if not self._table.has_cursor(shard):
             self._executor.branches.closed_cursors(shard)
 

@@ -4,8 +4,8 @@ A client's statement outlives the backend connection it was prepared on. So the 
 it runs, and what a client sends before an execution (parameter types, long data). `proxy.execution.prepared_execution`
 finds or makes the statement on whichever connection an execution lands on.
 
-Long data is kept here and sent with the execution, so it pins no connection. An open cursor
-does, until it is read to the end, closed, reset or executed again.
+Long data is kept here and sent with the execution, so it pins no connection. A cursor
+on shards does, until it is read to the end, closed, reset or executed again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.prepared_execution import CursorExecution
+    from streamfrom.proxy.execution.cursors import OpenCursor
     from streamfrom.proxy.sql.compile.session_target import StatementTarget
     from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
 
@@ -71,10 +71,9 @@ class PreparedStatement:
     long_data: dict[int, bytearray] = field(default_factory=dict)
     # The error of a piece of long data, which the next execution reports.
     fault: StreamfromError | None = None
-    # The execution whose rows are being fetched, and its shard; None without an open cursor.
-    cursor: CursorExecution | None = None
-    cursor_shard: ShardRuntime | None = None
-    has_empty_cursor: bool = False  # a cursor over no rows of ours was announced
+    cursor: OpenCursor | None = (
+        None  # the rows that the client has still to fetch, if it asked for a cursor
+    )
     # The statement that is prepared on a shard, completed on a message table; None when its text changes with each execution
     # (it holds the time, values of a sequence, or names of schemas) and is sent as text.
     statement: Statement | None = field(init=False)
@@ -248,7 +247,12 @@ class PreparedStatements:
 
     def has_cursor(self, shard: ShardRuntime) -> bool:
         """True while a cursor is open on *shard*."""
-        return any(each.cursor_shard is shard for each in self._statements.values())
+        return any(
+            shard is each
+            for prepared in self._statements.values()
+            if prepared.cursor is not None
+            for each, _ in prepared.cursor.on_shards
+        )
 
     def clear(self) -> None:
         """Remove all statements: the session is reset."""
@@ -259,4 +263,6 @@ class PreparedStatements:
 
     def _release(self, prepared: PreparedStatement) -> None:
         prepared.drop_long_data()
+        if prepared.cursor is not None:
+            prepared.cursor.drop()
         self._memory.change(-prepared.kept_bytes)

@@ -272,8 +272,7 @@ class RoutedStatements:
                 scanner = await self._executor.relay(
                     Attempt(shard, database, sent, step.statement.shape, reply),
                     columns=index == 0,
-                    # Only without rows is there a cursor for who asks for one, and the last shard cannot know.
-                    final=index == len(shards) - 1 and not reply.asks_cursor,
+                    final=index == len(shards) - 1,
                     diagnostics=diagnostics,
                     warnings=warnings,
                 )
@@ -281,11 +280,8 @@ class RoutedStatements:
                 return False
             assert scanner.ok is not None
             warnings += scanner.ok.warnings
-            reply.has_rows = reply.has_rows or scanner.rows > 0
             if left != UNLIMITED:
                 left = str(int(left) - scanner.rows)
-        if reply.asks_cursor:
-            reply.end_of_rows(warnings=warnings)
         if diagnostics.rows:
             self._state.answered_at, self._state.diagnostics = None, diagnostics
         return True

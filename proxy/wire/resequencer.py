@@ -30,7 +30,6 @@ from streamfrom.proxy.wire.response_reader import (
 from streamfrom.proxy.wire.resultset import EOF_BYTES, eof_packet, parse_ok
 
 
-_CURSOR_EXISTS: Final = Status.CURSOR_EXISTS
 _MORE_RESULTS: Final = Status.MORE_RESULTS_EXISTS
 
 
@@ -55,11 +54,7 @@ class Resequencer(Forwarder):
     # The answer is one to a CALL. There the flags of that EOF distinguish rows from OUT parameters, and whether more results
     # follow. They stand at the result's end, so the first row is held back until it is known whether the end follows it.
     call: bool = False
-    # The client may have asked for a cursor, whose answer has columns and no rows. The flag CURSOR_EXISTS alone does not show
-    # one: a result without rows has it as well, if a procedure or a loop has a cursor of its own open.
-    cursor: bool = False
-    # The EOF behind the columns waits for the packet that follows it: if that is the OK of a cursor, which has no rows, the
-    # one takes the place of the other.
+    # The EOF behind the columns waits for the packet that follows it.
     _eof_due: bool = False
     # By how much the client's numbers are ahead of the backend's, while a file is sent.
     _infile_shift: int | None = None
@@ -235,12 +230,11 @@ class Resequencer(Forwarder):
         framed = b""
         if self._eof_due:
             self._eof_due = False
-            if not (self.cursor and self.status & _CURSOR_EXISTS):
-                status = self.status if self.call else self.columns_status
-                # Without rows both ends are one moment, and report the same warnings.
-                warnings = warnings_in(payload) if is_ok and ends else 0
-                framed = _framed_eof(status, warnings, sequence)
-                sequence = sequence + 1 & 0xFF
+            status = self.status if self.call else self.columns_status
+            # Without rows both ends are one moment, and report the same warnings.
+            warnings = warnings_in(payload) if is_ok and ends else 0
+            framed = _framed_eof(status, warnings, sequence)
+            sequence = sequence + 1 & 0xFF
         if is_ok:
             if not ends:
                 return framed, sequence

@@ -140,6 +140,36 @@ def test_a_driver_of_another_language_is_at_home(door, built, language, driver, 
     assert_at_home(built(language, driver), door, prepared=prepared)
 
 
+# Rows of one shard, of several, of a merge and of the proxy.
+FETCHED = """SELECT id, name FROM item WHERE id = 3
+SELECT id, name FROM item
+SELECT id, name FROM item WHERE id < 0
+SELECT id, name FROM item ORDER BY price DESC, id
+SELECT COUNT(*), SUM(price) FROM item
+SELECT name, COUNT(*) FROM item GROUP BY name ORDER BY name LIMIT 3
+SHOW DATABASES
+SHOW COLUMNS FROM item
+SHOW VARIABLES LIKE 'auto_inc%'
+DESCRIBE item
+EXPLAIN SELECT id FROM item WHERE id = 3
+SELECT shard, id FROM streamfrom.set_aside
+"""
+
+
+def test_libmariadb_fetches_by_a_cursor_what_it_reads_without(cluster, keyspace, built):
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(connection, ITEM.format("item"))
+    values = ", ".join(f"({n}, 'n{n % 4}', {n % 5})" for n in range(9))
+    run(connection, f"INSERT INTO item (id, name, price) VALUES {values}")
+    command = [*built("c", "libmariadb")[:1], str(cluster.proxy.port), keyspace]
+    done = finished(command, input=FETCHED)
+    assert done.returncode == 0, done.stdout[-500:]
+    answers = [sorted(each.splitlines()) for each in done.stdout.split("--\n")[:-1]]
+    for sql, at in zip(FETCHED.splitlines(), range(0, len(answers), 4), strict=True):
+        without, *others = answers[at : at + 4]
+        assert others == [without] * 3, sql
+
+
 @pytest.mark.one_server
 @pytest.mark.parametrize("driver", ["mysql2", "mysql", "ruby"])
 def test_drivers_keep_the_ids_of_queues_by_default(cluster, keyspace, built, driver):

@@ -95,6 +95,15 @@ def in_debian(packages: list[str], command: str) -> list[str]:
     return [str(INSIDE), str(tree), "sh", "-ec", f"exec {command}"]
 
 
+def c(folder: Path) -> list[str]:
+    """Return the command of the program that fetches by libmariadb."""
+    target = folder / "fetched"
+    config = [program("mariadb_config"), "--cflags", "--libs"]
+    flags = subprocess.run(config, capture_output=True, text=True, check=True).stdout.split()
+    build([program("gcc"), "-o", str(target), "fetched.c", *flags], PROGRAMS / "c")
+    return [str(target)]
+
+
 def go(folder: Path, source: Path = PROGRAMS / "go") -> list[str]:
     target = folder / "driver"
     build([program("go"), "build", "-o", str(target), "."], source)

@@ -175,7 +175,6 @@ class StreamStatements:
 
     def __init__(self, context: SessionContext) -> None:
         self.current: MessageStream | None = None  # the open stream, None without one
-        self._link = context.link
         self._connection_id = context.connection_id
         # Their messages are held until the connection ends.
         self._over: list[MessageStream] = []
@@ -204,7 +203,7 @@ class StreamStatements:
         encode = self._encoder(table, columns, definitions, binary=reply.binary)
         reply.head(definitions, within_s=0 if rows_max is None else JOINED_WITHIN_S)
         stream = MessageStream(
-            self._link,
+            reply.link,
             shards=frozenset(shard.name for shard in view.shards) if view.is_narrowed else None,
             keys=keys,
             columns=columns,

@@ -9,9 +9,9 @@ from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.resultset import parse_text_row
 from tests.cases import cases, in_turn
-from tests.proxy.fake_answers import Error, rows_of, until
+from tests.proxy.fake_answers import Error, Ok, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused, parameter
-from tests.proxy.rigs import running_proxy
+from tests.proxy.rigs import add_message_table, running_proxy
 from tests.proxy.wire.peers import write_parameters
 
 
@@ -158,28 +158,66 @@ async def test_a_cursor_gives_rows_when_they_are_asked_for(server, capabilities)
         await until(lambda: told(server, "CLOSE SELECT a"))
 
 
-@pytest.mark.parametrize("sql", ["SHOW DATABASES LIKE 'x'", "SELECT a FROM t"])
-async def test_a_cursor_over_no_rows_of_several_shards_or_our_own_differs_from_the_end(
-    server, other_server, proxy, sql, capabilities
+# The rows of a shard, of several, of a merge, and of the proxy.
+FETCHED = [
+    "SELECT a FROM t WHERE id = 1",
+    "SELECT a FROM t",
+    "SELECT a FROM t LIMIT 99",
+    "EXPLAIN SELECT a FROM t",
+    "SHOW DATABASES",
+    "SHOW DATABASES LIKE 'x'",
+]
+
+
+@in_turn
+@pytest.mark.parametrize("size", [0, 1, 3])
+@pytest.mark.parametrize("sql", FETCHED)
+async def test_whatever_answers_a_client_that_asks_for_a_cursor_fetches_the_same_rows(
+    server, other_server, proxy, sql, size, capabilities
 ):
     for each in (server, other_server):
-        each.on("SELECT a", rows_of(column="a"))
+        for beginning in ("SELECT a", "EXPLAIN"):
+            each.on(beginning, rows_of(*range(size), column="a"))
     client = await proxy.client("commerce", capabilities=capabilities)
     await client.prepare(sql)
-    assert (await client.execute(1)).status & Status.CURSOR_EXISTS == 0
-    result = await client.execute(1, flags=1)
-    assert result.rows == []
-    if capabilities == MODERN:
-        assert result.status & Status.CURSOR_EXISTS
-        batch = await client.fetch(1, 2)
-        assert (batch.rows, batch.status & Status.LAST_ROW_SENT) == ([], 0x80)
-    else:  # which has one EOF more where there is no cursor
-        assert result.status & Status.CURSOR_EXISTS == 0
-    assert (await client.fetch(1, 2)).code == 1421
-    server.on("SELECT a", rows_of(1, column="a"))
-    if "FROM" in sql:
-        result = await client.execute(1, flags=1)
-        assert (len(result.rows), result.status & Status.CURSOR_EXISTS) == (1, 0)
+    plain = await client.execute(1)
+    assert not plain.status & Status.CURSOR_EXISTS
+    for batch_rows in (1, 2, 99):
+        opened = await client.execute(1, flags=1)
+        assert (opened.rows, opened.status & Status.CURSOR_EXISTS) == ([], 0x40)
+        rows = []
+        while True:
+            batch = await client.fetch(1, batch_rows)
+            rows += batch.rows
+            if batch.status & Status.LAST_ROW_SENT:
+                break
+            assert len(batch.rows) == batch_rows
+            assert (await client.query("SELECT 1")).rows  # other statements may come between
+        assert sorted(rows) == sorted(plain.rows)
+        assert (await client.fetch(1, 1)).code == 1421
+
+
+async def test_a_cursor_takes_an_error_and_an_answer_without_rows_as_they_are(
+    server, client, capabilities
+):
+    for sql in ("SELECT a INTO @a", "SELECT a"):
+        await client.prepare(sql)
+    server.on("SELECT a INTO", Ok(1))
+    assert (await client.execute(1, flags=1)).ok.affected_rows == 1
+    server.once("SELECT a", Error(1222))
+    assert (await client.execute(2, flags=1)).code == 1222
+    assert (await client.fetch(2, 1)).code == 1421
+
+
+async def test_no_cursor_is_over_a_stream_without_an_end(server):
+    add_message_table(server)
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
+        await client.prepare("STREAM id FROM msg")
+        assert "LIMIT" in (await client.execute(1, flags=1)).message
+        await client.prepare("STREAM id FROM msg LIMIT 1 WAIT 0")
+        assert (await client.execute(2, flags=1)).status & Status.CURSOR_EXISTS
+        assert (await client.fetch(2, 1)).status & Status.LAST_ROW_SENT
 
 
 async def test_an_open_cursor_keeps_its_connection_until_it_is_closed(server):

@@ -93,14 +93,6 @@ def test_the_last_ok_counts_the_warnings_of_earlier_shards(capabilities):
     assert out == frames([*ONE.rows, end], 4)[0]
 
 
-def test_a_cursor_has_one_eof_for_an_old_client():
-    # COM_STMT_EXECUTE with a cursor: columns, and nothing until COM_STMT_FETCH.
-    status = int(Status.CURSOR_EXISTS | Status.AUTOCOMMIT)
-    opened = Rows((DEFINITION,), (), Done(status=status))
-    out = Resequencer(OLD, cursor=True).feed(backend_stream([opened]))
-    assert out == frames([column_count(1), DEFINITION, eof_packet(status)], 1)[0]
-
-
 def test_a_result_without_rows_has_both_ends_while_a_procedure_has_a_cursor_open():
     # MariaDB's FOR record IN (SELECT …) DO SELECT … LIMIT 0; END FOR has one open at each SELECT.
     status = int(Status.CURSOR_EXISTS | Status.AUTOCOMMIT)
