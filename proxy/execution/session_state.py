@@ -213,6 +213,11 @@ class Transaction:
     # The XA ids of its branches, where it commits in two phases; the first branch has none.
     xids: dict[Backend, Xid] = field(default_factory=dict)
 
+    @property
+    def is_decided(self) -> bool:
+        """True if it needs, or has begun, a commit in two phases: a server may report late that it reads only."""
+        return self.whole is not None or not self.reads_only
+
     @classmethod
     def begun_by(cls, statement: Statement) -> Transaction:
         """Return the transaction that a BEGIN or START TRANSACTION opens."""

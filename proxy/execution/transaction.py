@@ -218,7 +218,7 @@ class Branches:
         if transaction.is_snapshot and any(o.keyspace == shard.keyspace for o, _ in others):
             raise Unsupported(SNAPSHOT_OF_SHARDS)
         opening = transaction.opening
-        if others and self.coordinator is not None and not transaction.reads_only:
+        if others and self.coordinator is not None and transaction.is_decided:
             if transaction.whole is None:
                 transaction.whole = await self.coordinator.name(others[0][0])
             xid = await self.coordinator.branch(transaction.whole, shard)
@@ -412,7 +412,7 @@ class Branches:
         if (
             self.coordinator is not None
             and len(branches) > 1
-            and not (transaction is not None and transaction.reads_only)
+            and (transaction is None or transaction.is_decided)
         ):
             await self._commit_in_two_phases(self.coordinator, branches)
         else:

@@ -242,3 +242,13 @@ async def test_a_session_that_reads_only_commits_without_a_decision(
         each.on("INSERT INTO streamfrom.decisions", Error(1792, "in a READ ONLY transaction"))
     await session.branches.commit()
     assert steps(server) == ["BEGIN", "DECIDE", "ROLLBACK"]
+
+
+async def test_what_began_in_two_phases_ends_so_where_a_server_tells_late_that_it_reads_only(
+    server, other_server, session
+):
+    # SET TRANSACTION READ ONLY, and a first statement that failed: an error has no flags.
+    await on_both(session)
+    session.branches.entered(reads_only=True)
+    await session.branches.commit()
+    assert steps(other_server) == [*BEGUN, *PREPARE, "XA COMMIT"]
