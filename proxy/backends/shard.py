@@ -242,7 +242,7 @@ class ShardRuntime:
         self.group_commits: dict[tuple[str, Account], GroupCommit] = {}
         self._on_change = on_change
         self._health = health
-        self._asked_s: float | None = None  # when the check under way began
+        self._is_silent = False  # the check under way takes longer than ANSWERS_WITHIN_S
         self._check_now = asyncio.Event()
         self._available = asyncio.Event()
         self._monitor: asyncio.Task[None] | None = None
@@ -266,11 +266,7 @@ class ShardRuntime:
     @property
     def is_answering(self) -> bool:
         """False also while the server takes long to answer a check, which is no trouble yet: it may hang."""
-        is_silent = (
-            self._asked_s is not None
-            and asyncio.get_running_loop().time() - self._asked_s > ANSWERS_WITHIN_S
-        )
-        return self.trouble is None and not is_silent
+        return self.trouble is None and not self._is_silent
 
     async def start(self) -> None:
         """Ask the server once, then keep watching it. A server that is down is no error."""
@@ -366,7 +362,8 @@ class ShardRuntime:
 
     async def _check(self, health: Probe) -> None:
         loop = asyncio.get_running_loop()
-        began_s = self._asked_s = loop.time()
+        began_s = loop.time()
+        silence = loop.call_later(ANSWERS_WITHIN_S, self._fell_silent)
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 found = await health(self.control)
@@ -379,7 +376,8 @@ class ShardRuntime:
             self._set(self.with_address(reason))
             return
         finally:
-            self._asked_s = None
+            silence.cancel()
+            self._is_silent = False
         took_s = loop.time() - began_s
         # The first answer had to open a connection.
         if self.trouble is None:
@@ -388,6 +386,10 @@ class ShardRuntime:
         if found.trouble is not None:
             self.control.leave()
         self._set(found.trouble)
+
+    def _fell_silent(self) -> None:
+        self._is_silent = True
+        self.pool.fell_silent()
 
     async def _compare_globals(self) -> None:
         """Outdate the connections if a global variable was changed past this process."""

@@ -61,6 +61,8 @@ class Attempt:
     latency: LatencyClass | None = (
         None  # of the shape; None for a statement that shares no connection
     )
+    # The shards that answer alike, `shard` among them; empty where only that can answer.
+    any_of: tuple[ShardRuntime, ...] = ()
     step: SucceedingStep | None = None  # the consequences once the statement has succeeded
     backend: Backend = field(init=False)
     # The reader of the answer, with its status, rows, OK or error so far.

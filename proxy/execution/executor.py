@@ -10,7 +10,7 @@ session left state there that nothing else can rebuild) or gives it back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
@@ -127,6 +127,8 @@ class Executor:
             backend = self._homes.get(shard)
             database = attempt.database if shard.is_alone else named(shard, attempt.database)
             if backend is None or not shard.pool.acquire_own(backend, state, database):
+                if attempt.any_of:
+                    return False  # it must not wait here for what another shard can answer
                 # No connection at hand: the statement waits in the pool's queue as a function,
                 # not as a task.
                 use = partial(self._send, attempt)
@@ -155,6 +157,8 @@ class Executor:
             return
         attempt.backend, attempt.scanner = backend, attempt.reply.scanner()
         self.current = attempt
+        if attempt.any_of:
+            backend.may_move = self._may_move(attempt.any_of, attempt.shard, attempt.shape)
         if self._state.transaction is not None and not backend.in_transaction:
             self.branches.open_ahead(attempt.shard, backend)
         backend.send(data, attempt)
@@ -179,6 +183,7 @@ class Executor:
                 return False
             raise outcome
         attempt = outcome
+        attempt.backend.may_move = False
         stands = None if attempt.latency is None else self._shared_reads.answered(attempt)
         if stands is not None:
             self.current = None
@@ -226,14 +231,18 @@ class Executor:
 
         Raises BackendUnavailable, PoolTimeout or BackendError if nothing was sent, BackendLost if the answer broke off.
         """
-        shard, shape, packet = attempt.shard, attempt.shape, attempt.packet
+        shape, packet = attempt.shape, attempt.packet
+        shards = attempt.any_of or (attempt.shard,)
         connections = self.connections
         retries = connections.retries(shape)
         attempt.on_file = self.on_file
         while True:
             # Again in each round: after a failover the shard's connections lead to another
             # server.
-            backend, data = await self._ready(shard, attempt.database, packet, shape, retries)
+            shard, backend, data = await self._ready(
+                shards, attempt.database, packet, shape, retries
+            )
+            attempt.shard = shard
             done = asyncio.get_running_loop().create_future()
             attempt.on_over = partial(_resolve, done)
             attempt.backend, attempt.failure = backend, None
@@ -248,7 +257,9 @@ class Executor:
             self.current = attempt
             self._active[backend] = shard
             backend.send(data, attempt)
+            backend.may_move = self._may_move(shards, shard, shape)
             await done
+            backend.may_move = False
             if diagnostics is not None and scanner.ok is not None and scanner.ok.warnings:
                 # If the connection breaks now, the next statement finds it broken.
                 with suppress(BackendError, BackendLost):
@@ -256,7 +267,7 @@ class Executor:
             ending = attempt.ending
             self.settle(attempt, shape)
             if not await retries.again(
-                ending, shard, is_final=attempt.has_written
+                ending, *shards, is_any=True, is_final=attempt.has_written
             ) or not await _is_renewed(ending, backend, packet):
                 if attempt.step is not None:
                     self._succeeded(attempt, attempt.step)
@@ -265,24 +276,29 @@ class Executor:
 
     async def _ready(
         self,
-        shard: ShardRuntime,
+        shards: Sequence[ShardRuntime],
         database: str | None,
         packet: bytes | Packet,
         shape: Shape,
         retries: Retries,
-    ) -> tuple[Backend, bytes]:
-        """Return a connection for a statement and the bytes to send there, as `SessionConnections.patiently`."""
-        while True:
-            try:
-                backend = await self.connections.acquire(shard, database, shape)
-                return backend, await self.connections.bytes_for(shard, backend, packet)
-            except (BackendUnavailable, BackendLost):
-                if not await retries.again(Ending.UNSENT, shard):
-                    raise
+    ) -> tuple[ShardRuntime, Backend, bytes]:
+        """Return a connection to one of *shards* for a statement, and the bytes to send there, as `SessionConnections.ask_any`."""
+
+        async def take(shard: ShardRuntime) -> tuple[ShardRuntime, Backend, bytes]:
+            backend = await self.connections.acquire(shard, database, shape)
+            return shard, backend, await self.connections.bytes_for(shard, backend, packet)
+
+        return await self.connections.ask_any(shards, take, retries)
+
+    def _may_move(
+        self, shards: Sequence[ShardRuntime], shard: ShardRuntime, shape: Shape
+    ) -> bool:
+        """Return whether a statement that *shard* is sent may go to another one of *shards* instead."""
+        return len(shards) > 1 and shard not in self.branches.held and is_repeatable(shape)
 
     async def ask(
         self,
-        shard: ShardRuntime,
+        shard: ShardRuntime | tuple[ShardRuntime, ...],
         database: str | None,
         packet: bytes | Packet,
         shape: Shape,
@@ -291,15 +307,20 @@ class Executor:
     ) -> BufferedAnswer:
         """Run a command on one shard and return its whole answer; waits and raises as `relay`, and BackendError if it is refused.
 
+        shard: where; several that answer alike are `SessionConnections.choices`.
         diagnostics: the diagnostics that its warnings are added to, also an error's.
         """
         connections = self.connections
         retries = connections.retries(shape)
         rows = [] if diagnostics is None else diagnostics.rows
+        shards = shard if isinstance(shard, tuple) else (shard,)
         while True:
-            backend, data = await self._ready(shard, database, packet, shape, retries)
+            shard, backend, data = await self._ready(shards, database, packet, shape, retries)
+            may_move = self._may_move(shards, shard, shape)
             try:
-                (answer,) = await connections.pipeline(shard, backend, [data])
+                (answer,) = await connections.pipeline(
+                    shard, backend, [data], may_move=may_move
+                )
                 if diagnostics is not None and answer.ok is not None and answer.ok.warnings:
                     await connections.take_warnings(shard, backend, diagnostics)
             except BackendError as error:
@@ -307,12 +328,12 @@ class Executor:
                     with suppress(BackendError, BackendLost):
                         await connections.take_warnings(shard, backend, diagnostics)
                 apply_error(self._state, self.branches, shard, backend, shape, error.code)
-                if not await retries.again(ending_of(error), shard):
+                if not await retries.again(ending_of(error), *shards, is_any=True):
                     raise
             except BackendLost:
                 self.branches.broke_off(shard, shape)
                 connections.connection_lost(shard, backend)
-                if not await retries.again(Ending.BROKE_OFF, shard):
+                if not await retries.again(Ending.BROKE_OFF, *shards, is_any=True):
                     raise
             else:
                 assert answer.ok is not None
@@ -324,14 +345,14 @@ class Executor:
                 diagnostics.rows = rows
 
     async def prepare_on(
-        self, shard: ShardRuntime, database: str | None, sql: bytes
+        self, shards: Sequence[ShardRuntime], database: str | None, sql: bytes
     ) -> PrepareReader:
-        """Prepare a statement on any connection this session may have to *shard*; waits and raises as `patiently`.
+        """Prepare a statement on any connection this session may have to one of *shards*; waits and raises as `ask_any`.
 
         The connection does not join a transaction that has not reached the shard yet.
         """
-        return await self.connections.patiently(
-            shard, lambda: self._prepare_once(shard, database, sql)
+        return await self.connections.ask_any(
+            shards, lambda shard: self._prepare_once(shard, database, sql)
         )
 
     async def _prepare_once(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -158,35 +158,46 @@ class SessionConnections:
         return True
 
     async def patiently(self, shard: ShardRuntime, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return what *ask* returns. Outside a transaction it waits for the shard, and *ask* may be called again.
+        """Return what *ask* returns, as `ask_any` of one shard."""
+        return await self.ask_any((shard,), lambda _: ask())
+
+    def choices(self, shards: Sequence[ShardRuntime]) -> Sequence[ShardRuntime]:
+        """Return those of *shards* that a statement may go to which all of them answer alike, in the order to try them.
+
+        A session stays on the connection that it holds, with its transaction, user variables and locks. Otherwise those come
+        first that answer. Other statements have one shard, whether it answers or not: rows and pinned tables, sequences,
+        GET_LOCK() and the like (the first, where all sessions meet), what KILL ends, and whatever must run everywhere.
+        """
+        if len(shards) == 1:
+            return shards
+        held = next((shard for shard in shards if shard in self.branches.held), None)
+        return [held] if held else sorted(shards, key=lambda shard: not shard.is_answering)
+
+    async def ask_any(
+        self,
+        shards: Sequence[ShardRuntime],
+        ask: Callable[[ShardRuntime], Awaitable[T]],
+        retries: Retries | None = None,
+    ) -> T:
+        """Return what *ask* returns of the first of the `choices` that answers.
+
+        One that has just gone down or hangs, unnoticed, is left after ANSWERS_WITHIN_S. If none answers, a statement outside
+        a transaction waits for one, and *ask* is called again.
 
         Raises what *ask* raises, and BackendUnavailable or BackendLost once `failover_buffer` has passed.
         """
-        retries = self.retries()
+        retries = retries or self.retries()
         while True:
-            try:
-                return await ask()
-            except (BackendUnavailable, BackendLost):
-                if not await retries.again(Ending.UNSENT, shard):
-                    raise
-
-    async def ask_any(
-        self, shards: Sequence[ShardRuntime], ask: Callable[[ShardRuntime], Awaitable[T]]
-    ) -> T:
-        """Return what *ask* returns of the first of *shards* that answers. If none does, wait as `patiently`.
-
-        One that has just gone down or hangs, unnoticed, is left after ANSWERS_WITHIN_S.
-        """
-
-        async def ask_all() -> T:
-            *others, last = sorted(shards, key=lambda shard: not shard.is_answering)
+            *others, last = self.choices(shards)
             for shard in others:
                 with suppress(BackendUnavailable, BackendLost, TimeoutError):
                     async with asyncio.timeout(ANSWERS_WITHIN_S):
                         return await ask(shard)
-            return await ask(last)
-
-        return await self.patiently(shards[0], ask_all)
+            try:
+                return await ask(last)
+            except (BackendUnavailable, BackendLost):
+                if not await retries.again(Ending.UNSENT, *shards, is_any=True):
+                    raise
 
     def commits_at_once(self, shard: ShardRuntime) -> bool:
         """Return whether a write to *shard* is a transaction of its own, on any connection of the session's account.
@@ -207,16 +218,20 @@ class SessionConnections:
         backend: Backend,
         packets: list[bytes],
         bytes_max: int = sys.maxsize,
+        *,
+        may_move: bool = False,
     ) -> list[BufferedAnswer]:
         """Run commands whose answers are not relayed; KILL and a vanishing client stop them too. Raises as `Backend.pipeline`.
 
+        may_move: raise BackendLost once the server falls silent.
         bytes_max: how many bytes of rows are kept of each answer; of an answer with more no row is kept.
         """
-        self.active[backend] = shard
+        self.active[backend], backend.may_move = shard, may_move
         try:
             return await backend.pipeline(packets, bytes_max)
         finally:
             self.active.pop(backend, None)
+            backend.may_move = False
 
     async def answers(
         self, shard: ShardRuntime, backend: Backend, packets: list[bytes]
@@ -421,10 +436,15 @@ class Retries:
     _renewals: int = 0
 
     async def again(
-        self, ending: Ending, *shards: ShardRuntime, is_final: bool = False
+        self,
+        ending: Ending,
+        *shards: ShardRuntime,
+        is_any: bool = False,
+        is_final: bool = False,
     ) -> bool:
         """Return whether to send the statement again, now that *shards* are there for it.
 
+        is_any: one of them is enough.
         is_final: the client has seen some of the answer.
         """
         branches = self._branches
@@ -444,8 +464,21 @@ class Retries:
         else:
             if ending is Ending.READ_ONLY:
                 await asyncio.sleep(_PAUSE_S)
-            for shard in shards:
-                if not await shard.wait_available(self._deadline_s):
-                    return False
+            waits = [shard.wait_available(self._deadline_s) for shard in shards]
+            if not (await _first_true(waits) if is_any else all(await asyncio.gather(*waits))):
+                return False
         self._has_begun = branches.has_begun
         return True
+
+
+async def _first_true(waits: Iterable[Coroutine[Any, Any, bool]]) -> bool:
+    """Return True as soon as one of *waits* does, else False."""
+    tasks = [asyncio.ensure_future(each) for each in waits]
+    try:
+        for each in asyncio.as_completed(tasks):
+            if await each:
+                return True
+        return False
+    finally:
+        for task in tasks:
+            task.cancel()

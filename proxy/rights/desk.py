@@ -258,8 +258,12 @@ class RightsDesk:
         loop, generation = asyncio.get_running_loop(), self._answers.generation
         asked_s = loop.time()
         last = self._standing(key)
-        if last is not None and last.generation == generation and key.shard.trouble is not None:
-            return last.value  # a server that hangs would be waited for
+        if not key.shard.is_answering:  # it would be waited for
+            if last is not None and last.generation == generation:
+                return last.value
+            if key.right is None:
+                reason = key.shard.trouble or "no answer"
+                raise BackendUnavailable(key.shard.keyspace, key.shard.name, reason)
         try:
             outcome = _RightsReply(None, await self._tables(key))
         except ProxyError as error:

@@ -13,7 +13,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.routing.plan_scatter import NEVER_MERGED, refuse, scattered_select
-from streamfrom.proxy.routing.routes import Concatenate, OneShard, Plan, Route, WriteParts
+from streamfrom.proxy.routing.routes import (
+    AnyShard,
+    Concatenate,
+    OneShard,
+    Plan,
+    Route,
+    WriteParts,
+)
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.queries import assigned_columns
 from streamfrom.sqlparse_ext.selects.select_ast import ALL, Reference, Source
@@ -264,7 +271,7 @@ class JoinPlanner:
             is_one = is_one and found is not None and len(found) <= 1
             owners.update(found or ())
         if is_one and len(owners) <= 1:
-            return OneShard(next(iter(owners), self._tables.shards[0]))
+            return OneShard(*owners) if owners else AnyShard(self._tables.shards[0])
         if not self._anchors:
             self._refuse()
         chosen: set[Shard] = set()
@@ -272,7 +279,7 @@ class JoinPlanner:
             found = shares[anchor.number]
             chosen.update(self._tables.shards if found is None else found)
         if not chosen:
-            return OneShard(self._tables.shards[0])
+            return AnyShard(self._tables.shards[0])
         return self._scattered(tuple(shard for shard in self._tables.shards if shard in chosen))
 
     def _shares(self, each: _Sharded, statement: Statement) -> tuple[Shard, ...] | None:

@@ -22,6 +22,7 @@ from streamfrom.proxy.errors import MissingVindexColumn
 from streamfrom.proxy.routing.plan_joins import JoinPlanner
 from streamfrom.proxy.routing.plan_scatter import MERGED, refuse, scattered_select
 from streamfrom.proxy.routing.routes import (
+    AnyShard,
     Combine,
     Concatenate,
     Everywhere,
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
 _TABLE_STATEMENTS: Final = frozenset(
     {Kind.SELECT, Kind.UPDATE, Kind.DELETE, Kind.INSERT, Kind.REPLACE}
 )
+# Without a table they need none of the session's database.
+_READS: Final = frozenset({Kind.SELECT, Kind.SHOW})
 _SEVERAL: Final = Uses.SETOP | Uses.JOIN | Uses.SUBQUERY | Uses.CTE
 # What a server knows of the statement before, which another shard may have run.
 _OF_THE_STATEMENT_BEFORE: Final = (
@@ -112,9 +115,11 @@ class Planner:
         return plan
 
     def _make(self, shape: Shape) -> Plan:
-        here = OneShard(self._shards[0])
+        first = self._shards[0]
+        # Sessions that take locks of the same name have to meet.
+        here = (OneShard if shape.uses & Uses.ADVISORY_LOCK else AnyShard)(first)
         if len(self._shards) == 1:
-            return Plan(here)
+            return Plan(here if shape.kind in _READS and not shape.tables else OneShard(first))
         if (
             shape.kind in _TABLE_STATEMENTS
             and shape.uses & Uses.UNPARSED
@@ -274,7 +279,7 @@ class Planner:
                 raise Unsupported(
                     f"writing reference table '{table.name}'; USE each shard for it"
                 )
-        return OneShard(found or self._shards[0])
+        return AnyShard(self._shards[0]) if found is None else OneShard(found)
 
     def _scattered(self, shape: Shape, shards: tuple[Shard, ...]) -> Route:
         if shape.kind is Kind.SELECT:

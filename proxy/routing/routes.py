@@ -21,6 +21,12 @@ class OneShard:
     shard: Shard
 
 
+class AnyShard(OneShard):
+    """Every shard would answer alike; `shard` is the first."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Concatenate:
     """A SELECT whose answer is the rows of all *shards*, in any order."""

@@ -62,31 +62,31 @@ async def refresh(context: SessionContext, payload: bytes, reply: Reply) -> None
 
 async def check_process_info(context: SessionContext) -> None:
     """Raise what the server says of COM_PROCESS_INFO, which newer MySQL does not know."""
-    shard = context.compiler.target.here().runtimes[0]
-    if not shard.is_mariadb:
+    shards = context.compiler.target.here().runtimes
+    if not shards[0].is_mariadb:
         shape = context.compiler.target.parse(b"SHOW PROCESSLIST").shape
-        await context.executor.ask(shard, None, frame(b"\x0a", 0), shape)
+        await context.executor.ask(shards, None, frame(b"\x0a", 0), shape)
 
 
 async def field_list(context: SessionContext, payload: bytes, reply: Reply) -> None:
-    """Answer COM_FIELD_LIST: the columns of a table, from the first shard. Raises NoDatabaseSelected."""
+    """Answer COM_FIELD_LIST: the columns of a table, from any shard. Raises NoDatabaseSelected."""
     table = PacketReader(payload, pos=1).until_nul().replace(b"`", b"``")
     view = context.compiler.target.view
     if view is None:
         raise NoDatabaseSelected
     statement = context.compiler.target.parse(b"SHOW COLUMNS FROM `%b`" % table)
     context.compiler.check(statement)
-    shard, packet = view.runtimes[0], frame(payload, 0)
-    attempt = Attempt(shard, view.database, packet, statement.shape, reply)
+    shards, packet = view.runtimes, frame(payload, 0)
+    attempt = Attempt(shards[0], view.database, packet, statement.shape, reply, any_of=shards)
     await context.executor.relay(attempt, answer=AnswerKind.ROWS)
 
 
 async def check_table(context: SessionContext, unknown: NotInVschema) -> None:
-    """Raise what the first shard says if the table is not there either: a name is misspelt more often than left out."""
+    """Raise what a shard says if the table is not there either: a name is misspelt more often than left out."""
     view = context.catalog.view(unknown.keyspace)
     probe = b"SELECT 1 FROM " + quoted(unknown.table)
     try:
-        await context.executor.prepare_on(view.runtimes[0], view.database, probe)
+        await context.executor.prepare_on(view.runtimes, view.database, probe)
     except ProxyError as error:
         if error.wire_code()[0] == _NO_SUCH_TABLE:
             raise

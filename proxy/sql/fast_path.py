@@ -17,7 +17,7 @@ from streamfrom.proxy.backends.pooling.multiplexing import LatencyClass
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.prepared_execution import Execution
-from streamfrom.proxy.routing.routes import OneShard
+from streamfrom.proxy.routing.routes import AnyShard, OneShard
 from streamfrom.proxy.sql.ack_desk import AckDesk, Offer
 from streamfrom.proxy.sql.compile.catalog import FastRoute, View
 from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
@@ -104,6 +104,8 @@ class FastPath:
                 return self._begin_or_end(statement, reply, on_over)
             shard = direct.shard
             step = None
+            if direct.any_of:
+                shard = self._executor.connections.choices(direct.any_of)[0]
             if shard is None:
                 plan = direct.plan
                 if direct.touches_messages:
@@ -126,9 +128,9 @@ class FastPath:
             return False
         if step is not None and step.acked_ns is not None:
             return self._send_ack(view, direct, step, shard, reply, on_over)
-        packet = query(statement.sql)
+        packet, shape, latency = query(statement.sql), statement.shape, direct.latency
         attempt = Attempt(
-            shard, view.database, packet, statement.shape, reply, on_over, direct.latency
+            shard, view.database, packet, shape, reply, on_over, latency, direct.any_of
         )
         return self._offer_or_send(step, attempt)
 
@@ -228,6 +230,8 @@ class FastPath:
             prepared.take_types(body)
             shard = direct.shard
             step = None
+            if direct.any_of:
+                shard = self._executor.connections.choices(direct.any_of)[0]
             if shard is None:
                 if len(payload) > LARGE_TEXT_BYTES or len(statement.sql) > LARGE_TEXT_BYTES:
                     return False
@@ -247,8 +251,9 @@ class FastPath:
             return False
         body = with_types(body, prepared.count, prepared.types)
         packet = Execution(prepared.key(self._state.settings), body, prepared.count)
+        shape, latency = statement.shape, direct.latency
         attempt = Attempt(
-            shard, database, packet, statement.shape, reply, on_over, direct.latency
+            shard, database, packet, shape, reply, on_over, latency, direct.any_of
         )
         return self._offer_or_send(step, attempt)
 
@@ -300,9 +305,16 @@ class FastPath:
         # What is sent to a message table depends on the values and the time, so it is compiled for each execution.
         always = None if touches else plan.always
         shard = view.runtime(always.shard) if isinstance(always, OneShard) else None
+        able = self._target.able(view, view.database, shape) if type(always) is AnyShard else ()
         latency = LatencyClass() if is_plain_read(shape) and not touches else None
         ack = self._compiler.plain_ack(view, statement) if touches else None
         insert = self._compiler.plain_insert(view, shape) if touches else None
         return FastRoute(
-            plan, touches_messages=touches, ack=ack, insert=insert, shard=shard, latency=latency
+            plan,
+            touches_messages=touches,
+            ack=ack,
+            insert=insert,
+            shard=shard,
+            any_of=able if len(able) > 1 else (),
+            latency=latency,
         )

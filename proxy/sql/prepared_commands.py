@@ -31,7 +31,14 @@ from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.cursors import CursorReply, OpenCursor
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK, diagnostics_of_several
 from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
-from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, WriteParts
+from streamfrom.proxy.routing.routes import (
+    AnyShard,
+    Combine,
+    Concatenate,
+    Merge,
+    OneShard,
+    WriteParts,
+)
 from streamfrom.proxy.sql.compile.answerers import PREPARED_BY_SHARDS, RETOLD
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
 from streamfrom.proxy.sql.scatter.insert_selects import reads_first, with_named_columns
@@ -48,7 +55,6 @@ from streamfrom.sqlparse_ext.text.insert_rows import as_text
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.session_target import StatementTarget
@@ -160,16 +166,14 @@ class PreparedCommands:
         """Prepare a statement on a shard; return its answer, with the columns and the parameters."""
         place = prepared.place
         assert place is not None
-        runtimes = place.view.runtimes
-        held = self._executor.branches.held
-        # A table that the transaction has just made, or a temporary one, is known on its
-        # connection alone.
-        shard = next((shard for shard in runtimes if shard in held), runtimes[0])
         if prepared.statement is None:
             sql = self._compiler.asked(place.view, prepared.original)
         else:
             sql = prepared.statement.sql
-        return await self._executor.prepare_on(shard, place.database, sql)
+        # A table that the transaction has just made, or a temporary one, is known on its
+        # connection alone, which comes first.
+        shards = self._target.able_to_prepare(place.view, prepared.original.shape)
+        return await self._executor.prepare_on(shards, place.database, sql)
 
     # --- COM_STMT_EXECUTE -----------------------------------------------------------------
 
@@ -237,11 +241,14 @@ class PreparedCommands:
         step = await read(size, self._compiler.compile_bound, view, bound)
         body = with_types(command.body, prepared.count, prepared.types)
         if isinstance(reply, CursorReply) and bound.shape.kind in _OPEN_CURSORS:
-            shards: tuple[Shard, ...] = ()
-            if isinstance(route, OneShard):
-                shards = (route.shard,)
+            shards: Sequence[ShardRuntime] = ()
+            if isinstance(route, AnyShard):
+                able = self._target.able(view, database, bound.shape)
+                shards = self._executor.connections.choices(able)[:1]
+            elif isinstance(route, OneShard):
+                shards = (view.runtime(route.shard),)
             elif isinstance(route, Concatenate) and self._state.own_select_limit == UNLIMITED:
-                shards = route.shards
+                shards = [*map(view.runtime, route.shards)]
             if shards:
                 await self._open_on_shards(shards, prepared, bound.sql, body, reply)
                 return
@@ -300,7 +307,7 @@ class PreparedCommands:
 
     async def _open_on_shards(
         self,
-        shards: Sequence[Shard],
+        shards: Sequence[ShardRuntime],
         prepared: PreparedStatement,
         sql: bytes,
         body: bytes,
@@ -308,10 +315,10 @@ class PreparedCommands:
     ) -> None:
         """Have each shard open a cursor, which keeps a connection until all its rows are fetched."""
         assert prepared.place is not None
-        view, database, _ = prepared.place
+        _, database, _ = prepared.place
         on_shards, warnings = reply.cursor.on_shards, 0
         diagnostics = diagnostics_of_several() if len(shards) > 1 else None
-        for index, shard in enumerate(map(view.runtime, shards)):
+        for index, shard in enumerate(shards):
             execution = CursorExecution(sql, body, prepared.count, prepared.long_data)
             on_shards.append((shard, execution))
             scanner = await self._executor.relay(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError
@@ -52,7 +53,7 @@ async def with_schema_names(
     described = describing(shape, database)
     for table in described:
         key = (table.schema or database or "").lower(), table.name
-        columns[key] = await _columns(context, view.runtimes[0], *key)
+        columns[key] = await _columns(context, view.runtimes, *key)
 
     def written() -> Statement:
         found, own = statement, target.view
@@ -74,14 +75,15 @@ async def with_schema_names(
 
 
 async def _columns(
-    context: SessionContext, shard: ShardRuntime, schema: str, table: str
+    context: SessionContext, shards: Sequence[ShardRuntime], schema: str, table: str
 ) -> tuple[str, ...]:
-    known = shard.system_columns.setdefault(shard.version, {})
+    first = shards[0]
+    known = first.system_columns.setdefault(first.version, {})
     if (schema, table) not in known:
         asked = f"SHOW COLUMNS FROM {quote_identifier(schema)}.{quote_identifier(table)}"
         try:
-            found = await context.connections.patiently(
-                shard, lambda: shard.control.records(asked)
+            found = await context.connections.ask_any(
+                shards, lambda shard: shard.control.records(asked)
             )
         except BackendError:
             return ()  # there is no such table, as the server will say

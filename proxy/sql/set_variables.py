@@ -10,7 +10,7 @@ sets time-outs and limits of rows that way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.pooling.connection_handover import (
@@ -124,7 +124,6 @@ class SetVariables:
         if scoped is not statement.sql:
             statement = await read(size, self._target.parse, scoped)
         found = await read(size, footprint_of, statement.shape)
-        shards = list(view.runtimes)
         if view.is_sharded and shape.uses & Uses.SUBQUERY and b"FROM" in shape.template.upper():
             raise Unsupported("a subquery in SET in a sharded keyspace; SELECT … INTO @x")
         if view.is_sharded and (shape.uses & Uses.GLOBAL_SCOPE or found.sets_untracked):
@@ -134,7 +133,9 @@ class SetVariables:
                     "SET of a user variable together with variables that every shard must get; one SET"
                     " for each"
                 )
-            await run_everywhere(self._executor, self._state, database, shards, statement)
+            await run_everywhere(
+                self._executor, self._state, database, view.runtimes, statement
+            )
             reply.ok()
             return True
         is_xa = self._state.transaction is not None and self._state.transaction.is_xa
@@ -145,16 +146,16 @@ class SetVariables:
             or (self._branches.reads_only and not is_xa)
         ):
             await self._branches.commit()
-        # Any shard that is available will do: the changes that it reports follow the session.
-        shards.sort(key=lambda s: (s not in self._branches.held, not s.is_answering))
+        # Any shard will do: the changes that it reports follow the session.
+        shards = view.runtimes
         if shape.uses & Uses.ADVISORY_LOCK:
             # All sessions that use the keyspace ask the same shard.
-            shards = [view.runtimes[0]]
+            shards = shards[:1]
+        elif database is None:
+            shards = self._target.able(view, None, shape)
         if found.sets_collation:
             return await self._set_collation(shards, statement, reply)
-        return await self._routed.on_shard(
-            shards[0], database, CompiledStatement(statement), reply
-        )
+        return await self._routed.on_any(shards, database, CompiledStatement(statement), reply)
 
     async def _run_for_one(self, statement: Statement, reply: Reply) -> bool:
         """Run a SET STATEMENT; False when its answer is an error.
@@ -168,8 +169,8 @@ class SetVariables:
         view = target.here()
         if parts is None:
             # The statement is malformed, and the server reports it.
-            return await self._routed.on_shard(
-                view.runtimes[0], target.database, CompiledStatement(statement), reply
+            return await self._routed.on_any(
+                view.runtimes, target.database, CompiledStatement(statement), reply
             )
         variables, text = parts
         inner = await read(size, target.parse, text)
@@ -197,17 +198,13 @@ class SetVariables:
         if not isinstance(route, OneShard):
             raise Unsupported("SET STATEMENT over several shards")
         whole = await read(size, target.parse, variables + b" " + step.statement.sql.lstrip())
-        shard = place.view.runtime(route.shard)
-        return await self._routed.on_shard(
-            shard, place.database, CompiledStatement(whole, step.table, step.effect), reply
-        )
+        whole_step = CompiledStatement(whole, step.table, step.effect)
+        return await self._routed.run(place.view, place.database, whole_step, route, reply)
 
     async def _set_collation(
-        self, shards: list[ShardRuntime], statement: Statement, reply: Reply
+        self, shards: Sequence[ShardRuntime], statement: Statement, reply: Reply
     ) -> bool:
         shape, state = statement.shape, self._state
-        if shards[0] in self._branches.held:
-            del shards[1:]
         # Drivers send SET NAMES first, and a shard that is down must not hold up a login.
         shard, backend, (told, shown, reported) = await self._connections.ask_any(
             shards, lambda shard: self._ask(shard, statement, is_prepared=reply.binary)

@@ -441,9 +441,8 @@ async def killed_id(
         shape = asked.shape
         if shape.kind is not Kind.SELECT or shape.tables or shape.uses & Uses.SUBQUERY:
             raise Unsupported("this form of KILL; give a connection id")
-        shard = target.here().runtimes[0]
-        database = target.database
-        answer = await executor.ask(shard, database, query(asked.sql), shape)
+        shards, database = target.here().runtimes, target.database
+        answer = await executor.ask(shards, database, query(asked.sql), shape)
         value = parse_text_row(answer.rows[0])[0] or b""
         number = int(value) if value.isdigit() else None
     else:

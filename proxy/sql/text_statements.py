@@ -126,8 +126,8 @@ class TextStatements:
         self._compiler.check(found)
         if found.shape.kind in _CHECKED and not self._is_own(found.shape):
             place = await read(len(sql), self._target.resolve, found)
-            shard = place.view.runtimes[0]
-            await self._executor.prepare_on(shard, place.database, place.statement.sql)
+            shards = self._target.able_to_prepare(place.view, found.shape)
+            await self._executor.prepare_on(shards, place.database, place.statement.sql)
         elif found.shape.kind is Kind.OTHER:
             self._target.here().planner.plan(found.shape)  # it may be no statement at all
         return found
@@ -236,10 +236,8 @@ class TextStatements:
         """Return the type and the value of each user variable; the type of bytes in no character set is BLOB."""
         names = ", ".join(variables).encode("utf-8", "surrogateescape")
         asked = self._target.parse(b"SELECT " + names)
-        view, held = self._target.here(), self._executor.branches.held
-        shard = next((shard for shard in view.runtimes if shard in held), view.runtimes[0])
         answer = await self._executor.ask(
-            shard, self._target.database, query(asked.sql), asked.shape
+            self._target.here().runtimes, self._target.database, query(asked.sql), asked.shape
         )
         columns = map(parse_column_definition, answer.columns)
         kinds = [

@@ -120,10 +120,12 @@ class WaitingConnections:
     """
 
     patiently: Any = SessionConnections.patiently
+    choices: Any = SessionConnections.choices
+    ask_any: Any = SessionConnections.ask_any
     retries: Any = SessionConnections.retries
 
     def __init__(self):
-        self.branches = SimpleNamespace(has_begun=False, is_broken=False)
+        self.branches = SimpleNamespace(has_begun=False, is_broken=False, held={})
         self._state = SimpleNamespace(is_stopped=False)
         self.failover_buffer_s = 7.0
 

@@ -284,6 +284,11 @@ class Pool:
         for backend in idle:
             backend.close()
 
+    def fell_silent(self) -> None:
+        """Close the connections whose statements may move to another shard."""
+        for backend in [each for each in self._lent if each.may_move]:
+            backend.abort()
+
     def close(self) -> None:
         """Close everything; waiting sessions get BackendUnavailable."""
         self._closed = True

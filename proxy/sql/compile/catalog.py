@@ -45,6 +45,7 @@ class FastRoute:
     insert: PlainInsert | None = None
     # The shard of all statements of the shape, None where the values decide.
     shard: ShardRuntime | None = None
+    any_of: tuple[ShardRuntime, ...] = ()  # the shards that answer alike, that one among them
     # The latency class of a plain read, None where the shape may not share a connection.
     latency: LatencyClass | None = None
 
@@ -158,7 +159,7 @@ class View:
         return self._runtimes[shard]
 
     @property
-    def runtimes(self) -> Sequence[ShardRuntime]:
+    def runtimes(self) -> tuple[ShardRuntime, ...]:
         """The live sides of all shards in reach."""
         return tuple(self._runtimes.values())
 
@@ -197,6 +198,10 @@ class Catalog:
                 for one in (primary, *self._replicas.get(key, ())):
                     server, is_serving = one.dsn.server, one.trouble is None
                     yield Tablet(*key, one is primary, server, one.dsn.host, is_serving)
+
+    def every_shard(self, near: View) -> tuple[ShardRuntime, ...]:
+        """Return all shards' primaries, behind those of *near*."""
+        return tuple(dict.fromkeys((*near.runtimes, *self._runtimes.values())))
 
     def names_on(self, server: tuple[str, int, str | None]) -> dict[str, list[str]]:
         """Return what clients call each database on a server that is a keyspace's, the usual name first."""
@@ -267,8 +272,9 @@ class Catalog:
         return view
 
     def system_view(self, schema: str, home: View) -> View:
-        """Return a system schema, such as `information_schema`, of the first shard of *home*."""
-        keyspace, shard = home.keyspace, home.shards[0]
+        """Return a system schema, such as `information_schema`, of the first shard of *home* that answers."""
+        keyspace = home.keyspace
+        shard = min(home.shards, key=lambda each: not home.runtime(each).is_answering)
         key = (keyspace.name, shard, schema)
         view = self._system_views.get(key)
         if view is None:

@@ -16,6 +16,7 @@ from streamfrom.proxy.errors import (
     StreamOfReplica,
     UnknownDatabase,
 )
+from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.compile.answerers import (
     Answerer,
     answerer,
@@ -39,6 +40,7 @@ from streamfrom.sqlparse_ext.text.multibyte_text import original
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.backends.session_variables import Settings
+    from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.sql.compile.catalog import Catalog, View
     from streamfrom.sqlparse_ext.cache import StatementCache
@@ -179,6 +181,28 @@ class SessionTarget:
     def here(self) -> View:
         """Return the view of the current target; without a target, of a keyspace for queries without tables."""
         return self.view or self._left or self._catalog.anywhere()
+
+    def able(self, view: View, database: str | None, shape: Shape) -> tuple[ShardRuntime, ...]:
+        """Return the shards that answer alike a statement whose route is AnyShard; *database* as of its place.
+
+        They are those of *view*, and with no database at all those of every keyspace, where the session's account is theirs.
+        """
+        if lists_tables(shape) or shape.target is not None or database_names(shape).places:
+            # Its text has the name of the first shard's database.
+            name = view.runtimes[0].database
+            return tuple(each for each in view.runtimes if each.database == name)
+        if database is not None or shape.tables or self._state.account.is_own:
+            return view.runtimes
+        return self._catalog.every_shard(view)
+
+    @staticmethod
+    def able_to_prepare(view: View, shape: Shape) -> tuple[ShardRuntime, ...]:
+        """Return the shards that know the columns of a statement's answer: the one that all such statements go to, else any."""
+        with contextlib.suppress(Unsupported):
+            always = view.planner.plan(shape).always
+            if type(always) is OneShard:
+                return (view.runtime(always.shard),)
+        return view.runtimes
 
     def drops_own_database(self, place: StatementTarget) -> bool:
         """True when *place* is that of a DROP DATABASE of the session's own database."""

@@ -55,13 +55,14 @@ class StatusTables:
         Raises TableNotFound, Unsupported if it reads other tables as well, SqlError for another form of SHOW.
         """
         query = self._target.parse(await self.text(statement))
-        shard = self.shard()
+        shards = self._shards()
         try:
-            return await self._routed.on_shard(shard, None, CompiledStatement(query), reply)
+            return await self._routed.on_any(shards, None, CompiledStatement(query), reply)
         except (ServerFull, PoolTimeout, NoDescriptor):
             if self._context.state.account.is_own:
                 raise  # the text may call what only the shards' account may
             # Who looks for the reason must see it: the proxy's own connections are there still.
+            shard, *_ = self._context.connections.choices(shards)
             columns, rows = await shard.control.table(query.sql.decode())
             reply.rows(columns, rows)
             return True
@@ -69,20 +70,11 @@ class StatusTables:
     async def definitions(self, statement: Statement) -> list[bytes]:
         """Return the columns of the answer to *statement*, as a server describes them. Raises as `run`."""
         sql = await self.text(statement)
-        return (await self._context.executor.prepare_on(self.shard(), None, sql)).columns
+        return (await self._context.executor.prepare_on(self._shards(), None, sql)).columns
 
-    def shard(self) -> ShardRuntime:
-        """Return the shard that evaluates: the session's own, or another one while that is not available."""
-        context = self._context
-        near = self._target.here().runtimes
-        others = (
-            runtime
-            for keyspace in context.catalog.keyspaces
-            for runtime in context.catalog.view(keyspace.name).runtimes
-        )
-        held = [runtime for runtime in near if runtime in context.executor.branches.held]
-        candidates = [*held, *near, *others]
-        return next((one for one in candidates if one.is_answering), near[0])
+    def _shards(self) -> tuple[ShardRuntime, ...]:
+        """Return the shards that can evaluate, those near to the session first."""
+        return self._context.catalog.every_shard(self._target.here())
 
     async def text(self, statement: Statement) -> bytes:
         """Return the text that a server is sent. Raises as `run`."""

@@ -67,9 +67,9 @@ async def with_named_columns(
     takes_values = compiler.sequence_of(view, shape) is not None
     if not (is_dealt_out or takes_values) or view.columns_of(table):
         return place
-    # Any shard will do; one that is not available is avoided, since it would be waited for.
-    shard = min(view.runtimes, key=lambda shard: not shard.is_answering)
-    names = await context.connections.patiently(shard, lambda: _columns(shard, table))
+    names = await context.connections.ask_any(
+        view.runtimes, lambda shard: _columns(shard, table)
+    )
     named = await context.large_texts.read(
         len(place.statement.sql),
         lambda: compiler.target.parse(with_columns(place.statement, names)),
@@ -174,7 +174,7 @@ async def _answer_none(
     sql = parts.giving(b"SELECT %b FROM DUAL WHERE FALSE" % nulls)
     none = context.compiler.target.parse(sql)
     answer = await context.executor.ask(
-        place.view.runtimes[0], place.database, query(none.sql), none.shape
+        place.view.runtimes, place.database, query(none.sql), none.shape
     )
     await reply.returned(answer.columns, ())
 

@@ -38,15 +38,53 @@ from tests.integration.faults.breaking import (
 pytestmark = pytest.mark.slow
 
 
+# What any shard answers: drivers' first statements, pings of pools, definitions, and rows of the second shard.
+_OF_ANY = (
+    "SELECT 1",
+    "SELECT @@version, CONNECTION_ID(), NOW(), DATABASE()",
+    "DO 1",
+    "SET autocommit = 1, sql_mode = ''",
+    "SHOW VARIABLES LIKE 'version'",
+    "SHOW STATUS LIKE 'Uptime'",
+    "SHOW TABLES",
+    "SHOW CREATE TABLE my_message",
+    "DESCRIBE my_message",
+    "EXPLAIN SELECT * FROM my_message",
+    "SELECT table_name FROM information_schema.tables WHERE table_schema = 'commerce'",
+    f"SELECT COUNT(*) FROM my_message WHERE id = {HIGH}",
+    "SELECT queue FROM streamfrom.queues",
+)
+
+
 @pytest.mark.one_server
-def test_a_first_server_that_hangs_holds_up_no_login(start, breakable_servers):
-    """The driver sends SET NAMES first, on a connection that is there already."""
+def test_a_first_server_that_hangs_holds_up_nothing_that_another_one_answers(
+    start, breakable_servers
+):
+    """Connections are there already, and the server falls silent while the first statement is under way."""
     proxy, hanging = start(), breakable_servers[0].pid
     create(proxy).close()
+    there = proxy.connect(database="commerce", autocommit=True)
+    prepares = proxy.connector("commerce")
+    for sql in _OF_ANY:
+        run(there, sql)
     os.kill(hanging, signal.SIGSTOP)
     try:
-        client = proxy.connect(database="commerce", autocommit=True)
-        assert rows(client, f"SELECT COUNT(*) FROM my_message WHERE id = {HIGH}") == ((0,),)
+        assert value(there, "SELECT 1") == 1
+        for client in (there, proxy.connect(autocommit=True)):
+            client.ping(reconnect=False)
+            client.select_db("commerce")
+            for sql in _OF_ANY:
+                run(client, sql)
+            run(client, "SET @a = 1")
+            run(client, "PREPARE s FROM 'SELECT @a'")
+            assert value(client, "EXECUTE s") == 1
+            run(client, "USE information_schema")
+            assert value(client, "SELECT COUNT(*) FROM tables") > 0
+        for cursor in (prepares.cursor(prepared=True), proxy.connector("commerce").cursor()):
+            for sql in _OF_ANY:
+                cursor.execute(sql)
+                if cursor.with_rows:
+                    cursor.fetchall()
     finally:
         os.kill(hanging, signal.SIGCONT)
 

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from streamfrom.proxy.backends import shard as shard_module
 from streamfrom.proxy.errors import BackendUnavailable
 from streamfrom.proxy.execution.retry_rules import Ending
 from streamfrom.proxy.execution.session_connections import Retries, named
-from tests.proxy.fake_answers import until
+from tests.proxy.fake_answers import Silence, until
+from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import SessionRig, running_shard
 
 
@@ -137,3 +139,53 @@ async def test_without_a_buffer_or_in_a_transaction_nothing_waits_nor_for_a_shar
 async def test_an_ack_that_a_deadlock_undid_is_sent_again_if_it_commits_by_itself(autocommit):
     retries = Case(is_ack=True, autocommit=autocommit).retries
     assert await retries.again(Ending.DEADLOCK) is autocommit
+
+
+# What all shards answer alike.
+async def where(client, server, other_server, sql="SELECT NOW()", prepared=None):
+    """Return which of the servers answer a statement: "12" if both are sent it."""
+    for each in (server, other_server):
+        each.heard.clear()
+    answer = client.query(sql) if prepared is None else client.execute(prepared)
+    assert (await answer).error is None
+    return "".join(
+        number
+        for number, each in zip("12", (server, other_server), strict=True)
+        if any(sql in text for text in each.heard)
+    )
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(shard_module, "CHECK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(shard_module, "ANSWERS_WITHIN_S", 0.02)
+
+
+@pytest.mark.parametrize("is_prepared", [False, True])
+async def test_a_statement_without_tables_moves_to_another_shard_when_its_own_falls_silent(
+    server, other_server, impatient, client, is_prepared
+):
+    prepared = (await client.prepare("SELECT NOW()"))[0] if is_prepared else None
+    servers = server, other_server
+    assert await where(client, *servers, prepared=prepared) == "1"
+    for text in ("SELECT NOW()", "@@global.read_only"):
+        server.on(text, Silence())
+    assert await where(client, *servers, prepared=prepared) == "12"
+    assert await where(client, *servers, prepared=prepared) == "2"
+    assert await where(client, *servers, "SHOW VARIABLES") == "2"
+
+
+async def test_a_session_stays_where_it_has_a_transaction_or_a_lock(
+    server, other_server, proxy, client
+):
+    servers = server, other_server
+    await client.query("BEGIN")
+    await client.query(f"SELECT id FROM t WHERE id = {HIGH}")
+    assert await where(client, *servers) == "2"
+    await client.query("COMMIT")
+    assert await where(client, *servers) == "1"
+    await client.query("SELECT GET_LOCK('a', 1)")
+    server.read_only, first = True, proxy.app.shards["commerce", "-80"]
+    await first.probe()
+    assert not first.is_answering
+    assert await where(client, *servers) == "1"

@@ -149,6 +149,11 @@ async def test_of_several_shards_the_account_sees_what_all_show(
     other_server.on("information_schema.schemata", READ_ONLY)
     fresh = RightsDesk(lambda: 30.0, asyncio.create_task)
     assert (await fresh.sight(keys)).tables == {"ks": frozenset("ab")}, "one cannot be asked"
+    high.trouble = "silent"
+    other_server.heard.clear()
+    fresh = RightsDesk(lambda: 30.0, asyncio.create_task)
+    assert (await fresh.sight(keys)).tables == {"ks": frozenset("ab")}
+    assert other_server.heard == [], "it would be waited for"
 
 
 # How long answers hold: a model with every history that the strategy finds.

@@ -26,10 +26,19 @@ class Registry:
         return None
 
 
+class FakeRuntime(SimpleNamespace):
+    """A shard that answers, without a server."""
+
+    is_answering = True
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return id(self)
+
+
 def catalog_of(keyspaces, **replicas):
     """Return a catalog of *keyspaces*; all but SHARDED are on one server."""
     runtimes = {
-        (keyspace.name, shard.name): SimpleNamespace(
+        (keyspace.name, shard.name): FakeRuntime(
             name=shard.name,
             database=f"db_{keyspace.name}",
             dsn=SimpleNamespace(

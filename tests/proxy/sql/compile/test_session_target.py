@@ -23,6 +23,16 @@ def place(sql, use=None, keyspaces=(PLAIN, SHARDED)):
     return found.view.keyspace.name, found.database, found.statement.sql.decode()
 
 
+@cases(sql=str, use=str, renamed=str, shards=str)
+def test_the_shards_that_answer_alike_have_what_the_text_names(sql, use, renamed, shards):
+    made = compiler(use).target
+    if renamed:
+        made.lookup("commerce").runtimes[1].database = renamed
+    view, database, found = made.resolve(made.parse(sql.encode()))
+    able = made.able(view, database, found.shape)
+    assert " ".join(each.name for each in able) == shards
+
+
 @cases(use=str, condition=str, shown=str)
 def test_a_database_is_called_as_the_session_or_the_statement_calls_it(use, condition, shown):
     made = compiler(use).target
