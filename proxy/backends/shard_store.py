@@ -98,6 +98,12 @@ class ShardStore(Store):
             lambda: asyncio.Semaphore(PURGES_AT_ONCE)
         )
 
+    def answering_first(
+        self, keyspace: str, shards: Sequence[ShardName]
+    ) -> Sequence[ShardName]:
+        """Return *shards*, those that give no sign of life at the end."""
+        return sorted(shards, key=lambda name: not self._shards[keyspace, name].is_answering)
+
     async def discover(
         self,
         keyspace: str,

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
 from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
+
+# A shard that takes longer is compared the next time.
+COMPARES_S: Final = 2.0
 
 
 @dataclass(slots=True)
@@ -106,6 +110,30 @@ class DefinitionReader:
         self._readings: set[asyncio.Task[None]] = set()
         self._lock = asyncio.Lock()
         self._is_failing = False
+        # The tables that shards alone have, or lack: as they were compared last, and as they were logged.
+        self._differing: dict[ShardName, frozenset[str]] = {}
+        self._logged: dict[ShardName, frozenset[str]] = {}
+
+    async def compare(self) -> None:
+        """Log which shards do not have the same message tables, unless a statement is just making or dropping them."""
+        keyspace, shards = self._tables.keyspace.name, self._tables.shards
+        if len(shards) == 1:
+            return
+        before, self._differing = self._differing, {}
+        for shard in shards:
+            with suppress(StreamfromError, TimeoutError):
+                async with asyncio.timeout(COMPARES_S):
+                    known = self._tables.by_name.keys()
+                    found = await self._store.come_or_gone(keyspace, shard, known)
+                self._differing[shard] = found or frozenset()
+        for shard, tables in self._differing.items():
+            if tables == before.get(shard) and tables != self._logged.get(shard, frozenset()):
+                self._logged[shard] = tables
+                if tables:
+                    log.warning(
+                        "message tables differ between shards: streamfrom check says how",
+                        extra={"keyspace": keyspace, "shard": shard, "queues": sorted(tables)},
+                    )
 
     async def read(self, names: frozenset[str] | None) -> None:
         """Read the definitions of the tables *names*, and of those that have come or gone; None for all."""
@@ -136,7 +164,7 @@ class DefinitionReader:
         tables = self._tables
         keyspace = tables.keyspace.name
         # One speaks for all: `streamfrom check` reports where the others differ.
-        for shard in tables.shards:
+        for shard in self._store.answering_first(keyspace, tables.shards):
             try:
                 read = names
                 if names is not None:

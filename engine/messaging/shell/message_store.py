@@ -37,6 +37,11 @@ class Store(Protocol):
     async def run(self, table: MessageTable, shard: ShardName, job: StoreJob[T]) -> T:
         """Carry out a job; return what its conversation does."""
 
+    def answering_first(
+        self, keyspace: str, shards: Sequence[ShardName]
+    ) -> Sequence[ShardName]:
+        """Return *shards*, those that give no sign of life at the end."""
+
     async def discover(
         self,
         keyspace: str,

@@ -169,8 +169,11 @@ class Registry:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._reload_interval_s):
                     await self._is_stale.wait()
+            is_asked = self._is_stale.is_set()
             self._is_stale.clear()
             await self.reload()
+            if not is_asked:
+                await asyncio.gather(*(reader.compare() for reader in self._readers.values()))
             await asyncio.sleep(RELOAD_PACE_S)
 
     async def _apply(self, tables: KeyspaceTables, read: Definitions) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fixtures.background import in_thread, running
 from tests.fixtures.database_servers import DatabaseServer, execute, root
-from tests.fixtures.streams import eventually, refused, run, tried
+from tests.fixtures.streams import eventually, message_table, refused, run, tried
 
 
 pytestmark = [pytest.mark.one_server, pytest.mark.slow]
@@ -32,6 +32,18 @@ def definitions(servers: Sequence[DatabaseServer], database: str) -> list[Any]:
 
 ALTER = "ALTER QUEUE my_message SET (ack_wait = 7)"
 DROP = "DROP QUEUE my_message"
+
+
+def test_a_queue_that_was_made_on_one_shard_alone_is_logged(start):
+    proxy = start()
+    client = proxy.connect(database="commerce:80-", autocommit=True)
+    run(client, message_table("my_message"))
+    assert refused(client, "STREAM * FROM my_message")[0] == 1146
+    event = "message tables differ between shards: streamfrom check says how"
+    proxy.wait_for_log(event)
+    (line,) = [line for line in proxy.log().splitlines() if event in line]
+    assert '"shard": "80-"' in line
+    assert '"queues": ["my_message"]' in line
 
 
 @pytest.fixture

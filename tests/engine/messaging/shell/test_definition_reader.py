@@ -115,6 +115,37 @@ async def test_a_shard_that_does_not_answer_leaves_the_definitions_to_another(ca
     assert not caplog.records
 
 
+async def test_a_shard_that_gives_no_sign_of_life_is_asked_last(monkeypatch):
+    async with RegistryRig("t1") as rig:
+        monkeypatch.setattr(rig.store, "answering_first", lambda _, shards: shards[::-1])
+        rig.store.calls.clear()
+        await rig.registry.reload()
+    assert {shard for call, shard in rig.store.calls if call == "discover"} == {"80-"}
+
+
+async def test_a_queue_that_not_all_shards_have_is_logged_once_and_not_while_it_is_made(
+    monkeypatch, caplog
+):
+    async with RegistryRig("t1") as rig:
+        found = {"-80": frozenset(), "80-": frozenset({"half"})}
+
+        async def come_or_gone(keyspace, shard, known):
+            return found[shard]
+
+        monkeypatch.setattr(rig.store, "come_or_gone", come_or_gone)
+        await asyncio.sleep(40)
+        assert not caplog.records
+        await asyncio.sleep(200)
+        event = "message tables differ between shards: streamfrom check says how"
+        told = [(event, "ks", "80-", ["half"])]
+        assert logged(caplog, "keyspace", "shard", "queues") == told
+        found["80-"] = frozenset()
+        await asyncio.sleep(100)
+        found["80-"] = frozenset({"half"})
+        await asyncio.sleep(100)
+    assert logged(caplog, "keyspace", "shard", "queues") == 2 * told
+
+
 async def test_when_no_shard_answers_what_was_known_stays_in_force(caplog):
     async def pause(call, _shard):
         if call == "discover" and asyncio.get_running_loop().time() > 10:
