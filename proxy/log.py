@@ -36,7 +36,7 @@ _members: list[str] = []
 
 
 class SparingLog:
-    """Warnings that may come at any rate: of each event one line in QUIET_S, with the `count` of all since the last line.
+    """Events that may come at any rate: of each one line in QUIET_S, with the `count` of all since the last line.
 
     log: a logger with what each line says besides.
     """
@@ -49,13 +49,20 @@ class SparingLog:
 
     def warning(self, event: str, **fields: Any) -> None:
         """Log *event*, if there was no line of it within QUIET_S."""
+        self._tell(self._log.warning, event, fields)
+
+    def info(self, event: str, **fields: Any) -> None:
+        """Log *event*, as `warning`."""
+        self._tell(self._log.info, event, fields)
+
+    def _tell(self, tell: Callable[..., None], event: str, fields: dict[str, Any]) -> None:
         now_s = self._now_s()
         count, told_s = self._since.get(event, (0, -QUIET_S))
         if now_s - told_s < QUIET_S:
             self._since[event] = count + 1, told_s
             return
         self._since[event] = 0, now_s
-        self._log.warning(event, count=count + 1, **fields)
+        tell(event, count=count + 1, **fields)
 
 
 def name_member(member: str) -> None:

@@ -31,8 +31,6 @@ from streamfrom.proxy.wire.server_connection import Event, ServerConnection, ref
 
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
-
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sessions.services import Peer, Services
     from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -44,7 +42,6 @@ class LoginGate:
 
     _services: Services
     _link: Link
-    _log: FilteringBoundLogger
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     _address: str = ""
     _is_counted: bool = False
@@ -101,7 +98,7 @@ class LoginGate:
             )
 
     def _timed_out(self) -> None:
-        self._log.info("login timed out", host=self._link.peer)
+        self._services.turned_away.info("login timed out", host=self._link.peer)
         self._link.abort()
 
     def _stop_timer(self) -> None:

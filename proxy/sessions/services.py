@@ -165,5 +165,5 @@ class Services:
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
     # The sessions of the other members of the fleet; None without a fleet.
     members: OtherMembers | None = None
-    # Logs clients that may not even try to log in.
+    # Logs what anybody can do without a login, at any rate.
     turned_away: SparingLog = field(default_factory=_port_log)

@@ -13,6 +13,7 @@ import structlog
 
 from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.errors import (
+    AccessDenied,
     AccountChanged,
     ConnectionMemoryExceeded,
     RoundedId,
@@ -87,7 +88,7 @@ class Session:
         self._link = link
         self._loop = asyncio.get_running_loop()
         self._log = log.bind(connection=connection_id)
-        self._login_gate = LoginGate(services, link, self._log)
+        self._login_gate = LoginGate(services, link)
         self._wire: ServerConnection
         link.on_blocked = self._unread
         self._process_list = ProcessList(services, self)
@@ -193,7 +194,9 @@ class Session:
         self._is_over = True
         self.closed.set()
         if self._link.fault is not None:
-            self._log.info("TLS failed", host=self._link.peer, reason=self._link.fault)
+            self._services.turned_away.info(
+                "TLS failed", host=self._link.peer, reason=self._link.fault
+            )
         if self.user is not None:
             self._log.debug("session closed")
             self.work.close()
@@ -222,8 +225,12 @@ class Session:
                     login.user, self._wire.judge(), self._judged, is_costly=is_costly
                 )
             case Closed(error):
-                self._log.info(
-                    "connection refused" if self.user is None else "connection closed",
+                is_stranger = self.user is None
+                # Guesses of passwords are slow (`auth_backoff`), and each has a line.
+                is_guess = isinstance(error, AccessDenied)
+                log = self._services.turned_away if is_stranger and not is_guess else self._log
+                log.info(
+                    "connection refused" if is_stranger else "connection closed",
                     host=self._link.peer,
                     reason=str(error),
                 )

@@ -22,7 +22,6 @@ from tests.proxy.rigs import RecordingLink
 from tests.virtual_loop import running
 
 
-LOG = structlog.get_logger()
 DENIED = AccessDenied("eve", "10.0.0.1", has_password=True)
 
 
@@ -52,7 +51,7 @@ def made(
         backoff=LoginBackoff(backoff_s),
         turned_away=SparingLog(structlog.get_logger()),
     )
-    gate = LoginGate(services, link.link, LOG)  # type: ignore[arg-type]
+    gate = LoginGate(services, link.link)  # type: ignore[arg-type]
     gate.refusal()  # which notes the address
     return gate, link, services
 
@@ -119,7 +118,7 @@ async def test_a_turn_that_waits_ends_the_time_to_log_in_unless_the_queue_is_lon
     await asyncio.sleep(1)
     assert works
     assert not link.is_gone
-    other = LoginGate(services, link.link, LOG)
+    other = LoginGate(services, link.link)
     assert other.refusal() is None
     other.open()
     for _ in range(3):
@@ -149,7 +148,7 @@ async def test_an_address_has_so_many_connections_and_so_many_without_a_login():
 
     def come(address="10.0.0.1"):
         link.peer = address
-        one = LoginGate(services, link.link, LOG)
+        one = LoginGate(services, link.link)
         found = one.refusal()
         if found is None:
             one.open()

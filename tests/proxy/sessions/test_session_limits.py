@@ -6,11 +6,12 @@ import random
 import tracemalloc
 
 import pytest
+from structlog.testing import capture_logs
 
 from streamfrom.proxy.wire.commands import stmt_close, stmt_send_long_data
 from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import Error, Ok, Rows, Silence, rows_of, until
-from tests.proxy.fake_client import MODERN, OLD
+from tests.proxy.fake_client import MODERN, OLD, Refused
 from tests.proxy.rigs import running_proxy
 
 
@@ -151,3 +152,24 @@ async def test_a_large_command_does_not_stay_with_a_client_that_is_idle(server, 
         client.write(stmt_send_long_data(statement, 0, b"x" * 300_000))
         assert (await client.query("SELECT 1")).values == [b"1"]
         assert kept_bytes() < 100_000
+
+
+async def test_what_strangers_do_fills_no_log(server, monkeypatch):
+    monkeypatch.setattr("streamfrom.proxy.log.QUIET_S", 3600)
+    with capture_logs() as logs:
+        async with running_proxy(server, connect_timeout_s=0.05) as proxy:
+            for each in [await proxy.greeted() for _ in range(20)]:
+                assert await each.is_closed()
+        async with running_proxy(server) as proxy:
+            for _ in range(20):
+                broken = await proxy.greeted()
+                broken.write(frame(b"GET / HTTP/1.1", 1))
+                with pytest.raises(Refused):
+                    await broken.packet(2)
+            for _ in range(2):
+                with pytest.raises(Refused):
+                    await proxy.client(user="nobody")
+    told = [(each["event"], each.get("count")) for each in logs if "host" in each]
+    assert told.count(("login timed out", 1)) == 1
+    # A guess of a password has a line each: guesses are slow.
+    assert told[-3:] == [("connection refused", count) for count in (1, None, None)]
