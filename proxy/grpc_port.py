@@ -51,7 +51,7 @@ class GrpcPort:
         shares_port: bool = False,
         lost_ms: int | None = None,
     ) -> None:
-        bound = bind_tcp(host, port, shares_port=shares_port)
+        bound = bind_tcp(f"{name}.listen", host, port, shares_port=shares_port)
         if lost_ms is not None and hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux has it
             for each in bound:  # what they accept has it, too
                 each.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, lost_ms)

@@ -197,14 +197,15 @@ class _Admitted(asyncio.Protocol):
 
 
 def bind_tcp(
-    host: str, port: int, *, shares_port: bool = False, for_others: bool = False
+    key: str, host: str, port: int, *, shares_port: bool = False, for_others: bool = False
 ) -> list[socket.socket]:
     """Return sockets that are bound to a port on each address of *host*; port 0 takes a free one.
 
+    key: the configuration's, which errors name.
     for_others: they accept no connection, and hold the port for processes that listen there and share it.
     Raises OSError if another process listens there already, or *host* is no address of this machine.
     """
-    with _named(f"{host} port {port}"):
+    with _named(key, f"{host} port {port}"):
         found = socket.getaddrinfo(
             host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
@@ -214,8 +215,8 @@ def bind_tcp(
             where = (address[0], port, *address[2:])
             if for_others:
                 # A second proxy that shares its port as well would take some of our clients.
-                _bound_tcp(family, where, shares_port=False).close()
-            one = _bound_tcp(family, where, shares_port=shares_port or for_others)
+                _bound_tcp(key, family, where, shares_port=False).close()
+            one = _bound_tcp(key, family, where, shares_port=shares_port or for_others)
             bound.append(failing.enter_context(one))
             port = bound[0].getsockname()[1]
         failing.pop_all()
@@ -223,9 +224,9 @@ def bind_tcp(
 
 
 def _bound_tcp(
-    family: socket.AddressFamily, address: tuple[Any, ...], *, shares_port: bool
+    key: str, family: socket.AddressFamily, address: tuple[Any, ...], *, shares_port: bool
 ) -> socket.socket:
-    with ExitStack() as failing, _named(f"{address[0]} port {address[1]}"):
+    with ExitStack() as failing, _named(key, f"{address[0]} port {address[1]}"):
         bound = failing.enter_context(socket.socket(family, socket.SOCK_STREAM))
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shares_port)
@@ -256,7 +257,7 @@ def bind_unix(path: str, *, mode: int) -> UnixSocket:
     Raises OSError, also if a process listens there, or another file has the name.
     """
     file = Path(path)
-    with ExitStack() as failing, _named(path):
+    with ExitStack() as failing, _named("server.unix_socket", path):
         bound = failing.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
         if _is_stale(file):
             file.unlink()
@@ -280,9 +281,9 @@ def _inode(file: Path) -> tuple[int, int]:
 
 
 @contextmanager
-def _named(where: str) -> Iterator[None]:
-    """Have an OSError name *where* the proxy was to listen."""
+def _named(key: str, where: str) -> Iterator[None]:
+    """Have an OSError name *where* the proxy was to listen, and the *key* of the configuration that says so."""
     try:
         yield
     except OSError as error:
-        raise OSError(f"cannot listen on {where}: {error.strerror}") from None
+        raise OSError(f"{key}: cannot listen on {where}: {error.strerror}") from None

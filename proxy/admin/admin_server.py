@@ -111,7 +111,7 @@ class AdminServer:
             assert server is not None
             self._listener = listening.Listener(
                 "admin",
-                listening.bind_tcp(host, port),
+                listening.bind_tcp("admin.listen", host, port),
                 server,
                 backlog=_BACKLOG,
                 limits=_LIMITS,

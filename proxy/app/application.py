@@ -263,7 +263,9 @@ class Application:
             await self._recovery.start()
         # Last of all: who can connect finds shards that were asked, and tables that are known.
         shares_port = self._seat is not None
-        tcp = listening.bind_tcp(server.host, server.port, shares_port=shares_port)
+        tcp = listening.bind_tcp(
+            "server.listen", server.host, server.port, shares_port=shares_port
+        )
         self._listen("mysql", tcp)
         if server.unix_socket:
             if self._seat is None:

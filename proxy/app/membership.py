@@ -269,7 +269,7 @@ class Membership:
     """The parts by which a process is a member of its fleet, from its start to its stop.
 
     To the rest of the process it is the other members: `PeerTransport`, `OtherMembers` and `OtherFigures`. What they do
-    is done by gRPC (`GrpcMembers`) once there are any. Raises ConfigError if nothing can listen where others are to reach it.
+    is done by gRPC (`GrpcMembers`) once there are any. Raises OSError if nothing can listen where others are to reach it.
     """
 
     def __init__(
@@ -286,10 +286,7 @@ class Membership:
         if listen is None:
             listen = f"{_address_towards(config.keyspaces[0].shards[0].primary)}:0"
         if listen:
-            try:
-                self.port = fleet_port(listen)
-            except OSError as error:
-                raise ConfigError("fleet.listen", f"cannot listen on {listen}") from error
+            self.port = fleet_port(listen)
             address = fleet.advertise or self.port.address
         self.member = member_of_config(config, number, address, self._own.certificate.decode())
         self.fleet = Fleet(self.member, databases_of(shards), self, time.monotonic_ns)

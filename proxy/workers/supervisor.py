@@ -97,7 +97,9 @@ class Workers:
         """Start them all."""
         server = self._server
         try:
-            held = listening.bind_tcp(server.host, server.port, for_others=True)
+            held = listening.bind_tcp(
+                "server.listen", server.host, server.port, for_others=True
+            )
             for each in held:
                 self._sockets.enter_context(each)
             self.port = held[0].getsockname()[1]

@@ -31,10 +31,11 @@ def listener_of(*bound):
 
 
 async def test_several_share_a_port_that_is_held():
-    (held,) = listening.bind_tcp("127.0.0.1", 0, for_others=True)
+    (held,) = listening.bind_tcp("server.listen", "127.0.0.1", 0, for_others=True)
     port = held.getsockname()[1]
     listeners = [
-        listener_of(*listening.bind_tcp("127.0.0.1", port, shares_port=True)) for _ in range(2)
+        listener_of(*listening.bind_tcp("server.listen", "127.0.0.1", port, shares_port=True))
+        for _ in range(2)
     ]
     assert await greeting(port) == b"hello"
     for listener in listeners:
@@ -45,14 +46,16 @@ async def test_several_share_a_port_that_is_held():
 
 
 def test_a_port_is_held_on_each_address_of_a_name_and_on_no_other_machine():
-    held = listening.bind_tcp("localhost", 0, for_others=True)
+    held = listening.bind_tcp("server.listen", "localhost", 0, for_others=True)
     assert len({each.getsockname()[1] for each in held}) == 1
     for each in held:
         each.close()
-    with pytest.raises(OSError, match=r"^cannot listen on 192\.0\.2\.1 port 0: "):
-        listening.bind_tcp("192.0.2.1", 0, for_others=True)
+    with pytest.raises(
+        OSError, match=r"^server\.listen: cannot listen on 192\.0\.2\.1 port 0: "
+    ):
+        listening.bind_tcp("server.listen", "192.0.2.1", 0, for_others=True)
     with pytest.raises(OSError, match=r"cannot listen on no\.host\.invalid port 7: "):
-        listening.bind_tcp("no.host.invalid", 7)
+        listening.bind_tcp("server.listen", "no.host.invalid", 7)
 
 
 async def test_a_unix_socket_replaces_a_stale_one_and_has_its_mode(tmp_path):
@@ -67,7 +70,9 @@ async def test_a_unix_socket_replaces_a_stale_one_and_has_its_mode(tmp_path):
     reader, writer = await asyncio.open_unix_connection(path)
     assert await reader.readexactly(5) == b"hello"
     writer.close()
-    with pytest.raises(OSError, match=f"cannot listen on {path}: .* in use"):
+    with pytest.raises(
+        OSError, match=f"server.unix_socket: cannot listen on {path}: .* in use"
+    ):
         listening.bind_unix(str(path), mode=0o600)
     listener.close()
     bound.remove()
@@ -103,7 +108,12 @@ async def limited(limits, **options):
             self.transport.write(data)
 
     listener = listening.Listener(
-        "test", listening.bind_tcp("127.0.0.1", 0), Echo, backlog=16, limits=limits, **options
+        "test",
+        listening.bind_tcp("server.listen", "127.0.0.1", 0),
+        Echo,
+        backlog=16,
+        limits=limits,
+        **options,
     )
     yield listener, listener.sockets[0].getsockname()[1]
     listener.close()
@@ -186,7 +196,7 @@ async def test_without_a_descriptor_the_log_says_so_and_clients_wait(monkeypatch
                 raise OSError(errno.EMFILE, "Too many open files")
             return super().accept()
 
-    (bound,) = listening.bind_tcp("127.0.0.1", 0)
+    (bound,) = listening.bind_tcp("server.listen", "127.0.0.1", 0)
     with capture_logs() as logs:
         listener = listening.Listener(
             "test", [Full(fileno=bound.detach())], lambda: Link(owner), backlog=16

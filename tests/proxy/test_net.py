@@ -46,7 +46,7 @@ async def pair():
         accepted.append(Owner(link))
         return accepted[-1]
 
-    bound = listening.bind_tcp("127.0.0.1", 0)
+    bound = listening.bind_tcp("server.listen", "127.0.0.1", 0)
     listener = listening.Listener("test", bound, lambda: Link(accept), backlog=1)
     port = listener.sockets[0].getsockname()[1]
     connected = []

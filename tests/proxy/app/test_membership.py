@@ -79,7 +79,7 @@ def test_it_listens_where_it_reaches_its_shards_unless_the_configuration_says_ot
     text = "[fleet]\nadvertise = 'nat.example:7'\n"
     assert membership(tmp_path, text) == ("nat.example:7", True)
     assert membership(tmp_path, "[fleet]\nlisten = ''\n") == ("", False)
-    with pytest.raises(ConfigError, match=r"fleet.listen: cannot listen on 192.0.2.1:7"):
+    with pytest.raises(OSError, match=r"fleet.listen: cannot listen on 192.0.2.1 port 7"):
         membership(tmp_path, "[fleet]\nlisten = '192.0.2.1:7'\n")
 
 
