@@ -65,7 +65,7 @@ class Verdict(Enum):
 
     STANDS = auto()  # the client gets the answer or the error
     AGAIN = auto()  # the statement is sent again at once
-    WAITS = auto()  # it waits for its shard until the deadline at most, and is sent again
+    WAITS = auto()  # it waits for its shard, or one of those that answer alike, until the deadline at most, and is sent again
 
 
 def decide(

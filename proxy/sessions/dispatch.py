@@ -62,10 +62,10 @@ async def refresh(context: SessionContext, payload: bytes, reply: Reply) -> None
 
 async def check_process_info(context: SessionContext) -> None:
     """Raise what the server says of COM_PROCESS_INFO, which newer MySQL does not know."""
-    shards = context.compiler.target.here().runtimes
-    if not shards[0].is_mariadb:
+    view = context.compiler.target.here()
+    if not view.is_mariadb:
         shape = context.compiler.target.parse(b"SHOW PROCESSLIST").shape
-        await context.executor.ask(shards, None, frame(b"\x0a", 0), shape)
+        await context.executor.ask(view.runtimes, None, frame(b"\x0a", 0), shape)
 
 
 async def field_list(context: SessionContext, payload: bytes, reply: Reply) -> None:

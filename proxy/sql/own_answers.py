@@ -185,7 +185,7 @@ class OwnAnswers:
         return True
 
     def _on_mariadb(self) -> bool:
-        return self._target.here().runtimes[0].is_mariadb
+        return self._target.here().is_mariadb
 
 
 # --- VEXPLAIN ----------------------------------------------------------------------------------

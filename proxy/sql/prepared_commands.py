@@ -193,7 +193,7 @@ class PreparedCommands:
             await run(prepared, command, reply)
         except WireError as error:
             view = self._target.view if prepared.place is None else prepared.place.view
-            on_mariadb = view is not None and view.runtimes[0].is_mariadb
+            on_mariadb = view is not None and view.is_mariadb
             if on_mariadb and not isinstance(error, CutTypes):
                 raise BadArguments(_EXECUTE) from None
             raise MalformedPacket(on_mariadb=on_mariadb) from None

@@ -67,7 +67,7 @@ async def with_schema_names(
             names,
             lambda *key: columns.get(key, ()),
             hidden=STATUS_SCHEMA,
-            on_mariadb=view.runtimes[0].is_mariadb,
+            on_mariadb=view.is_mariadb,
         )
         return target.edited(found, edits) if edits else found
 

@@ -235,7 +235,7 @@ class StatementRunner:
         if step.statement.shape.uses & Uses.LOCAL_INFILE and not (
             self._state.capabilities & Capability.LOCAL_FILES
         ):
-            raise LocalDataDisabled(on_mariadb=view.runtimes[0].is_mariadb)
+            raise LocalDataDisabled(on_mariadb=view.is_mariadb)
         if not step.statement.shape.uses & ASKS_BACK:
             return await self.routed.run(view, place.database, step, route, reply)
         packet = DiagnosticsQueries(self._state, step.statement)

@@ -159,6 +159,11 @@ class View:
         return self._runtimes[shard]
 
     @property
+    def is_mariadb(self) -> bool:
+        """True when the servers are MariaDB, False while none was ever reached."""
+        return any(runtime.is_mariadb for runtime in self._runtimes.values())
+
+    @property
     def runtimes(self) -> tuple[ShardRuntime, ...]:
         """The live sides of all shards in reach."""
         return tuple(self._runtimes.values())

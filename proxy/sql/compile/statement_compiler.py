@@ -188,7 +188,7 @@ class StatementCompiler:
 
     def one_at_a_time(self, statement: Statement) -> SqlError:
         """Return the error of a server for several statements in a command that takes one."""
-        on_mariadb = self.target.here().runtimes[0].is_mariadb
+        on_mariadb = self.target.here().is_mariadb
         return several(statement.sql, statement.mode, on_mariadb=on_mariadb)
 
     def routed(
