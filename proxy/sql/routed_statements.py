@@ -94,7 +94,7 @@ class RoutedStatements:
                 return await self._write(view, database, step, route, reply)
             case AnyShard():
                 able = self._target.able(view, database, step.statement.shape)
-                return await self.on_any(able, database, step, reply, packet)
+                return await self.on_shard(able, database, step, reply, packet)
             case OneShard(shard):
                 return await self.on_shard(view.runtime(shard), database, step, reply, packet)
             case Concatenate(shards):
@@ -223,28 +223,17 @@ class RoutedStatements:
                 dispatcher = registry.dispatcher(shard.keyspace, name)
                 await dispatcher.show_leases(shard.keyspace, name, table, ids)
 
-    async def on_any(
-        self,
-        shards: tuple[ShardRuntime, ...],
-        database: str | None,
-        step: CompiledStatement,
-        reply: Reply,
-        packet: Packet | None = None,
-    ) -> bool:
-        """Run a statement on one of *shards*, which answer alike; False when its answer is an error."""
-        shard, *_ = self._executor.connections.choices(shards)
-        return await self.on_shard(shard, database, step, reply, packet, shards)
-
     async def on_shard(
         self,
-        shard: ShardRuntime,
+        able: ShardRuntime | tuple[ShardRuntime, ...],
         database: str | None,
         step: CompiledStatement,
         reply: Reply,
         packet: Packet | None = None,
-        any_of: tuple[ShardRuntime, ...] = (),
     ) -> bool:
-        """Run a statement on one shard, or another one of *any_of*; False when its answer is an error."""
+        """Run a statement on one shard, or one of several that answer alike; False when its answer is an error."""
+        shards = able if isinstance(able, tuple) else (able,)
+        shard, *_ = self._executor.connections.choices(shards)
         if await self._acks.offer_elsewhere(step, shard, reply) is Offer.TAKEN:
             return True
         await self.show_leases(shard, step.table, step.effect)
@@ -252,13 +241,13 @@ class RoutedStatements:
         sent = packet or self._sent(database, step.statement.sql, shape, reply)
         if reply.binary and shape.kind in _HAS_ROWS and not isinstance(packet, Execution):
             # The statement is sent as text, so its rows are text rows.
-            answer = await self._executor.ask(any_of or shard, database, sent, shape)
+            answer = await self._executor.ask(shards, database, sent, shape)
             assert answer.ok is not None
             reply.head(answer.columns)
             reply.more_rows(answer.rows)
             reply.end_of_rows(warnings=answer.ok.warnings)
             return True
-        attempt = Attempt(shard, database, sent, shape, reply, any_of=any_of)
+        attempt = Attempt(shard, database, sent, shape, reply, any_of=shards)
         attempt.step = step
         return (await self._executor.relay(attempt)).error is None
 

@@ -155,7 +155,9 @@ class SetVariables:
             shards = self._target.able(view, None, shape)
         if found.sets_collation:
             return await self._set_collation(shards, statement, reply)
-        return await self._routed.on_any(shards, database, CompiledStatement(statement), reply)
+        return await self._routed.on_shard(
+            shards, database, CompiledStatement(statement), reply
+        )
 
     async def _run_for_one(self, statement: Statement, reply: Reply) -> bool:
         """Run a SET STATEMENT; False when its answer is an error.
@@ -169,7 +171,7 @@ class SetVariables:
         view = target.here()
         if parts is None:
             # The statement is malformed, and the server reports it.
-            return await self._routed.on_any(
+            return await self._routed.on_shard(
                 view.runtimes, target.database, CompiledStatement(statement), reply
             )
         variables, text = parts

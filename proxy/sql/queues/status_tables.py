@@ -57,7 +57,7 @@ class StatusTables:
         query = self._target.parse(await self.text(statement))
         shards = self._shards()
         try:
-            return await self._routed.on_any(shards, None, CompiledStatement(query), reply)
+            return await self._routed.on_shard(shards, None, CompiledStatement(query), reply)
         except (ServerFull, PoolTimeout, NoDescriptor):
             if self._context.state.account.is_own:
                 raise  # the text may call what only the shards' account may
