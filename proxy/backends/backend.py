@@ -139,8 +139,8 @@ class Backend:
     variables: object = None
     takes_bulk: bool = False  # the server understands COM_STMT_BULK_EXECUTE
     takes_attributes: bool = False  # every statement is sent with the owner's query attributes
-    # The statement that runs may run on another shard instead, if this server falls silent.
-    may_move: bool = False
+    # Returns whether another shard answers that can run the statement under way; None where none can.
+    has_other: Callable[[], bool] | None = None
     # A KILL QUERY is under way, which must not meet another session's statement.
     awaits_kill: bool = False
     _readers: deque[AnswerReader] = field(default_factory=deque)

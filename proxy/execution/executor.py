@@ -158,7 +158,7 @@ class Executor:
         attempt.backend, attempt.scanner = backend, attempt.reply.scanner()
         self.current = attempt
         if attempt.any_of:
-            backend.may_move = self._may_move(attempt.any_of, attempt.shard, attempt.shape)
+            backend.has_other = self._other(attempt.any_of, attempt.shard, attempt.shape)
         if self._state.transaction is not None and not backend.in_transaction:
             self.branches.open_ahead(attempt.shard, backend)
         backend.send(data, attempt)
@@ -183,7 +183,7 @@ class Executor:
                 return False
             raise outcome
         attempt = outcome
-        attempt.backend.may_move = False
+        attempt.backend.has_other = None
         stands = None if attempt.latency is None else self._shared_reads.answered(attempt)
         if stands is not None:
             self.current = None
@@ -257,9 +257,9 @@ class Executor:
             self.current = attempt
             self._active[backend] = shard
             backend.send(data, attempt)
-            backend.may_move = self._may_move(shards, shard, shape)
+            backend.has_other = self._other(shards, shard, shape)
             await done
-            backend.may_move = False
+            backend.has_other = None
             if diagnostics is not None and scanner.ok is not None and scanner.ok.warnings:
                 # If the connection breaks now, the next statement finds it broken.
                 with suppress(BackendError, BackendLost):
@@ -290,11 +290,13 @@ class Executor:
 
         return await self.connections.ask_any(shards, take, retries)
 
-    def _may_move(
+    def _other(
         self, shards: Sequence[ShardRuntime], shard: ShardRuntime, shape: Shape
-    ) -> bool:
-        """Return whether a statement that *shard* is sent may go to another one of *shards* instead."""
-        return len(shards) > 1 and shard not in self.branches.held and is_repeatable(shape)
+    ) -> Callable[[], bool] | None:
+        """Return what `Backend.has_other` is while *shard* runs a statement that any of *shards* can answer."""
+        if len(shards) == 1 or self.branches.held or not is_repeatable(shape):
+            return None
+        return lambda: any(each.is_answering for each in shards if each is not shard)
 
     async def ask(
         self,
@@ -316,10 +318,10 @@ class Executor:
         shards = shard if isinstance(shard, tuple) else (shard,)
         while True:
             shard, backend, data = await self._ready(shards, database, packet, shape, retries)
-            may_move = self._may_move(shards, shard, shape)
+            has_other = self._other(shards, shard, shape)
             try:
                 (answer,) = await connections.pipeline(
-                    shard, backend, [data], may_move=may_move
+                    shard, backend, [data], has_other=has_other
                 )
                 if diagnostics is not None and answer.ok is not None and answer.ok.warnings:
                     await connections.take_warnings(shard, backend, diagnostics)

@@ -219,19 +219,19 @@ class SessionConnections:
         packets: list[bytes],
         bytes_max: int = sys.maxsize,
         *,
-        may_move: bool = False,
+        has_other: Callable[[], bool] | None = None,
     ) -> list[BufferedAnswer]:
         """Run commands whose answers are not relayed; KILL and a vanishing client stop them too. Raises as `Backend.pipeline`.
 
-        may_move: raise BackendLost once the server falls silent.
+        has_other: as of `Backend`.
         bytes_max: how many bytes of rows are kept of each answer; of an answer with more no row is kept.
         """
-        self.active[backend], backend.may_move = shard, may_move
+        self.active[backend], backend.has_other = shard, has_other
         try:
             return await backend.pipeline(packets, bytes_max)
         finally:
             self.active.pop(backend, None)
-            backend.may_move = False
+            backend.has_other = None
 
     async def answers(
         self, shard: ShardRuntime, backend: Backend, packets: list[bytes]

@@ -285,8 +285,8 @@ class Pool:
             backend.close()
 
     def fell_silent(self) -> None:
-        """Close the connections whose statements may move to another shard."""
-        for backend in [each for each in self._lent if each.may_move]:
+        """Close the connections whose statements can run on another shard, which answers."""
+        for backend in [each for each in self._lent if each.has_other and each.has_other()]:
             backend.abort()
 
     def close(self) -> None:

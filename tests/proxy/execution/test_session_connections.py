@@ -175,6 +175,23 @@ async def test_a_statement_without_tables_moves_to_another_shard_when_its_own_fa
     assert await where(client, *servers, "SHOW VARIABLES") == "2"
 
 
+async def test_a_statement_stays_at_a_silent_server_while_no_other_one_answers(
+    server, other_server, proxy, client
+):
+    first, second = (proxy.app.shards["commerce", name] for name in ("-80", "80-"))
+    other_server.read_only = True
+    await second.probe()
+    assert not second.is_answering
+    gate = asyncio.Event()
+    server.on("SELECT NOW()", Silence(gate))
+    asked = asyncio.ensure_future(where(client, server, other_server))
+    await until(lambda: "SELECT NOW()" in server.heard)
+    first.pool.fell_silent()
+    gate.set()
+    assert await asked == "1"
+    assert server.heard.count("SELECT NOW()") == 1
+
+
 async def test_a_session_stays_where_it_has_a_transaction_or_a_lock(
     server, other_server, proxy, client
 ):
