@@ -33,7 +33,7 @@ class ServerRefused(Exception):
 class StoreQuery:
     """One statement to send.
 
-    values: how many leading columns of each row are decoded; the other columns stay raw.
+    values: how many leading columns of each row are decoded, or all there are; the other columns stay raw.
     commits: a COMMIT follows in the same write. If the server refuses the statement, the COMMIT ends
         a transaction that has changed nothing.
     is_apart: the statement belongs to no transaction: what `LockSession.transact` begins, begins behind it.

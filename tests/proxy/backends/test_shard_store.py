@@ -123,7 +123,9 @@ async def test_a_cancelled_claim_and_a_wait_for_a_lock_leave_no_transaction_behi
 async def test_somebodys_lock_is_no_error(server, shard, store, table):
     server.on("LOCK TABLES", Error(1205, "Lock wait timeout exceeded"))
     made = [Partition("p2", 2)]
-    assert await store.run(table, "-", DropPartition("p1", 99, 0.1)) == (Outcome.HELD, 0)
+    # MariaDB has two columns less there than MySQL.
+    server.on("EXPLAIN", Rows(tuple("abcdefghij"), ((*[b"x"] * 8, b"7", b"y"),)))
+    assert await store.run(table, "-", DropPartition("p1", 99, 0.1)) == (Outcome.HELD, 7)
     assert await store.run(table, "-", MakePartitions(made, "prest", 0.1)) is Outcome.HELD
     assert shard.pool.connections == 0
     server.on("LOCK TABLES", Error(1044, "Access denied"))
