@@ -56,6 +56,17 @@ class TooManyTokens(StreamfromError):
         )
 
 
+class WrongLimit(StreamfromError):
+    """A value that is no number of rows is bound to a LIMIT, in a statement that runs as text."""
+
+    mysql_code = 1210  # ER_WRONG_ARGUMENTS
+
+    def __init__(self, bound: str) -> None:
+        super().__init__(
+            f"Incorrect arguments to LIMIT: {bound[:NAMED_MAX]}; bind whole numbers"
+        )
+
+
 class Unsupported(StreamfromError):
     """Correct SQL whose exact answer this proxy cannot give, so it gives none."""
 

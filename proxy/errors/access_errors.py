@@ -42,13 +42,15 @@ class ConnectionMemoryExceeded(ProxyError):
     """A connection would hold more than `connection_memory` allows."""
 
     mysql_code = 4082  # ER_CONN_LIMIT
-    remedy = "close prepared statements, send less ahead, use no cursor, or raise `connection_memory`"
+    remedy = (
+        "close prepared statements and cursors, send less ahead, or raise `connection_memory`"
+    )
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(
             f"Connection memory limit {limit_bytes} bytes exceeded: what this connection has sent"
-            " ahead, its long data, its prepared statements and the rows of its cursors are too"
-            " much together (connection_memory)"
+            " ahead, its long data, its prepared statements and cursors' rows are too much together"
+            " (connection_memory)"
         )
 
 

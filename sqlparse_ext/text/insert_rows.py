@@ -14,10 +14,17 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final
 
-from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.errors import Unsupported, WrongLimit
 from streamfrom.sqlparse_ext.literal_values import decode_literal, is_converted
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
-from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource, Opaque, Statement, Value
+from streamfrom.sqlparse_ext.statements import (
+    OPAQUE,
+    InsertSource,
+    Opaque,
+    Statement,
+    Uses,
+    Value,
+)
 from streamfrom.sqlparse_ext.text.chunks import (
     CHUNK_BYTES,
     LARGE_TEXT_BYTES,
@@ -249,12 +256,13 @@ def parameter_places(sql: bytes, mode: SqlMode) -> list[int]:
 def as_text(statement: Statement) -> bytes:
     """Return the text with what is bound to its `?`s in their places; one that nothing is bound to comes back as it is.
 
-    Raises Unsupported if a value is no text in the character set of the statement.
+    Raises Unsupported if a value is no text in the character set of the statement, WrongLimit if one is no number of rows.
     """
     sql = statement.sql
     spell = statement.spell
     if spell is None:
         return sql
+    limits = Uses.LIMIT in statement.shape.uses
     parts: list[bytes] = []
     done = 0
     for index, place in enumerate(parameter_places(sql, statement.mode)):
@@ -263,11 +271,15 @@ def as_text(statement: Statement) -> bytes:
             raise Unsupported(
                 "this prepared statement with values beyond ASCII in this charset; SET NAMES utf8mb4"
             )
-        # Servers take what is bound to a LIMIT for a number.
-        number = b"0" if spelt == b"NULL" else spelt.strip(b"'")
-        is_text = number != spelt and number.isdigit()
-        if is_text and _LIMIT.search(sql, max(0, place - _LIMIT_BYTES), place):
-            spelt = number
+        if (
+            limits
+            and not spelt.isdigit()
+            and _LIMIT.search(sql, max(0, place - _LIMIT_BYTES), place)
+        ):
+            # Servers take what is bound to a LIMIT for a number. In a text any other literal is a syntax error.
+            spelt = b"0" if spelt == b"NULL" else spelt.strip(b"'")
+            if not spelt.isdigit():
+                raise WrongLimit(spelt.decode("utf-8", "replace"))
         parts += (sql[done:place], spelt)
         done = place + 1
     parts.append(sql[done:])

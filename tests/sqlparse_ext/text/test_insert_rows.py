@@ -5,6 +5,7 @@ import ast
 import pytest
 from hypothesis import given, strategies as st
 
+from streamfrom.sqlparse_ext.errors import WrongLimit
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.statements import OPAQUE, Param
@@ -145,14 +146,22 @@ def test_null_and_texts_are_numbers_in_a_limit():
     for sql, expected in (
         ("SELECT ?, ? FROM t LIMIT ?, ?", b"SELECT NULL, '2' FROM t LIMIT 0, 3"),
         ("SELECT ?, a FROM t limit\n? offset ?", b"SELECT NULL, a FROM t limit\n2 offset 0"),
-        (
-            "SELECT ?, ?, b.limit, ?, ? LIMIT ?",
-            b"SELECT NULL, '2', b.limit, NULL, '3' LIMIT 'x'",
-        ),
+        ("SELECT ?, ?, b.limit, ? LIMIT 1", b"SELECT NULL, '2', b.limit, NULL LIMIT 1"),
     ):
         found = statement(sql)
         bound = found.bind((None,) * sql.count("?"), spelt.__getitem__)
         assert as_text(bound) == expected
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT a FROM t LIMIT ?", "DELETE FROM t limit ?", "SELECT a LIMIT 1 OFFSET ?"]
+)
+@pytest.mark.parametrize(
+    "spelt", [b"-1", b"1.5", b"'x'", b"''", b"'-1'", b"0x32", b"1e30", b"@a"]
+)
+def test_a_limit_takes_whole_numbers(sql, spelt):
+    with pytest.raises(WrongLimit, match="LIMIT"):
+        as_text(statement(sql).bind((None,), lambda _: spelt))
 
 
 def test_conditions_and_assignments_take_the_values_bound():
