@@ -198,7 +198,8 @@ class SessionTarget:
     @staticmethod
     def able_to_prepare(view: View, shape: Shape) -> tuple[ShardRuntime, ...]:
         """Return the shards that know the columns of a statement's answer: the one that all such statements go to, else any."""
-        with contextlib.suppress(Unsupported):
+        # What no shard could run yet, such as an INSERT whose ids the proxy is to give, any can prepare.
+        with contextlib.suppress(StreamfromError):
             always = view.planner.plan(shape).always
             if type(always) is OneShard:
                 return (view.runtime(always.shard),)
