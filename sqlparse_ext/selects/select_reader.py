@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.text.tokens import Token
 
 
+# Each takes some 40 µs to read and to merge, on the loop.
+_TOKENS_MAX: Final = 2_000
 _DISTINCT: Final = frozenset({"DISTINCT", "DISTINCTROW"})
 _OPTIONS: Final = (
     _DISTINCT
@@ -97,6 +99,8 @@ class _SelectReader:
 
     def read(self) -> Select | None:
         cursor, tokens = self.cursor, self.tokens
+        if len(tokens) > _TOKENS_MAX:
+            return None
         distinct = None
         while cursor.key in _OPTIONS:
             if cursor.key in _DISTINCT:

@@ -81,6 +81,11 @@ def test_the_last_word_of_an_expression_is_no_alias(item):
     assert read(f"SELECT {item} FROM t").items[0].alias is None
 
 
+def test_a_select_that_the_loop_would_read_for_long_is_not_read():
+    templates = [b"SELECT a FROM t ORDER BY a" + b", a" * more for more in (900, 1100)]
+    assert [read_select(each) is None for each in templates] == [False, True]
+
+
 @cases(sql=str)
 def test_what_is_not_certain_is_not_read(sql):
     assert read_select(fingerprint(sql.encode(), DEFAULT_MODE).template) is None
