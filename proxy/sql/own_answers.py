@@ -28,6 +28,7 @@ from streamfrom.proxy.local_statements.vexplain import (
     explain_plan,
     explain_stream,
 )
+from streamfrom.proxy.rights.questions import take
 from streamfrom.proxy.sql.compile.answerers import Answerer, tables_column
 from streamfrom.proxy.sql.queues.sequence_statements import COLUMNS as NEXT_COLUMNS
 from streamfrom.proxy.sql.scatter.insert_selects import with_named_columns
@@ -198,7 +199,8 @@ async def explanation(context: SessionContext, statement: Statement) -> Table:
     inner = await read(size, _explained, compiler, statement)
     if inner.shape.stream is not None:
         view, table = target.stream_source(inner.shape.stream.table)
-        table.project(inner.shape.stream.columns)
+        columns = table.project(inner.shape.stream.columns)
+        await context.rights.check(view.runtimes, take(table, columns))
         return COLUMNS, [(explain_stream(view.keyspace, view.shards, table.name),)]
     place = await with_named_columns(context, await read(size, target.resolve, inner))
     view = place.view

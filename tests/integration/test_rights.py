@@ -134,6 +134,7 @@ def test_a_stream_takes_what_the_account_may_take(cluster: Cluster, member: int)
             assert caught.value.errno in {1142, 1143}
     consumer = cluster.connect("consumer", member)
     refuses(consumer, "STREAM * FROM jobs LIMIT 1 WAIT 0", 1143, "tenant_id")
+    refuses(consumer, "VEXPLAIN PLAN STREAM * FROM jobs", 1143, "tenant_id")
     assert cluster.direct("SELECT id FROM jobs WHERE epoch <> 0 OR time_next <> 0") == ()
     stream = cluster.stream("consumer", wanted, member)
     assert sorted(stream.take(2)) == [(1, "1"), (2, "2")]
