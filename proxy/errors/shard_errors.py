@@ -112,9 +112,8 @@ class PoolTimeout(ProxyError):
 class SessionLost(ProxyError):
     """The backend connection with a session's own state (temporary tables, locks) is gone."""
 
-    mysql_code = (
-        1927  # SQLAlchemy and Rails reconnect on it, libmariadb takes no 2013 of a server
-    )
+    # SQLAlchemy and Rails reconnect on it; libmariadb takes no 2013 of a server.
+    mysql_code = 1927
     sqlstate = "08S01"
 
     def __init__(self, keyspace: str, shard: str) -> None:
