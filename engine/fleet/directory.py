@@ -101,11 +101,9 @@ class DirectoryRead:
     secret: str | None = None
     outsider: int | None = None
 
-    def has(self, member: str) -> bool:
-        """Return whether there is a row of *member* that can be read."""
-        return any(
-            not isinstance(entry, str) and entry.id == member for _, entry in self.entries
-        )
+    def has(self, member: Member) -> bool:
+        """Return whether there is a row of *member*, as it is now."""
+        return any(entry == member for _, entry in self.entries)
 
 
 @dataclass(frozen=True, slots=True)

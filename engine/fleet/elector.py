@@ -198,6 +198,15 @@ class Elector:
         if self._term is not None and not self._is_over:
             self._lost(self._connection, lock_connection.READ_ONLY_SAID, election.RETRY_LAST_NS)
 
+    def moved(self, reason: str) -> None:
+        """Take part at another server from now on: the lock of this one says nothing any more."""
+        if self._connection and not self._is_over:
+            self._lost(self._connection, reason)
+
+    def reconfigured(self, member: Member) -> None:
+        """Be *member* from now on: this process with another configuration, which the next look at the directory writes there."""
+        self._member = self.directory.own = member
+
     async def leave(self) -> None:
         """Say goodbye, once `stop` has returned: the others look for this member no longer."""
         self._has_left = True
@@ -443,7 +452,7 @@ class Elector:
         read, _ = await session.converse(
             lock_connection.read_directory(self._database, self._member, self._secret)
         )
-        if self._has_left or (read.secret is not None and read.has(self._member.id)):
+        if self._has_left or (read.secret is not None and read.has(self._member)):
             return read
         # The directory can be had by now, or a client has dropped it, or the row, which hides this member from all others.
         again = lock_connection.enroll(self._database, self._member, secrets.token_hex(16))

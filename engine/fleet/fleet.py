@@ -313,7 +313,7 @@ class Fleet:
         transport: peer_link.PeerTransport | None,
         now_ns: Callable[[], int],
     ) -> None:
-        self.own: Final = own
+        self.own = own
         self._elections = [DatabaseElection(self, database, now_ns) for database in databases]
         self._by_shard = {
             shard: election for election in self._elections for shard in election.shards
@@ -386,6 +386,18 @@ class Fleet:
         """Note that the server of a shard refuses writes, as its health check found."""
         if election := self._by_shard.get((keyspace, shard)):
             election.elector.turned_read_only()
+
+    def moved(self, keyspace: str, shard: ShardName, reason: str) -> None:
+        """Note that a shard has another server from now on."""
+        if election := self._by_shard.get((keyspace, shard)):
+            election.elector.moved(reason)
+
+    def reconfigured(self, own: Member) -> None:
+        """Be *own* from now on, in every directory."""
+        self.own = own
+        for election in self._elections:
+            election.elector.reconfigured(own)
+            election.look()
 
     # What the registry and streams ask
 

@@ -24,7 +24,7 @@ from streamfrom.proxy.app.config_reload import ConfigReload, credentials_of, has
 from streamfrom.proxy.app.disconnection import Disconnection
 from streamfrom.proxy.app.membership import MemberNumber, Membership, take_number
 from streamfrom.proxy.backends.charsets import Charsets
-from streamfrom.proxy.backends.shard import READ_ONLY, ShardRuntime, ShardServers
+from streamfrom.proxy.backends.shard import MOVED, READ_ONLY, ShardRuntime, ShardServers
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.config.file import Config, SessionAccount, TransactionMode
 from streamfrom.proxy.config.keyspaces import make_keyspace
@@ -223,7 +223,13 @@ class Application:
         self.services.members = self._membership
         self._disconnection = Disconnection(self._sessions, self._hurry)
         self._config_reload = ConfigReload(
-            config, self.services, self._servers, self._recovery, self._disconnection, rsa_key
+            config,
+            self.services,
+            self._servers,
+            self._membership,
+            self._recovery,
+            self._disconnection,
+            rsa_key,
         )
 
     # --- life -----------------------------------------------------------------------------
@@ -429,6 +435,8 @@ class Application:
             self._registry.here.shard_down(shard.keyspace, shard.name, shard.trouble)
             if shard.trouble == READ_ONLY:
                 self._fleet.turned_read_only(shard.keyspace, shard.name)
+            elif shard.trouble == MOVED:
+                self._fleet.moved(shard.keyspace, shard.name, MOVED)
             else:
                 self._fleet.unreachable(shard.keyspace, shard.name, shard.trouble)
 

@@ -21,6 +21,7 @@ from streamfrom.proxy.wire.login.auth import Credentials
 
 if TYPE_CHECKING:
     from streamfrom.proxy.app.disconnection import Disconnection
+    from streamfrom.proxy.app.membership import Membership
     from streamfrom.proxy.backends.shard import ShardServers
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.twophase.recovery import Recovery
@@ -41,6 +42,7 @@ class ConfigReload:
     _config: Config
     _services: Services
     _servers: ShardServers
+    _membership: Membership
     _recovery: Recovery | None
     _disconnection: Disconnection
     _rsa_key: ServerKey
@@ -118,6 +120,10 @@ class ConfigReload:
         services.loopback_only = not config.users
         services.tls = tls
         self._keep_limits(config.server)
+        for keyspace, shard in found.moved:
+            self._servers.move(keyspace, shard)
+        if found.moved:
+            self._membership.reconfigured(config)
         removed = []
         for session in self._disconnection.clients():
             assert session.user is not None

@@ -294,6 +294,11 @@ class Membership:
             # Of all members the one that dispatches asks whether the primary can be written.
             runtime.is_vouched_for = partial(self.fleet.is_another_dispatching, *key)
 
+    def reconfigured(self, config: Config) -> None:
+        """Let the directories show what *config* has in common with other members'."""
+        self.member = replace(self.member, configuration=hash_of(config.keyspaces))
+        self.fleet.reconfigured(self.member)
+
     def serve(self, source: StatusSource, sessions: LocalSessions) -> None:
         """Let other members read the figures of *source*, and list and end *sessions*."""
         self._source, self._sessions = source, sessions

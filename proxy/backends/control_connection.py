@@ -161,6 +161,11 @@ class Control:
         self._closed = True
         self.leave()
 
+    def move(self, dsn: Dsn) -> None:
+        """Go over to the server at *dsn*."""
+        self._dsn, self._is_without_tls = dsn, False
+        self.leave()
+
     def leave(self) -> None:
         """Close the connections, those in use after their statements: behind the address there may be another server soon."""
         self._stay = object()

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.group_commit import GroupCommit
+    from streamfrom.proxy.config.dsn import Dsn
     from streamfrom.proxy.config.file import Config, Server, ShardConfig
 
 
@@ -118,6 +119,7 @@ class Kills:
 _OLDEST: Final = ((8, 0), (10, 6))
 # What keeps a primary from being one.
 READ_ONLY: Final = "the server is read-only"
+MOVED: Final = "the configuration names another server"
 _PRIMARY: Final = "SELECT @@global.read_only OR @@global.innodb_read_only, VERSION()"
 # The names of the column on MySQL and on MariaDB.
 _LAG_COLUMNS: Final = ("Seconds_Behind_Source", "Seconds_Behind_Master")
@@ -309,6 +311,14 @@ class ShardRuntime:
         if event is not None:
             self._turned_away.warning(event, server=self.dsn.server, reason=str(error))
 
+    def move(self, dsn: Dsn) -> None:
+        """Go over to the server at *dsn*, as after a failover; what is under way at the old one ends there."""
+        self.dsn = dsn
+        self.control.move(dsn)
+        self.trouble = None  # of the old server, or none
+        self._set(MOVED)
+        self.suspect()
+
     def outdate(self) -> None:
         """Have new sessions log in again, after a change of the server's global variables."""
         self.pool.outdate()
@@ -456,6 +466,14 @@ class ShardServers:
         self._replica_health.lag_max_s = server.replica_max_lag_s
         for runtime in self:
             runtime.pool.timeout_s = server.pool_timeout_s
+
+    def move(self, keyspace: str, config: ShardConfig) -> None:
+        """Go over to the servers of *config* where these are others."""
+        key = keyspace, config.name
+        servers = self.primaries[key], *self.replicas[key]
+        for runtime, dsn in zip(servers, config.servers, strict=True):
+            if runtime.dsn != dsn:
+                runtime.move(dsn)
 
     def __iter__(self) -> Iterator[ShardRuntime]:
         """Yield every server."""

@@ -1,6 +1,6 @@
 """The differences between the configuration in force and one that was read again. Pure.
 
-Some keys count at once, such as limits and users; the others, such as addresses, need a restart.
+Some keys count at once, such as limits, users and the shards' addresses; the others, such as what listens, need a restart.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from streamfrom.proxy.config.file import Config, Server, User
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.config.keyspaces import KeyspaceConfig
+    from streamfrom.proxy.config.keyspaces import KeyspaceConfig, ShardConfig
 
 
 RESTART: Final = frozenset(
@@ -36,6 +36,9 @@ class Changes:
     # The names of users that only the new, or only the old, configuration has.
     added: tuple[str, ...]
     removed: tuple[str, ...]
+    moved: tuple[
+        tuple[str, ShardConfig], ...
+    ]  # shards with servers at other addresses, each with its keyspace's name
     rights: tuple[str, ...]  # the names of users whose role or account has changed
     changed: tuple[str, ...]  # the names of users with any change, those in `rights` included
 
@@ -55,7 +58,13 @@ def changes(old: Config, new: Config) -> Changes:
     ]
     kept = {name: getattr(server_old, name) for name in differing if name in RESTART}
     restart = {f"server.{key_of(name)}": None for name in kept}
-    restart |= dict.fromkeys(_keyspaces(old.keyspaces, new.keyspaces))
+    moved = [
+        (before.name, shard)
+        for before, after in _both(old.keyspaces, new.keyspaces)
+        for shard in _moved(before.shards, after.shards)
+    ]
+    keyspaces = tuple(_with_shards(each, moved) for each in old.keyspaces)
+    restart |= dict.fromkeys(_keyspaces(keyspaces, new.keyspaces))
     restart |= {
         name: None for name in _RESTART_TABLES if getattr(old, name) != getattr(new, name)
     }
@@ -63,9 +72,18 @@ def changes(old: Config, new: Config) -> Changes:
     after = {user.name: user for user in new.accounts}
     both = sorted(before.keys() & after.keys())
     return Changes(
-        config=replace(old, server=replace(server_new, **kept), users=new.users),
-        live=tuple(f"server.{key_of(name)}" for name in differing if name not in RESTART),
+        config=replace(
+            old,
+            server=replace(server_new, **kept),
+            users=new.users,
+            keyspaces=keyspaces,
+        ),
+        live=(
+            *(f"server.{key_of(name)}" for name in differing if name not in RESTART),
+            *(f"keyspaces.{name}.shards.{shard.name}" for name, shard in moved),
+        ),
         restart=tuple(restart),
+        moved=tuple(moved),
         added=tuple(sorted(after.keys() - before.keys())),
         removed=tuple(sorted(before.keys() - after.keys())),
         rights=tuple(name for name in both if _rights(before[name]) != _rights(after[name])),
@@ -83,15 +101,45 @@ def _rights(user: User) -> User:
     return replace(user, password=None, password_hash=None, max_connections=None)
 
 
+def _moved(old: tuple[ShardConfig, ...], new: tuple[ShardConfig, ...]) -> list[ShardConfig]:
+    """Return those of *new* that differ from *old* in nothing but the addresses of their servers."""
+    alike = {each.name: each for each in old}
+    return [
+        shard
+        for shard in new
+        if (before := alike.get(shard.name)) is not None
+        and before != shard
+        and replace(before, primary=shard.primary, replicas=shard.replicas) == shard
+        and [each.database for each in before.servers]
+        == [each.database for each in shard.servers]
+    ]
+
+
+def _with_shards(
+    keyspace: KeyspaceConfig, moved: list[tuple[str, ShardConfig]]
+) -> KeyspaceConfig:
+    places = {shard.name: shard for name, shard in moved if name == keyspace.name}
+    return replace(
+        keyspace, shards=tuple(places.get(each.name, each) for each in keyspace.shards)
+    )
+
+
+def _both(
+    old: tuple[KeyspaceConfig, ...], new: tuple[KeyspaceConfig, ...]
+) -> list[tuple[KeyspaceConfig, KeyspaceConfig]]:
+    before, after = _by_name(old), _by_name(new)
+    return [(before[name], after[name]) for name in sorted(before.keys() & after.keys())]
+
+
 def _keyspaces(old: tuple[KeyspaceConfig, ...], new: tuple[KeyspaceConfig, ...]) -> list[str]:
     before, after = _by_name(old), _by_name(new)
     found = [f"keyspaces.{name}" for name in sorted(before.keys() ^ after.keys())]
-    for name in sorted(before.keys() & after.keys()):
+    for one, other in _both(old, new):
         # The text of a vschema has a way of its own: `proxy.vschema_files`.
-        if before[name].vschema_path != after[name].vschema_path:
-            found.append(f"keyspaces.{name}.vschema")
-        if before[name].shards != after[name].shards:
-            found.append(f"keyspaces.{name}.shards")
+        if one.vschema_path != other.vschema_path:
+            found.append(f"keyspaces.{one.name}.vschema")
+        if one.shards != other.shards:
+            found.append(f"keyspaces.{one.name}.shards")
     return found
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -117,6 +118,37 @@ async def test_who_waits_for_a_stranger_knows_nobody_that_asks():
     await asyncio.sleep(0.1)
     assert part.elector.directory.dispatcher == Stranger(1, None)
     assert not part.elector.is_another_dispatching
+
+
+async def test_a_shard_that_moves_is_dispatched_and_waited_for_at_its_new_server():
+    server, moved_to = FakeShard(), FakeShard()
+    parts = await elected(server)
+    for part in parts:
+        part.server = moved_to
+        part.elector.moved("it has another server")
+        part.elector.moved("it has another server")  # a start that is due anyway comes once
+        own = replace(part.elector.directory.own, configuration="another")
+        part.elector.reconfigured(own)
+        assert not part.elector.may_send()
+    await asyncio.sleep(LEASE_S)
+    dispatcher, other = sorted(parts, key=lambda part: not part.elector.may_send())
+    assert (dispatcher.elector.may_send(), other.elector.may_send()) == (True, False)
+    assert [part.opened for part in parts] == [2, 2]
+    await other.elector.look()
+    seen = other.elector.directory.members[dispatcher.elector.directory.own.id]
+    assert seen == dispatcher.elector.directory.own
+
+
+async def test_another_configuration_of_a_member_is_written_at_its_next_look():
+    server = FakeShard()
+    parts = await elected(server)
+    for part in parts:
+        part.elector.reconfigured(replace(part.elector.directory.own, configuration="another"))
+        await part.elector.look()
+    await parts[0].elector.look()
+    for part in parts:
+        own = part.elector.directory.own
+        assert parts[0].elector.directory.members[own.id].configuration == "another"
 
 
 async def test_who_waits_doubts_the_server_as_soon_as_the_dispatcher_finds_it_read_only():

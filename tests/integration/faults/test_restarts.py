@@ -222,6 +222,42 @@ def test_a_new_primary_behind_the_address_is_used_while_the_old_one_lives_on(
         eventually(lambda: execute(old, left) == ((0,),), "all connections have moved")
 
 
+def test_shards_move_to_the_addresses_of_a_configuration_that_is_read_again(
+    start_proxy, breakable_servers, breakable_database, consume
+):
+    """The old primary lives on and can be written, so only the configuration says that it is none any more."""
+    database, (old, new) = breakable_database, breakable_servers
+    user = ordinary_user(breakable_servers, database)
+    for server in breakable_servers:
+        execute(server, message_table(poller_interval=0.5), database=database)
+    before, after = (
+        keyspace_toml(database, [each]).replace("//root@", f"//{user}@")
+        for each in breakable_servers
+    )
+    first, second = members = [start_proxy(before), start_proxy(before)]
+    stream = consume(first, database=database)
+    client = second.connect(database=database, autocommit=True)
+    insert(client, 1)
+    stream.comes(1)
+    for member in members:
+        member.config.write_text(member.config.read_text().replace(before, after))
+        os.kill(member.pid, signal.SIGHUP)
+        member.wait_for_log("configuration reloaded")
+    insert(client, 2)
+    stream.comes(2)
+    assert execute(new, "SELECT id FROM my_message", database=database) == ((2,),)
+    # Only a poll finds it.
+    execute(new, "INSERT INTO my_message (id) VALUES (3)", database=database)
+    stream.comes(3)
+    left = f"SELECT COUNT(*) FROM information_schema.processlist WHERE user = '{user}'"
+    eventually(lambda: execute(old, left) == ((0,),), "all connections have moved")
+    third = start_proxy(after)
+    insert(third.connect(database=database, autocommit=True), 4)
+    stream.comes(4)
+    for member in (*members, third):
+        assert "members differ" not in member.log()
+
+
 def test_a_write_in_vain_gets_the_servers_error(start, breakable_servers, breakable_database):
     user = ordinary_user(breakable_servers, breakable_database)
     proxy = start(user=user, failover_buffer=0.5)

@@ -1,5 +1,7 @@
 from dataclasses import fields, replace
 
+import pytest
+
 from streamfrom.proxy.config.changes import RESTART, changes
 from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.config.file import (
@@ -49,6 +51,30 @@ def test_limits_and_certificates_count_at_once_and_are_named_by_their_keys():
     }
     assert found.restart == ()
     assert found.config.server == server
+
+
+def test_shards_may_have_servers_at_other_addresses():
+    dsn = replace(SHARD_DSN, host="db2")
+    place = replace(SHOP, shards=(replace(SHOP.shards[0], primary=dsn),))
+    found = changes(OLD, replace(OLD, keyspaces=(place,)))
+    assert (found.live, found.restart) == (("keyspaces.shop.shards.-",), ())
+    assert found.moved == (("shop", place.shards[0]),)
+    assert found.config.keyspaces == (place,)
+
+
+@pytest.mark.parametrize(
+    "shard",
+    [
+        replace(SHOP.shards[0], primary=replace(SHARD_DSN, database="other")),
+        replace(SHOP.shards[0], replicas=(SHARD_DSN,)),
+        replace(SHOP.shards[0], primary=replace(SHARD_DSN, host="db2"), pool_size=5),
+        replace(SHOP.shards[0], name="0"),
+    ],
+)
+def test_other_databases_shards_and_replicas_need_a_restart(shard):
+    found = changes(OLD, replace(OLD, keyspaces=(replace(SHOP, shards=(shard,)),)))
+    assert (found.moved, found.restart) == ((), ("keyspaces.shop.shards",))
+    assert found.config == OLD
 
 
 def test_what_needs_a_restart_is_named_and_stays_as_it_was():
