@@ -91,7 +91,7 @@ class OpenCursor:
 
 
 class CursorReply(Reply):
-    """An answer that a `OpenCursor` keeps."""
+    """An answer that an `OpenCursor` keeps."""
 
     __slots__ = ("cursor",)
 
