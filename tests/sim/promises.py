@@ -120,7 +120,8 @@ class Promises:
         if asyncio.get_running_loop().time() < self.jumped_s + SET_S:
             return actions
         for shard in state.shards:
-            if not shard.receivers or shard.claiming.retry_ns > now_ns or state in self.paused:
+            # Of two events of one moment the one that ends a pause may come second.
+            if not shard.receivers or shard.claiming.retry_ns >= now_ns or state in self.paused:
                 continue
             if shard.is_held_back(now_ns) or (
                 (limit := shard.gates.in_flight) and not limit.is_known
