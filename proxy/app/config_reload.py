@@ -113,6 +113,7 @@ class ConfigReload:
             {name: kept.get(name) or credentials_of(user) for name, user in users.items()}
         )
         authenticator.certificate_sha256 = None if tls is None else tls.certificate_sha256
+        has_moved = config.keyspaces != self._config.keyspaces
         self._config = config
         services.config = config.server
         services.users = users
@@ -120,9 +121,8 @@ class ConfigReload:
         services.loopback_only = not config.users
         services.tls = tls
         self._keep_limits(config.server)
-        for keyspace, shard in found.moved:
-            self._servers.move(keyspace, shard)
-        if found.moved:
+        if has_moved:
+            self._servers.move(config.keyspaces)
             self._membership.reconfigured(config)
         removed = []
         for session in self._disconnection.clients():

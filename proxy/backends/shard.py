@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.group_commit import GroupCommit
     from streamfrom.proxy.config.dsn import Dsn
     from streamfrom.proxy.config.file import Config, Server, ShardConfig
+    from streamfrom.proxy.config.keyspaces import KeyspaceConfig
 
 
 TIMEOUT_S: Final = 10.0
@@ -315,7 +316,7 @@ class ShardRuntime:
         """Go over to the server at *dsn*, as after a failover; what is under way at the old one ends there."""
         self.dsn = dsn
         self.control.move(dsn)
-        self.trouble = None  # of the old server, or none
+        self.trouble = None  # what the old server's was: only a change is reported
         self._set(MOVED)
         self.suspect()
 
@@ -467,13 +468,15 @@ class ShardServers:
         for runtime in self:
             runtime.pool.timeout_s = server.pool_timeout_s
 
-    def move(self, keyspace: str, config: ShardConfig) -> None:
-        """Go over to the servers of *config* where these are others."""
-        key = keyspace, config.name
-        servers = self.primaries[key], *self.replicas[key]
-        for runtime, dsn in zip(servers, config.servers, strict=True):
-            if runtime.dsn != dsn:
-                runtime.move(dsn)
+    def move(self, keyspaces: Iterable[KeyspaceConfig]) -> None:
+        """Go over to the servers of *keyspaces*, which are the same shards, where these are others."""
+        for name, shard in ((k.name, shard) for k in keyspaces for shard in k.shards):
+            key = name, shard.name
+            servers = self.primaries[key], *self.replicas[key]
+            places = shard.primary, *shard.replicas
+            for runtime, dsn in zip(servers, places, strict=True):
+                if runtime.dsn != dsn:
+                    runtime.move(dsn)
 
     def __iter__(self) -> Iterator[ShardRuntime]:
         """Yield every server."""

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.config.file import Config, Server, User
+from streamfrom.proxy.config.toml_values import Secret
 
 
 if TYPE_CHECKING:
@@ -36,9 +38,6 @@ class Changes:
     # The names of users that only the new, or only the old, configuration has.
     added: tuple[str, ...]
     removed: tuple[str, ...]
-    moved: tuple[
-        tuple[str, ShardConfig], ...
-    ]  # shards with servers at other addresses, each with its keyspace's name
     rights: tuple[str, ...]  # the names of users whose role or account has changed
     changed: tuple[str, ...]  # the names of users with any change, those in `rights` included
 
@@ -58,12 +57,12 @@ def changes(old: Config, new: Config) -> Changes:
     ]
     kept = {name: getattr(server_old, name) for name in differing if name in RESTART}
     restart = {f"server.{key_of(name)}": None for name in kept}
+    keyspaces = _with_servers(old.keyspaces, new.keyspaces)
     moved = [
-        (before.name, shard)
-        for before, after in _both(old.keyspaces, new.keyspaces)
-        for shard in _moved(before.shards, after.shards)
+        f"keyspaces.{before.name}.shards"
+        for before, after in zip(old.keyspaces, keyspaces, strict=True)
+        if before != after
     ]
-    keyspaces = tuple(_with_shards(each, moved) for each in old.keyspaces)
     restart |= dict.fromkeys(_keyspaces(keyspaces, new.keyspaces))
     restart |= {
         name: None for name in _RESTART_TABLES if getattr(old, name) != getattr(new, name)
@@ -80,10 +79,9 @@ def changes(old: Config, new: Config) -> Changes:
         ),
         live=(
             *(f"server.{key_of(name)}" for name in differing if name not in RESTART),
-            *(f"keyspaces.{name}.shards.{shard.name}" for name, shard in moved),
+            *moved,
         ),
         restart=tuple(restart),
-        moved=tuple(moved),
         added=tuple(sorted(after.keys() - before.keys())),
         removed=tuple(sorted(before.keys() - after.keys())),
         rights=tuple(name for name in both if _rights(before[name]) != _rights(after[name])),
@@ -101,45 +99,46 @@ def _rights(user: User) -> User:
     return replace(user, password=None, password_hash=None, max_connections=None)
 
 
-def _moved(old: tuple[ShardConfig, ...], new: tuple[ShardConfig, ...]) -> list[ShardConfig]:
-    """Return those of *new* that differ from *old* in nothing but the addresses of their servers."""
-    alike = {each.name: each for each in old}
+def _with_servers(
+    old: tuple[KeyspaceConfig, ...], new: tuple[KeyspaceConfig, ...]
+) -> tuple[KeyspaceConfig, ...]:
+    """Return *old* with the addresses and accounts of *new*, if the shards differ in nothing else.
+
+    All or none: with some of them, two shards could be one database.
+    """
+    found = _by_name(new)
+    if found.keys() != _by_name(old).keys():
+        return old
+    moved = tuple(replace(each, shards=found[each.name].shards) for each in old)
+    return moved if _placeless(moved) == _placeless(old) else old
+
+
+def _placeless(keyspaces: tuple[KeyspaceConfig, ...]) -> list[ShardConfig]:
+    """Return the shards with nothing of their servers but the databases."""
+    shards = [shard for keyspace in keyspaces for shard in keyspace.shards]
     return [
-        shard
-        for shard in new
-        if (before := alike.get(shard.name)) is not None
-        and before != shard
-        and replace(before, primary=shard.primary, replicas=shard.replicas) == shard
-        and [each.database for each in before.servers]
-        == [each.database for each in shard.servers]
+        replace(
+            shard,
+            primary=_at_no_place(shard.primary),
+            replicas=tuple(map(_at_no_place, shard.replicas)),
+        )
+        for shard in shards
     ]
 
 
-def _with_shards(
-    keyspace: KeyspaceConfig, moved: list[tuple[str, ShardConfig]]
-) -> KeyspaceConfig:
-    places = {shard.name: shard for name, shard in moved if name == keyspace.name}
-    return replace(
-        keyspace, shards=tuple(places.get(each.name, each) for each in keyspace.shards)
-    )
-
-
-def _both(
-    old: tuple[KeyspaceConfig, ...], new: tuple[KeyspaceConfig, ...]
-) -> list[tuple[KeyspaceConfig, KeyspaceConfig]]:
-    before, after = _by_name(old), _by_name(new)
-    return [(before[name], after[name]) for name in sorted(before.keys() & after.keys())]
+def _at_no_place(dsn: Dsn) -> Dsn:
+    return Dsn("", 0, None, "", Secret(""), dsn.database, SslMode.DISABLED, None)
 
 
 def _keyspaces(old: tuple[KeyspaceConfig, ...], new: tuple[KeyspaceConfig, ...]) -> list[str]:
     before, after = _by_name(old), _by_name(new)
     found = [f"keyspaces.{name}" for name in sorted(before.keys() ^ after.keys())]
-    for one, other in _both(old, new):
+    for name in sorted(before.keys() & after.keys()):
         # The text of a vschema has a way of its own: `proxy.vschema_files`.
-        if one.vschema_path != other.vschema_path:
-            found.append(f"keyspaces.{one.name}.vschema")
-        if one.shards != other.shards:
-            found.append(f"keyspaces.{one.name}.shards")
+        if before[name].vschema_path != after[name].vschema_path:
+            found.append(f"keyspaces.{name}.vschema")
+        if before[name].shards != after[name].shards:
+            found.append(f"keyspaces.{name}.shards")
     return found
 
 

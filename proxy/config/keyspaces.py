@@ -85,11 +85,6 @@ class ShardConfig:
     pool_size: int
     share_reads: bool = True  # quick reads of several clients may share one of the connections
 
-    @property
-    def servers(self) -> tuple[Dsn, ...]:
-        """Return the primary and the replicas."""
-        return self.primary, *self.replicas
-
 
 @dataclass(frozen=True, slots=True)
 class KeyspaceConfig:

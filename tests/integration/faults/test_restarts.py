@@ -197,13 +197,30 @@ def test_a_write_waits_out_read_only(start, breakable_servers, breakable_databas
     stream.comes(1, 2, 3, 4, 6)
 
 
+def with_queue(servers, database):
+    """Make a queue on each of *servers*; return an account that a read-only server keeps from writing."""
+    user = ordinary_user(servers, database)
+    for server in servers:
+        execute(server, message_table(poller_interval=0.5), database=database)
+    return user
+
+
+def check_all_is_at(new, old, client, stream, user, database):
+    """Send messages 2, by *client*, and 3, which only a poll of *new* finds; *old* loses all connections."""
+    insert(client, 2)
+    stream.comes(2)
+    assert execute(new, "SELECT id FROM my_message", database=database) == ((2,),)
+    execute(new, "INSERT INTO my_message (id) VALUES (3)", database=database)
+    stream.comes(3)
+    left = f"SELECT COUNT(*) FROM information_schema.processlist WHERE user = '{user}'"
+    eventually(lambda: execute(old, left) == ((0,),), "all connections have moved")
+
+
 def test_a_new_primary_behind_the_address_is_used_while_the_old_one_lives_on(
     start_proxy, breakable_servers, breakable_database, consume
 ):
     database, (old, new) = breakable_database, breakable_servers
-    user = ordinary_user(breakable_servers, database)
-    for server in breakable_servers:
-        execute(server, message_table(poller_interval=0.5), database=database)
+    user = with_queue(breakable_servers, database)
     with contextlib.closing(Relay(old.port)) as way:
         toml = keyspace_toml(database, [way]).replace("//root@", f"//{user}@")
         proxy = start_proxy(toml)
@@ -213,13 +230,7 @@ def test_a_new_primary_behind_the_address_is_used_while_the_old_one_lives_on(
         stream.comes(1)
         way.target_port = new.port
         execute(old, "SET GLOBAL read_only = 1")
-        insert(client, 2)
-        stream.comes(2)
-        # Only a poll finds it, of the server that the address leads to.
-        execute(new, "INSERT INTO my_message (id) VALUES (3)", database=database)
-        stream.comes(3)
-        left = f"SELECT COUNT(*) FROM information_schema.processlist WHERE user = '{user}'"
-        eventually(lambda: execute(old, left) == ((0,),), "all connections have moved")
+        check_all_is_at(new, old, client, stream, user, database)
 
 
 def test_shards_move_to_the_addresses_of_a_configuration_that_is_read_again(
@@ -227,9 +238,7 @@ def test_shards_move_to_the_addresses_of_a_configuration_that_is_read_again(
 ):
     """The old primary lives on and can be written, so only the configuration says that it is none any more."""
     database, (old, new) = breakable_database, breakable_servers
-    user = ordinary_user(breakable_servers, database)
-    for server in breakable_servers:
-        execute(server, message_table(poller_interval=0.5), database=database)
+    user = with_queue(breakable_servers, database)
     before, after = (
         keyspace_toml(database, [each]).replace("//root@", f"//{user}@")
         for each in breakable_servers
@@ -243,14 +252,7 @@ def test_shards_move_to_the_addresses_of_a_configuration_that_is_read_again(
         member.config.write_text(member.config.read_text().replace(before, after))
         os.kill(member.pid, signal.SIGHUP)
         member.wait_for_log("configuration reloaded")
-    insert(client, 2)
-    stream.comes(2)
-    assert execute(new, "SELECT id FROM my_message", database=database) == ((2,),)
-    # Only a poll finds it.
-    execute(new, "INSERT INTO my_message (id) VALUES (3)", database=database)
-    stream.comes(3)
-    left = f"SELECT COUNT(*) FROM information_schema.processlist WHERE user = '{user}'"
-    eventually(lambda: execute(old, left) == ((0,),), "all connections have moved")
+    check_all_is_at(new, old, client, stream, user, database)
     third = start_proxy(after)
     insert(third.connect(database=database, autocommit=True), 4)
     stream.comes(4)

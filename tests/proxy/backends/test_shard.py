@@ -10,6 +10,7 @@ from streamfrom.proxy.backends import shard as module
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.shard import (
+    MOVED,
     ReplicaHealth,
     ShardRuntime,
     ShardServers,
@@ -234,12 +235,12 @@ def test_what_keeps_a_replica_from_being_read_is_told(channels, trouble):
 SHARD = "plain", "-"
 
 
-def servers_of(server, on_change=lambda _: None):
+def servers_of(server, on_change=lambda _: None, replica_user="rep"):
     """The servers of one shard with a replica, both of them on *server*."""
     config = config_of(server)
     (keyspace,) = config.keyspaces
     (shard,) = keyspace.shards
-    shard = replace(shard, replicas=(server.dsn(user="rep"),))
+    shard = replace(shard, replicas=(server.dsn(user=replica_user),))
     keyspaces = (replace(keyspace, shards=(shard,)),)
     return ShardServers(replace(config, keyspaces=keyspaces), on_change)
 
@@ -252,3 +253,32 @@ async def test_only_the_primary_reports_a_change(server):
         each.pool.close()
         await each.control.close()
     assert told == {servers.primaries[SHARD]}
+
+
+async def test_a_shard_moves_with_its_replicas_and_what_is_as_it_was_stays(
+    server, other_server
+):
+    told: list[str | None] = []
+    servers = servers_of(server, lambda shard: told.append(shard.trouble), "root")
+    for each in servers:
+        await each.start()
+    lent, idle = [await servers.primaries[SHARD].pool.acquire(Tenant(), "db") for _ in range(2)]
+    servers.primaries[SHARD].pool.release(idle)
+    (replica,) = servers.replicas[SHARD]
+    held = await replica.pool.acquire(Tenant(), "db")
+    replica.pool.release(held)
+    (keyspace,) = config_of(server).keyspaces
+    (shard,) = keyspace.shards
+    place = replace(shard, primary=other_server.dsn(), replicas=(replica.dsn,))
+    servers.move((replace(keyspace, shards=(place,)),))
+    assert (idle.is_closed, lent.is_closed, held.is_closed) == (True, False, False)
+    await until(lambda: servers.primaries[SHARD].trouble is None)
+    assert told == [None, MOVED, None]
+    servers.primaries[SHARD].pool.release(lent)
+    assert lent.is_closed
+    servers.move((replace(keyspace, shards=(replace(place, replicas=(other_server.dsn(),)),)),))
+    assert held.is_closed
+    await until(lambda: not server.connections)
+    assert other_server.connections
+    for each in servers:
+        await each.stop()

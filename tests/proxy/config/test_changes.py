@@ -53,13 +53,31 @@ def test_limits_and_certificates_count_at_once_and_are_named_by_their_keys():
     assert found.config.server == server
 
 
-def test_shards_may_have_servers_at_other_addresses():
-    dsn = replace(SHARD_DSN, host="db2")
-    place = replace(SHOP, shards=(replace(SHOP.shards[0], primary=dsn),))
+def moved(keyspace, **changes_of_dsn):
+    """Return a keyspace whose one shard has another server or account."""
+    (shard,) = keyspace.shards
+    return replace(
+        keyspace,
+        shards=(replace(shard, primary=replace(shard.primary, **changes_of_dsn)),),
+    )
+
+
+@pytest.mark.parametrize("change", [{"host": "db2"}, {"password": Secret("another")}])
+def test_shards_may_have_servers_at_other_addresses(change):
+    place = moved(SHOP, **change)
     found = changes(OLD, replace(OLD, keyspaces=(place,)))
-    assert (found.live, found.restart) == (("keyspaces.shop.shards.-",), ())
-    assert found.moved == (("shop", place.shards[0]),)
+    assert (found.live, found.restart) == (("keyspaces.shop.shards",), ())
     assert found.config.keyspaces == (place,)
+
+
+def test_shards_move_all_or_none():
+    """Else two of them could be one database: here db2's, were only the first to move."""
+    stock = moved(replace(SHOP, name="stock"), host="db2")
+    old = replace(OLD, keyspaces=(SHOP, stock))
+    new = (moved(SHOP, host="db2"), moved(stock, host="db3", database="other"))
+    found = changes(old, replace(old, keyspaces=new))
+    assert (found.config, found.live) == (old, ())
+    assert found.restart == ("keyspaces.shop.shards", "keyspaces.stock.shards")
 
 
 @pytest.mark.parametrize(
@@ -73,8 +91,7 @@ def test_shards_may_have_servers_at_other_addresses():
 )
 def test_other_databases_shards_and_replicas_need_a_restart(shard):
     found = changes(OLD, replace(OLD, keyspaces=(replace(SHOP, shards=(shard,)),)))
-    assert (found.moved, found.restart) == ((), ("keyspaces.shop.shards",))
-    assert found.config == OLD
+    assert (found.config, found.restart) == (OLD, ("keyspaces.shop.shards",))
 
 
 def test_what_needs_a_restart_is_named_and_stays_as_it_was():
