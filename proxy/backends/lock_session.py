@@ -132,10 +132,10 @@ def answer_of(query: StoreQuery, answers: Sequence[BufferedAnswer]) -> StoreAnsw
     return replace(answer, ahead=ahead) if ahead else answer
 
 
-def store_answer(answer: BufferedAnswer, values: int) -> StoreAnswer:
-    """Return an answer as conversations read it: the first *values* columns, or all there are, decoded, the rest as it came."""
+def store_answer(answer: BufferedAnswer, values: int | None) -> StoreAnswer:
+    """Return an answer as conversations read it: the first *values* columns decoded, None for all, the rest as it came."""
     if answer.columns:
-        values = min(values, len(answer.columns))
+        values = len(answer.columns) if values is None else values
         rows = [_split(row, values) for row in answer.rows]
         return StoreAnswer(rows, types=row_types(answer.columns[values:]))
     return StoreAnswer(affected=0 if answer.ok is None else answer.ok.affected_rows)

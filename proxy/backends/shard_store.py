@@ -238,7 +238,7 @@ async def by_control(runtime: ShardRuntime, conversation: Conversation[T]) -> T:
         if query.skips_locked:
             rows, has_skipped = await control.rows_unlocked(sql, on_mariadb=runtime.is_mariadb)
             return StoreAnswer([(_texts(row), b"") for row in rows], 0, has_skipped)
-        if query.values:
+        if query.values != 0:
             return StoreAnswer([(_texts(row), b"") for row in await control.rows(sql)])
         return StoreAnswer(affected=await control.execute(sql))
 

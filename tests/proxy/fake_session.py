@@ -115,8 +115,6 @@ class ServerSession:
     def _select(self, sql: str) -> Answer:
         if "USER_VARIABLES" in sql.upper():
             return Rows(("VARIABLE_NAME",), tuple((n.encode(),) for n in self.user_variables))
-        if "LEFT JOIN streamfrom.members" in sql:
-            return Error(1105, "a fake server has no directory")
         if (numbers := sql.count("IS_USED_LOCK('streamfrom.")) > 1:
             return Rows(tuple(map(str, range(numbers))), ((None,) * numbers,))
         if "FROM streamfrom.members WHERE" in sql and "IS_USED_LOCK" in sql:

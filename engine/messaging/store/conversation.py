@@ -33,7 +33,7 @@ class ServerRefused(Exception):
 class StoreQuery:
     """One statement to send.
 
-    values: how many leading columns of each row are decoded, or all there are; the other columns stay raw.
+    values: how many leading columns of each row are decoded, the other columns stay raw; None decodes all there are.
     commits: a COMMIT follows in the same write. If the server refuses the statement, the COMMIT ends
         a transaction that has changed nothing.
     is_apart: the statement belongs to no transaction: what `LockSession.transact` begins, begins behind it.
@@ -44,7 +44,7 @@ class StoreQuery:
     """
 
     sql: bytes
-    values: int = 0
+    values: int | None = 0
     commits: bool = False
     is_apart: bool = False
     skips_locked: bool = False

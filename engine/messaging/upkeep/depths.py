@@ -188,7 +188,7 @@ def _estimates(rows: Sequence[_Rows]) -> Conversation[list[int]]:
     selects = b" UNION ALL ".join(
         b"(SELECT 1 FROM %b)" % one.source(b"q%d" % index) for index, one in enumerate(rows)
     )
-    answer = yield StoreQuery(b"EXPLAIN FORMAT=TRADITIONAL " + selects, _COLUMNS_OF_MYSQL)
+    answer = yield StoreQuery(b"EXPLAIN FORMAT=TRADITIONAL " + selects, None)
     for row, _ in answer.rows:
         # Of an empty table a server may say that no row can match, and not of which table.
         alias = row[_TABLE] or b""

@@ -356,7 +356,7 @@ class DropPartition:
         explain = b"EXPLAIN FORMAT=TRADITIONAL SELECT 1 FROM %b"
         rows = 0
         with suppress(ServerRefused):  # what is refused here is refused below as well
-            answer = yield StoreQuery(explain % _partition(table, self.partition), 12)
+            answer = yield StoreQuery(explain % _partition(table, self.partition), None)
             rows = max((estimated_rows(row) for row, _ in answer.rows), default=0)
         return (yield from _locked(table, checks, change, self.patience_s)), rows
 

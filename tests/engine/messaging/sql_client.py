@@ -20,7 +20,10 @@ class Client:
         self.sent.append(sql)
         with self.connection.cursor() as cursor:
             cursor.execute(sql)
-            rows = [(tuple(row[:values]), b"|".join(row[values:])) for row in cursor.fetchall()]
+            found = cursor.fetchall()
+            if values is None:
+                return StoreAnswer([(tuple(row), b"") for row in found], cursor.rowcount)
+            rows = [(tuple(row[:values]), b"|".join(row[values:])) for row in found]
             return StoreAnswer(rows, cursor.rowcount)
 
     def run(self, conversation):
