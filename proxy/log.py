@@ -29,14 +29,16 @@ if "rich" not in sys.modules:
 import structlog
 
 
-# Of each event of a `SparingLog` one line in this time.
+# Of each event and reason of a `SparingLog` one line in this time.
 QUIET_S: Final = 10.0
+# So many kinds are kept apart, since those who cause the events may vary the reasons.
+_KINDS_MAX: Final = 32
 
 _members: list[str] = []
 
 
 class SparingLog:
-    """Events that may come at any rate: of each one line in QUIET_S, with the `count` of all since the last line.
+    """Events that may come at any rate: of each, with the same reason, one line in QUIET_S, with the `count` of all since the last line.
 
     log: a logger with what each line says besides.
     """
@@ -44,25 +46,30 @@ class SparingLog:
     def __init__(self, log: Any, now_s: Callable[[], float] = time.monotonic) -> None:
         self._log = log
         self._now_s = now_s
-        # By event: how many since its last line, and when that was.
-        self._since: dict[str, tuple[int, float]] = {}
+        # By event and reason: how many since the last line, and when that was.
+        self._since: dict[tuple[str, object], tuple[int, float]] = {}
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Log *event*, if there was no line of it within QUIET_S."""
-        self._tell(self._log.warning, event, fields)
+        """Log *event*, if there was no line of it and its `reason` within QUIET_S."""
+        self._write(self._log.warning, event, fields)
 
     def info(self, event: str, **fields: Any) -> None:
         """Log *event*, as `warning`."""
-        self._tell(self._log.info, event, fields)
+        self._write(self._log.info, event, fields)
 
-    def _tell(self, tell: Callable[..., None], event: str, fields: dict[str, Any]) -> None:
-        now_s = self._now_s()
-        count, told_s = self._since.get(event, (0, -QUIET_S))
-        if now_s - told_s < QUIET_S:
-            self._since[event] = count + 1, told_s
+    def _write(self, write: Callable[..., None], event: str, fields: dict[str, Any]) -> None:
+        kind, now_s = (event, fields.get("reason")), self._now_s()
+        if kind not in self._since and len(self._since) >= _KINDS_MAX:
+            recent = {each: v for each, v in self._since.items() if now_s - v[1] < QUIET_S}
+            self._since = recent
+            if len(recent) >= _KINDS_MAX:
+                kind = event, None
+        count, written_s = self._since.get(kind, (0, -QUIET_S))
+        if now_s - written_s < QUIET_S:
+            self._since[kind] = count + 1, written_s
             return
-        self._since[event] = 0, now_s
-        tell(event, count=count + 1, **fields)
+        self._since[kind] = 0, now_s
+        write(event, count=count + 1, **fields)
 
 
 def name_member(member: str) -> None:

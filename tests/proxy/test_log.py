@@ -55,6 +55,26 @@ def test_a_name_that_is_looked_up_in_vain_after_its_connect_timed_out_is_no_news
     assert "another" in line
 
 
+def test_what_strangers_cause_has_a_line_for_each_reason_but_not_for_any_number_of_them():
+    now_s = 0.0
+    with configured() as stderr:
+        sparing = log.SparingLog(structlog.get_logger(), lambda: now_s)
+        for _ in range(3):
+            sparing.warning("TLS failed", reason="unsupported protocol")
+            sparing.warning("TLS failed", reason="certificate has expired")
+        assert len(stderr.lines) == 2
+        for number in range(1000):
+            sparing.info("TLS failed", reason=f"reason {number}")
+        bound = len(stderr.lines)
+        assert bound < 50
+        now_s = log.QUIET_S
+        sparing.info("TLS failed", reason="one more")
+        sparing.info("TLS failed", reason="unsupported protocol")
+        *_, before, last = map(json.loads, stderr.lines[bound:])
+    assert before["reason"] == "one more"
+    assert last["count"] == 1
+
+
 def test_a_piped_line_is_json_with_time_level_and_who_is_concerned():
     named = loaded(raw_table("msg")).named
     with configured() as stderr:
