@@ -65,7 +65,7 @@ class Control:
         self._shard = shard
         self._dsn = dsn
         self._idle: list[Any] = []
-        self._stay = object()  # at the server that the address leads to
+        self._times_left = 0  # how often `leave` was called
         self._slots = asyncio.Semaphore(CONNECTIONS_MAX)
         self._closed = False
         self._is_without_tls = False
@@ -168,7 +168,7 @@ class Control:
 
     def leave(self) -> None:
         """Close the connections, those in use after their statements: behind the address there may be another server soon."""
-        self._stay = object()
+        self._times_left += 1
         self._drop_idle()
 
     def _drop_idle(self) -> None:
@@ -180,7 +180,7 @@ class Control:
         # Who finds no place waits here: control work must not take a busy server's last
         # connections.
         async with self._slots:
-            stay = self._stay
+            times_left = self._times_left
             connection = self._idle.pop() if self._idle else await self._connect()
             try:
                 async with asyncio.timeout(STATEMENT_TIMEOUT_S):
@@ -192,7 +192,7 @@ class Control:
                     # The server has restarted: what else lies here is as dead.
                     self._drop_idle()
                 else:
-                    self._put_back(connection, stay)
+                    self._put_back(connection, times_left)
                 raise failure from error
             except TimeoutError:
                 connection.close()
@@ -202,10 +202,10 @@ class Control:
                 # Cancelled or broken half way: no caller reads the answer that is under way.
                 connection.close()
                 raise
-            self._put_back(connection, stay)
+            self._put_back(connection, times_left)
 
-    def _put_back(self, connection: Any, stay: object) -> None:
-        if stay is not self._stay:
+    def _put_back(self, connection: Any, times_left: int) -> None:
+        if times_left != self._times_left:
             connection.close()
         else:
             self._idle.append(connection)

@@ -305,7 +305,9 @@ class FastPath:
         # What is sent to a message table depends on the values and the time, so it is compiled for each execution.
         always = None if touches else plan.always
         shard = view.runtime(always.shard) if isinstance(always, OneShard) else None
-        able = self._target.able(view, view.database, shape) if type(always) is AnyShard else ()
+        able = (
+            self._target.any_of(view, view.database, shape) if type(always) is AnyShard else ()
+        )
         latency = LatencyClass() if is_plain_read(shape) and not touches else None
         ack = self._compiler.plain_ack(view, statement) if touches else None
         insert = self._compiler.plain_insert(view, shape) if touches else None

@@ -159,7 +159,7 @@ class OwnAnswers:
     async def _session_status(self, statement: Statement, reply: Reply) -> bool:
         view, database, own = self._target.resolve(statement)
         answer = await self._context.executor.ask(
-            self._target.able(view, database, own.shape), database, query(own.sql), own.shape
+            self._target.any_of(view, database, own.shape), database, query(own.sql), own.shape
         )
         assert answer.ok is not None
         reply.head(answer.columns)
@@ -171,7 +171,7 @@ class OwnAnswers:
     async def _tables(self, statement: Statement, reply: Reply) -> bool:
         view, database, own = self._target.resolve(statement)
         capabilities = self._context.state.capabilities
-        shards, packet = self._target.able(view, database, own.shape), query(own.sql)
+        shards, packet = self._target.any_of(view, database, own.shape), query(own.sql)
         answer = await self._context.executor.ask(shards, database, packet, own.shape)
         assert answer.ok is not None
         first = parse_column_definition(answer.columns[0])

@@ -172,7 +172,7 @@ class PreparedCommands:
             sql = prepared.statement.sql
         # A table that the transaction has just made, or a temporary one, is known on its
         # connection alone, which comes first.
-        shards = self._target.able_to_prepare(place.view, prepared.original.shape)
+        shards = self._target.shards_to_prepare(place.view, prepared.original.shape)
         return await self._executor.prepare_on(shards, place.database, sql)
 
     # --- COM_STMT_EXECUTE -----------------------------------------------------------------
@@ -243,7 +243,7 @@ class PreparedCommands:
         if isinstance(reply, CursorReply) and bound.shape.kind in _OPEN_CURSORS:
             shards: Sequence[ShardRuntime] = ()
             if isinstance(route, AnyShard):
-                able = self._target.able(view, database, bound.shape)
+                able = self._target.any_of(view, database, bound.shape)
                 shards = self._executor.connections.choices(able)[:1]
             elif isinstance(route, OneShard):
                 shards = (view.runtime(route.shard),)

@@ -93,8 +93,8 @@ class RoutedStatements:
                 route = WriteParts(((shard, None),))
                 return await self._write(view, database, step, route, reply)
             case AnyShard():
-                able = self._target.able(view, database, step.statement.shape)
-                return await self.on_shard(able, database, step, reply, packet)
+                shards = self._target.any_of(view, database, step.statement.shape)
+                return await self.on_shard(shards, database, step, reply, packet)
             case OneShard(shard):
                 return await self.on_shard(view.runtime(shard), database, step, reply, packet)
             case Concatenate(shards):
@@ -225,14 +225,14 @@ class RoutedStatements:
 
     async def on_shard(
         self,
-        able: ShardRuntime | tuple[ShardRuntime, ...],
+        shards: ShardRuntime | tuple[ShardRuntime, ...],
         database: str | None,
         step: CompiledStatement,
         reply: Reply,
         packet: Packet | None = None,
     ) -> bool:
         """Run a statement on one shard, or one of several that answer alike; False when its answer is an error."""
-        shards = able if isinstance(able, tuple) else (able,)
+        shards = shards if isinstance(shards, tuple) else (shards,)
         shard, *_ = self._executor.connections.choices(shards)
         if await self._acks.offer_elsewhere(step, shard, reply) is Offer.TAKEN:
             return True

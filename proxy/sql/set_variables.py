@@ -152,7 +152,7 @@ class SetVariables:
             # All sessions that use the keyspace ask the same shard.
             shards = shards[:1]
         elif database is None:
-            shards = self._target.able(view, None, shape)
+            shards = self._target.any_of(view, None, shape)
         if found.sets_collation:
             return await self._set_collation(shards, statement, reply)
         return await self._routed.on_shard(

@@ -126,7 +126,7 @@ class TextStatements:
         self._compiler.check(found)
         if found.shape.kind in _CHECKED and not self._is_own(found.shape):
             place = await read(len(sql), self._target.resolve, found)
-            shards = self._target.able_to_prepare(place.view, found.shape)
+            shards = self._target.shards_to_prepare(place.view, found.shape)
             await self._executor.prepare_on(shards, place.database, place.statement.sql)
         elif found.shape.kind is Kind.OTHER:
             self._target.here().planner.plan(found.shape)  # it may be no statement at all

@@ -137,7 +137,7 @@ class Changed:
     """Committed: changes of messages that the statement's text does not show.
 
     ids: the messages known before that may have changed; None for any.
-    keeps_leases: who works on one keeps it: it is due later, as that consumer wants, or when it was.
+    keeps_leases: no lease ends by it: a heartbeat, which makes one longer, or a change of the priority alone.
     """
 
     shard: ShardName

@@ -182,7 +182,9 @@ class SessionTarget:
         """Return the view of the current target; without a target, of a keyspace for queries without tables."""
         return self.view or self._left or self._catalog.anywhere()
 
-    def able(self, view: View, database: str | None, shape: Shape) -> tuple[ShardRuntime, ...]:
+    def any_of(
+        self, view: View, database: str | None, shape: Shape
+    ) -> tuple[ShardRuntime, ...]:
         """Return the shards that answer alike a statement whose route is AnyShard; *database* as of its place.
 
         They are those of *view*, and with no database at all those of every keyspace, where the session's account is theirs.
@@ -196,7 +198,7 @@ class SessionTarget:
         return self._catalog.every_shard(view)
 
     @staticmethod
-    def able_to_prepare(view: View, shape: Shape) -> tuple[ShardRuntime, ...]:
+    def shards_to_prepare(view: View, shape: Shape) -> tuple[ShardRuntime, ...]:
         """Return the shards that know the columns of a statement's answer: the one that all such statements go to, else any."""
         # What no shard could run yet, such as an INSERT whose ids the proxy is to give, any can prepare.
         with contextlib.suppress(StreamfromError):

@@ -114,7 +114,8 @@ class QueueStatements:
         """
         if len(statement.sql) > LARGE_TEXT_BYTES:  # the loop reads it itself
             raise Unsupported(
-                f"{statement.shape.verb} QUEUE by a text of more than {LARGE_TEXT_BYTES} bytes"
+                f"{statement.shape.verb} QUEUE by a text of more than {LARGE_TEXT_BYTES} bytes;"
+                " make fewer columns, and add the others by ALTER TABLE"
             )
         queue = read_queue(statement)
         match queue.verb:

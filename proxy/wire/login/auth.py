@@ -239,8 +239,7 @@ class ServerAuth:
         return [Deferred(is_costly=step is None)]
 
     def _switch(self, plugin: str, nonce: bytes | None = None) -> list[Step]:
-        # A fresh one: the greeting's has been answered, and an answer must prove one nonce
-        # only.
+        # A fresh one, where the client takes it: the greeting's has been answered, and an answer must prove one nonce only.
         self.nonce = nonce or self._authenticator.nonces()
         self._next = partial(self._defer, self._step_of(plugin))
         return [Send(encode_auth_switch(plugin, self.nonce))]

@@ -29,7 +29,7 @@ def test_the_shards_that_answer_alike_have_what_the_text_names(sql, use, renamed
     if renamed:
         made.lookup("commerce").runtimes[1].database = renamed
     view, database, found = made.resolve(made.parse(sql.encode()))
-    able = made.able(view, database, found.shape)
+    able = made.any_of(view, database, found.shape)
     assert " ".join(each.name for each in able) == shards
 
 
