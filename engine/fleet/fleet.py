@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import StoreError, TableNotFound
@@ -18,7 +18,7 @@ from streamfrom.engine.fleet.directory import Member, MemberDifferences
 from streamfrom.engine.fleet.elector import ElectionSession, Elector
 from streamfrom.engine.fleet.peer_stream import RemoteReceiver, RowsMissing
 from streamfrom.engine.fleet.streams_elsewhere import StreamsElsewhere
-from streamfrom.engine.messaging.dispatch.events import Changed
+from streamfrom.engine.messaging.dispatch import events
 from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
@@ -162,22 +162,16 @@ class Visit:
         match message:
             case peer_link.OpenStream():
                 self._open_stream(message)
-            case peer_link.GiveShare():
-                if receiver := self._open.get(message.stream):
-                    self._here.give_share(receiver, message.share)
-            case peer_link.ProgressElsewhere():
-                if receiver := self._open.get(message.stream):
-                    self._here.progressed_elsewhere(receiver, message.rows)
+            case events.ShareGiven() | events.ProgressedElsewhere() | events.WaitOver():
+                if receiver := self._open.get(message.receiver):
+                    self._here.post(replace(message, receiver=receiver.id))
             case peer_link.RowsTaken():
                 self._taken(message)
             case peer_link.CloseStream():
                 self._close_stream(message)
             case peer_link.ForgetStream():
-                if receiver := self._closed.pop(message.stream, None):
+                if receiver := self._closed.pop(message.receiver, None):
                     self._here.forget(receiver, has_left=message.has_left)
-            case peer_link.StopWaiting():
-                if receiver := self._open.get(message.stream):
-                    self._here.wait_over(receiver)
             case peer_link.News():
                 for event in message.events:
                     self._notified[message.keyspace, message.table, event.shard] = None
@@ -210,7 +204,7 @@ class Visit:
         """
         self._fleet.gone(self)
         for keyspace, table, shard in self._notified:
-            self._here.happened(keyspace, table, Changed(shard, None))
+            self._here.happened(keyspace, table, events.Changed(shard, None))
         for receiver in self._open.values():
             self._here.detach(receiver)
             self._closed[receiver.id] = receiver
@@ -234,12 +228,12 @@ class Visit:
             self._link.send(refusal)
             return
         receiver = RemoteReceiver(message, self._link.send, self._here.held_by)
-        self._open[message.stream] = receiver
+        self._open[message.receiver] = receiver
         try:
             at = message.keyspace, message.table
             self._here.attach(receiver, *at, message.held, message.share, receiver.report)
         except StreamfromError as error:
-            self._link.send(peer_link.StreamEnded(message.stream, str(error), message.held))
+            self._link.send(peer_link.StreamEnded(message.receiver, str(error), message.held))
 
     def _refusal(self, message: peer_link.OpenStream) -> peer_link.StreamEnded | None:
         """Return why a stream cannot be served, None if it can."""
@@ -247,18 +241,18 @@ class Visit:
         if away := [shard for shard in message.shards if not fleet.may_send(keyspace, shard)]:
             names = ", ".join(f"{keyspace}/{shard}" for shard in away)
             reason = f"member {fleet.own.id} does not dispatch {names}"
-            return peer_link.StreamEnded(message.stream, reason, unserved=tuple(away))
+            return peer_link.StreamEnded(message.receiver, reason, unserved=tuple(away))
         table = self._registry.table(keyspace, message.table)
         if not isinstance(table, MessageTable):
             # The other member knows the table, so it may be this one that has not read it yet.
             self._registry.reload_soon()
             reason = str(table or TableNotFound(keyspace, message.table))
-            return peer_link.StreamEnded(message.stream, reason)
+            return peer_link.StreamEnded(message.receiver, reason)
         unknown = [column for column in message.columns if column not in table.columns]
         if unknown:
             self._registry.reload_soon()
             return peer_link.StreamEnded(
-                message.stream, f"table {table.name} has no column {unknown[0]}"
+                message.receiver, f"table {table.name} has no column {unknown[0]}"
             )
         return None
 
@@ -274,7 +268,7 @@ class Visit:
         task.add_done_callback(self._tasks.discard)
 
     def _taken(self, message: peer_link.RowsTaken) -> None:
-        if receiver := self._open.get(message.stream):
+        if receiver := self._open.get(message.receiver):
             try:
                 if receiver.away.reported(message.rows):
                     self._here.ready(receiver)
@@ -282,11 +276,11 @@ class Visit:
                 self._end(str(missing))
 
     def _close_stream(self, message: peer_link.CloseStream) -> None:
-        receiver = self._open.pop(message.stream, None)
+        receiver = self._open.pop(message.receiver, None)
         if receiver is None:
             return
         # Kept until ForgetStream: the member may still ack rows, or give them back.
-        self._closed[message.stream] = receiver
+        self._closed[message.receiver] = receiver
         try:
             unsent = receiver.away.unsent(message.taken)
         except RowsMissing as missing:

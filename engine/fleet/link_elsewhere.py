@@ -264,7 +264,7 @@ class LinkElsewhere:
                 waiting.set_result(message.rows)
             return
         # It may have been closed here while the message was on its way.
-        if found := self.streams.get(message.stream):
+        if found := self.streams.get(message.receiver):
             self._on_heard(self, *found, message)
 
     def lost(self, reason: str) -> None:

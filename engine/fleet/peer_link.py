@@ -12,33 +12,33 @@ The transport turns messages, which are plain values, into bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
+from streamfrom.engine.messaging.dispatch import events
 from streamfrom.engine.messaging.streams.prefetch_window import FIRST
+from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.fleet.directory import Member
-    from streamfrom.engine.messaging.dispatch.events import TableEvent
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
 # From the member that has the client
 
 
-@dataclass(frozen=True, slots=True)
-class OpenStream:
+@record
+class OpenStream(events.AboutStream):
     """Send messages of a table to a client.
 
-    stream: its number, drawn by the sender; one of a link has no other's.
+    receiver: its number, drawn by the sender; one of a link has no other's.
     shards: whose messages; at least one.
     columns, prefetch, rows_max, connection_id, keys, window_first: as of `Receiver`.
     held: the ids of messages that former dispatchers sent to it, by shard, as far as is known.
-    share: as of GiveShare; None for its whole prefetch.
+    share: as of `events.ShareGiven`; None for its whole prefetch.
     """
 
-    stream: int
     keyspace: str
     table: str
     shards: tuple[ShardName, ...]
@@ -52,63 +52,37 @@ class OpenStream:
     window_first: int = FIRST
 
 
-@dataclass(frozen=True, slots=True)
-class GiveShare:
-    """The stream may hold so many messages of this dispatcher, since others dispatch to it as well; ShareKept answers."""
-
-    stream: int
-    share: int
-
-
-@dataclass(frozen=True, slots=True)
-class ProgressElsewhere:
-    """The stream has made progress with another dispatcher's rows: the first *rows* of this one were sent before them."""
-
-    stream: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class RowsTaken:
+@record
+class RowsTaken(events.AboutStream):
     """The client's socket has taken so many *rows* since the stream began."""
 
-    stream: int
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class CloseStream:
+@record
+class CloseStream(events.AboutStream):
     """The stream is over: rows after the first *taken* are to be given back, the others go on being held."""
 
-    stream: int
     taken: int
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetStream:
+@record
+class ForgetStream(events.AboutStream):
     """A closed stream is to be forgotten. has_left: the connection of its client has ended."""
 
-    stream: int
     has_left: bool
 
 
-@dataclass(frozen=True, slots=True)
-class StopWaiting:
-    """A stream with an end waits for its first message no longer."""
-
-    stream: int
-
-
-@dataclass(frozen=True, slots=True)
+@record
 class News:
     """A commit did this to messages of a table."""
 
     keyspace: str
     table: str
-    events: tuple[TableEvent, ...]
+    events: tuple[events.TableEvent, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Dispatching:
     """The sender dispatches a shard from now on, so its directory is to be read."""
 
@@ -116,7 +90,7 @@ class Dispatching:
     shard: ShardName
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DefinitionsChanged:
     """A statement that went through the sender has changed tables of a keyspace; answer RequestDone once they are read.
 
@@ -129,7 +103,7 @@ class DefinitionsChanged:
     tables: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShowLeases:
     """Write the leases of messages that are in memory alone; answer RequestDone once the rows show them, unless they are locked.
 
@@ -144,7 +118,7 @@ class ShowLeases:
     ids: tuple[bytes, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AckEarly:
     """Take an ack that is written soon, as `vt_ack = early` asks; answer RequestDone at once.
 
@@ -164,7 +138,7 @@ class AckEarly:
 # From the dispatcher
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RequestDone:
     """What ShowLeases, DefinitionsChanged or AckEarly asked for is done.
 
@@ -176,72 +150,38 @@ class RequestDone:
     rows: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RowsSent:
+@record
+class RowsSent(events.AboutStream):
     """Rows of a stream; none say that it is served.
 
     first: the number of the first one, counted from 0.
     types: as `engine.messaging.table.message.ClaimedRow` has them; b"" from a member whose version does not report them.
     """
 
-    stream: int
     first: int
     payloads: tuple[bytes, ...]
     types: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamEnded:
+@record
+class StreamEnded(events.AboutStream):
     """The sender does not serve the stream any more.
 
     held: the ids of the messages that it holds, by shard.
     unserved: the shards that the sender does not dispatch, if that is the reason.
     """
 
-    stream: int
     reason: str
     held: Mapping[ShardName, tuple[bytes, ...]] = field(default_factory=dict)
     unserved: tuple[ShardName, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ShareKept:
-    """The stream holds *most* messages of this dispatcher at most: the share that it was given last, or more until enough are acked."""
-
-    stream: int
-    most: int
-
-
-@dataclass(frozen=True, slots=True)
-class StreamProgressed:
-    """The stream has made progress in the delivery that began with *row*, counted from 0."""
-
-    stream: int
-    row: int
-
-
-@dataclass(frozen=True, slots=True)
-class ShareWanted:
-    """Messages are due for the stream, and its share is full."""
-
-    stream: int
-
-
-@dataclass(frozen=True, slots=True)
-class StreamFinished:
-    """A stream with an end has all that it asked for, or all there is."""
-
-    stream: int
-
-
 ToDispatcher: TypeAlias = (
     OpenStream
-    | GiveShare
-    | ProgressElsewhere
+    | events.PartEvent
     | RowsTaken
     | CloseStream
     | ForgetStream
-    | StopWaiting
     | News
     | Dispatching
     | DefinitionsChanged
@@ -249,9 +189,7 @@ ToDispatcher: TypeAlias = (
     | AckEarly
 )
 Request: TypeAlias = DefinitionsChanged | ShowLeases | AckEarly
-OfStream: TypeAlias = (
-    RowsSent | ShareKept | ShareWanted | StreamEnded | StreamFinished | StreamProgressed
-)
+OfStream: TypeAlias = RowsSent | StreamEnded | events.Finish | events.StreamNews
 FromDispatcher: TypeAlias = OfStream | RequestDone
 
 

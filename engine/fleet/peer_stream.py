@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -119,7 +120,7 @@ class RemoteReceiver:
         self.away = RowsAway()
         self._send = send
         self._held_by = held_by
-        send(peer_link.RowsSent(opened.stream, 0, ()))
+        send(peer_link.RowsSent(opened.receiver, 0, ()))
 
     def deliver(self, rows: Sequence[ClaimedRow]) -> bool:
         """Send *rows*; False when the client has to take some before there are more."""
@@ -128,31 +129,23 @@ class RemoteReceiver:
             sent = tuple(part)
             payloads = tuple(row.payload for row in sent)
             self._send(
-                peer_link.RowsSent(self.opened.stream, self.away.send(sent), payloads, types)
+                peer_link.RowsSent(self.opened.receiver, self.away.send(sent), payloads, types)
             )
         return self.away.has_credit
 
     def end(self, error: StreamfromError) -> None:
         """Report to the other member that it must find another dispatcher, and what that one is to know."""
         held = {shard: ids[:HELD_REPORTED_MAX] for shard, ids in self._held_by(self).items()}
-        self._send(peer_link.StreamEnded(self.opened.stream, str(error), held))
+        self._send(peer_link.StreamEnded(self.opened.receiver, str(error), held))
 
     def finish(self) -> None:
         """Report that the stream has all it asked for."""
-        self._send(peer_link.StreamFinished(self.opened.stream))
+        self._send(events.Finish(self.opened.receiver))
 
     def report(self, found: events.StreamReport) -> None:
         """Report to the member with the client; when rows come that one sees by itself."""
-        stream = self.opened.stream
-        match found:
-            case events.Deliver():
-                pass
-            case events.KeepsShare():
-                self._send(peer_link.ShareKept(stream, found.most))
-            case events.WantShare():
-                self._send(peer_link.ShareWanted(stream))
-            case events.ReportProgress():
-                self._send(peer_link.StreamProgressed(stream, found.row))
+        if not isinstance(found, events.Deliver):
+            self._send(replace(found, receiver=self.opened.receiver))
 
 
 class StreamElsewhere:

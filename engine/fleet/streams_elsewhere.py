@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final, Protocol, assert_never
@@ -244,11 +244,12 @@ class StreamsElsewhere(Dispatcher):
         """Let a stream with an end wait for its first message no longer, wherever it is served."""
         record = self._receivers.get(receiver.id)
         ending = None if record is None else record.ending
-        self.here.wait_over(receiver, has_rows_elsewhere=bool(ending and not ending.is_empty))
+        has_rows = ending is not None and not ending.is_empty
+        self.here.post(events.WaitOver(receiver.id, has_rows_elsewhere=has_rows))
         if record is not None and ending is not None:
             ending.is_waiting = False
             for member, stream in record.streams.items():
-                self._links[member].send(peer_link.StopWaiting(stream.number))
+                self._links[member].send(events.WaitOver(stream.number))
 
     def _first_came(self, record: ReceiverElsewhere) -> None:
         self.wait_over(record.receiver)
@@ -301,9 +302,9 @@ class StreamsElsewhere(Dispatcher):
         match message:
             case peer_link.RowsSent():
                 self._rows_came(link, record, stream, message)
-            case peer_link.ShareKept() | peer_link.ShareWanted() | peer_link.StreamProgressed():
+            case events.KeepsShare() | events.WantShare() | events.ReportProgress():
                 self._reported(record, link.member.id, message)
-            case peer_link.StreamFinished():
+            case events.Finish():
                 stream.is_finished = True
             case peer_link.StreamEnded():
                 # Look for who dispatches now.
@@ -352,32 +353,23 @@ class StreamsElsewhere(Dispatcher):
                 self.ready(record.receiver)
 
     def _reported(
-        self,
-        record: ReceiverElsewhere,
-        dispatcher: str,
-        found: events.StreamReport
-        | peer_link.ShareKept
-        | peer_link.ShareWanted
-        | peer_link.StreamProgressed,
+        self, record: ReceiverElsewhere, dispatcher: str, found: events.StreamReport
     ) -> None:
         """Take in what a dispatcher, this process or another one, says of its part of a stream."""
         match found:
             case events.Deliver():
                 record.arrivals.came(dispatcher, len(found.rows))
-            case events.KeepsShare() | peer_link.ShareKept():
+            case events.KeepsShare():
                 if record.shares is not None:
                     self._report_shares(record, record.shares.kept(dispatcher, found.most))
-            case events.WantShare() | peer_link.ShareWanted():
+            case events.WantShare():
                 if record.shares is not None:
                     self._report_shares(record, record.shares.wanted(dispatcher))
-            case events.ReportProgress() | peer_link.StreamProgressed():
+            case events.ReportProgress():
                 for other, rows in record.arrivals.progressed(dispatcher, found.row).items():
-                    if other == HERE:
-                        self.here.progressed_elsewhere(record.receiver, rows)
-                    else:
-                        stream = record.streams[other]
-                        message = peer_link.ProgressElsewhere(stream.number, rows)
-                        self._links[other].send(message)
+                    self._report_to(
+                        record, other, partial(events.ProgressedElsewhere, rows=rows)
+                    )
 
     def _link_lost(self, link: LinkElsewhere, reason: str) -> None:
         """Let the streams of a link begin again."""
@@ -456,7 +448,7 @@ class StreamsElsewhere(Dispatcher):
             )
         )
         if record.ending is not None and not record.ending.is_waiting:
-            link.send(peer_link.StopWaiting(stream.number))
+            link.send(events.WaitOver(stream.number))
 
     def _close(
         self, record: ReceiverElsewhere, member: str, unsent: Sequence[RowOfStream]
@@ -503,11 +495,19 @@ class StreamsElsewhere(Dispatcher):
 
     def _report_shares(self, record: ReceiverElsewhere, changes: Iterable[ShareChange]) -> None:
         for dispatcher, share in changes:
-            if dispatcher == HERE:
-                self.here.give_share(record.receiver, share)
-            else:
-                stream = record.streams[dispatcher]
-                self._links[dispatcher].send(peer_link.GiveShare(stream.number, share))
+            self._report_to(record, dispatcher, partial(events.ShareGiven, share=share))
+
+    def _report_to(
+        self,
+        record: ReceiverElsewhere,
+        dispatcher: str,
+        event: Callable[[int], events.PartEvent],
+    ) -> None:
+        """Report to this process or another one what concerns its part of a stream. event: makes it of the stream's number there."""
+        if dispatcher == HERE:
+            self.here.post(event(record.receiver.id))
+        else:
+            self._links[dispatcher].send(event(record.streams[dispatcher].number))
 
     # Links
 

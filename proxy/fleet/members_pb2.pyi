@@ -8,58 +8,58 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ToDispatcher(_message.Message):
-    __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "stop_waiting", "news", "dispatching", "definitions_changed", "show_leases", "ack_early", "give_share", "progress_elsewhere", "more")
+    __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "wait_over", "news", "dispatching", "definitions_changed", "show_leases", "ack_early", "share_given", "progressed_elsewhere", "more")
     OPEN_STREAM_FIELD_NUMBER: _ClassVar[int]
     ROWS_TAKEN_FIELD_NUMBER: _ClassVar[int]
     CLOSE_STREAM_FIELD_NUMBER: _ClassVar[int]
     FORGET_STREAM_FIELD_NUMBER: _ClassVar[int]
-    STOP_WAITING_FIELD_NUMBER: _ClassVar[int]
+    WAIT_OVER_FIELD_NUMBER: _ClassVar[int]
     NEWS_FIELD_NUMBER: _ClassVar[int]
     DISPATCHING_FIELD_NUMBER: _ClassVar[int]
     DEFINITIONS_CHANGED_FIELD_NUMBER: _ClassVar[int]
     SHOW_LEASES_FIELD_NUMBER: _ClassVar[int]
     ACK_EARLY_FIELD_NUMBER: _ClassVar[int]
-    GIVE_SHARE_FIELD_NUMBER: _ClassVar[int]
-    PROGRESS_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
+    SHARE_GIVEN_FIELD_NUMBER: _ClassVar[int]
+    PROGRESSED_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
     open_stream: OpenStream
     rows_taken: RowsTaken
     close_stream: CloseStream
     forget_stream: ForgetStream
-    stop_waiting: StopWaiting
+    wait_over: WaitOver
     news: News
     dispatching: Dispatching
     definitions_changed: DefinitionsChanged
     show_leases: ShowLeases
     ack_early: AckEarly
-    give_share: GiveShare
-    progress_elsewhere: ProgressElsewhere
+    share_given: ShareGiven
+    progressed_elsewhere: ProgressedElsewhere
     more: _containers.RepeatedCompositeFieldContainer[ToDispatcher]
-    def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., stop_waiting: _Optional[_Union[StopWaiting, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ..., show_leases: _Optional[_Union[ShowLeases, _Mapping]] = ..., ack_early: _Optional[_Union[AckEarly, _Mapping]] = ..., give_share: _Optional[_Union[GiveShare, _Mapping]] = ..., progress_elsewhere: _Optional[_Union[ProgressElsewhere, _Mapping]] = ..., more: _Optional[_Iterable[_Union[ToDispatcher, _Mapping]]] = ...) -> None: ...
+    def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., wait_over: _Optional[_Union[WaitOver, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ..., show_leases: _Optional[_Union[ShowLeases, _Mapping]] = ..., ack_early: _Optional[_Union[AckEarly, _Mapping]] = ..., share_given: _Optional[_Union[ShareGiven, _Mapping]] = ..., progressed_elsewhere: _Optional[_Union[ProgressedElsewhere, _Mapping]] = ..., more: _Optional[_Iterable[_Union[ToDispatcher, _Mapping]]] = ...) -> None: ...
 
 class FromDispatcher(_message.Message):
-    __slots__ = ("rows_sent", "stream_ended", "stream_finished", "request_done", "share_kept", "share_wanted", "stream_progressed", "more")
+    __slots__ = ("rows_sent", "stream_ended", "finish", "request_done", "keeps_share", "want_share", "report_progress", "more")
     ROWS_SENT_FIELD_NUMBER: _ClassVar[int]
     STREAM_ENDED_FIELD_NUMBER: _ClassVar[int]
-    STREAM_FINISHED_FIELD_NUMBER: _ClassVar[int]
+    FINISH_FIELD_NUMBER: _ClassVar[int]
     REQUEST_DONE_FIELD_NUMBER: _ClassVar[int]
-    SHARE_KEPT_FIELD_NUMBER: _ClassVar[int]
-    SHARE_WANTED_FIELD_NUMBER: _ClassVar[int]
-    STREAM_PROGRESSED_FIELD_NUMBER: _ClassVar[int]
+    KEEPS_SHARE_FIELD_NUMBER: _ClassVar[int]
+    WANT_SHARE_FIELD_NUMBER: _ClassVar[int]
+    REPORT_PROGRESS_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
     rows_sent: RowsSent
     stream_ended: StreamEnded
-    stream_finished: StreamFinished
+    finish: Finish
     request_done: RequestDone
-    share_kept: ShareKept
-    share_wanted: ShareWanted
-    stream_progressed: StreamProgressed
+    keeps_share: KeepsShare
+    want_share: WantShare
+    report_progress: ReportProgress
     more: _containers.RepeatedCompositeFieldContainer[FromDispatcher]
-    def __init__(self, rows_sent: _Optional[_Union[RowsSent, _Mapping]] = ..., stream_ended: _Optional[_Union[StreamEnded, _Mapping]] = ..., stream_finished: _Optional[_Union[StreamFinished, _Mapping]] = ..., request_done: _Optional[_Union[RequestDone, _Mapping]] = ..., share_kept: _Optional[_Union[ShareKept, _Mapping]] = ..., share_wanted: _Optional[_Union[ShareWanted, _Mapping]] = ..., stream_progressed: _Optional[_Union[StreamProgressed, _Mapping]] = ..., more: _Optional[_Iterable[_Union[FromDispatcher, _Mapping]]] = ...) -> None: ...
+    def __init__(self, rows_sent: _Optional[_Union[RowsSent, _Mapping]] = ..., stream_ended: _Optional[_Union[StreamEnded, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., request_done: _Optional[_Union[RequestDone, _Mapping]] = ..., keeps_share: _Optional[_Union[KeepsShare, _Mapping]] = ..., want_share: _Optional[_Union[WantShare, _Mapping]] = ..., report_progress: _Optional[_Union[ReportProgress, _Mapping]] = ..., more: _Optional[_Iterable[_Union[FromDispatcher, _Mapping]]] = ...) -> None: ...
 
 class OpenStream(_message.Message):
-    __slots__ = ("stream", "keyspace", "table", "shards", "columns", "prefetch", "rows_max", "connection_id", "keys", "held", "share", "window_first")
-    STREAM_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("receiver", "keyspace", "table", "shards", "columns", "prefetch", "rows_max", "connection_id", "keys", "held", "share", "window_first")
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
     KEYSPACE_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
     SHARDS_FIELD_NUMBER: _ClassVar[int]
@@ -71,7 +71,7 @@ class OpenStream(_message.Message):
     HELD_FIELD_NUMBER: _ClassVar[int]
     SHARE_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIRST_FIELD_NUMBER: _ClassVar[int]
-    stream: int
+    receiver: int
     keyspace: str
     table: str
     shards: _containers.RepeatedScalarFieldContainer[str]
@@ -83,31 +83,31 @@ class OpenStream(_message.Message):
     held: _containers.RepeatedCompositeFieldContainer[Held]
     share: int
     window_first: int
-    def __init__(self, stream: _Optional[int] = ..., keyspace: _Optional[str] = ..., table: _Optional[str] = ..., shards: _Optional[_Iterable[str]] = ..., columns: _Optional[_Iterable[str]] = ..., prefetch: _Optional[int] = ..., rows_max: _Optional[int] = ..., connection_id: _Optional[int] = ..., keys: _Optional[_Iterable[bytes]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., share: _Optional[int] = ..., window_first: _Optional[int] = ...) -> None: ...
+    def __init__(self, receiver: _Optional[int] = ..., keyspace: _Optional[str] = ..., table: _Optional[str] = ..., shards: _Optional[_Iterable[str]] = ..., columns: _Optional[_Iterable[str]] = ..., prefetch: _Optional[int] = ..., rows_max: _Optional[int] = ..., connection_id: _Optional[int] = ..., keys: _Optional[_Iterable[bytes]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., share: _Optional[int] = ..., window_first: _Optional[int] = ...) -> None: ...
 
-class GiveShare(_message.Message):
-    __slots__ = ("stream", "share")
-    STREAM_FIELD_NUMBER: _ClassVar[int]
+class ShareGiven(_message.Message):
+    __slots__ = ("receiver", "share")
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
     SHARE_FIELD_NUMBER: _ClassVar[int]
-    stream: int
+    receiver: int
     share: int
-    def __init__(self, stream: _Optional[int] = ..., share: _Optional[int] = ...) -> None: ...
+    def __init__(self, receiver: _Optional[int] = ..., share: _Optional[int] = ...) -> None: ...
 
-class ProgressElsewhere(_message.Message):
-    __slots__ = ("stream", "rows")
-    STREAM_FIELD_NUMBER: _ClassVar[int]
+class ProgressedElsewhere(_message.Message):
+    __slots__ = ("receiver", "rows")
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
-    stream: int
+    receiver: int
     rows: int
-    def __init__(self, stream: _Optional[int] = ..., rows: _Optional[int] = ...) -> None: ...
+    def __init__(self, receiver: _Optional[int] = ..., rows: _Optional[int] = ...) -> None: ...
 
-class StreamProgressed(_message.Message):
-    __slots__ = ("stream", "row")
-    STREAM_FIELD_NUMBER: _ClassVar[int]
+class ReportProgress(_message.Message):
+    __slots__ = ("receiver", "row")
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
     ROW_FIELD_NUMBER: _ClassVar[int]
-    stream: int
+    receiver: int
     row: int
-    def __init__(self, stream: _Optional[int] = ..., row: _Optional[int] = ...) -> None: ...
+    def __init__(self, receiver: _Optional[int] = ..., row: _Optional[int] = ...) -> None: ...
 
 class Held(_message.Message):
     __slots__ = ("shard", "ids")
@@ -118,34 +118,36 @@ class Held(_message.Message):
     def __init__(self, shard: _Optional[str] = ..., ids: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class RowsTaken(_message.Message):
-    __slots__ = ("stream", "rows")
-    STREAM_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("receiver", "rows")
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
-    stream: int
+    receiver: int
     rows: int
-    def __init__(self, stream: _Optional[int] = ..., rows: _Optional[int] = ...) -> None: ...
+    def __init__(self, receiver: _Optional[int] = ..., rows: _Optional[int] = ...) -> None: ...
 
 class CloseStream(_message.Message):
-    __slots__ = ("stream", "taken")
-    STREAM_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("receiver", "taken")
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
     TAKEN_FIELD_NUMBER: _ClassVar[int]
-    stream: int
+    receiver: int
     taken: int
-    def __init__(self, stream: _Optional[int] = ..., taken: _Optional[int] = ...) -> None: ...
+    def __init__(self, receiver: _Optional[int] = ..., taken: _Optional[int] = ...) -> None: ...
 
 class ForgetStream(_message.Message):
-    __slots__ = ("stream", "has_left")
-    STREAM_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("receiver", "has_left")
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
     HAS_LEFT_FIELD_NUMBER: _ClassVar[int]
-    stream: int
+    receiver: int
     has_left: bool
-    def __init__(self, stream: _Optional[int] = ..., has_left: _Optional[bool] = ...) -> None: ...
+    def __init__(self, receiver: _Optional[int] = ..., has_left: _Optional[bool] = ...) -> None: ...
 
-class StopWaiting(_message.Message):
-    __slots__ = ("stream",)
-    STREAM_FIELD_NUMBER: _ClassVar[int]
-    stream: int
-    def __init__(self, stream: _Optional[int] = ...) -> None: ...
+class WaitOver(_message.Message):
+    __slots__ = ("receiver", "has_rows_elsewhere")
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
+    HAS_ROWS_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
+    receiver: int
+    has_rows_elsewhere: bool
+    def __init__(self, receiver: _Optional[int] = ..., has_rows_elsewhere: _Optional[bool] = ...) -> None: ...
 
 class News(_message.Message):
     __slots__ = ("keyspace", "table", "events")
@@ -264,48 +266,48 @@ class RequestDone(_message.Message):
     def __init__(self, number: _Optional[int] = ..., rows: _Optional[int] = ...) -> None: ...
 
 class RowsSent(_message.Message):
-    __slots__ = ("stream", "first", "payloads", "types")
-    STREAM_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("receiver", "first", "payloads", "types")
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
     FIRST_FIELD_NUMBER: _ClassVar[int]
     PAYLOADS_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
-    stream: int
+    receiver: int
     first: int
     payloads: _containers.RepeatedScalarFieldContainer[bytes]
     types: bytes
-    def __init__(self, stream: _Optional[int] = ..., first: _Optional[int] = ..., payloads: _Optional[_Iterable[bytes]] = ..., types: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, receiver: _Optional[int] = ..., first: _Optional[int] = ..., payloads: _Optional[_Iterable[bytes]] = ..., types: _Optional[bytes] = ...) -> None: ...
 
 class StreamEnded(_message.Message):
-    __slots__ = ("stream", "reason", "held", "unserved")
-    STREAM_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("receiver", "reason", "held", "unserved")
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     UNSERVED_FIELD_NUMBER: _ClassVar[int]
-    stream: int
+    receiver: int
     reason: str
     held: _containers.RepeatedCompositeFieldContainer[Held]
     unserved: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, stream: _Optional[int] = ..., reason: _Optional[str] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., unserved: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, receiver: _Optional[int] = ..., reason: _Optional[str] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., unserved: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class ShareKept(_message.Message):
-    __slots__ = ("stream", "most")
-    STREAM_FIELD_NUMBER: _ClassVar[int]
+class KeepsShare(_message.Message):
+    __slots__ = ("receiver", "most")
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
     MOST_FIELD_NUMBER: _ClassVar[int]
-    stream: int
+    receiver: int
     most: int
-    def __init__(self, stream: _Optional[int] = ..., most: _Optional[int] = ...) -> None: ...
+    def __init__(self, receiver: _Optional[int] = ..., most: _Optional[int] = ...) -> None: ...
 
-class ShareWanted(_message.Message):
-    __slots__ = ("stream",)
-    STREAM_FIELD_NUMBER: _ClassVar[int]
-    stream: int
-    def __init__(self, stream: _Optional[int] = ...) -> None: ...
+class WantShare(_message.Message):
+    __slots__ = ("receiver",)
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
+    receiver: int
+    def __init__(self, receiver: _Optional[int] = ...) -> None: ...
 
-class StreamFinished(_message.Message):
-    __slots__ = ("stream",)
-    STREAM_FIELD_NUMBER: _ClassVar[int]
-    stream: int
-    def __init__(self, stream: _Optional[int] = ...) -> None: ...
+class Finish(_message.Message):
+    __slots__ = ("receiver",)
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
+    receiver: int
+    def __init__(self, receiver: _Optional[int] = ...) -> None: ...
 
 class Asker(_message.Message):
     __slots__ = ("user", "is_admin")

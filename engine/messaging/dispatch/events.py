@@ -15,21 +15,31 @@ from streamfrom.sqlparse_ext.records import record
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.gates.set_aside import SetAsideRow
-    from streamfrom.engine.messaging.table.message import (
-        ClaimedRow,
-        MessageKey,
-        Refusals,
-    )
+    from streamfrom.engine.messaging.table.message import ClaimedRow, MessageKey, Refusals
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+@record
+class AboutShard:
+    """What has happened on a shard, or is to be done about it."""
+
+    shard: ShardName
+
+
+@record
+class AboutStream:
+    """What has happened to a stream, or is to be done about it. receiver: its number: here, or on the link between two members."""
+
+    receiver: int
 
 
 # Events
 
 
 @record
-class Attached:
+class Attached(AboutStream):
     """A stream opens, ready for rows.
 
     shards, columns, prefetch, rows_max, keys, window_first: as of `engine.messaging.table.message.Receiver`.
@@ -37,7 +47,6 @@ class Attached:
     reports_progress: as of `ReportProgress`, while others dispatch to it as well.
     """
 
-    receiver: int
     shards: frozenset[ShardName] | None
     columns: tuple[str, ...]
     prefetch: int | None = None
@@ -49,122 +58,106 @@ class Attached:
 
 
 @record
-class ShareGiven:
+class ShareGiven(AboutStream):
     """A receiver may hold so many of its prefetch that this process sent; KeepsShare answers."""
 
-    receiver: int
     share: int
 
 
 @record
-class ProgressedElsewhere:
+class ProgressedElsewhere(AboutStream):
     """A receiver has made progress with what another process sent, after the first *rows* that this one sent to it."""
 
-    receiver: int
     rows: int
 
 
 @record
-class Detached:
+class Detached(AboutStream):
     """A stream is over, and holds what it was sent. unsent: the rows that its socket never took."""
 
-    receiver: int
     unsent: tuple[ClaimedRow, ...] = ()
 
 
 @record
-class Left:
+class Left(AboutStream):
     """The connection of a stream that is over has ended, or will have in *grace_ns*."""
 
-    receiver: int
     grace_ns: int = 0
 
 
 @record
-class TakenOver:
+class TakenOver(AboutStream):
     """A receiver, attached or about to be, holds messages of a shard that a former dispatcher sent to it."""
 
-    receiver: int
     shard: ShardName
     ids: tuple[bytes, ...]
 
 
 @record
-class ReceiverReady:
+class ReceiverReady(AboutStream):
     """A receiver's socket can take another batch."""
-
-    receiver: int
 
 
 @record
-class WaitOver:
+class WaitOver(AboutStream):
     """A stream with an end waits for its first message no longer.
 
     has_rows_elsewhere: other dispatchers have sent it some.
     """
 
-    receiver: int
     has_rows_elsewhere: bool = False
 
 
 @record
-class Due:
+class Due(AboutShard):
     """Committed: messages that are new."""
 
-    shard: ShardName
     keys: tuple[MessageKey, ...]
 
 
 @record
-class Acked:
+class Acked(AboutShard):
     """Committed: messages that were acked or deleted."""
 
-    shard: ShardName
     ids: tuple[bytes, ...]
 
 
 @record
-class AckedEarly:
+class AckedEarly(AboutShard):
     """Messages in flight were acked, and nothing is written yet. acked_ns: what their ``time_acked`` is to be."""
 
-    shard: ShardName
     ids: tuple[bytes, ...]
     acked_ns: int
 
 
 @record
-class Changed:
+class Changed(AboutShard):
     """Committed: changes of messages that the statement's text does not show.
 
     ids: the messages known before that may have changed; None for any.
     keeps_leases: no lease ends by it: a heartbeat, which makes one longer, or a change of the priority alone.
     """
 
-    shard: ShardName
     ids: tuple[bytes, ...] | None = None
     keeps_leases: bool = False
 
 
 @record
-class Touched:
+class Touched(AboutShard):
     """Committed: changes of columns by which nothing is scheduled; a server may take rows now that it refused."""
 
-    shard: ShardName
     ids: tuple[bytes, ...]
 
 
 @record
-class AckedUnnamed:
+class AckedUnnamed(AboutShard):
     """Committed: messages that were acked or deleted, and the text does not show which."""
-
-    shard: ShardName
 
 
 @record
-class LeasesWanted:
+class LeasesWanted(AboutShard):
     """A client is about to change rows otherwise than by an ack. ids: which; None for any."""
 
-    shard: ShardName
     ids: tuple[bytes, ...] | None
 
 
@@ -187,10 +180,9 @@ class JobDone:
 
 
 @record
-class PurgeRefused:
+class PurgeRefused(AboutShard):
     """The purge has left rows, which the server does not delete. over: the ids of such as are deleted after all, or gone."""
 
-    shard: ShardName
     refused: Refusals
     over: tuple[bytes, ...] = ()
 
@@ -208,40 +200,32 @@ class TryAgain:
 
 
 @record
-class ShardDown:
+class ShardDown(AboutShard):
     """The shard cannot be reached, as a health check found."""
 
-    shard: ShardName
     reason: str
 
 
 @record
-class ShardUp:
+class ShardUp(AboutShard):
     """The shard can be reached again."""
 
-    shard: ShardName
-
 
 @record
-class Elected:
+class Elected(AboutShard):
     """This process dispatches the shard from now on."""
 
-    shard: ShardName
-
 
 @record
-class Deposed:
+class Deposed(AboutShard):
     """This process does not dispatch the shard, or not any more. reason: why no other member serves its streams."""
 
-    shard: ShardName
     reason: str
 
 
 @record
-class ServedElsewhere:
+class ServedElsewhere(AboutShard):
     """The shard's dispatcher, another process, serves the streams that cover it."""
-
-    shard: ShardName
 
 
 @record
@@ -289,6 +273,9 @@ Event: TypeAlias = (
 # What a commit does to messages.
 TableEvent: TypeAlias = Due | Acked | Changed | Touched | AckedUnnamed
 
+# What a stream to which several processes dispatch reports to each of them.
+PartEvent: TypeAlias = ShareGiven | ProgressedElsewhere | WaitOver
+
 
 # Actions
 
@@ -308,83 +295,73 @@ ShardJob: TypeAlias = (
 
 
 @record
-class Deliver:
+class Deliver(AboutStream):
     """Hand rows to a receiver; answer ReceiverReady once it can take more, Detached if it is gone."""
 
-    receiver: int
     rows: tuple[ClaimedRow, ...]
 
 
 @record
-class End:
+class End(AboutStream):
     """End a stream; no answer."""
 
-    receiver: int
     error: StreamfromError
 
 
 @record
-class Finish:
+class Finish(AboutStream):
     """End a stream that was given what it asked for, or all that was due; no answer."""
-
-    receiver: int
 
 
 @record
-class ReportProgress:
+class ReportProgress(AboutStream):
     """Report that a receiver made progress in the delivery that began with *row*, counted from 0."""
 
-    receiver: int
     row: int
 
 
 @record
-class ReportDeadMembers:
+class ReportDeadMembers(AboutShard):
     """Log that messages wait for members of their groups that are parked; no answer. found: message, member, group."""
 
-    shard: ShardName
     found: tuple[tuple[bytes, bytes, bytes], ...]
 
 
 @record
-class ReportSetAside:
+class ReportSetAside(AboutShard):
     """Log rows that the server does not write, and that are left as they are; no answer. count: how many are by now."""
 
-    shard: ShardName
     found: tuple[tuple[bytes, SetAsideRow], ...]
     count: int
 
 
 @record
-class ReportStanding:
+class ReportStanding(AboutStream):
     """Log that a receiver stalls: it acked nothing of a full prefetch while messages are ready; no answer.
 
     is_collecting: its prefetch is `auto`, and it has acked nothing at all: it may collect messages before its first ack.
     """
 
-    receiver: int
     held: int
     since_ns: int
     is_collecting: bool = False
 
 
 @record
-class KeepsShare:
+class KeepsShare(AboutStream):
     """Report how many messages a receiver holds at most: its share, or more until enough of them are acked; no answer."""
 
-    receiver: int
     most: int
 
 
 @record
-class WantShare:
+class WantShare(AboutStream):
     """Report that messages are due for a receiver whose share is full; no answer."""
-
-    receiver: int
 
 
 # What concerns the order, the progress and the shares of a stream to which several processes dispatch.
-StreamReport: TypeAlias = Deliver | KeepsShare | WantShare | ReportProgress
+StreamNews: TypeAlias = KeepsShare | WantShare | ReportProgress
+StreamReport: TypeAlias = Deliver | StreamNews
 
 Action: TypeAlias = (
     ShardJob | End | Finish | ReportDeadMembers | ReportSetAside | ReportStanding | StreamReport

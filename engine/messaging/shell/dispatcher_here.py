@@ -253,7 +253,7 @@ class DispatcherHere(Dispatcher):
         """Let *receiver* have what this process dispatches of a table, as `Dispatcher.attach`.
 
         held: what former dispatchers sent to it, by shard.
-        share: as of `give_share`; None for its whole prefetch.
+        share: as of `events.ShareGiven`; None for its whole prefetch.
         hearer: as of `Runner.attach`.
         """
         if self.ending is not None:
@@ -272,19 +272,11 @@ class DispatcherHere(Dispatcher):
 
     def ready(self, receiver: Receiver) -> None:
         """Note that *receiver* can take another batch."""
-        self._post(receiver, events.ReceiverReady(receiver.id))
+        self.post(events.ReceiverReady(receiver.id))
 
-    def wait_over(self, receiver: Receiver, *, has_rows_elsewhere: bool = False) -> None:
-        """Let *receiver*, a stream with an end, wait for its first message no longer, nor, if it has rows, for a shard that fails."""
-        self._post(receiver, events.WaitOver(receiver.id, has_rows_elsewhere))
-
-    def progressed_elsewhere(self, receiver: Receiver, rows: int) -> None:
-        """Note that *receiver* has made progress with what others sent to it, after the first *rows* from here."""
-        self._post(receiver, events.ProgressedElsewhere(receiver.id, rows))
-
-    def give_share(self, receiver: Receiver, share: int) -> None:
-        """Let *receiver* hold no more of what this process sends it than *share*: others dispatch to it as well."""
-        self._post(receiver, events.ShareGiven(receiver.id, share))
+    def wait_over(self, receiver: Receiver) -> None:
+        """Let *receiver*, a stream with an end, wait for its first message no longer."""
+        self.post(events.WaitOver(receiver.id))
 
     def held_by(self, receiver: Receiver) -> Mapping[ShardName, tuple[bytes, ...]]:
         """Return which messages of which shards *receiver* holds, as far as this process has sent them or taken them over."""
@@ -296,10 +288,11 @@ class DispatcherHere(Dispatcher):
     ) -> None:
         """Let *receiver* hold what former dispatchers sent to it, as far as rows show it."""
         for shard, ids in held.items():
-            self._post(receiver, events.TakenOver(receiver.id, shard, ids))
+            self.post(events.TakenOver(receiver.id, shard, ids))
 
-    def _post(self, receiver: Receiver, event: events.Event) -> None:
-        if runner := self._attached.get(receiver.id):
+    def post(self, event: events.PartEvent | events.ReceiverReady | events.TakenOver) -> None:
+        """Take in what has happened to a receiver; one that is not attached is fine."""
+        if runner := self._attached.get(event.receiver):
             runner.post(event)
 
     def detach(self, receiver: Receiver, unsent: Sequence[RowOfStream] = ()) -> None:

@@ -8,17 +8,19 @@ from streamfrom.engine.fleet.peer_link import (
     AckEarly,
     CloseStream,
     ForgetStream,
-    GiveShare,
     News,
     OpenStream,
     RequestDone,
     RowsSent,
     RowsTaken,
-    ShareKept,
-    ShareWanted,
     StreamEnded,
 )
-from streamfrom.engine.messaging.dispatch.events import AckedUnnamed
+from streamfrom.engine.messaging.dispatch.events import (
+    AckedUnnamed,
+    KeepsShare,
+    ShareGiven,
+    WantShare,
+)
 from tests.engine.fleet.members import COMMENT, STOPPED, Client, Members
 from tests.engine.fleet.test_streams_elsewhere import Link, member
 from tests.sim.memory_store import raw_table
@@ -40,11 +42,11 @@ async def test_a_stream_is_sent_no_more_than_the_share_of_its_prefetch():
         guest.heard(replace(OPEN, share=0))
         fleet.insert(1, 2, via=0)
         await asyncio.sleep(0.1)
-        assert link.sent == [RowsSent(1, 0, ()), ShareKept(1, 0), ShareWanted(1)]
-        guest.heard(GiveShare(1, 1))
-        guest.heard(GiveShare(2, 1))  # of no stream
+        assert link.sent == [RowsSent(1, 0, ()), KeepsShare(1, 0), WantShare(1)]
+        guest.heard(ShareGiven(1, 1))
+        guest.heard(ShareGiven(2, 1))  # of no stream
         await asyncio.sleep(0.1)
-        assert link.sent[3:] == [ShareKept(1, 1), RowsSent(1, 0, (b"1",)), ShareWanted(1)]
+        assert link.sent[3:] == [KeepsShare(1, 1), RowsSent(1, 0, (b"1",)), WantShare(1)]
 
 
 async def test_what_cannot_be_served_is_refused_with_the_reason():
@@ -57,7 +59,7 @@ async def test_what_cannot_be_served_is_refused_with_the_reason():
                 replace(OPEN, columns=("id", "none")),
             ]
         ):
-            guest.heard(replace(refused, stream=stream))
+            guest.heard(replace(refused, receiver=stream))
         assert link.sent == [
             StreamEnded(0, "member m0 does not dispatch other/0", unserved=("0",)),
             StreamEnded(1, "member m0 does not dispatch ks/1", unserved=("1",)),
@@ -72,7 +74,7 @@ async def test_a_table_that_another_member_knows_is_looked_for():
         guest.heard(replace(OPEN, table="new"))
         assert isinstance(link.sent[0], StreamEnded)
         await asyncio.sleep(2)
-        guest.heard(replace(OPEN, table="new", stream=2))
+        guest.heard(replace(OPEN, table="new", receiver=2))
         assert link.sent[1:] == [RowsSent(2, 0, ())]
 
 

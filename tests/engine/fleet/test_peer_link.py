@@ -18,7 +18,7 @@ def test_each_message_goes_one_way_and_says_which_stream_it_is_about_but_what_is
     without = {
         message
         for message in get_args(ToDispatcher | FromDispatcher)
-        if fields(message)[0].name != "stream"
+        if fields(message)[0].name != "receiver"
     }
     requests = {DefinitionsChanged, ShowLeases, AckEarly, RequestDone}
     assert without == {News, Dispatching} | requests

@@ -1,6 +1,7 @@
 """One member's streams at others, whose answers the test gives."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,15 +14,10 @@ from streamfrom.engine.fleet.peer_link import (
     ForgetStream,
     News,
     OpenStream,
-    ProgressElsewhere,
     RequestDone,
     RowsSent,
-    ShareKept,
     ShowLeases,
-    StopWaiting,
     StreamEnded,
-    StreamFinished,
-    StreamProgressed,
 )
 from streamfrom.engine.fleet.streams_elsewhere import (
     ACK_ANSWERED_S,
@@ -33,8 +29,12 @@ from streamfrom.engine.messaging.dispatch.events import (
     AckedUnnamed,
     Changed,
     Deliver,
+    Finish,
     KeepsShare,
+    ProgressedElsewhere,
     ReportProgress,
+    ShareGiven,
+    WaitOver,
     WantShare,
 )
 from streamfrom.engine.messaging.streams.attached_receiver import UNLIMITED
@@ -68,7 +68,7 @@ class Rig:
     def __init__(self, *dispatchers: str):
         """dispatchers: of the shards 0, 1 … of ks, by their names."""
         self.links: list[tuple[str, Link]] = []
-        self.said: list[tuple[object, ...]] = []
+        self.said: list[Any] = []
         self.streams = StreamsElsewhere(self, self)
         here: Any = self
         self.streams.here = here
@@ -105,17 +105,15 @@ class Rig:
     def take_over(self, receiver, held):
         self.said.append(("take_over", held))
 
-    def wait_over(self, receiver, *, has_rows_elsewhere=False):
-        self.said.append(("wait_over", has_rows_elsewhere))
+    def wait_over(self, receiver):
+        self.post(WaitOver(receiver.id))
 
-    def give_share(self, receiver, share):
-        self.said.append(("give_share", share))
+    def post(self, event):
+        assert event.receiver in {receiver.id for receiver in self.attached}
+        self.said.append(replace(event, receiver=0))
 
     def dispatches_any(self, keyspace, covered):
         return self.dispatches
-
-    def progressed_elsewhere(self, receiver, rows):
-        self.said.append(("progressed_elsewhere", rows))
 
     def attach(self, receiver, keyspace, name, *, hearer):
         self.attached.append(receiver)
@@ -163,7 +161,7 @@ def shared(prefetch):
     ((_, link),) = rig.links
     share = link.sent[0].share
     assert share == (0 if prefetch > 0 else UNLIMITED)
-    link.hearer.heard(ShareKept(1, share))
+    link.hearer.heard(KeepsShare(1, share))
     return rig, link
 
 
@@ -172,9 +170,9 @@ async def test_where_nothing_is_dispatched_here_the_only_dispatcher_gets_the_who
     rig.dispatches = False
     rig.open(Client(prefetch=None), prefetch=10)
     ((_, link),) = rig.links
-    link.hearer.heard(ShareKept(1, link.sent[0].share))
+    link.hearer.heard(KeepsShare(1, link.sent[0].share))
     rig.own(KeepsShare(1, 0))
-    assert (rig.said, link.sent[-1].share) == ([("give_share", 0)], 10)
+    assert (rig.said, link.sent[-1].share) == ([ShareGiven(0, 0)], 10)
 
 
 async def test_a_share_goes_back_to_the_others_when_its_link_breaks():
@@ -182,7 +180,7 @@ async def test_a_share_goes_back_to_the_others_when_its_link_breaks():
     rig.own(KeepsShare(1, 5))
     link.hearer.lost("connection reset")
     rig.own(WantShare(1))
-    assert rig.said[-1] == ("give_share", 10)
+    assert rig.said[-1] == ShareGiven(0, 10)
 
 
 async def test_a_prefetch_that_is_altered_concerns_streams_without_one_of_their_own():
@@ -192,7 +190,7 @@ async def test_a_prefetch_that_is_altered_concerns_streams_without_one_of_their_
     rig.streams.reconfigure(table("other", 3))
     assert rig.said == []
     rig.streams.reconfigure(table("msg", 3))
-    assert rig.said == [("give_share", 3)]
+    assert rig.said == [ShareGiven(0, 3)]
 
 
 @pytest.mark.parametrize("none", [0, AUTO])
@@ -200,12 +198,12 @@ async def test_a_limit_of_the_table_comes_and_goes_while_a_stream_is_open(none):
     rig, link = shared(none)
     assert rig.said == [], "each dispatcher sends what it likes"
     rig.streams.reconfigure(table("msg", 4))
-    shares = [rig.said[-1][1], link.sent[-1].share]
+    shares = [rig.said[-1].share, link.sent[-1].share]
     assert sum(shares) == 4
     rig.own(KeepsShare(1, shares[0]))
-    link.hearer.heard(ShareKept(1, shares[1]))
+    link.hearer.heard(KeepsShare(1, shares[1]))
     rig.streams.reconfigure(table("msg", none))
-    assert (rig.said[-1][1], link.sent[-1].share) == (UNLIMITED, UNLIMITED)
+    assert (rig.said[-1].share, link.sent[-1].share) == (UNLIMITED, UNLIMITED)
 
 
 async def test_a_stream_moves_with_the_dispatcher_and_what_came_is_the_clients():
@@ -257,7 +255,7 @@ async def test_missing_rows_begin_all_streams_of_the_link_anew():
     assert link.is_closed
     await asyncio.sleep(0.11)
     assert len(rig.links) == 2
-    assert [message.stream for message in rig.links[1][1].sent] == [3, 4]
+    assert [message.receiver for message in rig.links[1][1].sent] == [3, 4]
 
 
 async def test_a_stream_with_an_end_is_asked_of_everybody_and_ends_once_all_are_done():
@@ -266,13 +264,13 @@ async def test_a_stream_with_an_end_is_asked_of_everybody_and_ends_once_all_are_
     (_, one), (_, two) = rig.links
     assert [link.sent[0].rows_max for link in (one, two)] == [3, 3]
     one.hearer.heard(RowsSent(1, 0, (b"x",)))
-    assert one.sent[-1:] == [StopWaiting(1)]
-    assert two.sent[-1:] == [StopWaiting(2)], "nobody waits for a second one"
-    assert ("wait_over", True) in rig.said
-    one.hearer.heard(StreamFinished(1))
+    assert one.sent[-1:] == [WaitOver(1)]
+    assert two.sent[-1:] == [WaitOver(2)], "nobody waits for a second one"
+    assert WaitOver(0, has_rows_elsewhere=True) in rig.said
+    one.hearer.heard(Finish(1))
     rig.attached[0].finish()
     assert not client.is_finished
-    two.hearer.heard(StreamFinished(2))
+    two.hearer.heard(Finish(2))
     assert client.is_finished
 
 
@@ -295,7 +293,7 @@ async def test_a_stream_with_an_end_whose_dispatcher_changes_asks_the_new_one_fo
     rig.links[0][1].hearer.heard(RowsSent(1, 0, (b"1",)))
     rig.streams.dispatched_by("ks", "0", member("m2"))
     opened, stop = rig.links[1][1].sent
-    assert (opened.rows_max, stop) == (2, StopWaiting(2))
+    assert (opened.rows_max, stop) == (2, WaitOver(2))
 
 
 @pytest.mark.parametrize("rows", [0, 1])
@@ -310,7 +308,7 @@ async def test_a_stream_with_an_end_is_not_answered_as_empty_by_a_dispatcher_tha
     two.hearer.heard(RowsSent(2, 0, (b"x",) * rows))
     rig.streams.wait_over(client)
     rig.attached[0].finish()
-    two.hearer.heard(StreamFinished(2))
+    two.hearer.heard(Finish(2))
     assert not client.is_finished
     match way:
         case "moved":
@@ -325,7 +323,7 @@ async def test_a_stream_with_an_end_is_not_answered_as_empty_by_a_dispatcher_tha
     assert client.is_finished == bool(rows)
     assert len(rig.attached) == 2 - rows
     if not rows:
-        assert rig.said[-1] == ("wait_over", False)
+        assert rig.said[-1] == WaitOver(0)
         rig.attached[1].finish()
         assert client.is_finished
 
@@ -337,9 +335,9 @@ async def test_a_dispatcher_that_hangs_keeps_the_rows_of_others_from_no_client(h
     client = rig.open(Client(rows_max=3))
     (_, one), (_, two) = rig.links
     two.hearer.heard(RowsSent(2, 0, (b"x",)))
-    two.hearer.heard(StreamFinished(2))
+    two.hearer.heard(Finish(2))
     if hanging == "here":
-        one.hearer.heard(StreamFinished(1))
+        one.hearer.heard(Finish(1))
     else:
         rig.attached[0].finish()
     await asyncio.sleep(REST_S - 0.1)
@@ -457,13 +455,13 @@ async def test_dispatchers_follow_the_progress_that_others_report():
     first.hearer.heard(RowsSent(1, 2, (b"x",)))
     sent = len(first.sent), len(second.sent)
     own(ReportProgress(1, 0))
-    assert first.sent[sent[0] :] == [ProgressElsewhere(1, 2)]
-    assert second.sent[sent[1] :] == [ProgressElsewhere(2, 0)]
-    first.hearer.heard(StreamProgressed(1, 2))
-    assert rig.said[-1] == ("progressed_elsewhere", 3)
-    assert second.sent[-1] == ProgressElsewhere(2, 1)
-    first.hearer.heard(StreamProgressed(1, 0))
-    assert rig.said[-1] == ("progressed_elsewhere", 3), "it was passed by before"
+    assert first.sent[sent[0] :] == [ProgressedElsewhere(1, 2)]
+    assert second.sent[sent[1] :] == [ProgressedElsewhere(2, 0)]
+    first.hearer.heard(ReportProgress(1, 2))
+    assert rig.said[-1] == ProgressedElsewhere(0, 3)
+    assert second.sent[-1] == ProgressedElsewhere(2, 1)
+    first.hearer.heard(ReportProgress(1, 0))
+    assert rig.said[-1] == ProgressedElsewhere(0, 3), "it was passed by before"
 
 
 async def test_commits_of_a_moment_that_may_write_to_any_queue_are_reported_together():

@@ -10,7 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from streamfrom.engine.fleet.directory import Member
-from streamfrom.engine.fleet.peer_link import RowsSent, RowsTaken, StopWaiting, StreamEnded
+from streamfrom.engine.fleet.peer_link import RowsSent, RowsTaken, StreamEnded
+from streamfrom.engine.messaging.dispatch.events import WaitOver
 from streamfrom.proxy.fleet import grpc_links
 from streamfrom.proxy.fleet.grpc_links import (
     BATCH_MAX,
@@ -94,14 +95,14 @@ async def test_messages_go_both_ways_in_order_and_what_waits_for_the_way_as_one(
 async def test_what_a_newer_member_says_beyond_this_version_is_skipped_and_told_once(pair):
     one, two = pair
     newer = [b"\xfa\x01\x00"] * 3 + [
-        ToDispatcher(stop_waiting={"stream": 3}).SerializeToString()
+        ToDispatcher(wait_over={"receiver": 3}).SerializeToString()
     ]
     async with one.links.channel(two.own) as channel:
         method: Any = channel.stream_stream(f"/{SERVICE}/Link")
         with capture_logs() as logs:
             call = method(iter(newer), metadata=(("protocol", "9"),))
             _, back, there = await two.visits.get()
-            assert await there.said.get() == StopWaiting(3)
+            assert await there.said.get() == WaitOver(3)
         (told,) = logs
         assert "does not know" in told["event"]
         back.close()

@@ -44,7 +44,7 @@ KINDS = {
     "Mapping[ShardName, tuple[bytes, ...]]": st.dictionaries(text, ids),
     "tuple[MessageKey, ...]": st.lists(keys, max_size=3).map(tuple),
     "tuple[ShardName, ...]": texts,
-    "tuple[TableEvent, ...]": st.deferred(
+    "tuple[events.TableEvent, ...]": st.deferred(
         lambda: st.lists(any_of(TableEvent), max_size=3).map(tuple)
     ),
     "tuple[bytes, ...]": ids,
