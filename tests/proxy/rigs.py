@@ -344,7 +344,7 @@ def add_message_table(
     )
     add_tables(server, (name, comment, engine))
     server.on("SELECT MIN(priority)", Rows(("least",), ((None,),)))
-    server.on("FOR UPDATE SKIP LOCKED", Rows(("epoch", "time_next", "id", "id", "message")))
+    server.on("FOR UPDATE SKIP LOCKED", Rows(("id", "epoch", "time_next", "id", "message")))
     server.on("SELECT `id`, IFNULL(time_next, 0)", Rows(("id", "time_next")))
     server.on(" WHERE 1 = 0", Rows(("id", "message")))
 
@@ -359,8 +359,8 @@ def add_decisions(server: FakeServer, table: str) -> None:
 
 
 def claimed(ident: int, message: bytes) -> tuple[bytes, ...]:
-    """Return a row as a claim reads it: epoch, time_next, id, and the streamed columns."""
-    return b"0", b"0", b"%d" % ident, b"%d" % ident, message
+    """Return a row as a claim reads it: id, epoch, time_next, and the streamed columns."""
+    return b"%d" % ident, b"0", b"0", b"%d" % ident, message
 
 
 def said(server):

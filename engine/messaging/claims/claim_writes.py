@@ -14,18 +14,27 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.leases.lease_rows import look
 from streamfrom.engine.messaging.order.group_table import hold, members, not_after
-from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.store.row_writes import WrittenRows, carefully, commit, write
 from streamfrom.engine.messaging.table.backoff import PARKED_NS, is_spent, spread, wait_range
 from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult, Refused, Tried
-from streamfrom.engine.messaging.table.sql_names import by_id, lock_unacked, quoted, update
+from streamfrom.engine.messaging.table.sql_names import (
+    lock_unacked,
+    quoted,
+    read_unacked,
+    update,
+)
 from streamfrom.engine.messaging.upkeep.dead_letter_table import Buried, bury
 from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.store.conversation import Conversation, Row, StoreAnswer
+    from streamfrom.engine.messaging.store.conversation import (
+        Conversation,
+        Row,
+        StoreAnswer,
+        StoreQuery,
+    )
     from streamfrom.engine.messaging.table.backoff import WaitRange
     from streamfrom.engine.messaging.table.message import MessageKey
     from streamfrom.engine.messaging.table.message_table import MessageTable
@@ -107,7 +116,15 @@ def claim(
     rows: Sequence[Row] = ()
     types = b""
     if request.ids:
-        answer = yield _lock_due(table, request, now_ns)
+        # The index is forced because on a small table 500 ids would make a scan that locks all rows.
+        answer = yield lock_unacked(
+            table,
+            request.ids,
+            b"IFNULL(epoch, 0)",
+            b"IFNULL(time_next, 0)",
+            where=b" AND (time_next IS NULL OR time_next <= %d)" % now_ns,
+            columns=request.columns,
+        )
         rows, types = answer.rows, answer.types
     won, spent = _leased(table, request, rows, now_ns, types)
     # What was asked for and is not here was locked by others, acked, deleted or rescheduled.
@@ -139,27 +156,6 @@ def claim(
     )
 
 
-def _lock_due(table: MessageTable, request: ClaimRequest, now_ns: int) -> StoreQuery:
-    """Return the query that locks what is due and free of a request, for `_lease`.
-
-    The index is forced because on a small table 500 ids would make a scan that locks all rows.
-    """
-    return StoreQuery(
-        b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0), %b, %b FROM %b WHERE %b IN (%b)"
-        b" AND time_acked IS NULL AND (time_next IS NULL OR time_next <= %d)"
-        b" FOR UPDATE SKIP LOCKED"
-        % (
-            quoted(table.id_column),
-            b", ".join(quoted(column) for column in request.columns),
-            by_id(table),
-            quoted(table.id_column),
-            b", ".join(request.ids),
-            now_ns,
-        ),
-        3,
-    )
-
-
 def _leased(
     table: MessageTable,
     request: ClaimRequest,
@@ -167,11 +163,11 @@ def _leased(
     now_ns: int,
     types: bytes,
 ) -> tuple[list[ClaimedRow], list[bytes]]:
-    """Return the rows that `_lock_due` has locked, as they are to be, and the ids of those that were sent often enough."""
+    """Return the rows that a claim has locked, as they are to be, and the ids of those that were sent often enough."""
     won: list[ClaimedRow] = []
     spent: list[bytes] = []
     windows: dict[int, WaitRange | None] = {}
-    for (epoch_text, time_next, raw), payload in rows:
+    for (raw, epoch_text, time_next), payload in rows:
         ident = table.id_literal(raw or b"")
         epoch = int(epoch_text or 0)
         # Rows of one claim share few epochs, so they share a few wait ranges too.
@@ -262,7 +258,7 @@ def take(
             False,  # noqa: FBT003  (a keyword costs each message as much as the rest of its tuple)
             types,
         )
-        for (time_next, raw), payload in answer.rows
+        for (raw, time_next), payload in answer.rows
         # An id that the database finds equal to another spelling is claimed under that one.
         if (ident := table.id_literal(raw or b"")) in asked
     ]
@@ -282,19 +278,10 @@ def never_sent(
     The read needs no transaction, which would add two statements to the three of a message that comes alone. A server
     that is read-only gives no row to the read, and refuses the claim.
     """
-    return StoreQuery(
-        b"SELECT IFNULL(time_next, 0), %b, %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
+    where = (
         b" AND (time_next IS NULL OR time_next <= %d) AND IFNULL(epoch, 0) = 0"
         b" AND NOT (@@global.read_only OR @@global.innodb_read_only)%b"
-        % (
-            quoted(table.id_column),
-            b", ".join(quoted(column) for column in columns),
-            by_id(table),
-            quoted(table.id_column),
-            b", ".join(ids),
-            now_ns,
-            not_after(table),
-        ),
-        2,
-        is_apart=True,
+        % (now_ns, not_after(table))
     )
+    time = b"IFNULL(time_next, 0)"
+    return read_unacked(table, ids, time, where=where, columns=columns, is_apart=True)

@@ -99,8 +99,7 @@ def _keys_of(
     # Mostly all are known, as each follows the one that was acked.
     if unknown := [ident for ident in request.ids if ident not in asked]:
         key = b"''" if table.key_column is None else quoted(table.key_column)
-        query = read_unacked(table, unknown, b"IFNULL(time_next, 0)", key)
-        answer = yield replace(query, is_apart=True)
+        answer = yield read_unacked(table, unknown, b"IFNULL(time_next, 0)", key, is_apart=True)
         for (raw, time, key_raw), _ in answer.rows:
             one, time_next_ns = table.id_literal(raw or b""), int(time or 0)
             if time_next_ns > now_ns:

@@ -17,7 +17,6 @@ from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireRequest, FireResult
 from streamfrom.engine.messaging.table.message import MessageKey, Refused, Tried
 from streamfrom.engine.messaging.table.sql_names import (
-    by_id,
     forced,
     lock_unacked,
     quoted,
@@ -64,20 +63,9 @@ def members(table: MessageTable, ids: Sequence[bytes]) -> Conversation[frozenset
     """Return those of the rows *ids* that belong to a group."""
     if table.groups is None:
         return frozenset()
-    ident, (group, after) = quoted(table.id_column), map(quoted, table.groups)
-    answer = yield StoreQuery(
-        b"SELECT %b FROM %b WHERE %b IN (%b) AND IFNULL(%b, '') <> '' AND NOT (%b <=> %b)"
-        % (
-            ident,
-            by_id(table),
-            ident,
-            b", ".join(ids),
-            group,
-            after,
-            group,
-        ),
-        1,
-    )
+    group, after = map(quoted, table.groups)
+    where = b" AND IFNULL(%b, '') <> '' AND NOT (%b <=> %b)" % (group, after, group)
+    answer = yield read_unacked(table, ids, where=where)
     return frozenset(table.id_literal(raw or b"") for (raw,), _ in answer.rows)
 
 

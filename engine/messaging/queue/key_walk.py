@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.table.message import MessageKey
-from streamfrom.engine.messaging.table.sql_names import hinted, quoted
+from streamfrom.engine.messaging.table.sql_names import hinted, quoted, read_unacked
 
 
 if TYPE_CHECKING:
@@ -30,18 +30,8 @@ def rows_of_ids(
     """Return the unacked ones among *ids*, with their keys."""
     if not ids or table.key_column is None:
         return ()
-    ident = quoted(table.id_column)
-    answer = yield StoreQuery(
-        b"SELECT %b, priority, time_next, %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
-        % (
-            ident,
-            quoted(table.key_column),
-            quoted(table.name),
-            ident,
-            b", ".join(ids),
-        ),
-        4,
-    )
+    key = quoted(table.key_column)
+    answer = yield read_unacked(table, ids, b"priority", b"time_next", key)
     return tuple(
         MessageKey(
             table.id_literal(raw or b""),

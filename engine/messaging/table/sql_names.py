@@ -20,22 +20,37 @@ def columns_query(table: MessageTable, columns: Sequence[str]) -> bytes:
 
 
 def read_unacked(
-    table: MessageTable, ids: Iterable[bytes], *more: bytes, where: bytes = b""
+    table: MessageTable,
+    ids: Iterable[bytes],
+    *more: bytes,
+    where: bytes = b"",
+    columns: Iterable[str] = (),
+    is_apart: bool = False,
 ) -> StoreQuery:
-    """Return the query for those of *ids* which are unacked; its answer has their ids, and *more*. where: goes on from `AND`."""
+    """Return the query for those of *ids* which are unacked; its answer has their ids, *more*, and *columns*, which stay raw.
+
+    where: goes on from `AND`.
+    """
     ident = quoted(table.id_column)
+    selected = (ident, *more, *map(quoted, columns))
     return StoreQuery(
         b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL%b"
-        % (b", ".join((ident, *more)), by_id(table), ident, b", ".join(ids), where),
+        % (b", ".join(selected), by_id(table), ident, b", ".join(ids), where),
         1 + len(more),
+        is_apart=is_apart,
     )
 
 
 def lock_unacked(
-    table: MessageTable, ids: Iterable[bytes], *more: bytes, where: bytes = b""
+    table: MessageTable,
+    ids: Iterable[bytes],
+    *more: bytes,
+    where: bytes = b"",
+    columns: Iterable[str] = (),
 ) -> StoreQuery:
     """Return the query that locks those of *ids* which are unacked and not locked, as `read_unacked`."""
-    return read_unacked(table, ids, *more, where=where + b" FOR UPDATE SKIP LOCKED")
+    where += b" FOR UPDATE SKIP LOCKED"
+    return read_unacked(table, ids, *more, where=where, columns=columns)
 
 
 def update(table: MessageTable, ids: Iterable[bytes], changes: bytes) -> bytes:

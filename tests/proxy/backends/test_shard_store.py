@@ -32,7 +32,7 @@ from tests.proxy.rigs import (
 )
 
 
-CLAIM = Rows(("epoch", "time_next", "id", "id", "message"), (claimed(5, b"five"),))
+CLAIM = Rows(("id", "epoch", "time_next", "id", "message"), (claimed(5, b"five"),))
 
 
 @pytest.fixture

@@ -21,12 +21,12 @@ def request(*ids, draw=int):
 
 def test_a_claim_locks_asks_for_the_rest_writes_and_commits():
     answer = StoreAnswer(
-        [((b"0", b"0", b"1"), b"\x011\x01x"), ((b"2", b"77", b"2"), b"\x012\x01y")], types=b"it"
+        [((b"1", b"0", b"0"), b"\x011\x01x"), ((b"2", b"2", b"77"), b"\x012\x01y")], types=b"it"
     )
     late = StoreAnswer([((b"3", b"2000000000000"), b"")])
     result, sent = run(claim(TABLE, request(b"1", b"2", b"3", b"4"), NOW_NS), answer, late)
     assert sent == [
-        b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0), `id`, `id`, `message` FROM `msg`"
+        b"SELECT `id`, IFNULL(epoch, 0), IFNULL(time_next, 0), `id`, `message` FROM `msg`"
         b" FORCE INDEX (`PRIMARY`) WHERE `id` IN (1, 2, 3, 4) AND time_acked IS NULL"
         b" AND (time_next IS NULL OR time_next <= 1000000000000) FOR UPDATE SKIP LOCKED",
         b"SELECT `id`, IFNULL(time_next, 0) FROM `msg` FORCE INDEX (`PRIMARY`)"
@@ -45,7 +45,7 @@ def test_a_claim_locks_asks_for_the_rest_writes_and_commits():
 
 def test_every_row_throws_its_own_dice():
     throws = iter([0, (1 << 20) - 1])
-    answer = StoreAnswer([((b"0", b"0", b"1"), b""), ((b"0", b"0", b"2"), b"")])
+    answer = StoreAnswer([((b"1", b"0", b"0"), b""), ((b"2", b"0", b"0"), b"")])
     conversation = claim(TABLE, request(b"1", b"2", draw=lambda: next(throws)), NOW_NS)
     result, sent = run(conversation, answer)
     assert len(sent) == 3, "nothing is asked for when all was won"
@@ -69,8 +69,8 @@ GROUPED = f"{DEFAULT_COMMENT},vt_group=batch,vt_after=finishes"
 def test_a_claim_holds_what_comes_after_a_group_that_is_not_done():
     """Asked by a statement of its own, about rows that were never sent."""
     table = loaded(raw_table("msg", GROUPED, texts=("batch", "finishes")))
-    rows = [((epoch, b"0", ident), b"x") for epoch, ident in ((b"0", b"1"), (b"1", b"2"))]
-    rows.append(((b"0", b"0", b"3"), b"x"))
+    rows = [((ident, epoch, b"0"), b"x") for epoch, ident in ((b"0", b"1"), (b"1", b"2"))]
+    rows.append(((b"3", b"0", b"0"), b"x"))
     question = StoreAnswer([((b"3", b"9", b"b", b"50"), b"")])
     result, sent = run(
         claim(table, request(b"1", b"2", b"3"), NOW_NS), StoreAnswer(rows), question
@@ -86,7 +86,7 @@ def test_a_claim_holds_what_comes_after_a_group_that_is_not_done():
 def test_a_spent_member_of_a_group_is_parked_and_others_are_dead_letters():
     comment = f"{GROUPED},vt_max_attempts=2,vt_dead_letter=grave"
     table = loaded(raw_table("msg", comment, texts=("batch", "finishes")))
-    spent = StoreAnswer([((b"2", b"0", b"1"), b"x"), ((b"2", b"0", b"2"), b"x")])
+    spent = StoreAnswer([((b"1", b"2", b"0"), b"x"), ((b"2", b"2", b"0"), b"x")])
     members, columns = (
         StoreAnswer([((b"2",), b"")]),
         StoreAnswer([((b"id", b"1", b"vt_dead_letters_of=msg"), b"")]),
@@ -109,7 +109,7 @@ def asking(*ids, unwritten=()):
 
 
 def row(ident, time_next_ns=0):
-    return (b"%d" % time_next_ns, ident), b"body"
+    return (ident, b"%d" % time_next_ns), b"body"
 
 
 def test_a_message_that_was_never_sent_is_read_and_nothing_is_written():
@@ -119,7 +119,7 @@ def test_a_message_that_was_never_sent_is_read_and_nothing_is_written():
     )
     (query,) = queries
     assert query.sql == (
-        b"SELECT IFNULL(time_next, 0), `id`, `id`, `message` FROM " + BY_ID + b" WHERE `id` IN"
+        b"SELECT `id`, IFNULL(time_next, 0), `id`, `message` FROM " + BY_ID + b" WHERE `id` IN"
         b" (1, 2) AND time_acked IS NULL AND (time_next IS NULL OR time_next <= 1000000000000)"
         b" AND IFNULL(epoch, 0) = 0"
         b" AND NOT (@@global.read_only OR @@global.innodb_read_only)"
@@ -139,7 +139,7 @@ def test_a_send_that_no_row_shows_is_counted_before_the_row_is_claimed():
         take(LAZY, asking(b"1", b"2", unwritten=[b"1", b"2"]), NOW_NS),
         StoreAnswer(rows=[((b"1",), b"")]),
         StoreAnswer(affected=1),
-        StoreAnswer(rows=[((b"1", b"7", b"1"), b"body"), ((b"3", b"7", b"2"), b"body")]),
+        StoreAnswer(rows=[((b"1", b"1", b"7"), b"body"), ((b"2", b"3", b"7"), b"body")]),
         StoreAnswer(affected=2),
         StoreAnswer(),
     )

@@ -40,7 +40,7 @@ def asked(ident, key, time_next_ns=0):
 
 
 def locked(ident):
-    return (b"0", b"0", ident), b"x"
+    return (ident, b"0", b"0"), b"x"
 
 
 def told(number, has_started, ident, time_next_ns=0):
@@ -74,8 +74,8 @@ def test_a_follower_whose_turn_it_is_goes_in_one_round_trip(first):
     queries, result = answered(
         claiming(KEYED, followers),
         StoreAnswer(rows=[told(0, 0, first), told(0, 0, b"9")]),
-        StoreAnswer(rows=[((b"0", b"1"), b"x")]),
-        *[StoreAnswer(rows=[((b"0", b"7"), b"x")])] * (first == b"7"),
+        StoreAnswer(rows=[((b"1", b"0"), b"x")]),
+        *[StoreAnswer(rows=[((b"7", b"0"), b"x")])] * (first == b"7"),
     )
     assert queries[1].ahead == (queries[0],)
     assert [row.id for row in result.rows] == [first]
@@ -93,7 +93,7 @@ def test_what_was_sent_has_started_though_its_row_does_not_show_it():
         StoreAnswer(rows=[told(0, 0, b"1"), told(0, 0, b"2"), told(0, 0, b"3")]),
         StoreAnswer(rows=[((b"2",), b"")]),
         StoreAnswer(affected=1),
-        StoreAnswer(rows=[((b"1", b"0", b"2"), b"x")]),
+        StoreAnswer(rows=[((b"2", b"1", b"0"), b"x")]),
         StoreAnswer(affected=1),
         StoreAnswer(),
     )
@@ -111,7 +111,7 @@ def test_what_may_go_is_won_and_what_has_no_key_with_it(table):
     is_written = table is WRITTEN
     rows = [locked(b"1"), locked(b"7")]
     if not is_written:
-        rows = [((b"0", b"1"), b"x"), ((b"0", b"7"), b"x")]
+        rows = [((b"1", b"0"), b"x"), ((b"7", b"0"), b"x")]
     queries, result = answered(
         claiming(table, request(b"1", b"2")),
         StoreAnswer(rows=[asked(b"1", None), asked(b"2", b"a")]),
@@ -147,9 +147,9 @@ LAZY, STRICT = ",vt_lease=lazy", ",vt_order=strict"
 @pytest.mark.parametrize(
     ("settings", "is_elected", "begins"),
     [
-        (LAZY, True, b"SELECT IFNULL(time_next, 0), `id`"),  # a read alone
-        (LAZY, False, b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0)"),
-        (",vt_lease=written", True, b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0)"),
+        (LAZY, True, b"SELECT `id`, IFNULL(time_next, 0), `id` FROM"),  # a read alone
+        (LAZY, False, b"SELECT `id`, IFNULL(epoch, 0), IFNULL(time_next, 0)"),
+        (",vt_lease=written", True, b"SELECT `id`, IFNULL(epoch, 0), IFNULL(time_next, 0)"),
         (STRICT, True, b"SELECT `id`, IFNULL(time_next, 0), ''"),  # one key for all
         (STRICT, False, b"SELECT `id`, IFNULL(time_next, 0), ''"),
     ],

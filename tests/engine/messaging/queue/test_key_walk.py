@@ -150,7 +150,7 @@ def test_a_table_whose_key_is_a_text_is_asked_by_its_literals():
     asked = [next(conversation).sql]
     asked += [conversation.send(StoreAnswer(rows)).sql for rows in answers]
     assert asked[0] == (
-        b"SELECT `id`, priority, time_next, `tenant` FROM `queue`"
+        b"SELECT `id`, priority, time_next, `tenant` FROM `queue` FORCE INDEX (`PRIMARY`)"
         b" WHERE `id` IN (7) AND time_acked IS NULL"
     )
     assert b"SELECT `id`, time_next, `tenant` FROM" in asked[3]

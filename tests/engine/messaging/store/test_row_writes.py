@@ -85,8 +85,8 @@ class Server:
         return StoreAnswer()
 
     def columns(self, sql, ident):
-        if b"IFNULL(epoch, 0), IFNULL(time_next, 0), `id`" in sql:
-            return b"1", b"0", ident
+        if b"`id`, IFNULL(epoch, 0), IFNULL(time_next, 0), `id`" in sql:
+            return ident, b"1", b"0"
         if b"h.`finishes`, IFNULL(h.priority, 0)" in sql:
             return ident, None, b"g", b"50"
         if b"`id`, time_next FROM" in sql:
