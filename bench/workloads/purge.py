@@ -12,6 +12,7 @@ from bench.processes import HOST
 from bench.report import Figure, figure, ratio_at_least
 from streamfrom.engine.clock import SystemClock
 from streamfrom.engine.messaging.shell.purger import PATIENCE_FIRST_S
+from streamfrom.engine.messaging.table.discovery import discover
 from streamfrom.engine.messaging.table.message_table import MessageTable, load
 from streamfrom.engine.messaging.upkeep.partitions import (
     SPANS,
@@ -84,7 +85,7 @@ async def _timed(lab: Lab, purge: Purging) -> float:
     try:
         await shard.probe()
         store = ShardStore({(DATABASE, "-"): shard}, SystemClock())
-        (raw,) = await store.discover(DATABASE, "-")
+        (raw,) = await store.ask(DATABASE, "-", discover)
         table = load(DATABASE, raw)
         assert isinstance(table, MessageTable)
         # A connection is there, as in a proxy that runs.

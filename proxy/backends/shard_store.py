@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -19,10 +19,7 @@ from streamfrom.engine.errors import OutcomeUnknown, PartitionsChanging, StoreEr
 from streamfrom.engine.fleet.lock_connection import NO_SUCH_TABLE
 from streamfrom.engine.messaging.shell.message_store import Store
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
-from streamfrom.engine.messaging.table import discovery
-from streamfrom.engine.messaging.table.discovery import read_hidden, sees_triggers
 from streamfrom.engine.messaging.table.store_job import Access, At, StoreJob
-from streamfrom.engine.messaging.upkeep.depths import Depth, depths
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
 from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
 from streamfrom.proxy.backends.lock_session import (
@@ -39,8 +36,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.fleet.elector import Elector
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreQuery
-    from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
-    from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
+    from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.backends.shard import ShardRuntime
 
@@ -104,39 +100,12 @@ class ShardStore(Store):
         """Return *shards*, those that give no sign of life at the end."""
         return sorted(shards, key=lambda name: not self._shards[keyspace, name].is_answering)
 
-    async def discover(
-        self,
-        keyspace: str,
-        shard: ShardName,
-        names: Collection[str] | None = None,
-        placed: Collection[str] = (),
-        running: Collection[str] = (),
-    ) -> tuple[RawTable, ...]:
-        """Return the message tables of the shard's database, and those of *placed*. Raises StoreError."""
+    async def ask(
+        self, keyspace: str, shard: ShardName, question: Callable[[str], Conversation[T]]
+    ) -> T:
+        """Answer a question that is not about one table. Raises StoreError."""
         runtime = self._shards[keyspace, shard]
-        # MySQL reads its dictionary, which hides nothing.
-        kept = running if runtime.is_mariadb else ()
-        return await by_control(
-            runtime, discovery.discover(runtime.database, names, placed, kept)
-        )
-
-    async def come_or_gone(
-        self, keyspace: str, shard: ShardName, known: Collection[str]
-    ) -> frozenset[str] | None:
-        """Return which message tables are not *known*, or are none any more; None if a lock hides some. Raises StoreError."""
-        runtime = self._shards[keyspace, shard]
-        return await by_control(runtime, discovery.come_or_gone(runtime.database, known))
-
-    async def read_hidden(
-        self, keyspace: str, shard: ShardName, names: Collection[str] | None = None
-    ) -> HiddenDefinitions:
-        """Return by what statements write to tables that they do not name. Raises StoreError."""
-        runtime = self._shards[keyspace, shard]
-        found = await by_control(runtime, read_hidden(runtime.database, names))
-        if names is None and not runtime.is_mariadb:
-            sees = await by_control(runtime, sees_triggers(runtime.database))
-            return replace(found, hides_triggers=not sees)
-        return found
+        return await by_control(runtime, question(runtime.database))
 
     async def run(self, table: MessageTable, shard: ShardName, job: StoreJob[T]) -> T:
         """Carry out a job of a scheduler. Raises StoreError."""
@@ -163,12 +132,6 @@ class ShardStore(Store):
                     return await self._by_backend(runtime, talk)
             case Access.APART:
                 return await self._apart(runtime, talk())
-
-    async def depths(
-        self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
-    ) -> dict[str, Depth]:
-        """Return about how many rows *tables* have in which state, by name. Raises StoreError."""
-        return await by_control(self._shards[keyspace, shard], depths(tables))
 
     async def _as_dispatcher(
         self, keyspace: str, shard: ShardName, make: Callable[[], Conversation[T]]

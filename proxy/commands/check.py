@@ -11,13 +11,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from streamfrom import __version__
 from streamfrom.engine.clock import SystemClock
 from streamfrom.engine.errors import EngineError, StoreError
 from streamfrom.engine.fleet.directory import CREATE
-from streamfrom.engine.messaging.table.discovery import sees_triggers
+from streamfrom.engine.messaging.table.discovery import discover, sees_triggers
 from streamfrom.engine.messaging.table.groups import placement_fault
 from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable, load
 from streamfrom.engine.messaging.table.table_differences import differences
@@ -276,7 +277,8 @@ class _ShardCheck:
         with self._reported(subject):
             vschema = self._keyspace.vschema
             placed = {} if vschema is None else vschema.tables
-            found = await self._store.discover(self._keyspace.name, shard.name, None, placed)
+            defined = partial(discover, placed=placed)
+            found = await self._store.ask(self._keyspace.name, shard.name, defined)
             rows = await shard.control.rows(_COMMENTS.format(schema=self._schema))
             self.comments = {str(name): str(comment) for name, comment, _ in rows}
             self.is_listed = True
@@ -467,7 +469,7 @@ class _ShardCheck:
     async def _check_triggers(self) -> None:
         """Say what it costs that the account cannot see triggers."""
         shard = self.shard
-        if shard.is_mariadb or await by_control(shard, sees_triggers(shard.database)):
+        if await by_control(shard, sees_triggers(shard.database)):
             return
         self._report.warning(
             str(shard),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from streamfrom.engine.clock import SystemClock
 from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.table.discovery import discover
 from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable, load
 from streamfrom.engine.messaging.table.table_settings import is_message_table
 from streamfrom.proxy.accounts.job_grants import Grantee, Purpose, grants, operator_grants
@@ -89,7 +91,7 @@ async def _of_shard(
     await runtime.probe()
     store = ShardStore({(keyspace.name, runtime.name): runtime}, SystemClock())
     names = None if asked.queue is None else (asked.queue[1],)
-    found = await store.discover(keyspace.name, runtime.name, names)
+    found = await store.ask(keyspace.name, runtime.name, partial(discover, names=names))
     where = printable(f"-- {runtime} at {runtime.dsn.server}, for an account that exists:")
     password = f"CREATE USER {grantee} IDENTIFIED BY '<password>'"
     lines = [f"{where} {password}", *_statements(keyspace, runtime, found, grantee, asked)]

@@ -180,6 +180,11 @@ class MemoryStore(Store):
         async with self._call(work.__name__, shard):
             return work(self, table, shard, self.table(table.keyspace, shard, table.name), job)
 
+    async def ask(self, keyspace, shard, question):
+        """Answer a question by the method of its name, without its conversation."""
+        answer = getattr(self, question.func.__name__)
+        return await answer(keyspace, shard, *question.args, **question.keywords)
+
     async def discover(self, keyspace, shard, names=None, placed=(), running=()):
         """Return the definitions, the same for every shard."""
         async with self._call("discover", shard):

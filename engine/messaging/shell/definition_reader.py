@@ -10,9 +10,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
+from streamfrom.engine.messaging.table.discovery import (
+    HiddenDefinitions,
+    come_or_gone,
+    discover,
+    read_hidden,
+)
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.writes.hidden_writes import NOTHING_HIDDEN, HiddenWrites
 
@@ -124,7 +130,9 @@ class DefinitionReader:
             with suppress(StreamfromError, TimeoutError):
                 async with asyncio.timeout(COMPARES_S):
                     known = self._tables.by_name.keys()
-                    found = await self._store.come_or_gone(keyspace, shard, known)
+                    found = await self._store.ask(
+                        keyspace, shard, partial(come_or_gone, known=known)
+                    )
                 self._differing[shard] = found or frozenset()
         for shard, tables in self._differing.items():
             if tables == before.get(shard) and tables != self._logged.get(shard, frozenset()):
@@ -168,15 +176,15 @@ class DefinitionReader:
             try:
                 read = names
                 if names is not None:
-                    come_or_gone = await self._store.come_or_gone(
-                        keyspace, shard, tables.by_name.keys()
-                    )
-                    read = None if come_or_gone is None else names | come_or_gone
-                found = await self._store.discover(
-                    keyspace, shard, read, tables.placed, frozenset(tables.runners)
-                )
+                    known = partial(come_or_gone, known=tables.by_name.keys())
+                    others = await self._store.ask(keyspace, shard, known)
+                    read = None if others is None else names | others
+                placed, running = tables.placed, frozenset(tables.runners)
+                defined = partial(discover, names=read, placed=placed, running=running)
+                found = await self._store.ask(keyspace, shard, defined)
                 # What names no table may define a routine.
-                hidden = await self._store.read_hidden(keyspace, shard, read if names else None)
+                hides = partial(read_hidden, names=read if names else None)
+                hidden = await self._store.ask(keyspace, shard, hides)
             except Exception as error:  # noqa: BLE001  (a reload must not end the proxy)
                 failure = error
             else:

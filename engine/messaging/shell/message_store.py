@@ -12,15 +12,14 @@ connection) when a statement fails. A statement that the server refuses is throw
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
-    from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
+    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.messaging.table.store_job import StoreJob
-    from streamfrom.engine.messaging.upkeep.depths import Depth
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
@@ -37,39 +36,12 @@ class Store(Protocol):
     async def run(self, table: MessageTable, shard: ShardName, job: StoreJob[T]) -> T:
         """Carry out a job; return what its conversation does."""
 
+    async def ask(
+        self, keyspace: str, shard: ShardName, question: Callable[[str], Conversation[T]]
+    ) -> T:
+        """Answer a question that is not about one table; return what its conversation does. question: makes it of the database's name."""
+
     def answering_first(
         self, keyspace: str, shards: Sequence[ShardName]
     ) -> Sequence[ShardName]:
         """Return *shards*, those that give no sign of life at the end."""
-
-    async def discover(
-        self,
-        keyspace: str,
-        shard: ShardName,
-        names: Collection[str] | None = None,
-        placed: Collection[str] = (),
-        running: Collection[str] = (),
-    ) -> tuple[RawTable, ...]:
-        """Return the tables of *shard* that are marked as message tables, and those of *placed*.
-
-        names: of the tables so named alone; None for all.
-        running: message tables that count as hidden, not as gone, while a lock hides them.
-        """
-
-    async def come_or_gone(
-        self, keyspace: str, shard: ShardName, known: Collection[str]
-    ) -> frozenset[str] | None:
-        """Return which tables of *shard* are marked as message tables and not *known*, or the other way round.
-
-        None if a lock hides some of them: then all definitions have to be read.
-        """
-
-    async def read_hidden(
-        self, keyspace: str, shard: ShardName, names: Collection[str] | None = None
-    ) -> HiddenDefinitions:
-        """Return by what statements on *shard* write to tables that they do not name, of the tables *names* alone if they are given."""
-
-    async def depths(
-        self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
-    ) -> dict[str, Depth]:
-        """Return about how many rows each of *tables* has in which state, by name, without a walk over them."""

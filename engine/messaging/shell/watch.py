@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.figures import figures
+from streamfrom.engine.messaging.upkeep.depths import depths
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
@@ -62,13 +64,13 @@ class Watch:
             if index % TABLES_IN_A_TURN == 0:
                 await asyncio.sleep(0)
             table = state.table
-            depths = {
+            known = {
                 shard.name: answer[2][table.name]
                 for shard in state.shards
                 if (answer := self._depths.get((table.keyspace, shard.name)))
                 and table.name in answer[2]
             }
-            found.append(figures.queue_figures(state, depths, now_ns))
+            found.append(figures.queue_figures(state, known, now_ns))
         return sorted(found, key=lambda queue: (queue.table.keyspace, queue.table.name))
 
     def set_aside(self) -> list[figures.SetAsideFigures]:
@@ -115,7 +117,7 @@ class Watch:
         asked_ns = self._clock.time_ns()
         try:
             async with asyncio.timeout(PATIENCE_S):
-                depths = await self._store.depths(keyspace, shard, tables)
+                found = await self._store.ask(keyspace, shard, partial(depths, tables=tables))
         except (StreamfromError, TimeoutError) as error:
             # The health checks report a shard that is away; here it is one figure less.
             log.debug(
@@ -125,4 +127,4 @@ class Watch:
         else:
             now_ns = self._clock.time_ns()
             fresh_ns = max(FRESH_NS, SELDOM * (now_ns - asked_ns))
-            self._depths[keyspace, shard] = now_ns, fresh_ns, depths
+            self._depths[keyspace, shard] = now_ns, fresh_ns, found

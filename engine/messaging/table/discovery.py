@@ -62,7 +62,15 @@ def discover(
     }
     if names is not None:
         missed &= {*names}
-    return (*tables, *(yield from _look_again(database, sorted(missed), placed)))
+    # MySQL reads its dictionary, which hides nothing.
+    if missed and (yield from _is_mariadb()):
+        tables += yield from _look_again(database, sorted(missed), placed)
+    return tuple(tables)
+
+
+def _is_mariadb() -> Conversation[bool]:
+    answer = yield StoreQuery(b"SELECT VERSION()", 1)
+    return any(b"MariaDB" in (version or b"") for (version,), _ in answer.rows)
 
 
 def _look_again(
@@ -298,6 +306,7 @@ def read_hidden(
         frozenset(found[b"update trigger"]),
         {child: frozenset(each) for child, each in parents.items()},
         frozenset(found[b"function"]),
+        hides_triggers=names is None and not (yield from sees_triggers(database)),
         is_partial=answer.has_skipped,
     )
 
@@ -307,6 +316,8 @@ def sees_triggers(database: str) -> Conversation[bool]:
 
     MariaDB shows them to every account.
     """
+    if (yield from _is_mariadb()):
+        return True
     answer = yield StoreQuery(b"SHOW GRANTS", 1)
     sees = False
     for (line,), _ in answer.rows:

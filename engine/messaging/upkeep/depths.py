@@ -69,7 +69,7 @@ class _Rows(NamedTuple):
         return b"%b AS %b%b WHERE %b" % (self.table, alias, hint, self.where)
 
 
-def depths(tables: Sequence[MessageTable]) -> Conversation[dict[str, Depth]]:
+def depths(database: str, tables: Sequence[MessageTable]) -> Conversation[dict[str, Depth]]:
     """Ask for what each table holds; return it by the tables' names."""
     found: dict[str, Depth] = {}
     for start in range(0, len(tables), TABLES_MAX):
@@ -85,7 +85,7 @@ def depths(tables: Sequence[MessageTable]) -> Conversation[dict[str, Depth]]:
             if table.name not in found
         }
         found |= yield from _of_many(many)
-    letters = yield from _dead_lettered(tables)
+    letters = yield from _dead_lettered(database, tables)
     return {
         table.name: found[table.name]._replace(dead_lettered=letters.get(table.name))
         for table in tables
@@ -219,15 +219,20 @@ def _totals(
     return totals, parked_of
 
 
-def _dead_lettered(tables: Collection[MessageTable]) -> Conversation[dict[str, int]]:
+def _dead_lettered(
+    database: str, tables: Collection[MessageTable]
+) -> Conversation[dict[str, int]]:
     """Return the number of dead letters by queue, without queues whose dead letters no table takes."""
     wanted = {table.properties.dead_letter for table in tables} - {None}
     if not wanted:
         return {}
     answer = yield StoreQuery(
         b"SELECT table_name, table_comment FROM information_schema.tables"
-        b" WHERE table_schema = DATABASE() AND table_name IN (%b)"
-        % b", ".join(text_literal(name) for name in sorted(filter(None, wanted))),
+        b" WHERE table_schema = %b AND table_name IN (%b)"
+        % (
+            text_literal(database),
+            b", ".join(text_literal(name) for name in sorted(filter(None, wanted))),
+        ),
         2,
     )
     comments = {

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import EngineError
 from streamfrom.engine.messaging.table import key_column
+from streamfrom.engine.messaging.table.discovery import discover
 from streamfrom.engine.messaging.table.groups import placement_fault
 from streamfrom.engine.messaging.table.message_table import (
     MessageTable,
@@ -261,8 +263,9 @@ class QueueStatements:
             table = load(keyspace.name, raw, len(keyspace.shards))
             return set() if isinstance(table, MessageTable) else {table.reason, *table.others}
 
+        defined = partial(discover, names=(name,))
         for shard in view.runtimes:
-            for raw in await store.discover(keyspace.name, shard.name, (name,)):
+            for raw in await store.ask(keyspace.name, shard.name, defined):
                 if raw.name == name and not raw.is_hidden:
                     for fault in sorted(faults(replace(raw, comment=comment)) - faults(raw)):
                         raise BadQueue(fault)

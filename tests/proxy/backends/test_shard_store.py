@@ -7,6 +7,7 @@ from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.leases.lease_rows import Look, Release, Shorten
 from streamfrom.engine.messaging.leases.leases import Lease
 from streamfrom.engine.messaging.queue.poll import Poll, PollRequest
+from streamfrom.engine.messaging.table.discovery import discover
 from streamfrom.engine.messaging.table.message import ClaimedRow, Purged
 from streamfrom.engine.messaging.table.message_table import MessageTable, load
 from streamfrom.engine.messaging.upkeep.partitions import (
@@ -43,7 +44,7 @@ async def store(server, shard):
 
 @pytest.fixture
 async def table(store):
-    (raw,) = await store.discover("plain", "-")
+    (raw,) = await store.ask("plain", "-", discover)
     loaded = load("plain", raw)
     assert isinstance(loaded, MessageTable)
     return loaded
@@ -167,7 +168,7 @@ async def test_a_server_that_is_down_is_a_store_error_everywhere(server, store, 
         store.run(table, "-", TakeCensus()),
         store.run(table, "-", DropPartition("p1", 99, 0.1)),
         store.run(table, "-", MakePartitions([Partition("p2", 2)], "prest", 0.1)),
-        store.discover("plain", "-"),
+        store.ask("plain", "-", discover),
         store.run(table, "-", Poll("-", PollRequest(10))),
         store.run(table, "-", Purge(NOW_NS)),
         store.run(table, "-", CLAIM_JOB),

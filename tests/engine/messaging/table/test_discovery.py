@@ -86,6 +86,7 @@ def test_tables_that_are_placed_are_read_as_well():
     assert b"table_name IN ('t', 'u')" in sent
 
 
+MARIADB = StoreAnswer([((b"10.11.19-MariaDB",), b"")])
 ABSENT = ServerRefused(1146, "Table 'db.gone' doesn't exist")
 DENIED = ServerRefused(1142, "SELECT command denied to user 'app'@'%' for table `db`.`gone`")
 LOCKED = ServerRefused(1205, "Lock wait timeout exceeded")
@@ -98,6 +99,7 @@ def test_a_running_table_that_one_look_misses_is_hidden_there_or_gone(gone, unse
     (hidden, there), queries = lenient(
         discover("db", running=("gone", "lock`ed", "t")),
         StoreAnswer([]),
+        MARIADB,
         gone,
         unseen,
         StoreAnswer(),
@@ -115,9 +117,17 @@ def test_a_running_table_that_one_look_misses_is_hidden_there_or_gone(gone, unse
 
 
 def test_of_the_running_tables_those_asked_for_are_looked_at():
-    _, (_, *looks) = run(discover("db", ("t",), running=("t", "u")))
+    asking = discover("db", ("t",), running=("t", "u"))
+    _, (_, _, *looks) = run(asking, StoreAnswer([]), MARIADB)
     assert looks
     assert not any(b"u" in re.findall(rb"['`](\w+)['`]", sent) for sent in looks)
+
+
+def test_what_mysql_does_not_show_has_gone():
+    found, queries = run(
+        discover("db", running=("t",)), StoreAnswer([]), StoreAnswer([((b"9.7.0",), b"")])
+    )
+    assert (found, len(queries)) == ((), 2)
 
 
 ID = column(b"t", b"id")

@@ -18,7 +18,7 @@ from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 def asked(tables, *answers):
     given = [StoreAnswer([(row, b"") for row in rows]) for rows in answers]
-    queries, found = answered(depths(tables), *given)
+    queries, found = answered(depths("db", tables), *given)
     return [query.sql for query in queries], found
 
 

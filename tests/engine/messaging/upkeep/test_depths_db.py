@@ -38,13 +38,13 @@ def fill(client, first, last, time_next_ns, *, priority=None):
 
 def test_depths_are_dives_and_no_counts(client, database):
     table = create(client, database)
-    assert client.run(depths([table])) == {"msg": Depth(0)}
+    assert client.run(depths(database, [table])) == {"msg": Depth(0)}
     fill(client, 0, 900, 0, priority=50)
     client.execute(b"UPDATE msg SET time_acked = 5 WHERE id >= 40")
-    assert client.run(depths([table])) == {"msg": Depth(40)}
+    assert client.run(depths(database, [table])) == {"msg": Depth(40)}
     client.execute(b"UPDATE msg SET time_acked = NULL WHERE id > 300")
     before = reads(client)
-    found = client.run(depths([table]))["msg"]
+    found = client.run(depths(database, [table]))["msg"]
     assert 320 <= found.unacked <= 1280
     assert found.parked == 0
     assert reads(client) - before <= 2 * COUNTED_MAX
@@ -56,20 +56,20 @@ def test_parked_rows_are_no_depth_and_are_not_walked(client, database, layout):
     low, high = (None, None) if layout == FIRST else (7, 50)
     fill(client, 0, 60, PARKED_NS, priority=high)
     fill(client, 100, 130, 0, priority=low)
-    assert client.run(depths([table])) == {"msg": Depth(30, 60)}
+    assert client.run(depths(database, [table])) == {"msg": Depth(30, 60)}
     fill(client, 1000, 1500, PARKED_NS, priority=low)
-    assert client.run(depths([table])) == {"msg": Depth(30, 560)}
+    assert client.run(depths(database, [table])) == {"msg": Depth(30, 560)}
     many = 3 * PARKED_COUNTED_MAX
     fill(client, 10_000, 10_000 + many, PARKED_NS, priority=high)
     client.rows(b"ANALYZE TABLE msg")
     before = reads(client)
-    found = client.run(depths([table]))["msg"]
+    found = client.run(depths(database, [table]))["msg"]
     assert found.unacked == 30
     assert PARKED_COUNTED_MAX <= found.parked <= 3 * many
     if layout == CURRENT:
         assert reads(client) - before <= 1.5 * PARKED_COUNTED_MAX
     client.execute(b"UPDATE msg SET time_next = 0 WHERE time_next = %d" % PARKED_NS)
-    found = client.run(depths([table]))["msg"]
+    found = client.run(depths(database, [table]))["msg"]
     assert found.parked == 0
     assert PARKED_COUNTED_MAX <= found.unacked <= 3 * many
 
@@ -79,21 +79,21 @@ def test_rows_without_a_priority_are_counted(client, database):
     fill(client, 0, 200, PARKED_NS, priority="NULL")
     fill(client, 1000, 1200, PARKED_NS, priority=3)
     fill(client, 2000, 2007, 0, priority="NULL")
-    assert client.run(depths([table])) == {"msg": Depth(7, 400)}
+    assert client.run(depths(database, [table])) == {"msg": Depth(7, 400)}
 
 
 def test_dead_letters_are_counted_if_there_is_such_a_table(client, database):
     comment = f"{COMMENT},vt_max_attempts=1,vt_dead_letter=dead"
     table = create(client, database, comment=comment)
-    assert client.run(depths([table])) == {"msg": Depth(0)}
+    assert client.run(depths(database, [table])) == {"msg": Depth(0)}
     client.execute(b"CREATE TABLE dead (id BIGINT PRIMARY KEY)")
     client.execute(b"INSERT INTO dead VALUES (1), (2), (3)")
-    assert client.run(depths([table])) == {"msg": Depth(0)}, "it has not consented"
+    assert client.run(depths(database, [table])) == {"msg": Depth(0)}, "it has not consented"
     client.execute(b"ALTER TABLE dead COMMENT = 'vt_dead_letters_of=other msg'")
-    assert client.run(depths([table])) == {"msg": Depth(0, 0, 3)}
+    assert client.run(depths(database, [table])) == {"msg": Depth(0, 0, 3)}
     client.execute(b"DROP TABLE dead")
     taking = f"{COMMENT},vt_dead_letters_of=msg"
     queue = CURRENT.format(id_type="bigint", comment=taking).replace(" msg ", " dead ")
     client.execute(queue.encode())
     client.execute(b"INSERT INTO dead (id, time_acked) VALUES (1, NULL), (2, 5)")
-    assert client.run(depths([table])) == {"msg": Depth(0, 0, 1)}
+    assert client.run(depths(database, [table])) == {"msg": Depth(0, 0, 1)}
