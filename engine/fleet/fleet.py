@@ -371,21 +371,6 @@ class Fleet:
                 self._greeted.add(member.id)
                 self._transport.greet(member)
 
-    def unreachable(self, keyspace: str, shard: ShardName, reason: str) -> None:
-        """Note that the server of a shard cannot be reached, as its health check found."""
-        if election := self._by_shard.get((keyspace, shard)):
-            election.elector.unreachable(reason)
-
-    def turned_read_only(self, keyspace: str, shard: ShardName) -> None:
-        """Note that the server of a shard refuses writes, as its health check found."""
-        if election := self._by_shard.get((keyspace, shard)):
-            election.elector.turned_read_only()
-
-    def moved(self, keyspace: str, shard: ShardName, reason: str) -> None:
-        """Note that a shard has another server from now on."""
-        if election := self._by_shard.get((keyspace, shard)):
-            election.elector.moved(reason)
-
     def reconfigured(self, own: Member) -> None:
         """Be *own* from now on, in every directory."""
         self.own = own

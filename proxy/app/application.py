@@ -427,18 +427,17 @@ class Application:
             log.warning("background work failed", reason=str(error), exc_info=trace)
 
     def _shard_changed(self, shard: ShardRuntime) -> None:
+        self._registry.here.shard_checked(shard.keyspace, shard.name, shard.trouble)
         if shard.trouble is None:
-            self._registry.here.shard_up(shard.keyspace, shard.name)
             # Only a server that can be reached shows which collations it has.
             self._spawn(self._charsets.learn(shard.control))
-        else:
-            self._registry.here.shard_down(shard.keyspace, shard.name, shard.trouble)
+        elif elector := self._fleet.electors.get((shard.keyspace, shard.name)):
             if shard.trouble == READ_ONLY:
-                self._fleet.turned_read_only(shard.keyspace, shard.name)
+                elector.turned_read_only()
             elif shard.trouble == MOVED:
-                self._fleet.moved(shard.keyspace, shard.name, MOVED)
+                elector.moved(MOVED)
             else:
-                self._fleet.unreachable(shard.keyspace, shard.name, shard.trouble)
+                elector.unreachable(shard.trouble)
 
     def _server_version(self) -> str:
         versions = (shard.version for shard in self.shards.values() if shard.version)

@@ -200,15 +200,10 @@ class TryAgain:
 
 
 @record
-class ShardDown(AboutShard):
-    """The shard cannot be reached, as a health check found."""
+class ShardChecked(AboutShard):
+    """A health check has found that the shard can be reached, or, by its *trouble*, that it cannot."""
 
-    reason: str
-
-
-@record
-class ShardUp(AboutShard):
-    """The shard can be reached again."""
+    trouble: str | None
 
 
 @record
@@ -260,8 +255,7 @@ Event: TypeAlias = (
     | PurgeRefused
     | Reconfigured
     | TryAgain
-    | ShardDown
-    | ShardUp
+    | ShardChecked
     | Elected
     | Deposed
     | ServedElsewhere

@@ -211,7 +211,7 @@ class HeldMessages:
     ) -> None:
         """Take in what a former dispatcher has in flight, and until when."""
         limit = shard.gates.in_flight
-        if limit is None or limit.reading != job.number:
+        if limit is None or limit.reading is not job:
             return  # another process has dispatched the shard since
         limit.reading = None
         if failure is not None:

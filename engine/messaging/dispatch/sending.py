@@ -64,8 +64,8 @@ class Sending:
         limit = shard.gates.in_flight
         if limit is not None and not limit.is_known:
             if limit.reading is None:
-                limit.reading = self._parts.number()
-                self._actions.append(FindLeases(limit.reading, shard.name))
+                limit.reading = job = FindLeases(shard.name)
+                self._actions.append(job)
             return
         if shard.order is None:
             while len(shard.claims) < CLAIMS_IN_FLIGHT_MAX and self._start_claim(shard, now_ns):

@@ -78,6 +78,6 @@ class TableParts:
         return {ident: shard.set_aside.next_ns(ident, now_ns) for ident in refused}
 
     def number(self) -> int:
-        """Return a number that no claim, release or reading has had."""
+        """Return a number that no claim or release has had."""
         self._numbers += 1
         return self._numbers

@@ -167,12 +167,8 @@ class TableState:
                 for shard in self._shards.values():
                     if shard.set_aside.may_try_all(now_ns):
                         self._try_again(shard, [*shard.set_aside.rows], now_ns)
-            case events.ShardDown():
-                self._shards[event.shard].health.failed(
-                    event.reason, now_ns, self._parts.grace_ns
-                )
-            case events.ShardUp():
-                self._shard_up(self._shards[event.shard])
+            case events.ShardChecked():
+                self._checked(self._shards[event.shard], event.trouble, now_ns)
             case events.Elected():
                 self._shards[event.shard].elected(now_ns)
                 self.receivers.dispatchers_changed()
@@ -371,9 +367,12 @@ class TableState:
             shard.polls.wanted = True
         self._parts.limit_shards(now_ns)
 
-    def _shard_up(self, shard: ShardState) -> None:
-        for trouble in (shard.claiming, shard.polls.trouble, shard.health):
-            trouble.over()
+    def _checked(self, shard: ShardState, trouble: str | None, now_ns: int) -> None:
+        if trouble is not None:
+            shard.health.failed(trouble, now_ns, self._parts.grace_ns)
+            return
+        for each in (shard.claiming, shard.polls.trouble, shard.health):
+            each.over()
         shard.polls.wanted = True
 
     # After every event

@@ -114,13 +114,13 @@ class InFlightLimit:
 
     at_most: the shard's share.
     is_known: the messages that a former dispatcher has in flight are known.
-    reading: the number of the reading that asks for them, while it is under way.
+    reading: the job that asks for them, while it is under way.
     look_ns: when to look at what is in flight, if the limit holds the shard back until then; None if it does not.
     """
 
     at_most: int
     is_known: bool = False
-    reading: int | None = None
+    reading: object | None = None
     look_ns: int | None = None
 
     def begin(self) -> None:

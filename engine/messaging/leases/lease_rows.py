@@ -52,7 +52,6 @@ class FindLeases:
     name: ClassVar = "reading what is in flight"
     access: ClassVar = Access.READ
 
-    number: int
     shard: ShardName
 
     def talk(self, table: MessageTable, at: At) -> Conversation[dict[bytes, int]]:

@@ -212,13 +212,9 @@ class DispatcherHere(Dispatcher):
         self._withheld[keyspace, event.shard] = event
         self._broadcast(keyspace, event)
 
-    def shard_down(self, keyspace: str, shard: ShardName, reason: str) -> None:
-        """Note that a shard cannot be reached: from now on its streams live on their grace."""
-        self._broadcast(keyspace, events.ShardDown(shard, reason))
-
-    def shard_up(self, keyspace: str, shard: ShardName) -> None:
-        """Note that a shard can be reached again."""
-        self._broadcast(keyspace, events.ShardUp(shard))
+    def shard_checked(self, keyspace: str, shard: ShardName, trouble: str | None) -> None:
+        """Note that a shard can be reached, or by its *trouble* cannot: from then on its streams live on their grace."""
+        self._broadcast(keyspace, events.ShardChecked(shard, trouble))
 
     async def drain(self, keyspace: str, shard: ShardName) -> None:
         """Return when no claim and no release of a shard is under way any more."""

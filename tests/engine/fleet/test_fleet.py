@@ -70,9 +70,8 @@ async def test_a_definition_that_changes_through_one_member_is_read_by_the_other
 
 async def test_a_shard_whose_server_turned_read_only_is_left():
     async with Members(1) as fleet:
-        fleet.fleets[0].turned_read_only("ks", "0")
+        fleet.fleets[0].electors["ks", "0"].turned_read_only()
         assert not fleet.fleets[0].may_send("ks", "0")
-        fleet.fleets[0].turned_read_only("ks", "unknown")
 
 
 async def test_a_stream_with_an_end_waits_at_another_member_until_it_shall_not():

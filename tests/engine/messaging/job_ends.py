@@ -3,7 +3,7 @@
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.claims.ordered_claim import Claim
 from streamfrom.engine.messaging.dispatch.events import JobDone
-from streamfrom.engine.messaging.leases.lease_rows import FindLeases, Look, Release
+from streamfrom.engine.messaging.leases.lease_rows import Look, Release
 from streamfrom.engine.messaging.queue.poll import Poll, PollRequest
 
 
@@ -37,14 +37,6 @@ def looked(shard, time_next_ns):
 
 def look_failed(shard):
     return JobDone(Look(shard, ()), failure="gone")
-
-
-def leases_found(number, shard, until_ns):
-    return JobDone(FindLeases(number, shard), until_ns)
-
-
-def leases_not_found(number, shard, reason):
-    return JobDone(FindLeases(number, shard), failure=reason)
 
 
 def acks_written(shard, result):

@@ -24,8 +24,7 @@ from streamfrom.engine.messaging.dispatch.events import (
     Left,
     ReceiverReady,
     Reconfigured,
-    ShardDown,
-    ShardUp,
+    ShardChecked,
     Tick,
 )
 from streamfrom.engine.messaging.dispatch.sending import (
@@ -39,8 +38,6 @@ from streamfrom.engine.messaging.table.message import AckWrites
 from tests.engine.messaging.dispatch.test_held_messages import Rig
 from tests.engine.messaging.job_ends import (
     acks_written,
-    leases_found,
-    leases_not_found,
     looked,
     polled,
 )
@@ -135,13 +132,13 @@ def test_a_clock_that_is_set_back_makes_no_lease_longer(is_sent_after):
 
 def test_a_health_signal_starts_and_stops_the_grace():
     bench = TableRig(poll=1000).attach(1)
-    assert bench.post(ShardDown("0", "refused")) == []
+    assert bench.post(ShardChecked("0", "refused")) == []
     assert bench.wake_s() == 30
     bench.later(29)
-    only(bench.post(ShardUp("0")), Poll)
+    only(bench.post(ShardChecked("0", None)), Poll)
     bench.post(polled("0", EMPTY))
     assert bench.wake_s() > 900
-    bench.post(ShardDown("0", "refused"))
+    bench.post(ShardChecked("0", "refused"))
     only(bench.later(30), End)
     assert bench.wake_s() is None
 
@@ -208,7 +205,7 @@ def test_a_stream_that_nobody_serves_ends_after_the_grace_and_says_why():
 def test_a_server_that_is_healthy_does_not_end_the_trouble_of_nobody_serving():
     rig = deposed(grace_s=30)
     rig.post(Attached(1, None, ("id",)))
-    rig.post(ShardUp("0"))
+    rig.post(ShardChecked("0", None))
     only(rig.later(30), End)
 
 
@@ -296,8 +293,8 @@ def test_what_was_answered_is_written_by_who_dispatches_no_more_and_after_the_se
 
 def found(rig, until_ns=None, shard="0"):
     """Answer the reading of what is in flight; return what follows."""
-    number = next(one.gates.in_flight.reading for one in rig.state.shards if one.name == shard)
-    return rig.post(leases_found(number, shard, until_ns or {}))
+    job = next(one.gates.in_flight.reading for one in rig.state.shards if one.name == shard)
+    return rig.post(JobDone(job, until_ns or {}))
 
 
 def limited(at_most, **options):
@@ -333,11 +330,11 @@ def test_a_new_term_reads_anew_and_an_old_answer_counts_no_more():
     rig.post(Deposed("0", "cut off"))
     (second,) = kinds(rig.post(Elected("0")), FindLeases)
     rig.post(polled("0", EMPTY))
-    assert rig.run(rig.post(leases_found(first.number, "0", {}))) == {}
+    assert rig.run(rig.post(JobDone(first, {}))) == {}
     assert rig.run(rig.due(2, 3)) == {}
     # The message that this process has sent itself is not counted twice.
     until_ns = {b"1": rig.now_ns + WAIT_NS}
-    assert rig.run(rig.post(leases_found(second.number, "0", until_ns))) == {1: [2]}
+    assert rig.run(rig.post(JobDone(second, until_ns))) == {1: [2]}
 
 
 def test_a_reading_that_fails_is_tried_again_and_a_lasting_failure_is_told():
@@ -346,7 +343,7 @@ def test_a_reading_that_fails_is_tried_again_and_a_lasting_failure_is_told():
     ended: list[End] = []
     for _ in range(30):
         reading = next(iter(rig.state.shards)).gates.in_flight.reading
-        actions = rig.post(leases_not_found(reading, "0", "gone"))
+        actions = rig.post(JobDone(reading, failure="gone"))
         assert kinds(actions, FindLeases) == []
         while not (ended or kinds(actions, FindLeases)):
             wake_s = rig.wake_s()

@@ -52,5 +52,5 @@ def test_what_a_former_dispatcher_has_in_flight_is_read_off_the_rows(sqlite):
         (5, 1, NOW_NS, None), (6, 9, PARKED_NS, None), (7, 1, None, 5), (8, 1, soon_ns, 5),
     ]  # fmt: skip
     sqlite.connection.executemany("INSERT INTO msg VALUES (?, ?, ?, ?)", rows)
-    found = sqlite.run(FindLeases(1, "-").talk(TABLE, At("-", NOW_NS, True)))
+    found = sqlite.run(FindLeases("-").talk(TABLE, At("-", NOW_NS, True)))
     assert found == {b"1": soon_ns, b"3": late_ns}

@@ -53,10 +53,10 @@ async def test_health_signals_reach_every_table_of_the_keyspace():
         lost, saved = Receiver(1), Receiver(2)
         rig.registry.streams.attach(lost, "ks", "t1")
         await asyncio.sleep(1)
-        rig.registry.here.shard_down("ks", "80-", "refused")
-        rig.registry.here.shard_up("ks", "80-")
+        rig.registry.here.shard_checked("ks", "80-", "refused")
+        rig.registry.here.shard_checked("ks", "80-", None)
         rig.registry.streams.attach(saved, "ks", "t2")
-        rig.registry.here.shard_down("other", "0", "refused")
+        rig.registry.here.shard_checked("other", "0", "refused")
         await asyncio.sleep(100)
         assert lost.ended == saved.ended == []
 

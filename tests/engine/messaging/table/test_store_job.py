@@ -39,4 +39,4 @@ def test_each_job_is_a_statement_about_the_rows_that_it_was_given():
         sql = next(job.talk(table, at)).sql
         assert b"`msg`" in sql
         assert b"7" in sql
-    assert b"epoch > 0" in next(FindLeases(1, "0").talk(table, at)).sql
+    assert b"epoch > 0" in next(FindLeases("0").talk(table, at)).sql
