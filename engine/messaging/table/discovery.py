@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
@@ -209,20 +209,15 @@ class HiddenDefinitions:
     """What was read of one database.
 
     schema: its name.
-    views, triggered: the names of its views, and of its tables with triggers.
-    update_triggered: the names of its tables with triggers that fire on UPDATE.
-    parents: the tables to which foreign keys with a cascade refer, by the table that has the keys.
-    functions: the names of stored functions, and packages of such, of the whole server.
+    parts: the names of its views, and of tables with triggers or with foreign keys that cascade, each after what it has: "view",
+        "trigger" with the event, "key" with the table to which it refers. And "function" with the names of stored functions, and
+        packages of such, of the whole server.
     hides_triggers: the account cannot see triggers.
     is_partial: a lock hid some of it.
     """
 
     schema: str = ""
-    views: frozenset[str] = frozenset()
-    triggered: frozenset[str] = frozenset()
-    update_triggered: frozenset[str] = frozenset()
-    parents: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    functions: frozenset[str] = frozenset()
+    parts: frozenset[tuple[str, str, str]] = frozenset()
     hides_triggers: bool = False
     is_partial: bool = False
 
@@ -230,35 +225,30 @@ class HiddenDefinitions:
         self, names: Collection[str], found: HiddenDefinitions
     ) -> HiddenDefinitions:
         """Return what is known once the tables *names* were read again; *found* is of them alone."""
-        lower = frozenset(map(str.lower, names))
-
-        def others(known: Collection[str]) -> frozenset[str]:
-            return frozenset(name for name in known if name.lower() not in lower)
-
-        parents = {child: self.parents[child] for child in others(self.parents)}
-        return replace(
-            self,
-            schema=found.schema,
-            views=others(self.views) | found.views,
-            triggered=others(self.triggered) | found.triggered,
-            update_triggered=others(self.update_triggered) | found.update_triggered,
-            parents={**parents, **found.parents},
-            functions=self.functions | found.functions,
+        again = frozenset(map(str.lower, names))
+        others = (
+            one for one in self.parts if one[0] == "function" or one[1].lower() not in again
         )
+        return replace(self, schema=found.schema, parts=found.parts.union(others))
 
     def hidden_writes(self, keyspace: str, queues: Collection[str]) -> HiddenWrites:
         """Return which statements write to tables that they do not name. queues: the message tables."""
-        reaching = {name.lower() for name in (*self.views, *self.triggered, *queues)}
-        parents = {
-            child.lower(): {parent.lower() for parent in each}
-            for child, each in self.parents.items()
-        }
+        named: defaultdict[str, list[str]] = defaultdict(list)
+        parents: defaultdict[str, set[str]] = defaultdict(set)
+        for kind, name, other in self.parts:
+            named[kind].append(name)
+            if kind == "key":
+                parents[name.lower()].add(other.lower())
+            elif other == "UPDATE":
+                named["update"].append(name)
+        seen = (*named["view"], *named["trigger"])
+        reaching = {name.lower() for name in (*seen, *queues)}
         return HiddenWrites(
             (self.schema, keyspace),
-            (*self.views, *self.triggered, *cascading(parents, reaching)),
+            (*seen, *cascading(parents, reaching)),
             queues,
-            self.functions,
-            self.update_triggered,
+            named["function"],
+            named["update"],
             hides_triggers=self.hides_triggers,
         )
 
@@ -290,22 +280,11 @@ def read_hidden(
             b" WHERE routine_type <> 'PROCEDURE' AND routine_schema NOT IN (%b)" % _SERVERS_OWN
         )
     answer = yield StoreQuery(b" UNION ALL ".join(parts), 3, skips_locked=True)
-    found: dict[bytes | None, set[str]] = defaultdict(set)
-    parents: dict[str, set[str]] = defaultdict(set)
-    for (part, owner, parent), _ in answer.rows:
-        name = (owner or b"").decode()
-        found[part].add(name)
-        if part == b"key":
-            parents[name].add((parent or b"").decode())
-        elif parent == b"UPDATE":
-            found[b"update trigger"].add(name)
     return HiddenDefinitions(
         database,
-        frozenset(found[b"view"]),
-        frozenset(found[b"trigger"]),
-        frozenset(found[b"update trigger"]),
-        {child: frozenset(each) for child, each in parents.items()},
-        frozenset(found[b"function"]),
+        frozenset(
+            (_text(kind), _text(name), _text(other)) for (kind, name, other), _ in answer.rows
+        ),
         hides_triggers=names is None and not (yield from sees_triggers(database)),
         is_partial=answer.has_skipped,
     )

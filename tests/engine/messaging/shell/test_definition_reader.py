@@ -73,10 +73,9 @@ async def test_every_statement_finds_tables_that_came_or_went_past_the_proxy(
 
 async def test_what_a_lock_hides_is_not_dropped_and_is_read_again(monkeypatch):
     async with RegistryRig("t1") as rig:
-        whole = HiddenDefinitions(
-            "db", views=frozenset({"seen"}), triggered=frozenset({"outbox"})
-        )
-        partial = HiddenDefinitions("db", functions=frozenset({"f"}), is_partial=True)
+        parts = {("view", "seen", ""), ("trigger", "outbox", "INSERT")}
+        whole = HiddenDefinitions("db", frozenset(parts))
+        partial = HiddenDefinitions("db", frozenset({("function", "f", "")}), is_partial=True)
         found = [whole, partial, whole]
 
         async def read_hidden(keyspace, shard, names=None):
