@@ -295,7 +295,7 @@ class Visit:
 
 
 class Fleet:
-    """What runs of it here: `PeerService` towards other members. Belongs to one event loop.
+    """What runs of it here. Belongs to one event loop.
 
     transport: the ways to other members; None where there are none.
     """
@@ -405,7 +405,7 @@ class Fleet:
     def accept(
         self, _member: Member, link: peer_link.PeerLink[peer_link.FromDispatcher]
     ) -> peer_link.LinkHearer[peer_link.ToDispatcher]:
-        """Serve another member, as `PeerService.accept`."""
+        """Serve another member, whose certificate has proved it to be itself."""
         visit = Visit(self, self._registry, link)
         self._visits[visit] = None
         return visit

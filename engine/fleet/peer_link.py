@@ -229,21 +229,3 @@ class PeerTransport(Protocol):
 
     def greet(self, member: Member) -> None:
         """Notify *member* of a member that it may not know yet: it reads its directories soon."""
-
-
-class PeerService(Protocol):
-    """This member towards the others: what they may ask of it, and who they are, as the directories of all shards last said."""
-
-    def accept(
-        self, member: Member, link: PeerLink[FromDispatcher]
-    ) -> LinkHearer[ToDispatcher]:
-        """Serve *member*, whom its certificate has proved to be itself."""
-
-    def members(self) -> Mapping[str, Member]:
-        """Return the others by their ids."""
-
-    def trusts(self, certificate: str) -> Member | None:
-        """Return the member that a certificate, as PEM, stands for; None for no member."""
-
-    def look(self) -> None:
-        """Have the directories read again soon: a member connects that is not known yet."""

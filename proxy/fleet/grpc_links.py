@@ -21,7 +21,7 @@ import grpc.aio
 import structlog
 from google.protobuf.message import DecodeError
 
-from streamfrom.engine.fleet.peer_link import FromDispatcher, PeerService, ToDispatcher
+from streamfrom.engine.fleet.peer_link import FromDispatcher, ToDispatcher
 from streamfrom.engine.messaging.dispatch.events import TableEvent
 from streamfrom.engine.messaging.table.message import MessageKey
 from streamfrom.proxy.fleet import members_pb2 as pb
@@ -32,6 +32,7 @@ from streamfrom.proxy.grpc_port import PING_TIMEOUT_MS, SERVER_OPTIONS, GrpcPort
 
 if TYPE_CHECKING:
     from streamfrom.engine.fleet.directory import Member
+    from streamfrom.engine.fleet.fleet import Fleet
     from streamfrom.engine.fleet.peer_link import LinkHearer
     from streamfrom.engine.sharding.keyspace import ShardName
 
@@ -304,9 +305,7 @@ class GrpcLinks:
             )
 
 
-async def calling_member(
-    context: grpc.aio.ServicerContext[Any, Any], fleet: PeerService
-) -> Member:
+async def calling_member(context: grpc.aio.ServicerContext[Any, Any], fleet: Fleet) -> Member:
     """Return the member whose certificate a call shows; a call of any other process ends."""
     (pem, *_) = context.auth_context().get("x509_pem_cert") or [b""]
     member = fleet.trusts(pem.decode())
@@ -318,7 +317,7 @@ async def calling_member(
 class GrpcDoor:
     """The service for the links of the members that *fleet* knows, behind *port*."""
 
-    def __init__(self, own: MemberCertificate, port: GrpcPort, fleet: PeerService) -> None:
+    def __init__(self, own: MemberCertificate, port: GrpcPort, fleet: Fleet) -> None:
         self._own = own
         self._port = port
         self._loop = asyncio.get_running_loop()

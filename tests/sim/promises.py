@@ -123,7 +123,7 @@ class Promises:
             # Of two events of one moment the one that ends a pause may come second.
             if not shard.receivers or shard.claiming.retry_ns >= now_ns or state in self.paused:
                 continue
-            if shard.is_held_back(now_ns) or (
+            if shard.gates.is_closed(now_ns) or (
                 (limit := shard.gates.in_flight) and not limit.is_known
             ):
                 continue

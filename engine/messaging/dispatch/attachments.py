@@ -142,7 +142,7 @@ class Attachments:
                 continue
             if receiver.rows_left == 0 or all(
                 self._parts.table.properties.paused
-                or shard.is_held_back(now_ns)
+                or shard.gates.is_closed(now_ns)
                 or shard.has_nothing(now_ns, receiver.keys)
                 or ((receiver.sent or receiver.has_rows_elsewhere) and shard.is_failing)
                 for shard in self._shards.values()

@@ -82,7 +82,7 @@ class Sending:
             due = shard.queue.due(now_ns, at_most=self._claim_rows_max(), keys=choice)
             if not due:
                 continue
-            if not (due := shard.at_most(due, now_ns)):
+            if not (due := shard.gates.room(due, now_ns)):
                 if shard.hold_back(now_ns):
                     self._held.look_after(shard, now_ns)
                 return False

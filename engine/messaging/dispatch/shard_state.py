@@ -99,7 +99,7 @@ class ShardState:
         self.counters = Counters()
         self.groups = GroupWatch()
         self.lost = LostMessages()
-        self.gates = ShardGates()
+        self.gates = ShardGates(self._load)
         self.order: KeyOrder | None = None
         self.is_dispatched = True
         self.partitions_overdue = self.receivers = self.lingers_until_ns = self.last_claim = 0
@@ -135,18 +135,13 @@ class ShardState:
 
     # Limits
 
-    def at_most(self, due: int, now_ns: int) -> int:
-        """Return how many of *due* messages may be sent now."""
-        return self.gates.room(due, self._load, now_ns)
-
     def hold_back(self, now_ns: int) -> bool:
         """Note until when gates hold back what is due; return whether to look at what is in flight."""
-        load = self._load
-        opens_ns = self.gates.opens_ns(load, now_ns)
+        opens_ns = self.gates.opens_ns(now_ns)
         if opens_ns is not None:
             self.held_back_ns = opens_ns
         limit = self.gates.in_flight
-        if limit is None or not self.gates.is_full(load):
+        if limit is None or not self.gates.is_full():
             return False
         is_to_look = limit.is_to_look(now_ns)
         if is_to_look:
@@ -155,11 +150,6 @@ class ShardState:
         self.held_back_ns = min(ns for ns in (limit.look_ns, end_ns) if ns is not None)
         return is_to_look
 
-    def is_held_back(self, now_ns: int) -> bool:
-        """Return whether gates let nothing be sent now, whatever is due."""
-        return self.gates.is_closed(self._load, now_ns)
-
-    @property
     def _load(self) -> tuple[int, int]:
         return len(self.leases), sum(len(run.keys) for run in self.claims.values())
 

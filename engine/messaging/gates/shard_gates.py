@@ -151,11 +151,11 @@ def share(limit: int, shards: int, index: int) -> int:
 class ShardGates:
     """The limits of one shard; None for those that its table does not have.
 
+    load: returns how many messages streams hold, and how many are being claimed.
     strict: returns until when nothing can be sent, where one message goes after the other; 0 for not at all.
-
-    A *load* is how many messages streams hold, and how many are being claimed.
     """
 
+    load: Callable[[], tuple[int, int]]
     in_flight: InFlightLimit | None = None
     rate: RateLimit | None = None
     strict: Callable[[], int] | None = None
@@ -198,32 +198,32 @@ class ShardGates:
         if self.rate is not None and self.rate.since_ns is None:
             self.rate.begin(now_ns)
 
-    def room(self, due: int, load: tuple[int, int], now_ns: int) -> int:
+    def room(self, due: int, now_ns: int) -> int:
         """Return how many of *due* messages may be sent now."""
         if self.strict is not None:
             due = min(due, self.strict() <= now_ns)
         if self.in_flight is not None:
-            due = min(due, self.in_flight.room(sum(load)))
+            due = min(due, self.in_flight.room(sum(self.load())))
         if self.rate is not None:
-            due = min(due, self.rate.room(load[1], now_ns))
+            due = min(due, self.rate.room(self.load()[1], now_ns))
         return due
 
-    def is_closed(self, load: tuple[int, int], now_ns: int) -> bool:
+    def is_closed(self, now_ns: int) -> bool:
         """Return whether nothing may be sent now, whatever is due, as far as is known."""
         is_known = self.in_flight is None or self.in_flight.is_known
-        return is_known and not self.room(1, load, now_ns)
+        return is_known and not self.room(1, now_ns)
 
-    def is_full(self, load: tuple[int, int]) -> bool:
+    def is_full(self) -> bool:
         """Return whether as many messages are in flight as may be."""
         limit = self.in_flight
-        return limit is not None and not limit.room(sum(load))
+        return limit is not None and not limit.room(sum(self.load()))
 
-    def opens_ns(self, load: tuple[int, int], now_ns: int) -> int | None:
+    def opens_ns(self, now_ns: int) -> int | None:
         """Return when more may be sent by rate and order; None where these let it through."""
         if self.strict is not None and (closed_ns := self.strict()) > now_ns:
             return closed_ns
         if self.rate is not None:
-            return max(now_ns, self.rate.next_ns(load[1], now_ns))
+            return max(now_ns, self.rate.next_ns(self.load()[1], now_ns))
         return None
 
 

@@ -2,6 +2,7 @@
 
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
+from typing import Any
 
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.proxy.config.file import Role, Secret, User
@@ -34,7 +35,8 @@ class Process(Reader):
         self.known = []
         self.certificate = make_certificate(name)
         port = fleet_port("127.0.0.1:0")
-        self.door = GrpcDoor(self.certificate, port, self)
+        fleet: Any = self
+        self.door = GrpcDoor(self.certificate, port, fleet)
         self.links = GrpcLinks(self.certificate)
         pem = self.certificate.certificate.decode()
         self.own = Member(name, "", port.address, pem, number, version, "c")
