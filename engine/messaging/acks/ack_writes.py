@@ -9,7 +9,7 @@ from streamfrom.engine.messaging.leases.lease_rows import look
 from streamfrom.engine.messaging.store.row_writes import carefully, commit
 from streamfrom.engine.messaging.table.message import AckWrites, Refused, Tried
 from streamfrom.engine.messaging.table.sql_names import by_id, lock_unacked, quoted
-from streamfrom.engine.messaging.table.store_job import Access
+from streamfrom.engine.messaging.table.store_job import AboutShard, Access
 from streamfrom.sqlparse_ext.records import record
 from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
 
@@ -18,17 +18,15 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.messaging.table.store_job import At
-    from streamfrom.engine.sharding.keyspace import ShardName
 
 
 @record
-class WriteAcks:
+class WriteAcks(AboutShard):
     """The job of writing early acks, ids and times: they are true whichever process dispatches."""
 
     name: ClassVar = "writing of acks"
     access: ClassVar = Access.WRITE
 
-    shard: ShardName
     acks: tuple[tuple[bytes, int], ...]
 
     @carefully

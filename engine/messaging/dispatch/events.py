@@ -10,6 +10,7 @@ from streamfrom.engine.messaging.leases import lease_rows
 from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.queue.poll import Poll
 from streamfrom.engine.messaging.streams.prefetch_window import FIRST
+from streamfrom.engine.messaging.table.store_job import AboutShard
 from streamfrom.sqlparse_ext.records import record
 
 
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
-
-
-@record
-class AboutShard:
-    """What has happened on a shard, or is to be done about it."""
-
-    shard: ShardName
 
 
 @record

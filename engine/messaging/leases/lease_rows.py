@@ -16,7 +16,7 @@ from streamfrom.engine.messaging.table.sql_names import (
     read_unacked,
     update,
 )
-from streamfrom.engine.messaging.table.store_job import Access
+from streamfrom.engine.messaging.table.store_job import AboutShard, Access
 from streamfrom.sqlparse_ext.records import record
 
 
@@ -31,13 +31,12 @@ if TYPE_CHECKING:
 
 
 @record
-class Look:
+class Look(AboutShard):
     """The job of reading when the rows of messages in flight are due."""
 
     name: ClassVar = "look"
     access: ClassVar = Access.READ
 
-    shard: ShardName
     ids: tuple[bytes, ...]
 
     def talk(self, table: MessageTable, _at: At) -> Conversation[dict[bytes, int]]:
@@ -46,13 +45,11 @@ class Look:
 
 
 @record
-class FindLeases:
+class FindLeases(AboutShard):
     """The job of reading which messages a former dispatcher has in flight."""
 
     name: ClassVar = "reading what is in flight"
     access: ClassVar = Access.READ
-
-    shard: ShardName
 
     def talk(self, table: MessageTable, at: At) -> Conversation[dict[bytes, int]]:
         """Read which messages were sent and are neither acked nor due again, as far as rows show it, and until when.
@@ -94,13 +91,12 @@ def is_lease(properties: Properties, epoch: int, time_next_ns: int, now_ns: int)
 
 
 @record
-class WriteLeases:
+class WriteLeases(AboutShard):
     """The job of writing leases that are in memory alone."""
 
     name: ClassVar = "writing of leases"
     access: ClassVar = Access.DISPATCH
 
-    shard: ShardName
     leases: tuple[LeaseWrite, ...]
 
     @carefully
@@ -181,13 +177,12 @@ class Release:
 
 
 @record
-class Shorten:
+class Shorten(AboutShard):
     """The job of making rows due at *due_ns* whose receiver has left, but for those that another connection is changing."""
 
     name: ClassVar = "shortening"
     access: ClassVar = Access.DISPATCH
 
-    shard: ShardName
     receiver: int
     leases: tuple[Lease, ...]
     due_ns: int

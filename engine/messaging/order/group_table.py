@@ -23,7 +23,7 @@ from streamfrom.engine.messaging.table.sql_names import (
     read_unacked,
     update,
 )
-from streamfrom.engine.messaging.table.store_job import Access
+from streamfrom.engine.messaging.table.store_job import AboutShard, Access
 from streamfrom.sqlparse_ext.records import record
 
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.groups import Place
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.messaging.table.store_job import At
-    from streamfrom.engine.sharding.keyspace import ShardName
 
 
 # A walk asks for so many held rows at once, as claims wait for its answer.
@@ -70,13 +69,12 @@ def members(table: MessageTable, ids: Sequence[bytes]) -> Conversation[frozenset
 
 
 @record
-class Fire:
+class Fire(AboutShard):
     """The job of making held messages due whose groups are done."""
 
     name: ClassVar = "firing"
     access: ClassVar = Access.DISPATCH
 
-    shard: ShardName
     request: FireRequest
 
     @carefully

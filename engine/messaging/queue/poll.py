@@ -41,7 +41,7 @@ from streamfrom.engine.messaging.queue.key_walk import NO_KEY, literal_of, rows_
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
 from streamfrom.engine.messaging.table.sql_names import forced, quoted
-from streamfrom.engine.messaging.table.store_job import Access
+from streamfrom.engine.messaging.table.store_job import AboutShard, Access
 from streamfrom.sqlparse_ext.records import record
 
 
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.messaging.table.store_job import At
-    from streamfrom.engine.sharding.keyspace import ShardName
 
 
 NOTHING_NS: Final = -1  # a horizon below every time: nothing of the lane may be added
@@ -180,13 +179,12 @@ class PollResult:
 
 
 @record
-class Poll:
+class Poll(AboutShard):
     """The job of reading the soonest keys."""
 
     name: ClassVar = "poll"
     access: ClassVar = Access.READ
 
-    shard: ShardName
     request: PollRequest
 
     def talk(self, table: MessageTable, at: At) -> Conversation[PollResult]:

@@ -49,6 +49,13 @@ class At:
     is_elected: bool
 
 
+@record
+class AboutShard:
+    """What has happened on a shard, or is to be done about it."""
+
+    shard: ShardName
+
+
 class StoreJob(Protocol[T_co]):
     """One job on one shard.
 
