@@ -188,7 +188,7 @@ class PartitionUpkeep:
         self._tries = 0  # that a transaction held up, without a break
         self._retry_ns = 0
         self.held_back = 0
-        # What was logged of each partition, so that it is logged once.
+        # What the last look reported of each partition, but for counts, which change from purge to purge.
         self._reported: dict[str, str] = {}
 
     async def look(self, table: MessageTable, now_ns: int) -> int:
@@ -248,7 +248,7 @@ class PartitionUpkeep:
         # The shift is bounded, as tries are not.
         self._retry_ns = now_ns + min(PAUSE_FIRST_NS << min(self._tries, 10), PAUSE_LAST_NS)
         self._tries += 1
-        if self._tries > TRIES_UNREPORTED:
+        if self._tries == TRIES_UNREPORTED + 1:
             self._warn(table, name, "a transaction holds the table")
 
     @property
@@ -256,24 +256,16 @@ class PartitionUpkeep:
         return min(PATIENCE_FIRST_S * (1 << min(self._tries, 10)), PATIENCE_LAST_S)
 
     def _report(self, table: MessageTable, census: PartitionCensus, now_ns: int) -> None:
-        partitions = census.partitions
         reasons = late(census, now_ns, table.properties.purge_after_ns)
-        self.held_back = len(reasons)
-        known = {each.name for each in (*partitions.timed, *partitions.missing(now_ns))}
-        known.add(partitions.rest)
-        self._reported = {
-            name: reported for name, reported in self._reported.items() if name in known
-        }
+        kinds = {name: reason.lstrip("0123456789") for name, reason in reasons.items()}
         for name, reason in reasons.items():
-            self._warn(table, name, reason)
+            if self._reported.get(name) != kinds[name]:
+                self._warn(table, name, reason)
+        self.held_back, self._reported = len(reasons), kinds
 
     def _warn(self, table: MessageTable, name: str, reason: str) -> None:
-        # Counts change from purge to purge: the same kind of reason is logged once.
-        kind = reason.lstrip("0123456789")
-        if self._reported.get(name) != kind:
-            self._reported[name] = kind
-            fields = {"partition": name, "reason": reason}
-            log.warning("partition overdue", extra={**self._named(table), **fields})
+        fields = {"partition": name, "reason": reason}
+        log.warning("partition overdue", extra={**self._named(table), **fields})
 
     def _named(self, table: MessageTable) -> dict[str, str]:
         return {**table.named, "shard": self._shard}
