@@ -31,10 +31,9 @@ from streamfrom.engine.messaging.table.backoff import PARKED_NS, is_spent, sprea
 from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireResult
 from streamfrom.engine.messaging.table.message import (
-    AckWrites,
     ClaimedRow,
     ClaimResult,
-    LeaseWrites,
+    LateWrites,
     MessageKey,
     Purged,
     Refused,
@@ -373,7 +372,7 @@ class MemoryStore(Store):
                     row.time_next_ns = lease.until_ns
                 else:
                     changed.append(row.id)
-        return LeaseWrites(tuple(changed), tuple(locked), refused)
+        return LateWrites(tuple(locked), refused, tuple(changed))
 
     def write_acks(self, table, shard, rows, job):
         """Acknowledge rows that are not locked."""
@@ -384,7 +383,7 @@ class MemoryStore(Store):
             if is_unacked and self._may_write(Tried.ACK, row, refused, locked):
                 self.ack(table.keyspace, shard, table.name, (ident,))
                 row.time_acked_ns = acked_ns
-        return AckWrites(tuple(locked), refused)
+        return LateWrites(tuple(locked), refused)
 
     def _may_write(self, tried, row, refused, locked=None):
         """Return whether the database writes a row that nobody has locked; note it where it does not."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from streamfrom.engine.messaging.leases.lease_rows import look
 from streamfrom.engine.messaging.store.row_writes import carefully, commit
-from streamfrom.engine.messaging.table.message import AckWrites, Refused, Tried
+from streamfrom.engine.messaging.table.message import LateWrites, Refused, Tried
 from streamfrom.engine.messaging.table.sql_names import by_id, lock_unacked, quoted
 from streamfrom.engine.messaging.table.store_job import AboutShard, Access
 from streamfrom.sqlparse_ext.records import record
@@ -32,7 +32,7 @@ class WriteAcks(AboutShard):
     @carefully
     def talk(
         self, table: MessageTable, _at: At, *, is_careful: bool = False
-    ) -> Conversation[AckWrites]:
+    ) -> Conversation[LateWrites]:
         """Acknowledge the messages, and commit. A row that is acked or gone is left as it is."""
         acked_ns = dict(self.acks)
         answer = yield lock_unacked(table, acked_ns)
@@ -46,7 +46,7 @@ class WriteAcks(AboutShard):
             lambda part: acknowledge(table, {one: here[one] for one in part}),
             is_careful=is_careful,
         )
-        return AckWrites(
+        return LateWrites(
             (*locked, *written.left),
             {one: Refused(Tried.ACK, why) for one, why in written.refused},
         )

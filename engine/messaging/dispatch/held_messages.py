@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.dispatch.table_parts import TableParts
     from streamfrom.engine.messaging.leases.lease_rows import FindLeases
     from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver
-    from streamfrom.engine.messaging.table.message import AckWrites
+    from streamfrom.engine.messaging.table.message import LateWrites
 
 
 # Progress is reported to other dispatchers no more often: what a fast consumer holds is far from the end of its leases.
@@ -106,7 +106,7 @@ class HeldMessages:
         shard.early_acks.add(event.ids, event.acked_ns, now_ns)
         self._gone(shard, event.ids, now_ns)
 
-    def acks_written(self, shard: ShardState, result: AckWrites | None, now_ns: int) -> None:
+    def acks_written(self, shard: ShardState, result: LateWrites | None, now_ns: int) -> None:
         """Take in which early acks the rows show."""
         if result is None:
             ids = shard.early_acks.written(None, now_ns)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.streams.stream_order import Batch, Streams
     from streamfrom.engine.messaging.table.message import (
         ClaimedRow,
+        LateWrites,
         LeaseWrite,
-        LeaseWrites,
         MessageKey,
     )
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -308,7 +308,7 @@ class ShardState:
             self.unwritten.renewed(late, now_ns)
 
     def wrote(
-        self, result: LeaseWrites | None, now_ns: int, again_ns: Mapping[bytes, int]
+        self, result: LateWrites | None, now_ns: int, again_ns: Mapping[bytes, int]
     ) -> list[ClaimedRow]:
         """Take in what a writing of leases found; return rows that it concerned and that were sent to no receiver.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.store.row_writes import carefully, commit
 from streamfrom.engine.messaging.table.backoff import PARKED_NS, wait_range
-from streamfrom.engine.messaging.table.message import LeaseWrites, Refused, Shortenings, Tried
+from streamfrom.engine.messaging.table.message import LateWrites, Refused, Shortenings, Tried
 from streamfrom.engine.messaging.table.sql_names import (
     by_id,
     lock_unacked,
@@ -102,7 +102,7 @@ class WriteLeases(AboutShard):
     @carefully
     def talk(
         self, table: MessageTable, at: At, *, is_careful: bool = False
-    ) -> Conversation[LeaseWrites]:
+    ) -> Conversation[LateWrites]:
         """Let rows show leases: write ``time_next``, and ``epoch`` 1 for a first delivery; commit.
 
         Rows that another transaction has locked are passed over: most of them are being acked. A row of a first delivery that is
@@ -147,10 +147,10 @@ class WriteLeases(AboutShard):
 
         written = yield from commit([*until_ns, *counted], written_to, is_careful=is_careful)
         changed += [one for one in counted if one in written.done]
-        return LeaseWrites(
-            tuple(changed),
+        return LateWrites(
             (*locked, *written.left),
             {one: Refused(Tried.LEASE, why) for one, why in written.refused},
+            tuple(changed),
         )
 
 

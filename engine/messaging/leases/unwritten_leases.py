@@ -36,7 +36,7 @@ from streamfrom.engine.messaging.table.message import FOREVER_NS
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.table.message import LeaseWrites, MessageKey
+    from streamfrom.engine.messaging.table.message import LateWrites, MessageKey
 
 
 # As many ids as a claim has, at most: one short transaction.
@@ -129,7 +129,7 @@ class UnwrittenLeases:
 
     def written(
         self,
-        result: LeaseWrites | None,
+        result: LateWrites | None,
         now_ns: int,
         again_ns: Mapping[bytes, int] = _NONE,
     ) -> tuple[list[bytes], list[bytes]]:

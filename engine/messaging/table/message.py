@@ -142,19 +142,12 @@ class LeaseWrite(NamedTuple):
     is_first: bool = True
 
 
-class LeaseWrites(NamedTuple):
-    """What writing leases found: the ids of rows that were rescheduled meanwhile, of the locked ones, and of the refused ones."""
+class LateWrites(NamedTuple):
+    """What writing leases or early acks found: the ids of locked rows, of the refused ones, and of those rescheduled meanwhile."""
 
+    locked: tuple[bytes, ...] = ()
+    refused: Refusals = _NONE_REFUSED
     rescheduled: tuple[bytes, ...] = ()
-    locked: tuple[bytes, ...] = ()
-    refused: Refusals = _NONE_REFUSED
-
-
-class AckWrites(NamedTuple):
-    """What writing early acks found: the ids of locked rows, and of the refused ones."""
-
-    locked: tuple[bytes, ...] = ()
-    refused: Refusals = _NONE_REFUSED
 
 
 class Shortenings(NamedTuple):

@@ -2,7 +2,7 @@ import pytest
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
-from streamfrom.engine.messaging.table.message import AckWrites
+from streamfrom.engine.messaging.table.message import LateWrites
 from streamfrom.engine.messaging.table.store_job import At
 from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
 from tests.engine.messaging.claims.test_claim_writes import BY_ID
@@ -33,7 +33,7 @@ def test_acks_are_written_as_their_clients_would_have(table, count_send):
         b" WHERE `id` IN (1, 2)"
     )
     assert queries[1].commits
-    assert found == AckWrites()
+    assert found == LateWrites()
 
 
 def test_each_message_has_the_time_of_its_ack():
@@ -53,7 +53,7 @@ def test_who_holds_a_row_is_not_waited_for_and_what_is_gone_is_no_fault():
         StoreAnswer(),
     )
     assert queries[2].sql.endswith(b" WHERE `id` IN (1)")
-    assert found == AckWrites((b"3",))
+    assert found == LateWrites((b"3",))
 
 
 def test_where_nothing_is_left_to_write_the_transaction_ends():
@@ -61,4 +61,4 @@ def test_where_nothing_is_left_to_write_the_transaction_ends():
         write_acks(WRITTEN, [(b"1", 77)]), StoreAnswer(), StoreAnswer(), StoreAnswer()
     )
     assert queries[2].sql == b"COMMIT"
-    assert found == AckWrites()
+    assert found == LateWrites()

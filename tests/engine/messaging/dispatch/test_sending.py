@@ -15,7 +15,7 @@ from streamfrom.engine.messaging.dispatch.events import (
 from streamfrom.engine.messaging.leases.lease_rows import Look, Release, Shorten, WriteLeases
 from streamfrom.engine.messaging.leases.unwritten_leases import AGAIN_NS
 from streamfrom.engine.messaging.queue.poll import Poll, PollResult
-from streamfrom.engine.messaging.table.message import ClaimResult, LeaseWrites
+from streamfrom.engine.messaging.table.message import ClaimResult, LateWrites
 from tests.engine.messaging.job_ends import (
     claim_done,
     claim_failed,
@@ -138,9 +138,7 @@ def test_a_consumer_has_its_wait_from_the_delivery_on_however_long_the_claim_tak
     assert claimed(bench.later(4.9)) == []
 
 
-@pytest.mark.parametrize(
-    "result", [None, LeaseWrites(locked=(b"1",))], ids=["failed", "locked"]
-)
+@pytest.mark.parametrize("result", [None, LateWrites(locked=(b"1",))], ids=["failed", "locked"])
 def test_a_lease_that_its_server_does_not_write_is_not_written_in_a_loop(result):
     """It is to be written at once, since its consumer has left."""
     bench = TableRig().attach(1)
@@ -154,4 +152,4 @@ def test_a_lease_that_its_server_does_not_write_is_not_written_in_a_loop(result)
     assert bench.post(JobDone(write, result, failure)) == []
     assert bench.wake_s() == AGAIN_NS / SECOND_NS
     write = only(bench.later(bench.wake_s()), WriteLeases)
-    assert only(bench.post(JobDone(write, LeaseWrites())), Shorten).receiver == 1
+    assert only(bench.post(JobDone(write, LateWrites())), Shorten).receiver == 1

@@ -34,7 +34,7 @@ from streamfrom.engine.messaging.dispatch.sending import (
 from streamfrom.engine.messaging.gates.shard_gates import STANDING_NS
 from streamfrom.engine.messaging.leases.lease_rows import FindLeases, Look, Shorten
 from streamfrom.engine.messaging.queue.poll import Poll
-from streamfrom.engine.messaging.table.message import AckWrites
+from streamfrom.engine.messaging.table.message import LateWrites
 from tests.engine.messaging.dispatch.test_held_messages import Rig
 from tests.engine.messaging.job_ends import (
     acks_written,
@@ -235,7 +235,7 @@ class EarlyRig(TableRig):
         return kinds(self.later(GATHER_NS / 10**9), WriteAcks)
 
     def written(self, *locked):
-        return self.post(acks_written("0", AckWrites(tuple(b"%d" % one for one in locked))))
+        return self.post(acks_written("0", LateWrites(tuple(b"%d" % one for one in locked))))
 
 
 def acks(*ids):

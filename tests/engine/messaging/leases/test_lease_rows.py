@@ -2,7 +2,7 @@ import pytest
 
 from streamfrom.engine.messaging.leases.lease_rows import WriteLeases
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
-from streamfrom.engine.messaging.table.message import LeaseWrite, LeaseWrites
+from streamfrom.engine.messaging.table.message import LateWrites, LeaseWrite
 from streamfrom.engine.messaging.table.store_job import At
 from tests.engine.messaging.conversations import answered
 from tests.sim.memory_store import loaded, raw_table
@@ -31,7 +31,7 @@ def test_rows_that_were_acked_are_left_and_those_that_somebody_holds_are_told():
         StoreAnswer(),
     )
     assert queries[2].sql == b"COMMIT"
-    assert result == LeaseWrites((b"3",), (b"2",))
+    assert result == LateWrites((b"2",), rescheduled=(b"3",))
 
 
 @pytest.mark.parametrize("others", [0, 1])
@@ -48,4 +48,4 @@ def test_a_row_that_was_rescheduled_is_only_counted(others):
         b"UPDATE " + BY_ID + b" SET " + moved + b"epoch = GREATEST(IFNULL(epoch, 0), 1)"
         b" WHERE `id` IN (" + ids + b")"
     )
-    assert result == LeaseWrites((b"0",), ())
+    assert result == LateWrites(rescheduled=(b"0",))

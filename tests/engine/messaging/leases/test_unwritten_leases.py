@@ -5,7 +5,7 @@ from streamfrom.engine.messaging.leases.unwritten_leases import (
     WRITTEN_AT_ONCE,
     UnwrittenLeases,
 )
-from streamfrom.engine.messaging.table.message import FOREVER_NS, LeaseWrites, MessageKey
+from streamfrom.engine.messaging.table.message import FOREVER_NS, LateWrites, MessageKey
 
 
 MANY = 10_000
@@ -29,7 +29,7 @@ def test_leases_are_written_when_their_delay_is_over_the_oldest_first():
     assert leases.next_write(10, MANY) == (b"1", b"2")
     assert leases.next_write(30, MANY) == (), "one statement at a time"
     assert leases.next_ns() == FOREVER_NS
-    assert leases.written(LeaseWrites(), 11) == ([], [b"1", b"2"])
+    assert leases.written(LateWrites(), 11) == ([], [b"1", b"2"])
     leases.forget([b"1", b"2"])
     assert leases.next_ns() == 20
     assert list(leases) == [b"3"]
@@ -47,7 +47,7 @@ def test_what_was_acked_is_not_written():
     assert (b"1" in leases, b"2" in leases, len(leases)) == (False, True, 1)
     assert leases.next_write(10, MANY) == (b"2",)
     leases.forget([b"2"])
-    assert leases.written(LeaseWrites(), 11) == ([], [b"2"])
+    assert leases.written(LateWrites(), 11) == ([], [b"2"])
     assert leases.next_ns() == FOREVER_NS
 
 
@@ -55,8 +55,8 @@ def test_what_was_acked_is_not_written():
     ("result", "again_ns"),
     [
         (None, {}),
-        (LeaseWrites(locked=(b"1", b"2")), {}),
-        (LeaseWrites(), dict.fromkeys((b"1", b"2"), 5 + AGAIN_NS)),
+        (LateWrites(locked=(b"1", b"2")), {}),
+        (LateWrites(), dict.fromkeys((b"1", b"2"), 5 + AGAIN_NS)),
     ],
     ids=["failed", "locked", "refused"],
 )
@@ -72,5 +72,5 @@ def test_too_many_that_the_server_does_not_write_are_tried_after_a_pause(result,
 def test_one_statement_writes_so_many():
     leases = sent(*range(WRITTEN_AT_ONCE + 1))
     assert len(leases.next_write(10, MANY)) == WRITTEN_AT_ONCE
-    leases.written(LeaseWrites(), 11)
+    leases.written(LateWrites(), 11)
     assert leases.next_write(11, MANY) == (b"%d" % WRITTEN_AT_ONCE,)
