@@ -26,7 +26,6 @@ from streamfrom.proxy.backends.answer_readers import (
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.statement_ids import StatementIds, StatementKey
 from streamfrom.proxy.errors import BackendLost, WireError
-from streamfrom.proxy.wire.attribute_encoding import Attribute, into_query
 from streamfrom.proxy.wire.commands import PING, QUIT, query, stmt_close, stmt_prepare
 from streamfrom.proxy.wire.constants import TrackerKind
 
@@ -81,7 +80,6 @@ class ConnectionOwner(Protocol):
     account: Account
     settings: Settings
     variant: int
-    attributes: tuple[Attribute, ...] = ()
 
     def handed_over(self, backend: Backend, last_insert_id: int) -> None:
         """Keep the *last_insert_id* of *backend*, which another owner has now."""
@@ -138,7 +136,6 @@ class Backend:
     # The version of the owner's user variables that is set on the connection; None for none.
     variables: object = None
     takes_bulk: bool = False  # the server understands COM_STMT_BULK_EXECUTE
-    takes_attributes: bool = False  # every statement is sent with the owner's query attributes
     # Returns whether another shard answers that can run the statement under way; None where none can.
     has_other: Callable[[], bool] | None = None
     # A KILL QUERY is under way, which must not meet another session's statement.
@@ -180,8 +177,7 @@ class Backend:
             self._fail(reader)
             return
         self._readers.append(reader)
-        data = self._attributed(packet) if self.takes_attributes else packet
-        (self.link.write_ahead if ahead else self.link.write)(data)
+        (self.link.write_ahead if ahead else self.link.write)(packet)
 
     def _fail(self, reader: AnswerReader) -> None:
         # All readers may have had their `connection_lost` already, and this one would wait forever.
@@ -206,9 +202,6 @@ class Backend:
     def expect(self, reader: AnswerReader) -> None:
         """Have *reader* get the greeting, which the server sends without a command."""
         self._readers.append(reader)
-
-    def _attributed(self, packet: bytes) -> bytes:
-        return into_query(packet, () if self.owner is None else self.owner.attributes)
 
     def ending(self, sql: bytes) -> bytes:
         """Return COMMIT or ROLLBACK with clauses that override completion_type."""
@@ -254,8 +247,6 @@ class Backend:
         loop = asyncio.get_running_loop()
         readers = [AnswerCollector(loop.create_future(), bytes_max) for _ in packets]
         self._readers.extend(readers)
-        if self.takes_attributes:
-            packets = list(map(self._attributed, packets))
         self.link.write(b"".join(packets))
         answers: list[BufferedAnswer] = []
         lost: BackendLost | None = None

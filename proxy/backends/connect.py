@@ -87,7 +87,6 @@ async def open_backend(
             backend.thread_id = greeting.connection_id
             backend.database = database
             backend.takes_bulk = bool(wire.capabilities & Capability.STMT_BULK_OPERATIONS)
-            backend.takes_attributes = bool(wire.capabilities & Capability.QUERY_ATTRIBUTES)
             backend.tracking = tracking(
                 greeting.server_version, ignores_space=bool(variant & Capability.IGNORE_SPACE)
             )

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.proxy.errors import NoOpenCursor
-from streamfrom.proxy.wire.attribute_encoding import COUNT_FOLLOWS, into_execute
 from streamfrom.proxy.wire.binary_parameters import kinds_of
 from streamfrom.proxy.wire.commands import (
     stmt_bulk_execute,
@@ -65,7 +64,7 @@ class Execution:
         statement_id = self._statement_id(backend)
         if statement_id is None:
             return None
-        packet = _execute(backend, statement_id, 0, self._body, self._count)
+        packet = stmt_execute(statement_id, 0, self._body)
         return _long(statement_id, self._long_data) + packet if self._long_data else packet
 
     def _statement_id(self, backend: Backend) -> int | None:
@@ -110,7 +109,6 @@ class CursorExecution:
 
     _sql: bytes
     _body: bytes
-    _count: int
     _long_data: Mapping[int, bytearray] | None = None
     backend: Backend | None = (
         None  # the connection that executed it last, which alone has the rows
@@ -123,9 +121,7 @@ class CursorExecution:
         # first.
         if self.backend is not backend:
             return None
-        packet = _execute(
-            backend, self._statement_id, _CURSOR_READ_ONLY, self._body, self._count
-        )
+        packet = stmt_execute(self._statement_id, _CURSOR_READ_ONLY, self._body)
         return _long(self._statement_id, self._long_data or {}) + packet
 
     async def prepare_on(self, backend: Backend) -> None:
@@ -168,14 +164,6 @@ class Fetch:
 
     def forget_on(self, backend: Backend) -> None:
         """Note that the server has closed the cursor."""
-
-
-def _execute(backend: Backend, statement_id: int, flags: int, body: bytes, count: int) -> bytes:
-    if backend.takes_attributes:
-        attributes = () if backend.owner is None else backend.owner.attributes
-        # With query attributes the number of parameters is in the packet itself.
-        flags, body = flags | COUNT_FOLLOWS, into_execute(body, count, attributes)
-    return stmt_execute(statement_id, flags, body)
 
 
 def _long(statement_id: int, long_data: Mapping[int, bytearray]) -> bytes:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.user_variables import UserVariables
     from streamfrom.proxy.twophase.xid import GlobalId, Xid
-    from streamfrom.proxy.wire.attribute_encoding import Attribute
     from streamfrom.proxy.wire.resultset import Ok, Tracker
     from streamfrom.sqlparse_ext.statements import SetItem, Shape, Statement
 
@@ -260,10 +259,7 @@ class AskedLocks(NamedTuple):
 
 
 _VARIANTS: Final = int(
-    Capability.FOUND_ROWS
-    | Capability.IGNORE_SPACE
-    | Capability.QUERY_ATTRIBUTES
-    | Capability.EXTENDED_METADATA
+    Capability.FOUND_ROWS | Capability.IGNORE_SPACE | Capability.EXTENDED_METADATA
 )
 
 
@@ -278,8 +274,6 @@ class SessionState:
         self.account = account
         # Capability bits that change what a statement means on the backend connection.
         self.variant = capabilities & _VARIANTS
-        # The query attributes of the command that runs, for every statement that it sends.
-        self.attributes: tuple[Attribute, ...] = ()
         if initial_settings.sql_mode and capabilities & Capability.IGNORE_SPACE:
             # A server adds IGNORE_SPACE to its own mode at the login; the proxy sets sql_mode later.
             mode = f"{initial_settings.sql_mode},IGNORE_SPACE"

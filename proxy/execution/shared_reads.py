@@ -192,8 +192,6 @@ class SharedReads:
 
     def _connection(self, shard: ShardRuntime, database: str | None) -> SharedConnection | None:
         state = self._state
-        if state.attributes:
-            return None
         database = named(shard, database)
         shared = self._shared.get(shard)
         if (

@@ -27,8 +27,7 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_error
 from streamfrom.proxy.execution.reply import INTERRUPTED, Reply
 from streamfrom.proxy.local_statements.show_processlist import Process
-from streamfrom.proxy.sessions.dispatch import Dispatch, take_attributes
-from streamfrom.proxy.wire.constants import Capability, Command
+from streamfrom.proxy.wire.constants import Command
 from streamfrom.proxy.wire.server_connection import CommandReceived, ConnectionPhase, refusal
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.statements import Kind, Uses
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import Server
     from streamfrom.proxy.execution.attempt import Attempt
+    from streamfrom.proxy.sessions.dispatch import Dispatch
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.sql.session_context import SessionContext
 
@@ -99,7 +99,7 @@ class CommandLoop:
         self.is_busy = False  # one is being carried out
         self._dispatch = dispatch
         self._link = context.link
-        self._wire = wire = context.wire
+        self._wire = context.wire
         self._log = logger
         self._tally = services.tally
         self._memory = context.memory
@@ -109,8 +109,6 @@ class CommandLoop:
         self._executor = context.executor
         self._fast_path = dispatch.fast_path
         self._streams = dispatch.statements.streams
-        # The client writes query attributes before its statements.
-        self._reads_attributes = bool(wire.capabilities & Capability.QUERY_ATTRIBUTES)
         self._current: CommandReceived
         self._reply: Reply
         # When what it does now began, in the loop's time.
@@ -186,9 +184,6 @@ class CommandLoop:
             if len(payload) > _LARGE_BYTES:
                 self._memory.change(len(payload))
                 self._large_bytes = len(payload)
-            if self._reads_attributes:
-                payload = take_attributes(payload, self._state, self._dispatch.table)
-                self._current = CommandReceived(payload, sequence, piece)
             if sequence == 1:
                 if code == _QUERY:
                     if self._fast_path.send(payload[1:], reply, self._sent_over):

@@ -6,11 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import (
-    MalformedPacket,
     NoDatabaseSelected,
     ProxyError,
     UnknownCommand,
-    WireError,
 )
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.routing.vschema_tables import NotInVschema
@@ -20,7 +18,6 @@ from streamfrom.proxy.sql.fast_path import FastPath
 from streamfrom.proxy.sql.prepared_commands import PreparedCommands
 from streamfrom.proxy.sql.prepared_statements import PreparedStatements
 from streamfrom.proxy.sql.statement_runner import StatementRunner
-from streamfrom.proxy.wire.attribute_encoding import from_execute, from_query
 from streamfrom.proxy.wire.codec import PacketReader
 from streamfrom.proxy.wire.commands import read_bulk_execute, read_execute
 from streamfrom.proxy.wire.constants import Command
@@ -31,7 +28,6 @@ from streamfrom.sqlparse_ext.text.identifiers import quoted
 
 if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.sessions.process_list import ProcessList
     from streamfrom.proxy.sql.session_context import SessionContext
 
@@ -178,24 +174,3 @@ class Dispatch:
         else:
             parameter, data = arguments.uint(2), arguments.rest_view()
             self._prepared.send_long_data(statement_id, parameter, data)
-
-
-def take_attributes(payload: bytes, state: SessionState, table: PreparedStatements) -> bytes:
-    """Return a command without its query attributes, which are the session's from now on.
-
-    A client that may send attributes writes how many there are before every statement. Nothing else here sees that: what there
-    was is put in again where a server that knows attributes is sent something because of the command (`proxy.backends.backend`).
-    Raises MalformedPacket if they make no sense. A server goes on with the next command.
-    """
-    state.attributes = ()
-    try:
-        if payload[:1] == b"\x03":
-            payload, state.attributes = from_query(payload)
-        elif payload[:1] == b"\x17":
-            prepared = table.get(int.from_bytes(payload[1:5], "little"))
-            if prepared is not None:
-                found = from_execute(payload, prepared.count, prepared.long_data)
-                payload, state.attributes = found
-    except WireError:
-        raise MalformedPacket from None
-    return payload

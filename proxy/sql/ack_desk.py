@@ -161,7 +161,6 @@ class AckDesk:
             # The common connection has none of these.
             or not state.settings.is_plain
             or state.variables is not None
-            or state.attributes
         ):
             return Offer.SEND
         table = self._registry.table(shard.keyspace, step.table)

@@ -319,7 +319,7 @@ class PreparedCommands:
         on_shards, warnings = reply.cursor.on_shards, 0
         diagnostics = diagnostics_of_several() if len(shards) > 1 else None
         for index, shard in enumerate(shards):
-            execution = CursorExecution(sql, body, prepared.count, prepared.long_data)
+            execution = CursorExecution(sql, body, prepared.long_data)
             on_shards.append((shard, execution))
             scanner = await self._executor.relay(
                 Attempt(shard, database, execution, prepared.original.shape, reply),

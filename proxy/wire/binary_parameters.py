@@ -5,8 +5,7 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute
     NULL bitmap, one bit a parameter   "types follow": 1   type and flag of each   the values
 
 A client that binds the same types again may leave them out; they are then those of the execution before. A value that
-was sent as long data is not in the packet, but its type is. Query attributes, which change this layout, have been taken
-out before and are put in behind (`proxy.wire.attribute_encoding`).
+was sent as long data is not in the packet, but its type is.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from streamfrom.proxy.errors import CutTypes, WireError
-from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes
+from streamfrom.proxy.wire.codec import PacketReader
 from streamfrom.proxy.wire.constants import BLOB_TYPES, FieldType
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.statements import OPAQUE, Opaque, Value
@@ -146,12 +145,12 @@ def read_parameters(
         elif body[place // 8] & 1 << place % 8:
             parameter = Parameter(kind, bool(flags & _UNSIGNED), None)
         else:
-            parameter = read_value(cursor, kind, flags)
+            parameter = _read_value(cursor, kind, flags)
         found.append(parameter)
     return found
 
 
-def read_value(cursor: PacketReader, kind: int, flags: int) -> Parameter:
+def _read_value(cursor: PacketReader, kind: int, flags: int) -> Parameter:
     """Read one value of a type that the client sent as *kind* and *flags*. WireError if cut."""
     data: bytes | None
     if kind == FieldType.NULL:
@@ -165,15 +164,6 @@ def read_value(cursor: PacketReader, kind: int, flags: int) -> Parameter:
     else:
         data = cursor.lenenc_bytes()
     return Parameter(kind, bool(flags & _UNSIGNED), data)
-
-
-def write_value(kind: int, data: bytes) -> bytes:
-    """Return the value of a parameter as it goes on the wire, its length in front if need be."""
-    if kind in _FIXED_BYTES:
-        return data
-    if kind in _TEMPORAL:
-        return bytes((len(data),)) + data
-    return lenenc_bytes(data)
 
 
 def value_of(parameter: Parameter) -> Value:
@@ -334,7 +324,7 @@ def bulk_rows(body: bytes, at: int, types: bytes) -> Iterator[Row]:
 def _parameter(cursor: PacketReader, kind: int, flags: int) -> Parameter | None:
     indicator = cursor.uint(1)
     if indicator == _VALUE:
-        return read_value(cursor, kind, flags)
+        return _read_value(cursor, kind, flags)
     if indicator == _NULL:
         return Parameter(kind, unsigned=False, data=None)
     if indicator in (_DEFAULT, _IGNORE):

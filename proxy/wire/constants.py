@@ -40,7 +40,6 @@ class Capability:
     SESSION_TRACK: Final = 1 << 23
     DEPRECATE_EOF: Final = 1 << 24
     ZSTD_COMPRESSION: Final = 1 << 26
-    QUERY_ATTRIBUTES: Final = 1 << 27
     # MariaDB's own, which travel apart and only between peers that both clear LONG_PASSWORD.
     STMT_BULK_OPERATIONS: Final = 1 << 34
     EXTENDED_METADATA: Final = 1 << 35
@@ -197,10 +196,6 @@ MARIADB_OFFER: Final = Capability.STMT_BULK_OPERATIONS
 # Offered next to it where every server has it. A server is asked for it where the client has it
 # (`SessionState.variant`): it changes the layout of every column definition.
 MARIADB_METADATA: Final = Capability.EXTENDED_METADATA
-
-# Offered next to it by a proxy that greets as MySQL. A server is asked for it where the client has
-# it (`SessionState.variant`): it changes the layout of every statement.
-MYSQL_OFFER: Final = Capability.QUERY_ATTRIBUTES
 
 # Offered next to it. Not asked of a backend: the proxy stands next to its servers.
 COMPRESSIONS: Final = Capability.COMPRESS | Capability.ZSTD_COMPRESSION

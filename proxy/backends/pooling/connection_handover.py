@@ -93,7 +93,6 @@ async def hand_over(
     # LOAD DATA reads files, until the database is named again.
     if database is not None and (resets or database != backend.database):
         packets.append(init_db(settings.encoded(database)))
-    # The owner changes before the packets: they must not carry the old owner's query attributes.
     backend.owner = owner
     try:
         if packets:

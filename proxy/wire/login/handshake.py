@@ -19,7 +19,6 @@ from streamfrom.proxy.wire.constants import (
     CACHING_SHA2,
     EOF_HEADER,
     MARIADB_OFFER,
-    MYSQL_OFFER,
     NATIVE_PASSWORD,
     NONCE_BYTES,
     UTF8MB4_CHARSET,
@@ -70,7 +69,7 @@ def offer_as(server_version: str, offer: int) -> int:
     """
     if "MariaDB" in server_version:
         return offer & ~Capability.LONG_PASSWORD | MARIADB_OFFER
-    return offer | MYSQL_OFFER
+    return offer
 
 
 def extends_metadata(server_version: str) -> bool:

@@ -26,7 +26,6 @@ class Tenant:
         self.left = None
         self.settings = Settings(variables.items())
         self.variant = variant
-        self.attributes: tuple[Any, ...] = ()
         self.lost_ids = []
 
     def handed_over(self, backend, last_insert_id):

@@ -1,13 +1,9 @@
-from types import SimpleNamespace
-
 import pytest
 
 from streamfrom.proxy.backends.backend import Backend
 from streamfrom.proxy.backends.statement_ids import StatementIds, StatementKey
 from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
-from streamfrom.proxy.wire.attribute_encoding import COUNT_FOLLOWS, Attribute, into_execute
-from streamfrom.proxy.wire.binary_parameters import Parameter
-from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.commands import stmt_execute
 from streamfrom.proxy.wire.prepare_response import PrepareReader
 from tests.proxy.rigs import RecordingLink
 
@@ -23,8 +19,7 @@ class Connection(Backend):
         self.client = RecordingLink()
         self.link = self.client.link
         self.last_id = 0
-        self.takes_attributes = self.takes_bulk = False
-        self.owner = None
+        self.takes_bulk = False
 
     async def prepare(self, key):
         answer = await self.prepare_apart(key.text)
@@ -43,16 +38,12 @@ def backend():
     return Connection()
 
 
-async def test_a_server_of_attributes_gets_the_owners_behind_the_parameters(backend):
-    backend.takes_attributes = True
-    attribute = Attribute(b"n", Parameter(FieldType.VAR_STRING, unsigned=False, data=b"v"))
+async def test_a_connection_gets_its_own_id_and_the_clients_parameters(backend):
     body = b"\0\1\x08\0" + (7).to_bytes(8, "little")
-    for make in (lambda: Execution(KEY, body, 1), lambda: CursorExecution(KEY.text, body, 1)):
-        execution = make()
+    for execution, flags in (
+        (Execution(KEY, body, 1), 0),
+        (CursorExecution(KEY.text, body), 1),
+    ):
         await execution.prepare_on(backend)
-        for attributes in ((), (attribute,)):
-            backend.owner = SimpleNamespace(attributes=attributes)
-            packet = execution.packet_for(backend)
-            assert packet is not None
-            assert packet[9] & COUNT_FOLLOWS
-            assert packet[14:] == into_execute(body, 1, attributes)
+        sent = stmt_execute(backend.last_id, flags, body)
+        assert execution.packet_for(backend) == sent

@@ -233,11 +233,7 @@ async def test_without_company_a_read_goes_on_the_sessions_own_connection(server
         await alone.leave()
 
 
-async def test_a_long_statement_and_query_attributes_keep_a_read_off_the_shared_connection(
-    server, company, reader
-):
+async def test_a_long_statement_keeps_a_read_off_the_shared_connection(server, company, reader):
     values = ", ".join(map(str, range(2000)))
     await reader.read_apart(query(f"SELECT id FROM t WHERE id IN ({values})".encode()))
     await reader.read(query(b"SELECT id FROM t WHERE id IN (1, 2)"))
-    reader.session.state.attributes = (("name", "value"),)
-    await reader.read_apart()

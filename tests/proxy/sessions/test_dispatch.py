@@ -3,19 +3,9 @@ import asyncio
 
 import pytest
 
-from streamfrom.proxy.backends.session_variables import Settings
-from streamfrom.proxy.errors import MalformedPacket
-from streamfrom.proxy.execution.session_state import SessionState
-from streamfrom.proxy.sessions.dispatch import take_attributes
-from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
-from streamfrom.proxy.wire.attribute_encoding import COUNT_FOLLOWS, Attribute, into_execute
-from streamfrom.proxy.wire.binary_parameters import Parameter
-from streamfrom.proxy.wire.commands import stmt_execute
-from streamfrom.proxy.wire.constants import FieldType, TrackerKind
+from streamfrom.proxy.wire.constants import TrackerKind
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.resultset import Tracker
-from streamfrom.sqlparse_ext.cache import StatementCache
-from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from tests.cases import cases, in_turn
 from tests.proxy.fake_answers import Ok, Silence, until
 from tests.proxy.fake_client import OLD
@@ -71,42 +61,6 @@ async def test_locks_are_free_when_the_end_of_their_session_is_told(server, prox
     freed.set()
     await ending
     assert (await client.query("SELECT 1")).values == [b"1"]
-
-
-RED = (Attribute(b"colour", Parameter(FieldType.STRING, unsigned=False, data=b"red")),)
-BODY = b"\0\1\x08\0" + (7).to_bytes(8, "little")
-
-
-@pytest.fixture
-def state():
-    return SessionState(0, Settings())
-
-
-@pytest.fixture
-def taken(state):
-    table = PreparedStatements()
-    table.begin()
-    table.add(PreparedStatement(StatementCache().get(b"SELECT ?", DEFAULT_MODE), None))
-    return lambda payload: take_attributes(payload, state, table)
-
-
-def test_an_execution_is_split_by_what_the_statement_takes_if_it_is_known(state, taken):
-    known, unknown = (
-        stmt_execute(number, COUNT_FOLLOWS, into_execute(BODY, 1, RED))[4:] for number in (1, 9)
-    )
-    assert taken(known) == stmt_execute(1, 0, BODY)[4:]
-    assert state.attributes == RED
-    assert taken(unknown) == unknown
-    assert state.attributes == ()
-
-
-@pytest.mark.parametrize("payload", [b"\x0e", b"", b"\x02plain", b"\x16SELECT 1"])
-def test_no_other_command_has_any_and_what_makes_no_sense_is_refused(state, taken, payload):
-    state.attributes = RED
-    assert taken(payload) == payload
-    assert state.attributes == ()
-    with pytest.raises(MalformedPacket, match=r"^Malformed communication packet\.$"):
-        taken(b"\x03\x05\x01")
 
 
 async def test_a_refresh_goes_to_the_server_of_one_shard(server, proxy):

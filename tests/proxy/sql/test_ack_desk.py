@@ -55,7 +55,6 @@ class Scene:
         self.state: Any = SimpleNamespace(
             settings=names("utf8mb4", "utf8mb4_general_ci"),
             variables=None,
-            attributes=(),
             account=SHARDS_ACCOUNT,
         )
         self.registry: Any = SimpleNamespace(table=lambda *_: table)
@@ -107,10 +106,9 @@ def test_other_statements_do_not(sql):
         ("settings", Settings([("innodb_lock_wait_timeout", "1")])),
         ("settings", Settings([("character_set_client", "latin1")])),
         ("variables", object()),
-        ("attributes", (("trace", "1"),)),
     ],
 )
-def test_a_session_with_variables_or_query_attributes_sends_its_acks_itself(part, value):
+def test_a_session_with_variables_sends_its_acks_itself(part, value):
     scene = Scene()
     setattr(scene.state, part, value)
     assert not scene.joins()

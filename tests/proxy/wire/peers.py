@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from streamfrom.proxy.wire.binary_parameters import Parameter, write_value
+from streamfrom.proxy.wire.binary_parameters import FLOATS, INTEGER_BYTES, Parameter
 from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes
 from streamfrom.proxy.wire.constants import (
     NATIVE_PASSWORD,
@@ -72,7 +72,8 @@ def write_parameters(parameters: Sequence[Parameter]) -> bytes:
         if data is None:
             bitmap[place // 8] |= 1 << place % 8
         else:
-            values.append(write_value(kind, data))
+            is_fixed = kind in INTEGER_BYTES or kind in FLOATS
+            values.append(data if is_fixed else lenenc_bytes(data))
     return b"".join((bitmap, b"\x01", types, *values))
 
 

@@ -9,7 +9,6 @@ from streamfrom.proxy.wire.constants import (
 
 def test_a_backend_never_gets_several_statements_at_once():
     assert not BACKEND_WISHES & Capability.MULTI_STATEMENTS
-    assert not BACKEND_WISHES & Capability.QUERY_ATTRIBUTES
     assert BACKEND_WISHES & BACKEND_NEEDS == BACKEND_NEEDS
 
 

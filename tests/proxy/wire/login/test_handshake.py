@@ -40,7 +40,6 @@ OPTIONAL = [
     Capability.PLUGIN_AUTH_LENENC,
     Capability.CONNECT_ATTRS,
     Capability.DEPRECATE_EOF,
-    Capability.QUERY_ATTRIBUTES,
 ]
 
 names = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)
@@ -140,14 +139,14 @@ def test_a_change_of_user_may_end_after_the_database_and_a_switch_of_plugin_come
 def test_each_family_has_its_own_extensions():
     offer = offer_as("5.5.5-10.11.19-MariaDB", PROXY_OFFER)
     assert offer & MARIADB_OFFER
-    assert not offer & (Capability.LONG_PASSWORD | Capability.QUERY_ATTRIBUTES)
+    assert not offer & Capability.LONG_PASSWORD
     greeting = Greeting("5.5.5-10.11.19-MariaDB", 1, NONCE, offer)
     assert decode_greeting(greeting.encode()).capabilities == offer
     # Who says LONG_PASSWORD has none of them.
     for flags, read in ((offer, offer), (PROXY_OFFER | MARIADB_OFFER, PROXY_OFFER)):
         login = LoginRequest("root", b"", None, int(flags), 45, plugin=NATIVE_PASSWORD)
         assert decode_login(encode_login(login)).capabilities == read
-    assert offer_as("8.4.3", PROXY_OFFER) == PROXY_OFFER | Capability.QUERY_ATTRIBUTES
+    assert offer_as("8.4.3", PROXY_OFFER) == PROXY_OFFER
 
 
 @cases(version=str, does=ast.literal_eval)
