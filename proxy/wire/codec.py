@@ -5,7 +5,13 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_data_types
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from streamfrom.proxy.errors import WireError
+
+
+if TYPE_CHECKING:
+    from struct import Struct
 
 
 def lenenc_int(value: int) -> bytes:
@@ -70,6 +76,10 @@ class PacketReader:
     def uint(self, size: int) -> int:
         """Return the next *size* bytes as a little-endian unsigned integer."""
         return int.from_bytes(self.read(size), "little")
+
+    def unpack(self, fields: Struct) -> tuple[Any, ...]:
+        """Return the next *fields*, of fixed sizes."""
+        return fields.unpack(self.read(fields.size))
 
     def lenenc_int(self) -> int:
         """Return a length-encoded integer."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from struct import Struct
 from typing import Final
 
 from streamfrom.proxy.errors import WireError
@@ -24,6 +25,9 @@ from streamfrom.proxy.wire.constants import (
 )
 from streamfrom.proxy.wire.framing import Framer
 from streamfrom.proxy.wire.resultset import ColumnDefinition, Err, eof_packet, parse_err
+
+
+_HEAD: Final = Struct("<BIHHxH")
 
 
 @dataclass(slots=True, eq=False)
@@ -78,15 +82,10 @@ class PrepareReader:
         if payload[0] == ERR_HEADER:
             self.error = parse_err(payload)
             return
-        cursor = PacketReader(payload)
-        if cursor.uint(1) != OK_HEADER:
+        header, self.statement_id, *counts = PacketReader(payload).unpack(_HEAD)
+        if header != OK_HEADER:
             raise WireError("unexpected answer to COM_STMT_PREPARE")
-        self.statement_id = cursor.uint(4)
-        self._columns_left = cursor.uint(2)
-        self._parameters_left = cursor.uint(2)
-        # Reserved, always 0.
-        cursor.read(1)
-        self.warnings = cursor.uint(2)
+        self._columns_left, self._parameters_left, self.warnings = counts
 
 
 def prepare_answer(
@@ -102,17 +101,8 @@ def prepare_answer(
 
     *parameters* and *columns* are definitions as payloads.
     """
-    head = b"".join(
-        (
-            bytes((OK_HEADER,)),
-            statement_id.to_bytes(4, "little"),
-            len(columns).to_bytes(2, "little"),
-            len(parameters).to_bytes(2, "little"),
-            b"\0",
-            min(warnings, 0xFFFF).to_bytes(2, "little"),
-        )
-    )
-    payloads = [head]
+    counts = len(columns), len(parameters), min(warnings, 0xFFFF)
+    payloads = [_HEAD.pack(OK_HEADER, statement_id, *counts)]
     for definitions in (parameters, columns):
         payloads += definitions
         if definitions and not capabilities & Capability.DEPRECATE_EOF:

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 
 _STATE_CHANGED: Final = Status.SESSION_STATE_CHANGED
-# The fixed fields at the end of a column definition, with their number in front.
-_FIXED_BYTES: Final = 13
+# At the end of a column definition: character set, length, type, flags, decimals.
+_FIXED: Final = Struct("<HIBHBxx")
 _STATUS_AND_WARNINGS: Final = Struct("<HH").unpack_from
 EOF_BYTES: Final = 5
 # Bytes that are no UTF-8 become surrogates, and bytes again.
@@ -226,12 +226,10 @@ def column_definition(column: ColumnDefinition, capabilities: int = 0) -> bytes:
             lenenc_bytes(column.name.encode()),
             lenenc_bytes(column.org_name.encode()),
             b"\0" if capabilities & Capability.EXTENDED_METADATA else b"",
-            b"\x0c",  # the fixed fields below take 12 bytes
-            column.charset.to_bytes(2, "little"),
-            column.length.to_bytes(4, "little"),
-            bytes((column.type,)),
-            column.flags.to_bytes(2, "little"),
-            bytes((column.decimals, 0, 0)),
+            bytes((_FIXED.size,)),
+            _FIXED.pack(
+                column.charset, column.length, column.type, column.flags, column.decimals
+            ),
         )
     )
 
@@ -399,22 +397,11 @@ def parse_column_definition(payload: bytes) -> ColumnDefinition:
     """Read a column definition (ColumnDefinition41), also one with extended metadata."""
     cursor = PacketReader(payload)
     cursor.lenenc_bytes()  # the catalog, always "def"
-    schema = _text(cursor.lenenc_bytes())
-    table = _text(cursor.lenenc_bytes())
-    org_table = _text(cursor.lenenc_bytes())
-    name = _text(cursor.lenenc_bytes())
-    org_name = _text(cursor.lenenc_bytes())
-    if cursor.remaining > _FIXED_BYTES:
+    schema, table, org_table, name, org_name = (_text(cursor.lenenc_bytes()) for _ in range(5))
+    if cursor.remaining > 1 + _FIXED.size:
         cursor.lenenc_bytes()
     cursor.lenenc_int()  # the size of the fixed fields
-    charset = cursor.uint(2)
-    length = cursor.uint(4)
-    kind = cursor.uint(1)
-    flags = cursor.uint(2)
-    decimals = cursor.uint(1)
-    return ColumnDefinition(
-        name, table, schema, org_table, org_name, charset, length, kind, flags, decimals
-    )
+    return ColumnDefinition(name, table, schema, org_table, org_name, *cursor.unpack(_FIXED))
 
 
 def with_type_of(payload: bytes, other: bytes) -> bytes:

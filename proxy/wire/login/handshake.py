@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from struct import Struct
 
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes
@@ -28,8 +29,10 @@ from streamfrom.proxy.wire.constants import (
 
 
 _PROTOCOL_VERSION = 10
-# Of these the last four are MariaDB's capabilities, where both peers clear LONG_PASSWORD.
-_FILLER = bytes(19)
+# Connection id, begin of the nonce, lower capabilities, collation, status, upper capabilities, size of the nonce.
+_GREETING = Struct("<I8sxHBHHB6x")
+# Capabilities, size of the largest packet, collation.
+_LOGIN = Struct("<IIB19x")
 _TLS_REQUEST_BYTES = 32
 
 _ZSTD_LEVEL_DEFAULT = 3
@@ -96,14 +99,15 @@ class Greeting:
             (
                 bytes((_PROTOCOL_VERSION,)),
                 self.server_version.encode() + b"\0",
-                self.connection_id.to_bytes(4, "little"),
-                self.nonce[:8] + b"\0",
-                (self.capabilities & 0xFFFF).to_bytes(2, "little"),
-                bytes((self.charset & 0xFF,)),
-                self.status.to_bytes(2, "little"),
-                (self.capabilities >> 16 & 0xFFFF).to_bytes(2, "little"),
-                bytes((NONCE_BYTES + 1,)),
-                bytes(6),
+                _GREETING.pack(
+                    self.connection_id,
+                    self.nonce[:8],
+                    self.capabilities & 0xFFFF,
+                    self.charset & 0xFF,
+                    self.status,
+                    self.capabilities >> 16 & 0xFFFF,
+                    NONCE_BYTES + 1,
+                ),
                 _extensions(self.capabilities),
                 self.nonce[8:] + b"\0",
                 self.plugin.encode() + b"\0",
@@ -117,17 +121,8 @@ def decode_greeting(payload: bytes) -> Greeting:
     if cursor.uint(1) != _PROTOCOL_VERSION:
         raise WireError("the server does not speak protocol version 10")
     version = name_from(cursor.until_nul())
-    connection_id = cursor.uint(4)
-    nonce = cursor.read(8)
-    cursor.read(1)
-    capabilities = cursor.uint(2)
-    if not cursor.remaining:
-        raise WireError("the server is older than MySQL 4.1")
-    charset = cursor.uint(1)
-    status = cursor.uint(2)
-    capabilities |= cursor.uint(2) << 16
-    nonce_bytes = cursor.uint(1)
-    cursor.read(6)
+    connection_id, nonce, lower, charset, status, upper, nonce_bytes = cursor.unpack(_GREETING)
+    capabilities = lower | upper << 16
     capabilities |= _read_extensions(cursor, capabilities)
     # "max(13, length of auth-plugin-data - 8)" bytes, of which the last is a NUL.
     nonce += cursor.read(max(13, nonce_bytes - 8))[: NONCE_BYTES - 8]
@@ -164,14 +159,10 @@ def is_tls_request(payload: bytes) -> bool:
 
 def decode_login(payload: bytes) -> LoginRequest:
     """Read a HandshakeResponse41. Clients without PROTOCOL_41 are refused with WireError."""
-    cursor = PacketReader(payload)
-    capabilities = cursor.uint(2)
-    if not capabilities & Capability.PROTOCOL_41:
+    if not int.from_bytes(payload[:2], "little") & Capability.PROTOCOL_41:
         raise WireError("the client is older than MySQL 4.1")
-    capabilities |= cursor.uint(2) << 16
-    packet_bytes_max = cursor.uint(4)
-    charset = cursor.uint(1)
-    cursor.read(len(_FILLER))
+    cursor = PacketReader(payload)
+    capabilities, packet_bytes_max, charset = cursor.unpack(_LOGIN)
     capabilities |= _read_extensions(cursor, capabilities)
     user = name_from(cursor.until_nul())
     if capabilities & Capability.PLUGIN_AUTH_LENENC:
@@ -276,13 +267,8 @@ def encode_auth_more_data(data: bytes) -> bytes:
 
 
 def _login_head(flags: int, login: LoginRequest) -> bytes:
-    return (
-        (flags & 0xFFFFFFFF).to_bytes(4, "little")
-        + login.packet_bytes_max.to_bytes(4, "little")
-        + bytes((login.charset & 0xFF,))
-        + _FILLER
-        + _extensions(flags)
-    )
+    head = _LOGIN.pack(flags & 0xFFFFFFFF, login.packet_bytes_max, login.charset & 0xFF)
+    return head + _extensions(flags)
 
 
 def _extensions(flags: int) -> bytes:
