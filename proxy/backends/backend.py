@@ -93,6 +93,15 @@ class ConnectionOwner(Protocol):
         return False
 
 
+@dataclass(eq=False)
+class ProxyItself(ConnectionOwner):
+    """The owner of a connection that the proxy has borrowed for statements of its own."""
+
+    account: Account
+    settings: Settings
+    variant: int = 0
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Backend:
     """One connection to one shard's server."""

@@ -55,6 +55,7 @@ class Ack(Protocol):
     ids: tuple[bytes, ...]  # the messages as literals, each once
     acked_ns: int  # when it came, by the client or by the proxy's clock
     is_left: bool  # its client is gone, or got the answer that it was stopped
+    is_stopped: bool  # it must not be sent by itself
 
     def acknowledged(self) -> None:
         """Answer the client that all its messages are acknowledged."""
@@ -67,6 +68,9 @@ class Ack(Protocol):
 
     def fail(self, error: Exception) -> None:
         """Answer the client with what went wrong."""
+
+    def interrupted(self) -> None:
+        """Answer the client that the ack was stopped."""
 
 
 def gathered(waiting: Iterable[Ack]) -> tuple[list[Ack], list[Ack]]:

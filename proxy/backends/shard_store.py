@@ -11,7 +11,6 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -21,14 +20,14 @@ from streamfrom.engine.messaging.shell.message_store import Store
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.table.store_job import Access, At, StoreJob
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
-from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
+from streamfrom.proxy.backends.backend import Backend, ConnectionOwner, ProxyItself
 from streamfrom.proxy.backends.lock_session import (
     answer_of,
     carry_out,
     packets_of,
     store_answer,
 )
-from streamfrom.proxy.backends.session_variables import Settings, own_settings
+from streamfrom.proxy.backends.session_variables import own_settings
 from streamfrom.proxy.errors import BackendLost, ProxyError
 
 
@@ -52,18 +51,9 @@ PURGES_AT_ONCE: Final = 2
 CHANGING_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
-@dataclass(eq=False)
-class _Engine(ConnectionOwner):
-    """The `ConnectionOwner` of the connections that the engine borrows from servers of one family."""
-
-    account: Account
-    settings: Settings
-    variant: int = 0
-
-
 # With autocommit off a claim is one transaction without a BEGIN.
 _SETTINGS: Final = [own_settings(on_mariadb=each, autocommit=False) for each in (False, True)]
-_ENGINES: Final = [_Engine(SHARDS_ACCOUNT, settings) for settings in _SETTINGS]
+_ENGINES: Final = [ProxyItself(SHARDS_ACCOUNT, settings) for settings in _SETTINGS]
 
 
 def acks_owner(runtime: ShardRuntime, account: Account) -> ConnectionOwner:
@@ -72,7 +62,7 @@ def acks_owner(runtime: ShardRuntime, account: Account) -> ConnectionOwner:
     Their statements wait for a lock for no more than a second: for a definition that is being changed, say.
     """
     waits = ("lock_wait_timeout", "1"), ("innodb_lock_wait_timeout", "1")
-    return _Engine(account, _SETTINGS[runtime.is_mariadb].with_changes(waits))
+    return ProxyItself(account, _SETTINGS[runtime.is_mariadb].with_changes(waits))
 
 
 class ShardStore(Store):

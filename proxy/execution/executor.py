@@ -300,22 +300,21 @@ class Executor:
 
     async def ask(
         self,
-        shard: ShardRuntime | tuple[ShardRuntime, ...],
+        shards: Sequence[ShardRuntime],
         database: str | None,
         packet: bytes | Packet,
         shape: Shape,
         *,
         diagnostics: LastDiagnostics | None = None,
     ) -> BufferedAnswer:
-        """Run a command on one shard and return its whole answer; waits and raises as `relay`, and BackendError if it is refused.
+        """Run a command on one of *shards* and return its whole answer; waits and raises as `relay`, and BackendError if it is refused.
 
-        shard: where; several that answer alike are `SessionConnections.choices`.
+        shards: those that answer alike, as of `SessionConnections.choices`.
         diagnostics: the diagnostics that its warnings are added to, also an error's.
         """
         connections = self.connections
         retries = connections.retries(shape)
         rows = [] if diagnostics is None else diagnostics.rows
-        shards = shard if isinstance(shard, tuple) else (shard,)
         while True:
             shard, backend, data = await self._ready(shards, database, packet, shape, retries)
             has_other = self._other(shards, shard, shape)

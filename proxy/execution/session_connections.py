@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from streamfrom.proxy.backends.pooling.connection_handover import (
     SHOW_WARNINGS,
@@ -38,6 +38,7 @@ from streamfrom.sqlparse_ext.statements import Kind, Shape
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend, LastDiagnostics
+    from streamfrom.proxy.backends.group_commit import Ack
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.prepared_execution import Packet
     from streamfrom.proxy.execution.transaction import Branches
@@ -47,16 +48,6 @@ T = TypeVar("T")
 
 # Without a database these kinds change no row: a LOCK is then UNLOCK TABLES.
 _TOUCH_NO_ROW: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.SET, Kind.LOCK})
-
-
-class Gathered(Protocol):
-    """An ack that is written together with those of other sessions."""
-
-    is_left: bool  # no client waits for the answer any more
-    is_stopped: bool  # the ack must not be sent by itself
-
-    def interrupted(self) -> None:
-        """Answer the client that the ack was stopped."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -74,7 +65,7 @@ class SessionConnections:
     # Runs what must not be waited for in a task.
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
     # An ack under way that is written together with those of other sessions.
-    gathered: Gathered | None = None
+    gathered: Ack | None = None
     # The connection of each shard that the session used last: idle in the pool, and still its own until another session
     # needs it.
     homes: dict[ShardRuntime, Backend] = field(default_factory=dict)
@@ -226,22 +217,19 @@ class SessionConnections:
         has_other: as of `Backend`.
         bytes_max: how many bytes of rows are kept of each answer; of an answer with more no row is kept.
         """
-        self.active[backend], backend.has_other = shard, has_other
-        try:
+        backend.has_other = has_other
+        with self.running(shard, backend):
             return await backend.pipeline(packets, bytes_max)
+
+    @contextmanager
+    def running(self, shard: ShardRuntime, backend: Backend) -> Iterator[None]:
+        """Let KILL and a vanishing client stop what *backend* runs meanwhile."""
+        self.active[backend] = shard
+        try:
+            yield
         finally:
             self.active.pop(backend, None)
             backend.has_other = None
-
-    async def answers(
-        self, shard: ShardRuntime, backend: Backend, packets: list[bytes]
-    ) -> list[BufferedAnswer]:
-        """Run commands as `pipeline`, and return answers with errors, too. Raises BackendLost."""
-        self.active[backend] = shard
-        try:
-            return await backend.answers(packets)
-        finally:
-            self.active.pop(backend, None)
 
     async def take_warnings(
         self, shard: ShardRuntime, backend: Backend, diagnostics: LastDiagnostics
@@ -401,7 +389,7 @@ class SessionConnections:
         return ending
 
 
-async def _give_up(ack: Gathered) -> None:
+async def _give_up(ack: Ack) -> None:
     # In a task: the caller that stops it says first why.
     ack.interrupted()
 

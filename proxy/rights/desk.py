@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
-from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
+from streamfrom.proxy.backends.backend import Backend, ProxyItself
 from streamfrom.proxy.backends.session_variables import own_settings
 from streamfrom.proxy.errors import BackendError, BackendUnavailable, ProxyError
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
@@ -123,16 +123,6 @@ class Question(NamedTuple):
     roles: str | None  # what SET ROLE takes; None for the roles of a login
     shard: ShardRuntime
     right: Right | None  # None asks which tables of the shard's database the account sees
-
-
-class _Inquirer(ConnectionOwner):
-    """The `ConnectionOwner` of the connections that questions borrow."""
-
-    variant = 0
-
-    def __init__(self, account: Account, *, on_mariadb: bool) -> None:
-        self.account = account
-        self.settings = own_settings(on_mariadb=on_mariadb, autocommit=True)
 
 
 class _RightsReply(NamedTuple):
@@ -308,7 +298,8 @@ class RightsDesk:
 
     async def _on_pooled(self, key: Question, packets: list[bytes]) -> list[BufferedAnswer]:
         shard = key.shard
-        owner = _Inquirer(key.account, on_mariadb=shard.is_mariadb)
+        settings = own_settings(on_mariadb=shard.is_mariadb, autocommit=True)
+        owner = ProxyItself(key.account, settings)
         backend = await shard.pool.acquire(owner, shard.database)
         try:
             answers = await _answers(key, backend, packets)
@@ -322,7 +313,7 @@ class RightsDesk:
         return answers
 
     @staticmethod
-    def _give_back(key: Question, owner: ConnectionOwner, backend: Backend) -> None:
+    def _give_back(key: Question, owner: ProxyItself, backend: Backend) -> None:
         if key.roles is not None:
             key.shard.pool.discard(backend)  # nothing but a login undoes SET ROLE
         else:

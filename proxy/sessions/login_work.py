@@ -7,9 +7,8 @@ time, so a guesser delays the logins of its own address alone. ADDRESSES_AT_ONCE
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
-from contextlib import asynccontextmanager, nullcontext
-from functools import partial
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import nullcontext
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
@@ -31,12 +30,6 @@ class LoginWork:
         """Return how many addresses have work."""
         return len(self._turns)
 
-    @asynccontextmanager
-    async def turn(self, address: str) -> AsyncIterator[None]:
-        """Wait until no other login of *address* has its turn; they come in their order."""
-        async with self._turns.setdefault(address, asyncio.Lock()):
-            yield
-
     async def judged(
         self,
         address: str,
@@ -48,14 +41,14 @@ class LoginWork:
     ) -> T:
         """Return what *pieces* return, after a *wait* of as long as *turn_s* returns.
 
-        is_costly: *turn_s* is asked, and the work done, in a `turn` of *address*.
+        is_costly: *turn_s* is asked, and the work done, while no other login of *address* has its turn; they come in their order.
         """
-        turn = partial(self.turn, address) if is_costly else nullcontext
-        async with turn():
+        turn = self._turns.setdefault(address, asyncio.Lock()) if is_costly else nullcontext()
+        async with turn:
             if not (wait_s := turn_s()):
                 return await self.done(pieces)
         await wait(wait_s)
-        async with turn():
+        async with turn:
             return await self.done(pieces)
 
     async def done(self, pieces: Generator[None, None, T]) -> T:

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class GatheredAck:
-    """An ack that is written with others: `proxy.backends.group_commit.Ack`, and `proxy.execution.session_connections.Gathered`."""
+    """An ack that is written with others: `proxy.backends.group_commit.Ack`."""
 
     _attempt: Attempt  # what is sent where the ack is sent by itself
     values: Sequence[Value]

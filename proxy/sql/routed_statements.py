@@ -96,7 +96,8 @@ class RoutedStatements:
                 shards = self._target.any_of(view, database, step.statement.shape)
                 return await self.on_shard(shards, database, step, reply, packet)
             case OneShard(shard):
-                return await self.on_shard(view.runtime(shard), database, step, reply, packet)
+                alone = (view.runtime(shard),)
+                return await self.on_shard(alone, database, step, reply, packet)
             case Concatenate(shards):
                 if (
                     step.statement.shape.uses & Uses.IMPLICIT_COMMIT
@@ -225,14 +226,13 @@ class RoutedStatements:
 
     async def on_shard(
         self,
-        shards: ShardRuntime | tuple[ShardRuntime, ...],
+        shards: Sequence[ShardRuntime],
         database: str | None,
         step: CompiledStatement,
         reply: Reply,
         packet: Packet | None = None,
     ) -> bool:
-        """Run a statement on one shard, or one of several that answer alike; False when its answer is an error."""
-        shards = shards if isinstance(shards, tuple) else (shards,)
+        """Run a statement on one of *shards*, which answer alike; False when its answer is an error."""
         shard, *_ = self._executor.connections.choices(shards)
         if await self._acks.offer_elsewhere(step, shard, reply) is Offer.TAKEN:
             return True
@@ -247,7 +247,7 @@ class RoutedStatements:
             reply.more_rows(answer.rows)
             reply.end_of_rows(warnings=answer.ok.warnings)
             return True
-        attempt = Attempt(shard, database, sent, shape, reply, any_of=shards)
+        attempt = Attempt(shard, database, sent, shape, reply, any_of=tuple(shards))
         attempt.step = step
         return (await self._executor.relay(attempt)).error is None
 
@@ -258,7 +258,7 @@ class RoutedStatements:
         if given is None or not given.names_updated or self._state.insert_id_at is None:
             return self._state.last_insert_id
         asked = self._target.parse(b"SELECT LAST_INSERT_ID() LIMIT 1")
-        answer = await self._executor.ask(shard, database, query(asked.sql), asked.shape)
+        answer = await self._executor.ask([shard], database, query(asked.sql), asked.shape)
         (value,) = parse_text_row(answer.rows[0])
         return int(value or 0)
 

@@ -251,7 +251,8 @@ class SetVariables:
         data = await connections.bytes_for(shard, backend, packet)
         packets = [data, SHOW_WARNINGS, _REPORT_COLLATION]
         try:
-            return shard, backend, await connections.answers(shard, backend, packets)
+            with connections.running(shard, backend):
+                return shard, backend, await backend.answers(packets)
         except BaseException:
             connections.release(shard, backend)
             raise

@@ -367,7 +367,7 @@ class StatementRunner:
             return await self._on_rows(statement, reply)
         # No lock is taken over several shards, so each lock is on one shard, perhaps of another keyspace.
         for shard in held:
-            await self._executor.ask(shard, None, query(statement.sql), statement.shape)
+            await self._executor.ask([shard], None, query(statement.sql), statement.shape)
         reply.ok()
         return True
 

@@ -51,10 +51,8 @@ class TransactionControl:
         before, self._state.transaction = self._state.transaction, None
         begun = Transaction.begun_by(statement)
         if self._is_due(begun) and not view.is_sharded:
-            shard, database = view.runtimes[0], self._target.database
-            ok = await self._routed.on_shard(
-                shard, database, CompiledStatement(statement), reply
-            )
+            step, database = CompiledStatement(statement), self._target.database
+            ok = await self._routed.on_shard(view.runtimes, database, step, reply)
             begun.reads_only = begun.reads_only or self._branches.reads_only
             # A server that refuses it, as within a transaction of XA, has ended nothing.
             self._state.transaction = begun if ok else before
@@ -122,7 +120,7 @@ class TransactionControl:
                 shard = view.runtimes[0]
             if shard is not None:
                 return await self._routed.on_shard(
-                    shard, database, CompiledStatement(statement), reply
+                    [shard], database, CompiledStatement(statement), reply
                 )
         await end()
         if chains and not releases:
@@ -159,7 +157,7 @@ class TransactionControl:
             shard = None if view.is_sharded else view.runtimes[0]
         if shard is not None:
             step = CompiledStatement(statement)
-            done = await self._routed.on_shard(shard, database, step, reply)
+            done = await self._routed.on_shard([shard], database, step, reply)
             if done:
                 self._branches.has_savepoint(statement.sql)
             return done

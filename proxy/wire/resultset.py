@@ -422,7 +422,7 @@ def parse_text_row(payload: bytes, columns: int | None = None) -> list[bytes | N
             if size == 0xFB:
                 values.append(None)
                 continue
-            size, pos = _long_size(payload, pos - 1)
+            size, pos = read_lenenc_int(payload, pos - 1)
         stop = pos + size
         values.append(payload[pos:stop])
         pos = stop
@@ -442,16 +442,11 @@ def skip_lenenc(payload: bytes, pos: int, count: int) -> int:
         elif size == 0xFB:
             pos += 1
         else:
-            size, pos = _long_size(payload, pos)
+            size, pos = read_lenenc_int(payload, pos)
             pos += size
     if pos > len(payload):
         raise WireError("text row is cut short")
     return pos
-
-
-def _long_size(payload: bytes, pos: int) -> tuple[int, int]:
-    cursor = PacketReader(payload, pos)
-    return cursor.lenenc_int(), cursor.pos
 
 
 def _warnings(count: int) -> bytes:

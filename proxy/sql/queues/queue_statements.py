@@ -313,7 +313,7 @@ class QueueStatements:
             if text is None:
                 continue
             answer = await self._executor.ask(
-                shard, view.database, query(asked.sql), asked.shape
+                [shard], view.database, query(asked.sql), asked.shape
             )
             if answer.rows:
                 reason = f"{table.name} has dead letters and stays"
@@ -453,7 +453,7 @@ class QueueStatements:
             try:
                 # As the user, for what the user may see; its text depends on the session's sql_mode.
                 await self._executor.ask(
-                    shard, place.database, query(place.statement.sql), place.statement.shape
+                    [shard], place.database, query(place.statement.sql), place.statement.shape
                 )
                 name = TableRef(shard.database, place.statement.shape.tables[0].name)
                 rows = await shard.control.rows(show_create_table(name).decode())

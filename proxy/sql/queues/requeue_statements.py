@@ -168,7 +168,7 @@ class RequeueStatements:
     ) -> T:
         async def ask(asked: StoreQuery) -> StoreAnswer:
             shape = self._target.parse(asked.sql).shape
-            answer = await self._executor.ask(shard, view.database, query(asked.sql), shape)
+            answer = await self._executor.ask([shard], view.database, query(asked.sql), shape)
             rows = [(tuple(parse_text_row(row)), b"") for row in answer.rows]
             return StoreAnswer(rows, 0 if answer.ok is None else answer.ok.affected_rows)
 

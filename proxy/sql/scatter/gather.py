@@ -499,7 +499,7 @@ async def ask_stage(
     Raises what `Executor.ask` raises.
     """
     last = diagnostics_of_several()
-    answer = await executor.ask(shard, database, query(sql), shape, diagnostics=last)
+    answer = await executor.ask([shard], database, query(sql), shape, diagnostics=last)
     assert answer.ok is not None
     warnings = of_the_client(last.rows)
     diagnostics.columns = diagnostics.columns or last.columns

@@ -281,7 +281,7 @@ async def run_everywhere(
     sent = query(statement.sql)
     if len(shards) == 1:
         # The diagnostics area stays on the shard's connection, where GET DIAGNOSTICS finds it.
-        answer = await executor.ask(shards[0], database, sent, statement.shape)
+        answer = await executor.ask(shards, database, sent, statement.shape)
         assert answer.ok is not None
         return MergedOk((answer.ok,))
     oks = []
@@ -291,7 +291,7 @@ async def run_everywhere(
         before = diagnostics.rows
         try:
             answer = await executor.ask(
-                shard, database, sent, statement.shape, diagnostics=diagnostics
+                [shard], database, sent, statement.shape, diagnostics=diagnostics
             )
             assert answer.ok is not None
             own = diagnostics.rows[len(before) :]

@@ -132,7 +132,9 @@ class TwoStageSelect:
         shard = self._runtime(route.shards[0])
 
         async def ask(sql: bytes) -> BufferedAnswer:
-            return await self._executor.ask(shard, self._database, query(sql), statement.shape)
+            return await self._executor.ask(
+                [shard], self._database, query(sql), statement.shape
+            )
 
         given: dict[int, AnsweredPart] = {}
         whole = Combination(statement, route.parts, given)
@@ -247,7 +249,7 @@ class TwoStageSelect:
                 raise AssertionError("a SELECT writes nothing")
         for shard in shards:
             answer = await self._executor.ask(
-                self._runtime(shard),
+                [self._runtime(shard)],
                 self._database,
                 query(bounded),
                 part.shape,

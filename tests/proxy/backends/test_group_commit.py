@@ -27,7 +27,7 @@ class FakeAck:
         self.values: Any = ids
         self.ids = tuple(b"%d" % each for each in ids)
         self.acked_ns = acked_ns
-        self.is_left = False
+        self.is_left = self.is_stopped = False
         self.told: list[Any] = []
         self.ran_on: list[Any] = []
 
@@ -40,8 +40,8 @@ class FakeAck:
     def send_alone(self):
         self.told.append("alone")
 
-    def lost(self, reason):
-        self.told.append(reason)
+    def interrupted(self):
+        self.told.append("interrupted")
 
     def fail(self, error):
         self.told.append(error)

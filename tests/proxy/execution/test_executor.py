@@ -83,7 +83,7 @@ async def test_a_session_whose_own_state_was_lost_while_idle_is_over_too(
 
 
 async def ask(session, sql):
-    return await session.executor.ask(session.shards[0], "db", query(sql.encode()), shape(sql))
+    return await session.executor.ask(session.shards, "db", query(sql.encode()), shape(sql))
 
 
 async def test_a_write_that_is_asked_is_sent_once(server, session):

@@ -60,7 +60,8 @@ class GatheredAck:
 
 async def test_an_ack_that_waits_for_others_is_stopped_at_once_and_told_why_later(shard):
     session = SessionRig(shard)
-    ack = session.executor.connections.gathered = GatheredAck()
+    ack: Any = GatheredAck()
+    session.executor.connections.gathered = ack
     (telling,) = session.executor.interrupt()
     assert (ack.is_left, ack.is_told) == (True, False)
     await telling
@@ -70,7 +71,8 @@ async def test_an_ack_that_waits_for_others_is_stopped_at_once_and_told_why_late
 async def test_an_ack_that_is_written_with_others_is_killed_and_not_sent_again(server, shard):
     session = SessionRig(shard)
     backend = await shard.pool.acquire(session.state, "db")
-    ack = session.executor.connections.gathered = GatheredAck()
+    ack: Any = GatheredAck()
+    session.executor.connections.gathered = ack
     session.executor.connections.active[backend] = shard
     await asyncio.gather(*session.executor.interrupt())
     assert (ack.is_stopped, ack.is_left, ack.is_told) == (True, False, False)
@@ -82,7 +84,8 @@ async def test_an_ack_that_is_written_with_others_is_killed_and_not_sent_again(s
 async def test_a_client_that_leaves_lets_others_acks_be_written(server, shard):
     session = SessionRig(shard)
     backend = await shard.pool.acquire(session.state, "db")
-    ack = session.executor.connections.gathered = GatheredAck()
+    ack: Any = GatheredAck()
+    session.executor.connections.gathered = ack
     session.executor.connections.active[backend] = shard
     session.executor.forget()
     await asyncio.gather(*session.spawned)

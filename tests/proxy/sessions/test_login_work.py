@@ -33,9 +33,8 @@ async def test_an_address_has_one_turn_at_a_time_in_the_order_of_asking():
     work = LoginWork()
     log: list[Any] = []
 
-    async def login(address, number):
-        async with work.turn(address):
-            await work.done(pieces(log, (address, number), 3))
+    def login(address, number):
+        return work.judged(address, pieces(log, (address, number), 3), lambda: 0.0)
 
     await asyncio.gather(*(login(address, n) for n in range(3) for address in "ab"))
     assert [entry for entry in log if entry[0] == "a"] == [
@@ -62,15 +61,19 @@ async def test_work_that_fails_or_is_given_up_leaves_its_place():
     work = LoginWork()
     for _ in range(2 * ADDRESSES_AT_ONCE):
         with pytest.raises(ValueError, match="no"):
-            async with work.turn("a"):
-                await work.done(failing())
-    async with work.turn("a"):
-        waiting = asyncio.ensure_future(work.turn("a").__aenter__())
-        await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-    del waiting
+            await work.judged("a", failing(), lambda: 0.0)
+    log: list[Any] = []
+    working, waiting = (
+        asyncio.ensure_future(work.judged("a", pieces(log, number, 3), lambda: 0.0))
+        for number in range(2)
+    )
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await working
+    assert set(log) == {0}
+    del working, waiting
     await asyncio.sleep(0)
     gc.collect()  # what tracebacks keep
     assert len(work) == 0
