@@ -72,6 +72,7 @@ class LastDiagnostics:
 
 # The server has max_prepared_stmt_count statements already, on all connections together.
 TOO_MANY_STATEMENTS: Final = 1461
+ASK_ROLE: Final = query(b"SELECT CURRENT_ROLE()")
 
 
 class ConnectionOwner(Protocol):
@@ -91,6 +92,14 @@ class ConnectionOwner(Protocol):
         Returns False where the owner keeps none, or has run a later statement on another connection.
         """
         return False
+
+
+def checked(answers: list[BufferedAnswer]) -> list[BufferedAnswer]:
+    """Return *answers*; raise the first error among them, as BackendError."""
+    for answer in answers:
+        if answer.error is not None:
+            raise answer.error.exception()
+    return answers
 
 
 @dataclass(eq=False)
@@ -132,6 +141,7 @@ class Backend:
     # variables.
     is_spent: bool = False
     is_left: bool = False  # behind the shard's address there may be another server
+    login_role: Sequence[bytes] = ()  # the answer to ASK_ROLE behind the login
     may_have_role: bool = False  # the owner ran what may have changed CURRENT_ROLE()
     # Called once when the connection goes away by itself or by `close`.
     on_lost: Callable[[Backend], None] | None = None
@@ -239,11 +249,7 @@ class Backend:
 
         bytes_max: how many bytes of rows are kept of each answer; of an answer with more no row is kept.
         """
-        answers = await self.answers(packets, bytes_max)
-        for answer in answers:
-            if answer.error is not None:
-                raise answer.error.exception()
-        return answers
+        return checked(await self.answers(packets, bytes_max))
 
     async def answers(
         self, packets: list[bytes], bytes_max: int = sys.maxsize
@@ -348,6 +354,14 @@ class Backend:
         self.variables = self.found_rows = None
         self.statements.clear()
         self.has_residue = self.has_insert_id = False
+
+    async def has_login_role(self) -> bool:
+        """Return False where the last owner has changed the roles, which COM_RESET_CONNECTION does not undo. Raises BackendLost."""
+        if not self.may_have_role:
+            return True
+        (answer,) = await self.answers([ASK_ROLE])
+        self.may_have_role = False
+        return answer.rows == self.login_role
 
     def note(self, trackers: Iterable[Tracker]) -> None:
         """Apply the changes of database and variables that an answer reports."""

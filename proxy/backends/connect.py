@@ -10,7 +10,7 @@ from typing import Final
 from streamfrom.proxy import net
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
 from streamfrom.proxy.backends.answer_readers import LoginReader
-from streamfrom.proxy.backends.backend import Backend
+from streamfrom.proxy.backends.backend import ASK_ROLE, Backend, checked
 from streamfrom.proxy.backends.control_connection import tls_context
 from streamfrom.proxy.backends.session_variables import tracking
 from streamfrom.proxy.config.dsn import Dsn, SslMode
@@ -28,7 +28,6 @@ from streamfrom.proxy.wire.constants import Capability
 
 
 CONNECT_TIMEOUT_S: Final = 5.0
-_ANYTHING: Final = query(b"DO 1")
 
 
 async def open_backend(
@@ -90,8 +89,10 @@ async def open_backend(
             backend.tracking = tracking(
                 greeting.server_version, ignores_space=bool(variant & Capability.IGNORE_SPACE)
             )
+            answers = await backend.answers([query(backend.tracking), ASK_ROLE])
             # MariaDB lets an account whose password has expired log in, and refuses all but SET.
-            await backend.pipeline([query(backend.tracking), *([_ANYTHING] * account.is_own)])
+            checked(answers[: 1 + account.is_own])
+            backend.login_role = answers[1].rows
     except BaseException as error:
         link.abort()  # no session will ever use or close it
         if isinstance(error, BackendError):

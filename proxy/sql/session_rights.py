@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table.message_table import MessageTable
+from streamfrom.proxy.backends.backend import ASK_ROLE
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.rights.desk import Question, RightsDesk
 from streamfrom.proxy.rights.questions import REFUSALS, Right, acknowledge, count
 from streamfrom.proxy.status.status_source import Sight
-from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Value
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 EVERYTHING: Final = Sight()
-_ROLE: Final = query(b"SELECT CURRENT_ROLE()")
 
 
 class SessionRights:
@@ -154,7 +153,7 @@ class SessionRights:
         # A connection is spent after SET ROLE, and may have other roles after CALL and EXECUTE.
         if backend is None or not (backend.is_spent or backend.may_have_role):
             return None
-        (answer,) = await self._connections.pipeline(shard, backend, [_ROLE])
+        (answer,) = await self._connections.pipeline(shard, backend, [ASK_ROLE])
         (role,) = parse_text_row(answer.rows[0])
         if role is None or role == b"NONE":
             return "NONE"

@@ -3,8 +3,7 @@
 A session keeps a connection until another session needs it. Before the handover `take_diagnostics`
 gives the old owner the diagnostics that it leaves there. `hand_over` then sets the new owner's
 variables and database, and resets the connection where the new owner could notice the old one.
-`hand_over_now` does the same on the hot path, where nothing may wait. COM_RESET_CONNECTION undoes no SET ROLE, so the roles
-of a login are kept (`LoginRoles`).
+`hand_over_now` does the same on the hot path, where nothing may wait.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from streamfrom.proxy.wire.resultset import parse_text_row
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
     from streamfrom.proxy.backends.session_variables import Settings
 
@@ -189,37 +187,3 @@ class _HandoverQuestions:
         self._backend.leaving = None
         if not self._diagnostics.known.done():
             self._diagnostics.known.set_result(None)
-
-
-_ASK_ROLE: Final = query(b"SELECT CURRENT_ROLE()")
-
-
-class LoginRoles:
-    """CURRENT_ROLE() of a new login of each account, for the accounts one of whose connections may have another."""
-
-    def __init__(self) -> None:
-        # None where the next login is to be asked.
-        self._by_account: dict[Account, bytes | None] = {}
-
-    async def logged_in(self, backend: Backend) -> None:
-        """Ask a new connection, if its account's roles are wanted. Raises BackendLost."""
-        if self._by_account and self._by_account.get(backend.account, b"") is None:
-            self._by_account[backend.account] = await _ask(backend)
-
-    async def has_them(self, backend: Backend) -> bool:
-        """Return False where the last session has, or may have, changed the roles of *backend*. Raises BackendLost."""
-        if not backend.may_have_role:
-            return True
-        at_login = self._by_account.get(backend.account)
-        role = None if at_login is None else await _ask(backend)
-        backend.may_have_role = False
-        if role is not None and role == at_login:
-            return True
-        # Perhaps the account's default role is another one now: the next login is asked.
-        self._by_account[backend.account] = None
-        return False
-
-
-async def _ask(backend: Backend) -> bytes | None:
-    (answer,) = await backend.answers([_ASK_ROLE])
-    return answer.rows[0] if answer.rows else None

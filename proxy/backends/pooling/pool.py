@@ -23,7 +23,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.backends.pooling.connection_handover import (
-    LoginRoles,
     hand_over,
     take_diagnostics,
 )
@@ -91,7 +90,6 @@ class Pool:
     _is_serving: bool = False
     _timer: asyncio.TimerHandle | None = None
     _closed: bool = False
-    _roles: LoginRoles = field(default_factory=LoginRoles)
 
     @property
     def connections(self) -> int:
@@ -227,7 +225,7 @@ class Pool:
                 # gone, and who uses the connection next is refused InnoDB's tables (1031).
                 await backend.query(backend.ending(b"ROLLBACK"))
                 await backend.command(RESET_CONNECTION)
-                has_login_role = await self._roles.has_them(backend)
+                has_login_role = await backend.has_login_role()
         except (ProxyError, TimeoutError):
             has_login_role = False
         if not has_login_role:
@@ -392,7 +390,6 @@ class Pool:
                     return served
         self._limited.pop(owner.account, None)
         self._opening -= 1
-        await self._roles.logged_in(backend)
         backend.on_lost = self._lost
         backend.on_crowded = self.release_statements
         self._lent.add(backend)
@@ -404,7 +401,7 @@ class Pool:
         """Return *backend*, or a new connection for *owner* where the last owner may have changed its roles."""
         await asyncio.wait([take_diagnostics(backend, backend.owner).known])
         try:
-            if await self._roles.has_them(backend):
+            if await backend.has_login_role():
                 return backend
         except BackendLost:
             pass  # in its place as well

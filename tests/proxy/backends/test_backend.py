@@ -11,6 +11,9 @@ from tests.proxy.backends.pools import opened
 from tests.proxy.fake_answers import Bytes, Error, Silence, rows_of, until
 
 
+NO_ROLES = Error(1305, "FUNCTION db.CURRENT_ROLE does not exist")
+
+
 @pytest.fixture
 async def backend(server):
     made = await opened(server)
@@ -114,3 +117,25 @@ async def test_where_the_server_has_too_many_statements_those_kept_here_make_roo
     with pytest.raises(BackendError, match="max_prepared_stmt_count"):
         await backend.prepare_apart(b"SELECT 4")
     assert (await backend.query(b"SELECT 1")).rows
+
+
+@pytest.mark.parametrize(
+    ("at_login", "later", "is_kept"),
+    [
+        (rows_of("reader"), rows_of("reader"), True),
+        (rows_of("reader"), rows_of("NONE"), False),
+        (rows_of("reader"), Error(1317, "Query execution was interrupted"), False),
+        (NO_ROLES, NO_ROLES, True),
+    ],
+    ids=["the same", "another", "not known", "a server without roles"],
+)
+async def test_roles_are_those_of_the_login_until_they_may_have_changed(
+    server, at_login, later, is_kept
+):
+    server.on("CURRENT_ROLE()", at_login)
+    backend = await opened(server)
+    server.on("CURRENT_ROLE()", later)
+    assert await backend.has_login_role()
+    backend.may_have_role = True
+    assert await backend.has_login_role() == is_kept
+    backend.close()

@@ -23,7 +23,7 @@ async def test_another_account_kills_on_a_connection_of_its_own_which_is_kept(se
     await shard.kills.kill(backend)
     killer = server.relays[-1]
     assert killer.user == "app"
-    assert killer.heard[2:] == [f"KILL QUERY {backend.thread_id}"] * 3 + [
+    assert killer.heard[1:] == [f"KILL QUERY {backend.thread_id}"] * 3 + [
         f"KILL {backend.thread_id}"
     ]
     assert not any("KILL" in text for text in server.controlled)
