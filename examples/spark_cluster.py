@@ -3,9 +3,9 @@
     python examples/spark_cluster.py run archive --proxy mysql://root@127.0.0.1:15306/commerce \
         --table my_message --out /tmp/archive --from 2026-11-21 --to 2026-11-21T04:39
 
-It packs the package as `streamfrom-spark package` does, and submits the job as anybody would to a cluster that is there: Spark's
-`local-cluster` starts a master and two workers of a process each for it, and stops them. WORKER_PYTHON=/path/of/python lets the workers run in another Python, which needs nothing of its
-own: what the package imports is sent along.
+It submits the job as you would to a cluster that is there: Spark's `local-cluster` starts a master and two workers of a process each
+for it, and stops them. The workers get the package in an archive. WORKER_PYTHON=/path/of/python lets them run in another Python, which
+needs nothing of its own: all that is installed here but Spark is in the archive, too.
 """
 
 import importlib.util
@@ -13,15 +13,19 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from streamfrom.spark import package
+import streamfrom
+from streamfrom.spark import cli
 
 
 HOST = "127.0.0.1"
 MASTER = "local-cluster[2,1,1024]"  # workers, cores and MB of each
+PACKAGE = Path(str(streamfrom.__file__)).parent
 
 
 def spark_home() -> Path:
@@ -39,25 +43,31 @@ def environment() -> dict[str, str]:
         "SPARK_LOCAL_IP": HOST,
         "PYSPARK_PYTHON": os.environ.get("WORKER_PYTHON", sys.executable),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        # As on other machines: nothing of this folder, the package comes by --py-files.
-        "PYTHONPATH": "",
+        "PYTHONPATH": str(PACKAGE.parent),
     }
 
 
-def submit(folder: Path, job: Sequence[str]) -> int:
-    """Run `spark-submit` with the package of *folder*, and return its exit code."""
-    sent = ["--py-files", folder / package.PACKAGE]
-    if (folder / package.ENVIRONMENT).exists():
-        sent += ["--archives", f"{folder / package.ENVIRONMENT}#environment"]
-        sent += ["--conf", "spark.executorEnv.PYTHONPATH=./environment"]
+def pack(archive: Path) -> None:
+    """Write the package, and for a Python of their own all that it imports, as the workers are to have it in a folder."""
+    with tarfile.open(archive, "w:gz", compresslevel=1, dereference=True) as file:
+        file.add(PACKAGE, PACKAGE.name)
+        if "WORKER_PYTHON" in os.environ:
+            for path in Path(sysconfig.get_path("purelib")).iterdir():
+                if path.name not in {"pyspark", PACKAGE.name}:
+                    file.add(path, path.name)
+
+
+def submit(archive: Path, job: Sequence[str]) -> int:
+    """Run `spark-submit` with the *archive*, and return its exit code."""
     return subprocess.run(
         [
             spark_home() / "bin" / "spark-submit",
             *("--master", MASTER),
-            *sent,
+            *("--archives", f"{archive}#environment"),
+            *("--conf", "spark.executorEnv.PYTHONPATH=./environment"),
             *("--conf", "spark.executor.memory=512m", "--conf", "spark.ui.enabled=false"),
             *("--conf", "spark.log.level=WARN"),
-            folder / package.MAIN,
+            str(cli.__file__),
             *job,
         ],
         env=environment(),
@@ -69,9 +79,9 @@ def main(arguments: Sequence[str]) -> int:
     match list(arguments):
         case ["run", *job] if job:
             with tempfile.TemporaryDirectory() as name:
-                folder = Path(name)
-                package.write(folder, with_environment="WORKER_PYTHON" in os.environ)
-                return submit(folder, job)
+                archive = Path(name) / "environment.tar.gz"
+                pack(archive)
+                return submit(archive, job)
         case _:
             print(__doc__, file=sys.stderr)
             return 2

@@ -8,7 +8,6 @@ from tempfile import TemporaryFile
 from typing import Any, Final
 
 from streamfrom import __version__
-from streamfrom.spark import package
 from streamfrom.spark.endpoint import declared, parse_endpoint, password, shards_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs import JOBS
@@ -17,7 +16,6 @@ from streamfrom.spark.jobs.progress import Progress
 from streamfrom.spark.session import start_session
 
 
-PACKAGE: Final = "package"
 # What jobs write to, by the names that their options have in common.
 _FOLDERS: Final = (("--out", "out"), ("--checkpoint", "checkpoint"))
 
@@ -36,21 +34,9 @@ def parser(jobs: "dict[str, Job]") -> argparse.ArgumentParser:
         _add_common(job)
         if name in jobs:
             add_options(job, jobs[name].CONFIG)
-    _add_package(names)
     for place in (result, *names.choices.values()):
         place.add_argument("--version", action="version", version=f"streamfrom {__version__}")
     return result
-
-
-def _add_package(names: Any) -> None:
-    about = "write what spark-submit needs for a cluster into a folder"
-    one = names.add_parser(PACKAGE, help=about, description=about, allow_abbrev=False)
-    one.add_argument("--out", type=Path, required=True, metavar="DIR")
-    one.add_argument(
-        "--without-environment",
-        action="store_true",
-        help=f"where the executors have {', '.join(package.NEEDED)}",
-    )
 
 
 def _add_common(job: argparse.ArgumentParser) -> None:
@@ -77,7 +63,7 @@ def _job_first(argv: "Sequence[str]") -> "Sequence[str]":
 
     Where several words could be the job, as in `--table archive replay`, nothing is guessed: argparse wants it first.
     """
-    match [place for place, word in enumerate(argv) if word in {*JOBS, PACKAGE}]:
+    match [place for place, word in enumerate(argv) if word in JOBS]:
         case [place]:
             return [argv[place], *argv[:place], *argv[place + 1 :]]
         case _:
@@ -85,13 +71,11 @@ def _job_first(argv: "Sequence[str]") -> "Sequence[str]":
 
 
 def run_command(argv: "Sequence[str]") -> int:
-    """Run one job, or make the package of all, and return 0, 1 if it broke off, or 2 if it cannot be done as asked."""
+    """Run one job and return 0, 1 if it broke off, or 2 if it cannot be done as asked."""
     argv = _job_first(argv)
     # Only the job that runs is imported, and help prints the options of that one.
     jobs = {name: load_job(name) for name in argv[:1] if name in JOBS}
     options = parser(jobs).parse_args(argv)
-    if options.job == PACKAGE:
-        return _package(options)
     job = jobs[options.job]
     try:
         options.endpoint = parse_endpoint(
@@ -151,15 +135,6 @@ def _run(job: "Job", config: Any, options: argparse.Namespace) -> int:
     if options.report:
         options.report.write_text(report.json())
     sys.stdout.write(report.json())
-    return 0
-
-
-def _package(options: argparse.Namespace) -> int:
-    try:
-        submit = package.write(options.out, with_environment=not options.without_environment)
-    except (JobError, OSError) as error:
-        return _ended(1, str(error))
-    sys.stdout.write(f"{submit}\n")
     return 0
 
 

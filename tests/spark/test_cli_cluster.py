@@ -1,4 +1,4 @@
-"""Jobs by spark-submit on a real standalone cluster of two workers, with the package as a zip file."""
+"""Jobs by spark-submit on a real standalone cluster of two workers, with the package in an archive."""
 
 import json
 import os

@@ -54,7 +54,7 @@ def test_every_option_may_stand_before_the_job_and_after_it(place, capsys, monke
     [
         (["--version"], 0, f"streamfrom {version('streamfrom')}\n"),
         (["archive", "--version"], 0, f"streamfrom {version('streamfrom')}\n"),
-        (["--version", "package"], 0, f"streamfrom {version('streamfrom')}\n"),
+        (["package"], 2, "usage: streamfrom-spark"),
         ([], 2, "usage: streamfrom-spark"),
         (["nonsense"], 2, "usage: streamfrom-spark"),
         (["--proxy", "x"], 2, "usage: streamfrom-spark"),
