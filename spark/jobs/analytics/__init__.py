@@ -13,7 +13,7 @@ from streamfrom.spark.endpoint import NOW_US, Endpoint, clock_of, quoted, shards
 from streamfrom.spark.jobs.analytics import measures, number_format
 from streamfrom.spark.jobs.analytics.config import AnalyticsConfig, needed, resolved, span
 from streamfrom.spark.jobs.analytics.message_facts import acked_facts, waiting_facts
-from streamfrom.spark.jobs.analytics.page import Results, by_state, page
+from streamfrom.spark.jobs.analytics.page import Results, page
 from streamfrom.spark.jobs.analytics.provenance import warnings
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import begun
@@ -119,9 +119,9 @@ def run(
     counts = {
         key: total[key] for key in ("acked", "sent_once", "retried", "never_sent", "skewed")
     }
-    states = by_state(waits)
+    states = {row["state"].replace(" ", "_"): row["messages"] for row in results.states}
     counts |= {"waiting": sum(states.values())}
-    counts |= {f"waiting_{state.replace(' ', '_')}": many for state, many in states.items()}
+    counts |= {f"waiting_{state}": many for state, many in states.items()}
     counts |= {"poison": results.suspects}
     return Report("analytics", name, counts, progress.steps_s, (str(folder / "report.html"),))
 

@@ -29,14 +29,21 @@ ID_STEP_NS: Final = 10_000_000
 ID_COUNT_BITS: Final = 16
 _FIRST_ID, _LAST_ID = 1 << ID_COUNT_BITS, (1 << 53) - 1
 
-# The states of a message that is not acknowledged, in the order of their urgency.
 READY: Final = "ready"
 READY_AGAIN: Final = "ready again"
 PARKED: Final = "parked"
 IN_FLIGHT: Final = "in_flight"
 SCHEDULED: Final = "scheduled"
 BLOCKED: Final = "blocked"
-STATES: Final = (READY, READY_AGAIN, PARKED, IN_FLIGHT, SCHEDULED, BLOCKED)
+STATES: Final = {
+    READY: "never delivered, and should be",
+    READY_AGAIN: "delivered, and waited long enough",
+    PARKED: "not delivered until you requeue them",
+    IN_FLIGHT: "with a consumer, or waiting for their next attempt",
+    SCHEDULED: "for the future, never delivered",
+    BLOCKED: "waiting for a group of messages",
+}
+"""The states of messages that are not acknowledged, in the order of their urgency, and what they mean."""
 # From where on `time_next` is no time, but says that a message is blocked or parked.
 BLOCKED_NS: Final = 8 * 10**18
 PARKED_NS: Final = 9 * 10**18
@@ -118,9 +125,7 @@ def waiting_facts(rows: "DataFrame", told: Told, clocks_ns: "Mapping[str, int]")
     """Return one row for each message of *rows*, none of them acknowledged.
 
     clocks_ns: the time of each shard's server when its messages had been read.
-    state: `ready` was never delivered and should be, `ready again` was delivered and waited long enough, `in_flight` is
-        with a consumer or waits for its next attempt, `scheduled` is for the future, `blocked` waits for its group,
-        `parked` has no attempt left.
+    state: one of `STATES`.
     overdue_ns: the time since the message is due; NULL where neither `time_next` nor a column says.
     age_ns: the time since the message was written; NULL where no column says.
     is_skewed: the message was written in the future, so two clocks disagree.
