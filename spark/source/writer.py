@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from struct import Struct
-from typing import TYPE_CHECKING, Any, Final
+from struct import pack, unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -37,11 +37,18 @@ if TYPE_CHECKING:
 
 
 _WHOLE: Final = frozenset({"tinyint", "smallint", "int", "bigint", "boolean"})
-_INTEGERS: Final = frozenset(
-    {"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"}
+_INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "bit"})
+_NO_TEXT: Final = frozenset(
+    {"decimal", "double", "float", "date", "datetime", "timestamp", "year"}
 )
-_NO_TEXT: Final = frozenset({"decimal", "double", "float", "date", "datetime", "timestamp"})
-_IN_DOUBLE: Final = frozenset({"float", "double", "tinyint", "smallint", "int"})
+# The Spark types whose values are all in the MySQL type.
+_INSIDE: Final = {
+    "double": {"float", "double", "tinyint", "smallint", "int"},
+    "float": {"float"},
+    "date": {"date"},
+    "datetime": {"timestamp_ntz"},
+    "timestamp": {"timestamp"},
+}
 _BYTES: Final = re.compile("binary|blob|geometry|vector")
 _MICROS_DIGITS: Final = 6
 _CENTURY: Final = 100
@@ -52,6 +59,18 @@ def _same(value: Any) -> Any:
     return value
 
 
+class Rule(NamedTuple):
+    """What is sent of a value.
+
+    fits: whether the server keeps a value that it does not refuse; None if it keeps all.
+    else_: what it does to the others, and what to do instead.
+    """
+
+    send: "Callable[[Any], Any]" = _same
+    fits: "Callable[[Any], bool] | None" = None
+    else_: str = ""
+
+
 def converter(name: str, given: "DataType", mysql_type: str) -> "Callable[[Any], Any]":
     """Return what makes of a value of the Spark type *given* the one to send; NULL is not asked about.
 
@@ -59,121 +78,80 @@ def converter(name: str, given: "DataType", mysql_type: str) -> "Callable[[Any],
         RequestError: *mysql_type* does not hold all its values as they are.
     """
     kind = given.simpleString()
+    rule = _rule(kind, mysql_type)
+    if rule is None:
+        raise RequestError(
+            f"column {name!r} is {kind} and the table's {mysql_type} would not hold that exactly: cast it"
+        )
+    send, fits, else_ = rule
+    if fits is None:
+        return send
+
+    def sent(value: Any) -> Any:
+        if not fits(value):
+            raise JobError(f"column {name!r}: {mysql_type} {else_.format(value)}")
+        return send(value)
+
+    return sent
+
+
+def _rule(kind: str, mysql_type: str) -> Rule | None:
     base = base_of(mysql_type)
     sizes = [int(size) for size in re.findall(r"\d+", mysql_type)]
+    digits = sum(sizes)  # of a second
     scale = int(kind[:-1].split(",")[1]) if kind.startswith("decimal") else 0
     is_whole = kind in _WHOLE or (kind.startswith("decimal") and scale == 0)
-    if base in {"datetime", "timestamp"} and kind in {"timestamp", "timestamp_ntz"}:
-        if (base == "timestamp") == (kind == "timestamp"):
-            return _moment_writer(name, mysql_type, sizes[0] if sizes else 0)
-    elif (
-        (base in _INTEGERS and base != "year" and is_whole)
-        or (base == "decimal" and (is_whole or scale) and scale <= sizes[1])
-        or (base == "double" and kind in _IN_DOUBLE)
-        or (base == "float" and kind == "float")
-        or (base == "date" and kind == "date")
-    ):
-        if base in {"double", "float"} and sizes:
-            return _rounded_writer(name, mysql_type, sizes[1])
-        return int if kind == "boolean" else _same
-    elif base == "year" and is_whole:
-        return _year_writer(name)
-    elif kind == "binary" and base == "binary":
-        return _whole_bytes_writer(name, sizes[0])
-    elif kind == "binary" and _BYTES.search(base):
-        return bytes
-    elif kind == "string" and base in {"enum", "set"}:
-        return _member_writer(name, mysql_type)
-    elif kind == "string" and base == "time":
-        return _time_writer(name, mysql_type, sum(sizes))
-    elif kind == "string" and base in {"char", "varchar"}:
-        return _text_writer(name, mysql_type, sizes[0])
-    elif kind == "string" and base not in _INTEGERS | _NO_TEXT and not _BYTES.search(base):
-        return _same
-    raise RequestError(
-        f"column {name!r} is {kind} and the table's {mysql_type} would not hold that exactly: cast it"
-    )
-
-
-def _whole_bytes_writer(name: str, size: int) -> "Callable[[Any], bytes]":
-    def written(value: Any) -> bytes:
-        if len(value) < size:
-            raise JobError(
-                f"column {name!r}: binary({size}) would add zeros to {bytes(value)!r}: bring all {size} bytes"
+    cut = f"cannot hold {{}}: cut it to {digits} digits of a second first"
+    match kind, base:
+        case _, "year" if is_whole:
+            return Rule(
+                int, lambda year: not 0 < year < _CENTURY, "would take {} for another year"
             )
-        return bytes(value)
+        case _, "decimal" if (is_whole or scale) and scale <= sizes[1]:
+            return Rule()
+        case _, _ if is_whole and base in _INTEGERS:
+            return Rule()
+        case _, "datetime" | "timestamp" if kind in _INSIDE[base]:
+            unit = 10 ** (_MICROS_DIGITS - digits)
+            return Rule(_in_utc, lambda moment: moment.microsecond % unit == 0, cut)
+        case _, "float" | "double" if kind in _INSIDE[base] and sizes:
+            form = base[0]
 
-    return written
+            def is_round(value: Any) -> bool:
+                return unpack(form, pack(form, round(value, sizes[1]))) == (value,)
 
-
-def _rounded_writer(name: str, mysql_type: str, digits: int) -> "Callable[[Any], Any]":
-    stored = Struct("f" if mysql_type.startswith("float") else "d")
-
-    def written(value: Any) -> Any:
-        if stored.unpack(stored.pack(round(value, digits))) != (value,):
-            raise JobError(f"column {name!r}: {mysql_type} would round {value}: round it first")
-        return value
-
-    return written
-
-
-def _text_writer(name: str, mysql_type: str, size: int) -> "Callable[[Any], str]":
-    def written(value: str) -> str:
-        # Blanks at the end a server would cut, however strict it is.
-        if len(value) > size:
-            raise JobError(f"column {name!r}: {mysql_type} cannot hold {value!r}: cut it first")
-        return value
-
-    return written
-
-
-def _year_writer(name: str) -> "Callable[[Any], int]":
-    def written(value: Any) -> int:
-        if 0 < value < _CENTURY:
-            raise JobError(f"column {name!r}: year would take {value} for another year")
-        return int(value)
-
-    return written
-
-
-def _member_writer(name: str, mysql_type: str) -> "Callable[[Any], str]":
-    members = members_of(mysql_type)
-
-    def written(value: str) -> str:
-        # A server takes a number in a text for the member with this number.
-        if _NUMBER.fullmatch(value) and value not in members:
-            raise JobError(f"column {name!r}: {mysql_type} has no {value!r}")
-        return value
-
-    return written
-
-
-def _time_writer(name: str, mysql_type: str, digits: int) -> "Callable[[Any], str]":
-    def written(value: str) -> str:
-        if value.partition(".")[2][digits:].strip("0"):
-            raise JobError(f"column {name!r}: {_cannot_hold(mysql_type, value, digits)}")
-        return value
-
-    return written
-
-
-def _cannot_hold(mysql_type: str, value: str, digits: int) -> str:
-    return f"{mysql_type} cannot hold {value}: cut it to {digits} digits of a second first"
-
-
-def _moment_writer(name: str, mysql_type: str, digits: int) -> "Callable[[Any], str]":
-    unit = 10 ** (_MICROS_DIGITS - digits)
-
-    def written(moment: datetime) -> str:
-        utc = moment.astimezone(UTC) if moment.tzinfo else moment
-        if utc.microsecond % unit:
-            raise JobError(
-                f"column {name!r}: {_cannot_hold(mysql_type, utc.isoformat(), digits)}"
+            return Rule(_same, is_round, "would round {}: round it first")
+        case _, _ if kind in _INSIDE.get(base, ()):
+            return Rule()
+        case "binary", "binary":
+            more = f"would add zeros to {{!r}}: bring all {sizes[0]} bytes"
+            return Rule(bytes, lambda value: len(value) >= sizes[0], more)
+        case "binary", _ if _BYTES.search(base):
+            return Rule(bytes)
+        case "string", "enum" | "set":
+            # A server takes a number in a text for the member with this number.
+            members = members_of(mysql_type)
+            return Rule(
+                _same,
+                lambda text: text in members or not _NUMBER.fullmatch(text),
+                "has no {!r}",
             )
-        # Not strftime, which writes the year 70 as a server reads 1970.
-        return utc.replace(tzinfo=None).isoformat(" ", "microseconds")
+        case "string", "time":
+            return Rule(_same, lambda text: not text.partition(".")[2][digits:].strip("0"), cut)
+        case "string", "char" | "varchar":
+            # Blanks at the end a server would cut, however strict it is.
+            return Rule(
+                _same, lambda text: len(text) <= sizes[0], "cannot hold {!r}: cut it first"
+            )
+        case "string", _ if base not in _INTEGERS | _NO_TEXT and not _BYTES.search(base):
+            return Rule()
+    return None
 
-    return written
+
+def _in_utc(moment: datetime) -> str:
+    utc = moment.astimezone(UTC) if moment.tzinfo else moment
+    # Not strftime, which writes the year 70 as a server reads 1970.
+    return utc.replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
 # Nothing is cut to what a column holds, and times mean what they mean to Spark.

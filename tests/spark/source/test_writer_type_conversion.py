@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import types as t
 
 from streamfrom.spark.errors import JobError, RequestError
@@ -60,7 +61,8 @@ def test_a_value_that_a_server_would_take_for_another_one_is_refused():
         (t.FloatType(), "double(7,2)", (0.5,), (1.100000023841858,)),
         (t.StringType(), "time(6)", ("10:00:00.123456",), ("10:00:00.1234567",)),
     ]:
-        write = converter("c", kind, mysql_type)
+        # As Spark sends it to the executors.
+        write = cloudpickle.loads(cloudpickle.dumps(converter("c", kind, mysql_type)))
         assert [write(value) for value in kept] == [*kept]
         for value in refused:
             with pytest.raises(JobError, match=f"'c': {mysql_type[:3]}"):
