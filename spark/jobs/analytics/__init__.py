@@ -1,7 +1,7 @@
 """How a queue behaves: throughput, delays, retries, what waits; as Parquet and as an HTML page.
 
 `message_facts` reads messages out of rows and `measures` counts them, both pure. `page` and `charts` say what `report.html` shows
-of them, `provenance` what looks wrong. This module reads and writes: the table is only read, and a run
+of them. This module reads and writes: the table is only read, and a run
 replaces the files of an earlier run in its folder.
 """
 
@@ -14,7 +14,6 @@ from streamfrom.spark.jobs.analytics import measures, number_format
 from streamfrom.spark.jobs.analytics.config import AnalyticsConfig, needed, resolved, span
 from streamfrom.spark.jobs.analytics.message_facts import acked_facts, waiting_facts
 from streamfrom.spark.jobs.analytics.page import Results, page
-from streamfrom.spark.jobs.analytics.provenance import warnings
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import begun
 from streamfrom.spark.jobs.progress import Progress, Report
@@ -91,7 +90,8 @@ def run(
     # Who was acknowledged after the window is not read, so only an open one knows what was written.
     arrivals = []
     if told.created and config.high_ns is None:
-        new = _written(acked, waiting, low_ns, high_ns, bucket_ns)
+        inside = f"created_ns >= {low_ns} AND created_ns < {high_ns}"
+        new = measures.written(acked.filter(inside), waiting.filter(inside), bucket_ns)
         arrivals = _rows(_stored(spark, new, folder / "written"))
     progress.enter("report")
     tenants = stored["by_tenant"] if told.tenant else stored["by_tenant"].limit(0)
@@ -99,7 +99,7 @@ def run(
     rows_of = {result: _rows(stored[result]) for result in SHOWN}
     rows_of |= {"tenants": _rows(busiest), "written": arrivals}
     rows_of["by_shard"].sort(key=itemgetter("shard"))
-    (total,), waits = rows_of["by_table"], rows_of["waits"]
+    (total,) = rows_of["by_table"]
     results = Results(
         table=name,
         low_ns=low_ns,
@@ -109,7 +109,8 @@ def run(
         rows=rows_of,
         tenants_total=tenants.count(),
         poison_sends=config.poison_sends,
-        warnings=warnings(total, waits, clocks_ns, made_ns, acked_later, told),
+        clocks_ns=clocks_ns,
+        acked_later=acked_later,
         told=told,
     )
     (folder / "report.html").write_text(page(results), encoding="utf-8")
@@ -138,18 +139,6 @@ def _measured(
         "poison": measures.poison(waiting, name, config.poison_sends, config.poison_rows),
         "oldest": measures.oldest(waiting, name, _OLDEST_SHOWN),
     }
-
-
-def _written(
-    acked: "DataFrame", waiting: "DataFrame", low_ns: int, high_ns: int, bucket_ns: int
-) -> "DataFrame":
-    inside = f"created_ns >= {low_ns} AND created_ns < {high_ns}"
-    return measures.written(
-        *(
-            measures.with_window(frame.filter(inside), "created_ns", bucket_ns)
-            for frame in (acked, waiting)
-        )
-    )
 
 
 def _stored(spark: "SparkSession", frame: "DataFrame", folder: "Path") -> "DataFrame":

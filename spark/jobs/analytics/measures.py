@@ -66,12 +66,11 @@ def measure(acked: "DataFrame", table: str, by: "Sequence[str]" = ()) -> "DataFr
     )
 
 
-def written(*frames: "DataFrame") -> "DataFrame":
-    """Return how many of the messages of *frames* were written in each `window_ns`."""
-    first, *others = [frame.select("window_ns") for frame in frames]
-    for other in others:
-        first = first.unionByName(other)
-    return first.groupBy("window_ns").agg(F.count("*").alias("written"))
+def written(acked: "DataFrame", waiting: "DataFrame", width_ns: int) -> "DataFrame":
+    """Return how many messages were written in each window, `window_ns`."""
+    times = acked.select("created_ns").unionByName(waiting.select("created_ns"))
+    windows = with_window(times, "created_ns", width_ns).groupBy("window_ns")
+    return windows.agg(F.count("*").alias("written"))
 
 
 def attempts(acked: "DataFrame", table: str) -> "DataFrame":

@@ -33,6 +33,8 @@ class Results:
     """What the report shows.
 
     rows: what `spark.jobs.analytics.measures` counted, by the name of the result; `tenants` are the busiest of *tenants_total*.
+    clocks_ns, made_ns: the times that each shard's clock and this machine's showed at one moment.
+    acked_later: the number of messages that were acknowledged well after their shard's time.
     told: the columns that the figures are made of. Without one for the delivery the lag is the time to the ack after one send.
     """
 
@@ -44,7 +46,8 @@ class Results:
     rows: "Mapping[str, Sequence[Row]]"
     tenants_total: int
     poison_sends: int
-    warnings: "Sequence[str]"
+    clocks_ns: "Mapping[str, int]"
+    acked_later: int
     told: "Told"
 
     @property

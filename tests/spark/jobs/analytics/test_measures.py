@@ -74,8 +74,8 @@ def test_nothing_acknowledged_is_a_row_of_zeros(acked):
 def test_attempts_and_arrivals_are_counted(acked):
     counted = {row.sends: row.acked for row in attempts(acked, "t").collect()}
     assert counted == {0: 1, 1: 91, 2: 10}
-    frame = with_window(acked.filter("created_ns >= 0"), "created_ns", 5 * S)
-    arrived = {row.window_ns: row.written for row in written(frame, frame).collect()}
+    frame = acked.filter("created_ns >= 0")
+    arrived = {row.window_ns: row.written for row in written(frame, frame, 5 * S).collect()}
     assert arrived == {0: 200, 5 * S: 2}
 
 
