@@ -173,15 +173,29 @@ def insert_frame(
     # Reported by each task when it has ended, those that Spark runs again twice: for people alone.
     passed = frame.sparkSession.sparkContext.accumulator(0)
 
-    def write(arrow: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    def write(arrow: "Iterator[pa.RecordBatch]") -> "Iterator[tuple[int, int]]":
         for rows, inserted in insert_batches(endpoint, table, names, arrow):
             passed.add(rows)
-            yield pa.RecordBatch.from_pydict({"rows": [rows], "inserted": [inserted]})
+            yield rows, inserted
 
     parts = frame.repartition(max(_PARTS_MIN, total // TASK_ROWS))
     with progress.watching(frame.sparkSession, total, lambda: passed.value):
-        told = mapped(parts, write, _COUNTS).agg(F.sum("rows"), F.sum("inserted")).collect()[0]
-    progress.rows(int(told[0] or 0), int(told[0] or 0))
+        rows, inserted = counted(parts, write)
+    progress.rows(rows, rows)
+    return rows, inserted
+
+
+def counted(
+    frame: "DataFrame",
+    write: "Callable[[Iterator[pa.RecordBatch]], Iterator[tuple[int, int]]]",
+) -> tuple[int, int]:
+    """Return the sums of what *write* yields in all tasks of *frame*: how many rows there were, and how many were new."""
+
+    def counts(arrow: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        for rows, inserted in write(arrow):
+            yield pa.RecordBatch.from_pydict({"rows": [rows], "inserted": [inserted]})
+
+    told = mapped(frame, counts, _COUNTS).agg(F.sum("rows"), F.sum("inserted")).collect()[0]
     return int(told[0] or 0), int(told[1] or 0)
 
 

@@ -158,14 +158,6 @@ def _in_utc(moment: datetime) -> str:
 STRICT: Final = "SET sql_mode = concat(@@sql_mode, ',STRICT_ALL_TABLES'), time_zone = '+00:00'"
 
 
-@dataclass
-class Written(WriterCommitMessage):
-    """What a task wrote: its rows, and how many of them were new."""
-
-    rows: int
-    inserted: int
-
-
 @dataclass(frozen=True)
 class WritePlan:
     """Where rows go, and what is sent of each value, by the table's column names."""
@@ -174,22 +166,17 @@ class WritePlan:
     table: str
     converters: "dict[str, Callable[[Any], Any]]"
 
-    @told_plainly()
-    def write(self, arrow: "Iterator[pa.RecordBatch]") -> Written:
-        """Insert all rows whose ids are new.
+    def insert(self, arrow: "Iterator[pa.RecordBatch]") -> "Iterator[tuple[int, int]]":
+        """Insert all rows whose ids are new, and yield for each statement how many rows it has, and how many were new.
 
         Raises:
             JobError: the proxy or a shard broke off or refused a value.
         """
-        rows = inserted = 0
         names, converters = list(self.converters), list(self.converters.values())
-        with told_apart(self.endpoint, "of the keyspace"):
-            for some, new in insert_batches(
+        with told_plainly(), told_apart(self.endpoint, "of the keyspace"):
+            yield from insert_batches(
                 self.endpoint, self.table, names, arrow, STRICT, converters
-            ):
-                rows += some
-                inserted += new
-        return Written(rows, inserted)
+            )
 
 
 def plan_of(options: "Options", schema: "StructType", *, overwrite: bool) -> WritePlan:
@@ -230,7 +217,9 @@ class TaskWriter:
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
         """Insert the rows of one task."""
-        return self.plan.write(iterator)
+        for _ in self.plan.insert(iterator):
+            pass
+        return WriterCommitMessage()
 
 
 class BatchWriter(TaskWriter, DataSourceArrowWriter):

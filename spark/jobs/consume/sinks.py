@@ -5,7 +5,6 @@ A batch is in its sink once `publish` has returned, and then `outcome` says so e
 
 import shutil
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -15,18 +14,15 @@ from pyspark.sql import DataFrame, functions as F
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome, Checkpoint, outcome_of
 from streamfrom.spark.jobs.files import flush, spark_path, written_whole
-from streamfrom.spark.jobs.reading import mapped
+from streamfrom.spark.jobs.writing import counted
 
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pyarrow as pa
-
     from streamfrom.spark.source.writer import WritePlan
 
 BATCH: Final = "streamfrom_batch"
-_COUNTS: Final = "rows bigint, inserted bigint"
 _OUTCOME: Final = "_outcome.json"
 
 
@@ -93,19 +89,7 @@ class TableSink(CheckpointSink):
 
     def write(self, number: int, frame: "DataFrame") -> int:
         """Insert the rows whose ids are new, and return how many there are, new or not."""
-        return written(frame, self._plan)
-
-
-def written(frame: "DataFrame", plan: "WritePlan") -> int:
-    """Insert the rows of *frame* whose ids are new, and return how many rows it has."""
-
-    def write(arrow: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        import pyarrow as pa  # on an executor
-
-        done = plan.write(arrow)
-        yield pa.RecordBatch.from_pydict({"rows": [done.rows], "inserted": [done.inserted]})
-
-    return int(mapped(frame, write, _COUNTS).agg(F.sum("rows")).collect()[0][0] or 0)
+        return counted(frame, self._plan.insert)[0]
 
 
 class ConsoleSink(CheckpointSink):

@@ -6,8 +6,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome, Checkpoint
-from streamfrom.spark.jobs.consume.sinks import ConsoleSink, FolderSink, written
-from streamfrom.spark.source.writer import Written
+from streamfrom.spark.jobs.consume.sinks import ConsoleSink, FolderSink, TableSink
 
 
 pytestmark = pytest.mark.spark
@@ -43,11 +42,12 @@ def test_lines_are_printed_once_the_batch_is_done(spark, tmp_path, capsys):
     assert console.outcome(1) is None
 
 
-def test_all_rows_that_were_given_to_a_table_are_counted(spark):
+def test_all_rows_that_were_given_to_a_table_are_counted(spark, tmp_path):
     class Fake:
-        def write(self, arrow):
-            return Written(sum(batch.num_rows for batch in arrow), 0)
+        def insert(self, arrow):
+            yield from ((batch.num_rows, 0) for batch in arrow)
 
     plan: Any = Fake()
-    assert written(spark.range(12), plan) == 12
-    assert written(spark.range(0), plan) == 0
+    table = TableSink(plan, Checkpoint(tmp_path))
+    assert table.write(0, spark.range(12)) == 12
+    assert table.write(0, spark.range(0)) == 0
