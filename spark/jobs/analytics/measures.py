@@ -44,26 +44,14 @@ def measure(acked: "DataFrame", table: str, by: "Sequence[str]" = ()) -> "DataFr
         F.count_if(sends == 1).alias("sent_once"),
         F.count_if(sends > 1).alias("retried"),
         F.count_if(sends < 1).alias("never_sent"),
-        F.coalesce(F.sum("retries"), F.lit(0)).alias("retries"),
         F.count_if("is_skewed").alias("skewed"),
-        F.percentile_approx("retries", _percents(), _ACCURACY).alias("retries_p"),
+        F.coalesce(F.sum("retries"), F.lit(0)).alias("retries"),
+        *_percentiles(F.col("retries"), "retries_p%d"),
         F.max("retries").alias("retries_max"),
         *_spread("to_ack"),
         *_spread("lag"),
     )
-    retries = [
-        F.col("retries_p")[place].alias(f"retries_p{percent}")
-        for place, percent in enumerate(PERCENTS)
-    ]
-    return counted.select(
-        F.lit(table).alias("table"),
-        *by,
-        *("acked", "sent_once", "retried", "never_sent", "skewed", "retries"),
-        *retries,
-        "retries_max",
-        *_flat("to_ack"),
-        *_flat("lag"),
-    )
+    return _of(table, counted)
 
 
 def written(acked: "DataFrame", waiting: "DataFrame", width_ns: int) -> "DataFrame":
@@ -75,8 +63,7 @@ def written(acked: "DataFrame", waiting: "DataFrame", width_ns: int) -> "DataFra
 
 def attempts(acked: "DataFrame", table: str) -> "DataFrame":
     """Return how many messages were acknowledged after each number of sends."""
-    counted = acked.groupBy("sends").agg(F.count("*").alias("acked"))
-    return counted.select(F.lit(table).alias("table"), "sends", "acked")
+    return _of(table, acked.groupBy("sends").agg(F.count("*").alias("acked")))
 
 
 def waits(waiting: "DataFrame", table: str, poison_sends: int) -> "DataFrame":
@@ -86,22 +73,15 @@ def waits(waiting: "DataFrame", table: str, poison_sends: int) -> "DataFrame":
     """
     is_later = (F.col("next_ns") > F.col("now_ns")) & (F.col("next_ns") < BLOCKED_NS)
     until = F.when(is_later, F.col("next_ns") - F.col("now_ns"))
-    counted = (
-        waiting.withColumn("until_ns", until)
-        .groupBy("shard", "state")
-        .agg(
-            F.count("*").alias("messages"),
-            F.count_if("is_skewed").alias("skewed"),
-            F.max("sends").alias("sends_max"),
-            F.count_if(F.col("sends") >= poison_sends).alias("suspects"),
-            *(part for name in ("overdue", "until", "age") for part in _spread(name)),
-        )
+    groups = waiting.withColumn("until_ns", until).groupBy("shard", "state")
+    counted = groups.agg(
+        F.count("*").alias("messages"),
+        F.count_if("is_skewed").alias("skewed"),
+        F.max("sends").alias("sends_max"),
+        F.count_if(F.col("sends") >= poison_sends).alias("suspects"),
+        *(part for name in ("overdue", "until", "age") for part in _spread(name)),
     )
-    return counted.select(
-        F.lit(table).alias("table"),
-        *("shard", "state", "messages", "skewed", "sends_max", "suspects"),
-        *(part for name in ("overdue", "until", "age") for part in _flat(name)),
-    )
+    return _of(table, counted)
 
 
 def poison(waiting: "DataFrame", table: str, sends_min: int, rows_max: int) -> "DataFrame":
@@ -118,38 +98,31 @@ def oldest(waiting: "DataFrame", table: str, rows_max: int) -> "DataFrame":
     return _listed(known.orderBy(*order).limit(rows_max), table)
 
 
+def _of(table: str, counted: "DataFrame") -> "DataFrame":
+    return counted.select(F.lit(table).alias("table"), "*")
+
+
 def _listed(waiting: "DataFrame", table: str) -> "DataFrame":
-    return waiting.select(
-        F.lit(table).alias("table"),
-        *("shard", "id", "tenant", "priority", "sends", "state"),
-        *("next_ns", "created_ns"),
-        _ms("overdue_ns").alias("overdue_ms"),
-        _ms("age_ns").alias("age_ms"),
-    )
+    columns = ("shard", "id", "tenant", "priority", "sends", "state", "next_ns", "created_ns")
+    ages = _ms(F.col("overdue_ns")).alias("overdue_ms"), _ms(F.col("age_ns")).alias("age_ms")
+    return _of(table, waiting.select(*columns, *ages))
 
 
-def _percents() -> "Column":
-    return F.array(*(F.lit(percent / 100) for percent in PERCENTS))
+def _ms(nanoseconds: "Column") -> "Column":
+    return nanoseconds.cast("double") / 1e6
 
 
-def _ms(name: str) -> "Column":
-    return F.col(name).cast("double") / 1e6
+def _percentiles(value: "Column", name: str) -> "list[Column]":
+    # Spark computes them once: the aggregate is the same in each.
+    found = F.percentile_approx(value, [percent / 100 for percent in PERCENTS], _ACCURACY)
+    return [found[place].alias(name % percent) for place, percent in enumerate(PERCENTS)]
 
 
 def _spread(name: str) -> "list[Column]":
-    """Return the aggregates of `NAME_ns` that `_flat` takes apart."""
+    """Return the aggregates of `NAME_ns`, in milliseconds."""
     value = F.when(F.col(f"{name}_ns") >= 0, F.col(f"{name}_ns"))
     return [
         F.count(value).alias(f"{name}_known"),
-        F.percentile_approx(value, _percents(), _ACCURACY).alias(f"{name}_p"),
-        F.max(value).alias(f"{name}_max_ns"),
+        *_percentiles(_ms(value), f"{name}_p%d_ms"),
+        _ms(F.max(value)).alias(f"{name}_max_ms"),
     ]
-
-
-def _flat(name: str) -> "list[Column]":
-    percentiles = [
-        (F.col(f"{name}_p")[place].cast("double") / 1e6).alias(f"{name}_p{percent}_ms")
-        for place, percent in enumerate(PERCENTS)
-    ]
-    longest = _ms(f"{name}_max_ns").alias(f"{name}_max_ms")
-    return [F.col(f"{name}_known"), *percentiles, longest]
