@@ -117,7 +117,10 @@ def fields_of(
     Raises:
         RequestError: it is missing somewhere, is no message table, or differs between shards.
     """
-    columns = {shard: declared(endpoint, shard, table) for shard in shards}
+    columns = {
+        shard: [(one.name, one.mysql_type) for one in declared(endpoint, shard, table)]
+        for shard in shards
+    }
     first = columns[shards[0]]
     fields = tuple(Field(name, name, kind, type_of(kind)) for name, kind in first)
     for shard, others in columns.items():

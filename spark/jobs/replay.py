@@ -14,7 +14,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession, Window as Over, functions as F
 
-from streamfrom.spark.endpoint import shards_of
+from streamfrom.spark.endpoint import TableColumn, declared, shards_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.enqueue.fitting import as_sent, matched
 from streamfrom.spark.jobs.enqueue.identity import derived_id, with_due
@@ -23,7 +23,7 @@ from streamfrom.spark.jobs.job import DUE, WINDOW, JobConfig, begun, check_rate,
 from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest, manifests
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import SHARD
-from streamfrom.spark.jobs.writing import TargetColumn, counts_of, insert_frame, targets_of
+from streamfrom.spark.jobs.writing import counts_of, insert_frame
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
 from streamfrom.spark.table_schema import fields_of, kept_type
 
@@ -80,7 +80,7 @@ def run(
     endpoint, table = config.endpoint, config.table
     shards = shards_of(endpoint)
     fields_of(endpoint, shards, table, kept_type)
-    targets = targets_of(endpoint, shards[0], table)
+    targets = declared(endpoint, shards[0], table)
     home = config.archive.resolve() / endpoint.keyspace / (config.archived or table)
     found = chosen(manifests(home), config.low_ns, config.high_ns)
     if not found:
@@ -129,7 +129,7 @@ def _messages(
     config: ReplayConfig,
     home: Path,
     found: "Sequence[Manifest]",
-    targets: "Sequence[TargetColumn]",
+    targets: "Sequence[TableColumn]",
 ) -> tuple[int, DataFrame]:
     """Return how many archived messages are meant, and each once as the table takes it."""
     parts = [_whole(spark, home, manifest) for manifest in found if manifest.rows]

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from streamfrom.spark.endpoint import (
     Endpoint,
+    declared,
     parse_endpoint,
     password,
     quoted,
@@ -37,7 +38,7 @@ from streamfrom.spark.jobs.reading import (
     read_rows,
     slices,
 )
-from streamfrom.spark.jobs.writing import insert_frame, targets_of
+from streamfrom.spark.jobs.writing import insert_frame
 from streamfrom.spark.keyspace_ids import KeyspaceIdError, Shards, keyspace_ids
 from streamfrom.spark.table_schema import Field, fields_of, kept_type
 
@@ -255,7 +256,7 @@ def _copy(move: TableMove) -> dict[str, int]:
     progress.enter("copy")
     copied = 0
     if missing:
-        kept = targets_of(config.target, move.target_shards[0], config.table)
+        kept = declared(config.target, move.target_shards[0], config.table)
         names = [quoted(column.name) for column in kept if not column.is_generated]
         wanted = sum(ours[condition].rows for condition in missing)
         sent, copied = insert_frame(

@@ -4,16 +4,14 @@ A row whose id is in the table already stays as it is there and is counted so, w
 retry harmless. Rows are inserted without naming a shard: the proxy splits them, whatever the vindex.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pymysql.constants import FIELD_TYPE
 from pyspark.sql import DataFrame, functions as F
 
-from streamfrom.spark.endpoint import IN_UTC, Endpoint, ask, changed, marked, quoted, text_of
+from streamfrom.spark.endpoint import IN_UTC, Endpoint, ask, changed, marked
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.reading import mapped
 
@@ -30,43 +28,6 @@ _PARTS_MIN: Final = 2
 _TEXTS: Final = frozenset({FIELD_TYPE.VARCHAR, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING})
 # The task's counts; a plain text, so that the schema and the batches cannot differ.
 _COUNTS: Final = "rows bigint, inserted bigint"
-
-
-@dataclass(frozen=True, slots=True)
-class TargetColumn:
-    """A column that rows are written to.
-
-    mysql_type: the type as `SHOW COLUMNS` writes it; `json` also for MariaDB's text with a check.
-    is_required: the column takes no NULL and has no default.
-    is_generated: the server computes the column.
-    """
-
-    name: str
-    mysql_type: str
-    takes_null: bool = True
-    is_required: bool = False
-    is_generated: bool = False
-
-
-def targets_of(endpoint: Endpoint, shard: str, table: str) -> tuple[TargetColumn, ...]:
-    """Return the columns of *table*, which is known to be a message table."""
-    columns = endpoint.ask(f"SHOW COLUMNS FROM {quoted(table)}", shard=shard)
-    created = text_of(endpoint.ask(f"SHOW CREATE TABLE {quoted(table)}", shard=shard)[0][1])
-    checked = set(re.findall(r"json_valid\(`([^`]+)`\)", created))
-    return tuple(_target(list(map(text_of, column)), checked) for column in columns)
-
-
-def _target(told: "Sequence[str]", checked: set[str]) -> TargetColumn:
-    name, kind, null, _, default, extra = told
-    takes_null = null == "YES"
-    has_default = default != "None" or "auto_increment" in extra
-    return TargetColumn(
-        name,
-        "json" if name in checked else kind,
-        takes_null,
-        not takes_null and not has_default,
-        "GENERATED" in extra.upper() and "DEFAULT_GENERATED" not in extra.upper(),
-    )
 
 
 def batches(rows: "Sequence[tuple[Any, ...]]") -> "Iterator[Sequence[tuple[Any, ...]]]":

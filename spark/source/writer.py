@@ -21,10 +21,10 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from streamfrom.spark.endpoint import Endpoint, shards_of
+from streamfrom.spark.endpoint import Endpoint, declared, shards_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.enqueue.fitting import matched, members_of
-from streamfrom.spark.jobs.writing import insert_batches, targets_of
+from streamfrom.spark.jobs.writing import insert_batches
 from streamfrom.spark.source.batch import told_apart, told_plainly
 from streamfrom.spark.table_schema import base_of, fields_of
 
@@ -196,7 +196,7 @@ def plan_of(options: "Options", schema: "StructType", *, overwrite: bool) -> Wri
     endpoint, table = options.endpoint, options.table
     shards = shards_of(endpoint)
     fields_of(endpoint, shards, table)
-    targets = matched(schema.names, targets_of(endpoint, shards[0], table), [])
+    targets = matched(schema.names, declared(endpoint, shards[0], table), [])
     if not any(target.name == "id" for target in targets.values()):
         raise RequestError(
             "the DataFrame has no column id: make one of the data, so that a retry writes the same"

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from streamfrom.spark import table_schema as module
+from streamfrom.spark.endpoint import TableColumn
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.table_schema import (
     Field,
@@ -41,7 +42,9 @@ def test_shards_differ_for_the_source_by_the_letter_and_for_jobs_by_what_they_ke
 ):
     endpoint: Any = None
     types = {"-80": "varchar(9)", "80-": other}
-    monkeypatch.setattr(module, "declared", lambda _endpoint, shard, _: [("c", types[shard])])
+    monkeypatch.setattr(
+        module, "declared", lambda _endpoint, shard, _: [TableColumn("c", types[shard])]
+    )
     for type_of, is_alike in ((exact_type, is_read), (kept_type, is_moved)):
         with nullcontext() if is_alike else pytest.raises(RequestError, match="alter it"):
             assert fields_of(endpoint, [*types], "t", type_of)[0].mysql_type == "varchar(9)"

@@ -11,7 +11,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from streamfrom.spark.endpoint import quoted, shards_of
+from streamfrom.spark.endpoint import TableColumn, declared, quoted, shards_of
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.enqueue.fitting import as_sent, fitted, matched, misfits
 from streamfrom.spark.jobs.enqueue.identity import (
@@ -23,7 +23,7 @@ from streamfrom.spark.jobs.enqueue.identity import (
 )
 from streamfrom.spark.jobs.job import DUE, JobConfig, begun, check_rate
 from streamfrom.spark.jobs.progress import Progress, Report
-from streamfrom.spark.jobs.writing import TargetColumn, counts_of, insert_frame, targets_of
+from streamfrom.spark.jobs.writing import counts_of, insert_frame
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
 from streamfrom.spark.table_schema import fields_of, kept_type
 
@@ -99,7 +99,7 @@ def run(
     endpoint, table = config.endpoint, config.table
     shards = shards_of(endpoint)
     fields_of(endpoint, shards, table, kept_type)
-    targets = {target.name: target for target in targets_of(endpoint, shards[0], table)}
+    targets = {target.name: target for target in declared(endpoint, shards[0], table)}
     progress.enter("check")
     try:
         rows = with_content(_checked(_read(spark, config), config, targets)).persist()
@@ -131,7 +131,7 @@ def _read(spark: "SparkSession", config: EnqueueConfig) -> DataFrame:
 
 
 def _checked(
-    given: DataFrame, config: EnqueueConfig, targets: "Mapping[str, TargetColumn]"
+    given: DataFrame, config: EnqueueConfig, targets: "Mapping[str, TableColumn]"
 ) -> DataFrame:
     """Return the columns of the table that *given* fills, each value as the server is sent it."""
     named = given

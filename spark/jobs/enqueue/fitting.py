@@ -19,7 +19,7 @@ from streamfrom.spark.table_schema import base_of
 
 
 if TYPE_CHECKING:
-    from streamfrom.spark.jobs.writing import TargetColumn
+    from streamfrom.spark.endpoint import TableColumn
 
 _INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 # Of the types without a length, in bytes.
@@ -49,14 +49,14 @@ _EXAMPLE_CHARS: Final = 80
 class Fitted:
     """A column of the input as the table takes it; `fits` is false where it does not, never NULL."""
 
-    target: "TargetColumn"
+    target: "TableColumn"
     value: "Column"
     fits: "Column"
 
 
 def matched(
-    names: "Sequence[str]", targets: "Sequence[TargetColumn]", given: "Sequence[str]"
-) -> dict[str, "TargetColumn"]:
+    names: "Sequence[str]", targets: "Sequence[TableColumn]", given: "Sequence[str]"
+) -> dict[str, "TableColumn"]:
     """Return the table's column for each of the input's *names*, which may differ in case.
 
     given: columns that the job itself fills.
@@ -66,7 +66,7 @@ def matched(
             lacks one that the table requires.
     """
     by_name = {target.name.lower(): target for target in targets}
-    found: dict[str, TargetColumn] = {}
+    found: dict[str, TableColumn] = {}
     for name in names:
         target = by_name.get(name.lower())
         if target is None:
@@ -89,7 +89,7 @@ def matched(
     return found
 
 
-def fitted(frame: "DataFrame", name: str, target: "TargetColumn") -> Fitted:
+def fitted(frame: "DataFrame", name: str, target: "TableColumn") -> Fitted:
     """Return the column *name* of *frame* as *target* takes it.
 
     Raises:
@@ -140,7 +140,7 @@ def misfits(frame: "DataFrame", columns: "Sequence[tuple[str, Fitted]]") -> list
 
 
 def as_sent(
-    frame: "DataFrame", found: "Mapping[str, TargetColumn]", cure: str
+    frame: "DataFrame", found: "Mapping[str, TableColumn]", cure: str
 ) -> "list[Column]":
     """Return the columns of *frame* as the table takes them.
 
@@ -154,7 +154,7 @@ def as_sent(
     return [fit.value.alias(fit.target.name) for _, fit in columns]
 
 
-def _cast(given: "Column", kind: str, target: "TargetColumn") -> "tuple[Column, Column]":
+def _cast(given: "Column", kind: str, target: "TableColumn") -> "tuple[Column, Column]":
     """Return the value to send, and whether it is the one that was given."""
     name = base_of(target.mysql_type)
     sizes = [int(size) for size in re.findall(r"\d+", target.mysql_type)]

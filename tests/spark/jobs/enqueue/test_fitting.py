@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
+from streamfrom.spark.endpoint import TableColumn
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.enqueue.fitting import fitted, matched, misfits
-from streamfrom.spark.jobs.writing import TargetColumn
 from tests.cases import cases
 
 
@@ -18,7 +18,7 @@ ID = {"mysql_type": "bigint(20)", "takes_null": False, "is_required": True}
 
 
 def target(name="c", **more):
-    return TargetColumn(name, **({"mysql_type": "int(11)"} | more))
+    return TableColumn(name, **({"mysql_type": "int(11)"} | more))
 
 
 def tried(spark, mysql_type, values, kind="string"):
