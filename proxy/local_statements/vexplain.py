@@ -197,7 +197,7 @@ def _access(statement: Statement, keyspace: Keyspace, count: int) -> dict[str, A
 def _merged(route: Merge, source: dict[str, Any]) -> dict[str, Any]:
     """Return the plan of a SELECT whose rows are put together here."""
     select = route.select
-    if route.in_groups or route.counted is not None:
+    if route.in_groups:
         variant = "Aggregate"
     elif select.order:
         variant = "Ordered"

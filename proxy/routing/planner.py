@@ -37,13 +37,11 @@ from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.database_names import database_names
 from streamfrom.sqlparse_ext.reading.utility_statements import STATEMENT_VERBS
 from streamfrom.sqlparse_ext.selects.inner_selects import (
-    Counted,
     InnerSelects,
-    read_counted,
+    read_derived,
     read_inner_selects,
     read_table_rows,
 )
-from streamfrom.sqlparse_ext.selects.select_ast import Select
 from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.statements import (
     InsertSource,
@@ -169,9 +167,6 @@ class Planner:
         if (placed := self._placed(shape, tables)) is not None:
             return Plan(placed)
         if shape.uses & _SEVERAL or len(tables) > 1:
-            counted = read_counted(shape.template)
-            if counted is not None:
-                return Plan(find=lambda statement: self._counted(counted, statement))
             parts = read_inner_selects(shape.template) if shape.kind is Kind.SELECT else None
             if parts is not None:
                 return plan_of_parts(self._tables, shape, parts, self._route_of)
@@ -230,24 +225,6 @@ class Planner:
             return route
 
         return Plan(find=find)
-
-    def _counted(self, counted: Counted, statement: Statement) -> Route:
-        """Return where rows are counted: where they are, or here if they are merged for that."""
-        inner = counted.inner.statement(statement)
-        route = self._route_of(inner)
-        match route:
-            case Concatenate(shards) | Merge(
-                shards, in_groups=False, select=Select(limit=None)
-            ):
-                return Merge(shards, counted.select, in_groups=True)
-            case Merge(counted=None):
-                return replace(route, counted=counted, otherwise=None)
-            case Merge(shards) | Combine(shards):
-                inside = counted.inner
-                parts = InnerSelects((inside,), (), frozenset(), inner.shape, inside.end)
-                return Combine(shards, parts, ((0, inner, route),))
-            case _:
-                return route
 
     def _route_of(self, statement: Statement) -> Route:
         return self.plan(statement.shape).route(statement)
@@ -452,6 +429,10 @@ def _combined(
                 continue
             case OneShard(shard):
                 shards.add(shard)
+            case Concatenate(found) if parts.counts_rows:
+                # Each shard counts its own rows.
+                counting = read_derived(statement.shape.template)
+                return None if counting is None else Merge(found, counting, in_groups=True)
             case Concatenate(found) | Merge(found) | Combine(found):
                 shards.update(found)
             case _:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Shard
-    from streamfrom.sqlparse_ext.selects.inner_selects import Counted, InnerSelects, TableRows
+    from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects, TableRows
     from streamfrom.sqlparse_ext.selects.select_ast import Select
     from streamfrom.sqlparse_ext.statements import Statement
 
@@ -42,9 +42,6 @@ class Merge:
     select: Select
     # A group may have rows on several shards; otherwise each row, or group, is whole.
     in_groups: bool
-    # Set where the answer is only a number of rows; all other attributes then describe the statement that `counted.inner`
-    # gives.
-    counted: Counted | None = None
     # Gives the route for a statement whose rows turn out not to be merged; None where there is none.
     otherwise: Callable[[Statement], Combine] | None = field(default=None, compare=False)
 

@@ -4,8 +4,7 @@ These are the SELECTs between UNION, EXCEPT and INTERSECT, the derived tables of
 bodies of WITH. None of them sees anything of the rest, so a proxy that can answer each by itself can
 put its rows in its place, and has the rest answered by one server.
 
-A SELECT from one derived table can be read like one from a table: `SELECT COUNT(*) FROM (SELECT …) AS d`, which ORMs ask for the number of
-pages.
+A SELECT from one derived table can be read like one from a table (`read_derived`).
 """
 
 from __future__ import annotations
@@ -43,6 +42,8 @@ OPERATORS: Final = frozenset({"UNION", "EXCEPT", "INTERSECT"})
 _TAIL: Final = frozenset({"ORDER", "LIMIT"})
 _FACTORS: Final = frozenset({"FROM", "JOIN", "STRAIGHT_JOIN", ","})
 _FROM_ENDS: Final = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WINDOW"})
+_COUNT: Final = ["SELECT", "COUNT", "(", "*", ")"]
+_ONE_ROW: Final = ["FROM", "(", "SELECT", "1", ")"]
 # What may look out of a SELECT, or lock its rows, or is read in another way.
 _FOREIGN: Final = frozenset(
     {"INTO", "PROCEDURE", "FETCH", "FOR", "LOCK", "LATERAL", "RECURSIVE", ":=", ";"}
@@ -79,6 +80,19 @@ class InnerSelects:
     names: frozenset[str]  # the names that WITH gives to its bodies, in lower case
     outside: Shape  # the shape of the statement with `SELECT 1` in the place of each SELECT
     union_end: int  # the place behind the last SELECT of a UNION
+
+    @property
+    def counts_rows(self) -> bool:
+        """The statement is `SELECT COUNT(*) FROM (…) AS alias`, with no more than an alias of the count."""
+        keys = [token.key for token in statement_tokens(self.outside.template)]
+        at = keys.index("FROM") if "FROM" in keys else 0
+        behind = len(keys) - at - len(_ONE_ROW)
+        return (
+            keys[: len(_COUNT)] == _COUNT
+            and at - len(_COUNT) in (0, 1 + ("AS" in keys[:at]))
+            and keys[at : len(keys) - behind] == _ONE_ROW
+            and behind == 1 + ("AS" in keys[at:])
+        )
 
     def body(self, statement: Statement, texts: Mapping[int, bytes]) -> bytes:
         """Return the SELECTs of a UNION as `with_parts` does, without what sorts and limits them."""
@@ -123,7 +137,7 @@ def read_inner_selects(template: bytes) -> InnerSelects | None:
         )
     else:
         ranges = _derived(tokens, outer, template)
-    if not ranges or not all(tokens[start].key == "SELECT" for start, _ in ranges):
+    if not ranges or not all(_begins_select(tokens, start) for start, _ in ranges):
         return None
     return InnerSelects(
         tuple(excerpt(tokens, *each) for each in ranges),
@@ -183,7 +197,12 @@ def _derived(tokens: list[Token], outer: list[int], template: bytes) -> list[Ran
             cursor = Cursor(tokens, template, place + 1)
             if cursor.key == "(" and cursor.skip_parens():
                 found.append((place + 2, cursor.at - 1))
-    return [each for each in found if tokens[each[0]].key == "SELECT"]
+    return [each for each in found if _begins_select(tokens, each[0])]
+
+
+def _begins_select(tokens: list[Token], start: int) -> bool:
+    """Whether a SELECT begins there, perhaps that of a UNION in parentheses."""
+    return next(token.key for token in tokens[start:] if token.key != "(") == "SELECT"
 
 
 def _bodies(tokens: list[Token], template: bytes) -> tuple[frozenset[str], list[Range]] | None:
@@ -378,40 +397,11 @@ def _qualified(
 _STARTS: Final = frozenset({"SELECT", "("})
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """`SELECT COUNT(*) FROM (inner) alias` and nothing else."""
-
-    inner: Excerpt  # the derived table whose rows are counted, without its parentheses
-    select: Select  # the parts of the whole statement
-
-
 def read_derived(template: bytes) -> Select | None:
     """Return the parts of a SELECT from one derived table; None for any other statement."""
     tokens = statement_tokens(template)
     found = _find(tokens, template)
     return None if found is None else _select(tokens, template, *found)
-
-
-def read_counted(template: bytes) -> Counted | None:
-    """Return the parts of a count of a derived table's rows; None for any other statement."""
-    tokens = statement_tokens(template)
-    found = _find(tokens, template)
-    if found is None:
-        return None
-    start, end = found
-    select = _select(tokens, template, start, end)
-    if select is None or len(select.items) != 1:
-        return None
-    expression = select.items[0].expression
-    call = None if expression is None else expression.call
-    is_count = (
-        call is not None and call.function == "COUNT" and not (call.arguments or call.distinct)
-    )
-    is_bare = select.source[1] == tokens[-1].end and select.distinct is None
-    if not (is_count and is_bare):
-        return None
-    return Counted(excerpt(tokens, start + 1, end - 1), select)
 
 
 def _find(tokens: list[Token], template: bytes) -> tuple[int, int] | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from streamfrom.proxy.backends.session_variables import UNLIMITED
@@ -28,7 +27,7 @@ from streamfrom.proxy.merge.stage import of_the_client
 from streamfrom.proxy.sql.scatter.merge_metadata import ask_first
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
-from streamfrom.proxy.wire.resultset import parse_column_definition, text_row
+from streamfrom.proxy.wire.resultset import parse_column_definition
 from streamfrom.proxy.wire.row_collector import RowCollector
 from streamfrom.sqlparse_ext.errors import Unsupported
 
@@ -75,39 +74,6 @@ class RowSink(Protocol):
         """Drop what came since the `head` and return True; False where the client has it already."""
 
 
-class _RowCount:
-    """How many rows there are, as the one row of the answer to *reply*, whose definitions are *columns*; none of them leaves.
-
-    `SELECT COUNT(*) FROM (SELECT DISTINCT country FROM orders LIMIT 100) d` is merged as the inner SELECT is, in the memory
-    that this takes.
-    """
-
-    binary = False
-
-    def __init__(self, reply: RowSink) -> None:
-        self._reply = reply
-        self._count = 0
-        self.columns: Sequence[bytes] = ()
-
-    def head(self, columns: Sequence[bytes]) -> None:
-        """Take the definitions of what is counted."""
-
-    def more_rows(self, rows: Sequence[bytes]) -> None:
-        """Count rows."""
-        self._count += len(rows)
-
-    def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
-        """Answer with the count."""
-        self._reply.head(self.columns)
-        self._reply.more_rows([text_row([b"%d" % self._count])])
-        self._reply.end_of_rows(status=status, warnings=warnings)
-
-    def take_back(self) -> bool:
-        """Drop the count, and return True."""
-        self._count = 0
-        return True
-
-
 async def gather(
     context: SessionContext,
     database: str | None,
@@ -126,12 +92,10 @@ async def gather(
     Raises as any statement, and Unsupported or MergeTooLarge if the rows cannot be merged.
     """
     read = context.large_texts.read
-    texts = await read(len(statement.sql), _texts, statement, route)
-    if texts.count is None and route.counted is None and select_limit != UNLIMITED:
+    texts = await read(len(statement.sql), Texts, statement, route.select)
+    if texts.count is None and select_limit != UNLIMITED:
         texts.count = int(select_limit)
     retries = context.connections.retries(statement.shape)
-    if route.counted is not None:
-        reply = _RowCount(reply)
     while True:
         attempt = _Gather(context, database, shards, statement, route, texts, reply)
         try:
@@ -231,7 +195,6 @@ class _Gather:
         self._shards = shards
         self._statement = statement
         self._reply = reply
-        self._counted = route.counted
         self._texts = texts
         # The bytes of groups that have to be sorted once all of them are known.
         memory_bytes = context.config.merge_memory_bytes
@@ -282,11 +245,7 @@ class _Gather:
             # anything.
             backend = await connections.acquire(self.shard, self._database, shape)
             taken.append((self.shard, backend))
-            sql, self._definitions = await ask_first(
-                backend, self._texts, self._query, self._statement, self._counted
-            )
-            if isinstance(self._reply, _RowCount):
-                self._reply.columns = self._definitions
+            sql, self._definitions = await ask_first(backend, self._texts, self._query)
             for shard in self._shards[1:]:
                 self.shard = shard
                 backend = await connections.acquire(shard, self._database, shape)
@@ -505,12 +464,3 @@ async def ask_stage(
     diagnostics.columns = diagnostics.columns or last.columns
     diagnostics.rows = [*diagnostics.rows, *warnings]
     return answer, answer.ok.warnings - len(last.rows) + len(warnings)
-
-
-def _texts(statement: Statement, route: Merge) -> Texts:
-    select = route.select
-    if route.counted is not None:
-        statement = route.counted.inner.statement(statement)
-        # In whatever order, they are as many.
-        select = replace(select, order=())
-    return Texts(statement, select)

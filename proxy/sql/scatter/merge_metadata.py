@@ -13,7 +13,6 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.selects.inner_selects import Counted, without_rows
 
 
 if TYPE_CHECKING:
@@ -23,38 +22,25 @@ if TYPE_CHECKING:
     from streamfrom.proxy.merge.row_merge import RowsQuery
     from streamfrom.proxy.merge.shard_texts import Texts
     from streamfrom.proxy.wire.resultset import ColumnDefinition
-    from streamfrom.sqlparse_ext.statements import Statement
 
 
 MergeQuery: TypeAlias = "RowsQuery | GroupsQuery"
 
 
 async def ask_first(
-    backend: Backend,
-    texts: Texts,
-    plan: MergeQuery,
-    statement: Statement,
-    counted: Counted | None,
+    backend: Backend, texts: Texts, plan: MergeQuery
 ) -> tuple[bytes, list[bytes]]:
     """Return the text that every shard gets, and the column definitions of the answer so far.
 
     Raises Unsupported if the rows cannot be merged exactly, BackendError if the server finds the SELECT wrong, BackendLost.
     """
-    described = await _ask_columns(backend, texts, plan, statement, counted)
+    described = await _ask_columns(backend, texts, plan)
     await _ask_comparisons(backend, texts, plan)
     return plan.sql(), described
 
 
-async def _ask_columns(
-    backend: Backend,
-    texts: Texts,
-    plan: MergeQuery,
-    statement: Statement,
-    counted: Counted | None,
-) -> list[bytes]:
+async def _ask_columns(backend: Backend, texts: Texts, plan: MergeQuery) -> list[bytes]:
     questions = [texts.described()]
-    if counted is not None:
-        questions.append(without_rows(statement))
     if plan.asks_columns:
         questions.append(texts.ask_columns())
     answers = await _ask(backend, questions)
@@ -68,7 +54,7 @@ async def _ask_columns(
         )
     definitions = [parse_column_definition(each) for each in answers[0].columns]
     plan.describe(definitions, names)
-    return answers[0 if counted is None else 1].columns
+    return answers[0].columns
 
 
 async def _ask_comparisons(backend: Backend, texts: Texts, plan: MergeQuery) -> None:

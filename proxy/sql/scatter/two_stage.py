@@ -16,9 +16,9 @@ from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShar
 from streamfrom.proxy.sql.scatter.gather import RowSink, ask_stage, gather
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
-from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
+from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.selects.inner_selects import TableRows
+from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects, TableRows
 from streamfrom.sqlparse_ext.statements import Statement, Uses
 
 
@@ -92,6 +92,34 @@ class TakenRows:
         return True
 
 
+class RowCount:
+    """The number of rows of a query, in the place of a client; none of them is kept."""
+
+    binary = False
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.status = 0
+        self.warnings = 0
+
+    def head(self, columns: Sequence[bytes]) -> None:
+        """Take the column definitions."""
+
+    def more_rows(self, rows: Sequence[bytes]) -> None:
+        """Count rows."""
+        self.count += len(rows)
+
+    def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
+        """Take the status of the transaction, and the number of warnings."""
+        self.status = status
+        self.warnings = warnings
+
+    def take_back(self) -> bool:
+        """Drop the count, and return True."""
+        self.count = 0
+        return True
+
+
 class TwoStageSelect:
     """Answers such statements for one session."""
 
@@ -140,8 +168,16 @@ class TwoStageSelect:
         whole = Combination(statement, route.parts, given)
         # A server describes the whole statement first, so a statement that it refuses costs no rows.
         described = await ask(whole.described())
-        whole.learn(_columns(described))
         answered = route.answered
+        if isinstance(route.parts, InnerSelects) and route.parts.counts_rows:
+            ((_, part, way),) = answered
+            counted = RowCount()
+            await self.take(part, part.sql, way, counted)
+            reply.head(described.columns)
+            reply.more_rows([text_row([b"%d" % counted.count])])
+            reply.end_of_rows(status=counted.status, warnings=counted.warnings)
+            return True
+        whole.learn(_columns(described))
         if isinstance(route.parts, TableRows) and route.parts.wanted is not None:
             listed = [await ask(question) for question in route.parts.ask_columns()]
             names = [parse_text_row(row)[0] or b"" for each in listed for row in each.rows]
@@ -229,7 +265,7 @@ class TwoStageSelect:
         part: Statement,
         bounded: bytes,
         route: Route,
-        taken: TakenRows,
+        taken: TakenRows | RowCount,
         diagnostics: LastDiagnostics | None = None,
     ) -> None:
         """Let the shards answer one SELECT. Raises as `run`.

@@ -5,9 +5,10 @@ import pytest
 from streamfrom.proxy.errors import BadVindexValue
 from streamfrom.proxy.routing.plan_joins import JoinPlanner
 from streamfrom.proxy.routing.planner import Planner
-from streamfrom.proxy.routing.routes import Concatenate, Merge, OneShard, WriteParts
+from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, WriteParts
 from streamfrom.proxy.routing.vschema_tables import VschemaTables
 from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects
 from streamfrom.sqlparse_ext.statements import Kind
 from tests.cases import cases
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, SHARDED
@@ -108,15 +109,18 @@ def test_rows_are_counted_where_they_are_or_as_they_come_if_they_are_merged():
         found = route(f"SELECT COUNT(*) FROM ({inner}) d")
         assert isinstance(found, Merge)
         assert found.in_groups
-        assert found.counted is None
     for inner in (
         "SELECT DISTINCT a FROM t",
         "SELECT a FROM t LIMIT 3",
         "SELECT MAX(a) FROM t",
     ):
         found = route(f"SELECT COUNT(*) FROM ({inner}) d")
-        assert isinstance(found, Merge)
-        assert found.counted is not None
+        assert isinstance(found, Combine)
+        assert isinstance(found.parts, InnerSelects)
+        assert found.parts.counts_rows
+    found = route("SELECT COUNT(*) FROM (SELECT a FROM t UNION ALL SELECT a FROM t) d")
+    assert isinstance(found, Merge)
+    assert found.in_groups
     sql = "SELECT COUNT(*) FROM (SELECT DISTINCT a FROM t WHERE id = {}) d"
     assert route(sql.format(HIGH)) == OneShard(HIGH_SHARD)
 
