@@ -56,10 +56,9 @@ _STATE: Final = "`state` "
 
 
 def is_show_queues(shape: Shape) -> bool:
-    """True for SHOW QUEUES and for SHOW CREATE QUEUE."""
-    return shape.kind is Kind.SHOW and (
-        shape.words[:1] == ("QUEUES",) or shape.words[:2] == ("CREATE", "QUEUE")
-    )
+    """True for SHOW QUEUES, SHOW CREATE QUEUE and SHOW QUEUE PARTITIONS."""
+    is_queues = shape.kind is Kind.SHOW and shape.words[:1] == ("QUEUES",)
+    return is_queues or is_show_create_queue(shape) or is_show_partitions(shape)
 
 
 def is_show_create_queue(shape: Shape) -> bool:

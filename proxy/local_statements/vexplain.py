@@ -13,14 +13,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from streamfrom.proxy.routing.routes import (
-    Combine,
-    Concatenate,
-    Everywhere,
-    Merge,
-    OneShard,
-    WriteParts,
-)
+from streamfrom.proxy.routing.routes import Combine, Merge, WriteParts
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.literal_values import Number
@@ -148,7 +141,7 @@ def _source(statement: Statement, keyspace: Keyspace, route: Route) -> dict[str,
     """Return what a plan says of the statement and of its shards."""
     plan: dict[str, Any] = {
         "Keyspace": _keyspace(keyspace),
-        "Shards": _names(_shards(route)),
+        "Shards": _names(route.shards),
         "Query": _text(statement.sql),
     }
     tables = statement.shape.tables
@@ -204,16 +197,6 @@ def _merged(route: Merge, source: dict[str, Any]) -> dict[str, Any]:
     else:
         variant = "Concatenate"
     return {"OperatorType": "Merge", "Variant": variant, "Inputs": [_sorted(source)]}
-
-
-def _shards(route: Route) -> tuple[Shard, ...]:
-    match route:
-        case OneShard(shard):
-            return (shard,)
-        case WriteParts(parts):
-            return tuple(shard for shard, _ in parts)
-        case Concatenate(shards) | Merge(shards) | Combine(shards) | Everywhere(shards):
-            return shards
 
 
 def _keyspace(keyspace: Keyspace) -> dict[str, Any]:

@@ -32,27 +32,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.routing.vschema_tables import RowRouting, VschemaTables
     from streamfrom.sqlparse_ext.selects.select_ast import Equality, JoinEqualities
 
-_SEVERAL_TABLES: Final = (
-    (Uses.SETOP, "UNION, INTERSECT or EXCEPT over several shards"),
-    (Uses.JOIN, "a join of tables that no vindex column ties to one shard"),
-    (Uses.CTE, "WITH over several shards"),
-    (Uses.SUBQUERY, "a subquery of tables that no vindex column ties to one shard"),
-)
-# Each SELECT is a part then, whose rows are put together by one shard.
-_NOT_IN_UNION: Final = (
-    (Uses.GROUP, "GROUP BY in a UNION over several shards"),
-    (Uses.AGGREGATE, "an aggregate in a UNION over several shards"),
-    (Uses.ORDER, "ORDER BY in a UNION over several shards"),
-    (Uses.LIMIT, "LIMIT in a UNION over several shards"),
-)
-# A row of the source must become the same row whatever rows other shards have.
-_NOT_ROW_BY_ROW: Final = (
-    (Uses.AGGREGATE | Uses.GROUP, "INSERT … SELECT with groups over several shards"),
-    (Uses.DISTINCT, "INSERT … SELECT DISTINCT over several shards"),
-    (Uses.LIMIT, "INSERT … SELECT with LIMIT over several shards"),
-    (Uses.WINDOW, "INSERT … SELECT with a window function over several shards"),
-    (Uses.SETOP, "INSERT … SELECT with UNION over several shards"),
-)
+_OF_ROWS_TOGETHER: Final = Uses.AGGREGATE | Uses.GROUP | Uses.LIMIT
 
 
 class _Sharded(NamedTuple):
@@ -303,11 +283,15 @@ class JoinPlanner:
     def _scattered(self, shards: tuple[Shard, ...]) -> Route:
         shape = self._shape
         if shape.insert is not None:
-            refuse(shape, _NOT_ROW_BY_ROW)
+            # A row of the source must become the same row whatever rows other shards have.
+            uses = _OF_ROWS_TOGETHER | Uses.DISTINCT | Uses.WINDOW | Uses.SETOP
+            refuse(shape, uses, f"in {shape.verb} … SELECT over several shards")
             return WriteParts(tuple((shard, None) for shard in shards))
         if self._equalities.operators:
             self._check_equals_together()
-            refuse(shape, (*NEVER_MERGED, *_NOT_IN_UNION))
+            # Each SELECT is a part then, whose rows are put together by one shard.
+            uses = NEVER_MERGED | _OF_ROWS_TOGETHER | Uses.ORDER
+            refuse(shape, uses, "in a UNION over several shards")
             return Concatenate(shards)
         sources = self._equalities.sources
         main = self._equalities.factors
@@ -346,7 +330,11 @@ class JoinPlanner:
             raise Unsupported(
                 f"{shape.verb} … SELECT whose rows may belong on another shard than their source; select first, then insert the rows"
             )
-        refuse(shape, _SEVERAL_TABLES)
+        tied = "of tables that no vindex column ties to one shard"
+        refuse(shape, Uses.SETOP)
+        refuse(shape, Uses.JOIN, tied)
+        refuse(shape, Uses.CTE)
+        refuse(shape, Uses.SUBQUERY, tied)
         raise Unsupported("several tables over several shards")
 
 

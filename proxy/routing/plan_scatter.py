@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -22,26 +22,33 @@ if TYPE_CHECKING:
 MERGED: Final = (
     Uses.AGGREGATE | Uses.GROUP | Uses.DISTINCT | Uses.ORDER | Uses.LIMIT | Uses.WINDOW
 )
-_NEEDS_MERGE: Final = (
-    (Uses.AGGREGATE, "an aggregate over several shards"),
-    (Uses.GROUP, "GROUP BY over several shards"),
-    (Uses.DISTINCT, "DISTINCT over several shards"),
-    (Uses.ORDER, "ORDER BY over several shards"),
-    (Uses.LIMIT, "LIMIT over several shards"),
-)
 _AGGREGATES: Final = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"})
-NEVER_MERGED: Final = (
-    (Uses.WINDOW, "a window function over several shards"),
-    (Uses.INTO, "SELECT … INTO over several shards"),
-    (Uses.CALC_FOUND_ROWS, "SQL_CALC_FOUND_ROWS over several shards"),
-)
+NEVER_MERGED: Final = Uses.WINDOW | Uses.INTO | Uses.CALC_FOUND_ROWS
+# What constructs are called in an error. Of several the first is named.
+_CONSTRUCTS: Final = {
+    Uses.SETOP: "UNION, INTERSECT or EXCEPT",
+    Uses.JOIN: "a join",
+    Uses.CTE: "WITH",
+    Uses.SUBQUERY: "a subquery",
+    Uses.AGGREGATE: "an aggregate",
+    Uses.GROUP: "GROUP BY",
+    Uses.DISTINCT: "DISTINCT",
+    Uses.ORDER: "ORDER BY",
+    Uses.LIMIT: "LIMIT",
+    Uses.WINDOW: "a window function",
+    Uses.INTO: "SELECT … INTO",
+    Uses.CALC_FOUND_ROWS: "SQL_CALC_FOUND_ROWS",
+    Uses.FOUND_ROWS: "FOUND_ROWS()",
+    Uses.ROW_COUNT: "ROW_COUNT()",
+}
 
 
-def refuse(shape: Shape, reasons: Iterable[tuple[Uses, str]]) -> None:
-    """Raise Unsupported for the first construct of *reasons* that the statement has."""
-    for use, construct in reasons:
-        if shape.uses & use:
-            raise Unsupported(construct)
+def refuse(shape: Shape, uses: Uses, where: str = "over several shards") -> None:
+    """Raise Unsupported if the statement has one of the constructs *uses*."""
+    found = shape.uses & uses
+    for use, construct in _CONSTRUCTS.items():
+        if found & use:
+            raise Unsupported(f"{construct} {where}")
 
 
 def scattered_select(
@@ -62,7 +69,7 @@ def scattered_select(
     template = shape.template
     select = _read_select(template, tuple(main)) if main else _read_derived(template)
     if select is None or shape.uses & Uses.USER_VARIABLE:
-        refuse(shape, _NEEDS_MERGE)
+        refuse(shape, MERGED)
     assert select is not None
     has_groups = bool(select.group) or bool(select.aggregates)
     if not (has_groups or select.order or select.limit or select.distinct):

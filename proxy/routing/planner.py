@@ -67,12 +67,6 @@ _TABLE_STATEMENTS: Final = frozenset(
 # Without a table they need none of the session's database.
 _READS: Final = frozenset({Kind.SELECT, Kind.SHOW})
 _SEVERAL: Final = Uses.SETOP | Uses.JOIN | Uses.SUBQUERY | Uses.CTE
-# What a server knows of the statement before, which another shard may have run.
-_OF_THE_STATEMENT_BEFORE: Final = (
-    (Uses.FOUND_ROWS, "FOUND_ROWS() in a sharded keyspace"),
-    (Uses.ROW_COUNT, "ROW_COUNT() in a sharded keyspace"),
-)
-
 # ANALYZE TABLE and its like, ALTER TABLE … ANALYZE PARTITION among them, answer with rows, and
 # each shard has its own part of the table.
 _MAINTAINS: Final = frozenset({"ALTER", "ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"})
@@ -161,7 +155,8 @@ class Planner:
             for table in shape.tables
             if table.schema is None or table.schema.lower() not in SYSTEM_SCHEMAS
         ]
-        refuse(shape, _OF_THE_STATEMENT_BEFORE)
+        # A server knows them of the statement before, which another shard may have run.
+        refuse(shape, Uses.FOUND_ROWS | Uses.ROW_COUNT, "in a sharded keyspace")
         if not tables:
             return Plan(here)
         if (placed := self._placed(shape, tables)) is not None:
@@ -424,19 +419,13 @@ def _combined(
             route = route_of(part)
         except Unsupported:
             return None
-        match route:
-            case OneShard(shard) if shard == tables.shards[0]:
-                continue
-            case OneShard(shard):
-                shards.add(shard)
-            case Concatenate(found) if parts.counts_rows:
-                # Each shard counts its own rows.
-                counting = read_derived(statement.shape.template)
-                return None if counting is None else Merge(found, counting, in_groups=True)
-            case Concatenate(found) | Merge(found) | Combine(found):
-                shards.update(found)
-            case _:
-                return None
+        if isinstance(route, OneShard) and route.shard == tables.shards[0]:
+            continue
+        if isinstance(route, Concatenate) and parts.counts_rows:
+            # Each shard counts its own rows.
+            counting = read_derived(statement.shape.template)
+            return None if counting is None else Merge(route.shards, counting, in_groups=True)
+        shards.update(route.shards)
         if not (parts.operators or part.shape.uses & _WRITTEN_DOWN):
             return None
         answered.append((number, part, route))
@@ -460,10 +449,8 @@ def plan_of_rows(
     def find(statement: Statement) -> Combine:
         part = rows.statement(statement)
         route = route_of(part)
-        assert isinstance(route, OneShard | Concatenate)
-        shards = (route.shard,) if isinstance(route, OneShard) else route.shards
         first = tables.shards[0]
-        others = tuple(shard for shard in tables.shards[1:] if shard in shards)
+        others = tuple(shard for shard in tables.shards[1:] if shard in route.shards)
         return Combine((first, *others), rows, ((0, part, route),))
 
     return find

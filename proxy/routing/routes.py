@@ -20,6 +20,11 @@ class OneShard:
 
     shard: Shard
 
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        """The shard, as other routes have them."""
+        return (self.shard,)
+
 
 class AnyShard(OneShard):
     """Every shard would answer alike; `shard` is the first."""
@@ -69,6 +74,11 @@ class WriteParts:
     # Of an INSERT … VALUES with RETURNING, for each part the numbers that its rows have among all rows of the statement; empty
     # for every other write.
     places: tuple[Sequence[int], ...] = ()
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        """The shards of the parts."""
+        return tuple(shard for shard, _ in self.parts)
 
 
 @dataclass(frozen=True, slots=True)

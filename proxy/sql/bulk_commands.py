@@ -231,14 +231,12 @@ class BulkCommands:
 def _shards_of(plan: Plan, bound: Statement) -> tuple[Shard, ...]:
     """Return the shards of one row. Raises Unsupported where its statement would be split."""
     route = plan.route(bound)
-    if isinstance(route, OneShard):
-        return (route.shard,)
-    if (
+    if isinstance(route, OneShard) or (
         isinstance(route, WriteParts)
         and route.rows_max is None
         and all(text is None for _, text in route.parts)
     ):
-        return tuple(shard for shard, _ in route.parts)
+        return route.shards
     raise Unsupported(
         f"{bound.shape.verb} of several rows over several shards in a batch; give one row"
     )

@@ -18,7 +18,7 @@ from streamfrom.proxy.local_statements.show_keyspaces import (
     is_show_vschema,
 )
 from streamfrom.proxy.local_statements.show_processlist import is_processlist, is_session_status
-from streamfrom.proxy.local_statements.show_queues import is_show_partitions, is_show_queues
+from streamfrom.proxy.local_statements.show_queues import is_show_queues
 from streamfrom.proxy.local_statements.vexplain import is_vexplain
 from streamfrom.proxy.status.status_rows import is_status
 from streamfrom.sqlparse_ext.statements import Kind, Shape
@@ -86,7 +86,6 @@ _BY_SHAPE: Final[tuple[tuple[Callable[[Shape], bool], Answerer], ...]] = (
     (_asks_sequence, Answerer.SEQUENCE),
     (is_processlist, Answerer.PROCESSLIST),
     (is_show_queues, Answerer.QUEUES),
-    (is_show_partitions, Answerer.QUEUES),
     (is_show_vitess, Answerer.VITESS),
     (is_show_vschema, Answerer.VSCHEMA),
     (chooses_databases, Answerer.CHOSEN_DATABASES),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.errors import BackendError, MergeTooLarge
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.merge.stage import AnsweredPart, Combination
-from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Route
+from streamfrom.proxy.routing.routes import Combine, Merge, Route
 from streamfrom.proxy.sql.scatter.gather import RowSink, ask_stage, gather
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
@@ -273,17 +273,10 @@ class TwoStageSelect:
         bounded: asks a shard that answers alone for one row more than may be taken, so that too many are seen.
         diagnostics: takes the warnings of such shards.
         """
-        match route:
-            case Merge() | Combine():
-                await self.run(part, route, taken)
-                return
-            case OneShard(shard):
-                shards: Sequence[Shard] = (shard,)
-            case Concatenate():
-                shards = route.shards
-            case _:
-                raise AssertionError("a SELECT writes nothing")
-        for shard in shards:
+        if isinstance(route, Merge | Combine):
+            await self.run(part, route, taken)
+            return
+        for shard in route.shards:
             answer = await self._executor.ask(
                 [self._runtime(shard)],
                 self._database,
