@@ -323,8 +323,8 @@ def _parse(sql: bytes, mode: SqlMode, template: bytes) -> Shape:
         (at,) = locate(sql, mode, (error.position,))
         near = sql[at : at + _NEAR_BYTES].decode("utf-8", "surrogateescape")
         line = sql.count(b"\n", 0, at) + 1
-        instead = f" ({error.instead})" if error.instead else ""
         raise SqlError(
-            "STREAM takes * or a list of columns, FROM, one message table, and optionally WHERE with its key, LIMIT n and WAIT seconds; nothing else"
-            f"{instead} near '{near}' at line {line}"
+            "STREAM takes * or a list of columns, FROM, one message table, and optionally WHERE with its key (column = value, or"
+            " column IN (value, …)), LIMIT n and WAIT seconds; each stream gets what is ready, by priority and time, so"
+            f" acknowledge or reschedule what you do not want, near '{near}' at line {line}"
         ) from None

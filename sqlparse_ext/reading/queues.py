@@ -262,40 +262,15 @@ class _Reader:
         raise SqlError(f"{what}, near '{near}'")
 
 
-_SORT = "messages come by priority and then as they are due, so sort what has come"
-_JOIN = "SELECT the rest by the ids that have come"
-_ALL = "each stream gets what is ready, so acknowledge or reschedule what you do not want"
-_KEY = (
-    "WHERE takes the key of the table and nothing else: column = value, or column IN (value, …);"
-    " each stream gets what is ready, so acknowledge or reschedule what you do not want,"
-    " or narrow it to a shard: `keyspace:-80`.t"
-)
-_READ = "a SELECT reads the table as any other"
-# What people write behind the table, and what they can do instead.
-_INSTEAD: Final = {
-    "ORDER": _SORT,
-    "OFFSET": _ALL,
-    "WHERE": _KEY,
-    "AND": _KEY,
-    "OR": _KEY,
-    **dict.fromkeys(
-        ("JOIN", "INNER", "LEFT", "RIGHT", "CROSS", "NATURAL", "STRAIGHT_JOIN"), _JOIN
-    ),
-    **dict.fromkeys(("GROUP", "HAVING", "UNION", "FOR"), _READ),
-}
-
-
 class StreamSyntaxError(Exception):
     """A STREAM that is none; *position* is where in the template it goes wrong.
 
     The template has no literals, so the caller, which has the text, makes the error for the client.
     """
 
-    def __init__(self, position: int, instead: str = "") -> None:
+    def __init__(self, position: int) -> None:
         super().__init__(f"not a STREAM at {position}")
         self.position = position
-        # What the client can do in place of it; "" where the grammar says it all.
-        self.instead = instead
 
 
 def read_stream(shape: Shape, cursor: Cursor) -> None:
@@ -316,11 +291,8 @@ def read_stream(shape: Shape, cursor: Cursor) -> None:
         limit = _operand(cursor)
         if cursor.accept("WAIT"):
             wait = _operand(cursor)
-    if cursor.key == ",":
-        raise _error(cursor, _JOIN if limit is OPAQUE else _ALL)
     if cursor.key:
-        is_in_where = key is not None and limit is OPAQUE
-        raise _error(cursor, _INSTEAD.get(cursor.key, _KEY if is_in_where else ""))
+        raise _error(cursor)
     shape.stream = StreamShape(columns, table, limit, wait, key, key_values)
     shape.tables = (table,)
 
@@ -339,27 +311,27 @@ def _columns(cursor: Cursor) -> tuple[str, ...]:
 def _where(cursor: Cursor) -> tuple[str, tuple[Operand, ...]]:
     column = cursor.name()
     if column is None:
-        raise _error(cursor, _KEY)
+        raise _error(cursor)
     if cursor.accept("="):
-        return column, (_operand(cursor, _KEY),)
+        return column, (_operand(cursor),)
     if not cursor.accept("IN", "("):
-        raise _error(cursor, _KEY)
-    values = [_operand(cursor, _KEY)]
+        raise _error(cursor)
+    values = [_operand(cursor)]
     while cursor.accept(","):
-        values.append(_operand(cursor, _KEY))
+        values.append(_operand(cursor))
     if not cursor.accept(")"):
-        raise _error(cursor, _KEY)
+        raise _error(cursor)
     return column, tuple(values)
 
 
-def _operand(cursor: Cursor, instead: str = "") -> Operand:
+def _operand(cursor: Cursor) -> Operand:
     operand = read_operand(cursor.tokens, cursor.at, min(cursor.at + 1, cursor.end))
     if operand is OPAQUE:
-        raise _error(cursor, instead)
+        raise _error(cursor)
     cursor.take()
     return operand
 
 
-def _error(cursor: Cursor, instead: str = "") -> StreamSyntaxError:
+def _error(cursor: Cursor) -> StreamSyntaxError:
     here = cursor.peek()
-    return StreamSyntaxError(here.start if here.key else len(cursor.template), instead)
+    return StreamSyntaxError(here.start if here.key else len(cursor.template))
