@@ -54,6 +54,7 @@ class ClaimRequest:
     columns: the columns that the receivers get.
     unwritten: messages whose rows may not show that they were sent, those of *ids* or more.
     known_keys: the keys of those of *ids* that follow others of their key: their rows need not be asked for them.
+    sent_keys: the keys of those of *unwritten* for which others of their key wait, as far as they are known; None for no key.
     left_out: rows that are set aside, and for which no others of their key wait.
     held_ns: until when messages are leased whose rows show a shorter lease, where messages wait for others of their key.
     draw: returns `engine.messaging.table.backoff.DICE_BITS` random bits; the shell alone has some.
@@ -65,6 +66,7 @@ class ClaimRequest:
     columns: tuple[str, ...]
     unwritten: Mapping[bytes, MessageKey] = field(default_factory=dict)
     known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
+    sent_keys: Mapping[bytes, bytes | None] = field(default_factory=dict)
     left_out: frozenset[bytes] = frozenset()
     held_ns: Mapping[bytes, int] = field(default_factory=dict)
     draw: Callable[[], int] = int

@@ -4,17 +4,18 @@ What was asked for only shows which keys to look at. The keys of followers are k
 message. Of each key the claim reads what has started, and which of the others go first. These it wins as any other claim does,
 whatever the dispatcher believed to be due.
 
-What was sent and does not show it in its row (`engine.messaging.leases.unwritten_leases`) has started as well. The dispatcher alone
-starts messages, one claim after another, so what it knew when the claim began is true until it ends.
+What was sent and does not show it in its row (`engine.messaging.leases.unwritten_leases`) has started as well, wherever it stands among
+those that were not sent: it is read by its id. The dispatcher alone starts messages, one claim after another, so what it knew when the
+claim began is true until it ends.
 
-Each key has two reads, many in one statement: one range over all keys would read every message of a hot key (measured with 500
-keys).
+Each key has reads of its own, many in one statement: one range over all keys would read every message of a hot key (measured with
+500 keys).
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -28,7 +29,7 @@ from streamfrom.engine.messaging.order.key_order import may_go
 from streamfrom.engine.messaging.store.conversation import StoreQuery, together
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.message import ClaimResult, KeyFound, MessageKey
-from streamfrom.engine.messaging.table.sql_names import hinted, quoted, read_unacked
+from streamfrom.engine.messaging.table.sql_names import by_id, hinted, quoted, read_unacked
 from streamfrom.engine.messaging.table.store_job import Access
 from streamfrom.sqlparse_ext.records import record
 
@@ -55,11 +56,11 @@ def claim_in_order(
     Rows without a key wait for no other. is_elected: no other process sends any, so that a read may be enough.
     """
     in_order = table.properties.in_order or 1
-    asked, later = yield from _keys_of(table, request, now_ns)
+    asked, later, sent = yield from _keys_of(table, request, now_ns)
     counts = Counter(key for key in asked.values() if key is not None)
     # Mostly it is the turn of the followers. So they are read in the same write.
     ahead = list(request.known_keys) if is_elected and table.properties.lease_delay_ns else []
-    reads = _reads(table, counts, request, now_ns)
+    reads = _reads(table, counts, sent, request, now_ns)
     if ahead:
         reads.append(never_sent(table, request.columns, ahead, now_ns))
     answers = (yield from together(reads)) if reads else ()
@@ -92,33 +93,54 @@ def claim_in_order(
 
 def _keys_of(
     table: MessageTable, request: ClaimRequest, now_ns: int
-) -> Conversation[tuple[dict[bytes, bytes | None], dict[bytes, int]]]:
-    """Return the keys of those asked for that are due, None for none, and when the others are due."""
+) -> Conversation[tuple[dict[bytes, bytes | None], dict[bytes, int], dict[bytes, list[bytes]]]]:
+    """Return the keys of those asked for that are due, None for none; when the others are due; and of each key what is unwritten."""
     asked: dict[bytes, bytes | None] = dict(request.known_keys)
     later: dict[bytes, int] = {}
+    sent: defaultdict[bytes, list[bytes]] = defaultdict(list)
     # Mostly all are known, as each follows the one that was acked.
-    if unknown := [ident for ident in request.ids if ident not in asked]:
-        key = b"''" if table.key_column is None else quoted(table.key_column)
-        answer = yield read_unacked(table, unknown, b"IFNULL(time_next, 0)", key, is_apart=True)
+    unknown = {ident for ident in request.ids if ident not in asked}
+    unplaced = set()
+    for ident in request.unwritten:
+        if key := request.sent_keys.get(ident, b""):
+            sent[key].append(ident)
+        elif key is not None:
+            unplaced.add(ident)
+    if wanted := sorted(unknown | unplaced):
+        column = b"''" if table.key_column is None else quoted(table.key_column)
+        answer = yield read_unacked(
+            table, wanted, b"IFNULL(time_next, 0)", column, is_apart=True
+        )
         for (raw, time, key_raw), _ in answer.rows:
             one, time_next_ns = table.id_literal(raw or b""), int(time or 0)
+            key = None if key_raw is None else table.key_literal(key_raw)
+            if one in unplaced and key is not None:
+                sent[key].append(one)
+            if one in unplaced and one not in unknown:
+                continue
             if time_next_ns > now_ns:
                 later[one] = time_next_ns
             else:
-                asked[one] = None if key_raw is None else table.key_literal(key_raw)
-    return asked, later
+                asked[one] = key
+    return asked, later, sent
 
 
 def _reads(
-    table: MessageTable, counts: Mapping[bytes, int], request: ClaimRequest, now_ns: int
+    table: MessageTable,
+    counts: Mapping[bytes, int],
+    sent: Mapping[bytes, Sequence[bytes]],
+    request: ClaimRequest,
+    now_ns: int,
 ) -> list[StoreQuery]:
     """Return what asks what has started of each key, and for as many of the others as may go, and one more."""
     in_order = table.properties.in_order or 1
-    # Those that were sent stand among those that were not as long as their rows do not show it.
+    # Those that were sent may be among those that were not as long as their rows do not show it.
     unshown = in_order if request.unwritten else 0
     left_out = request.left_out
     ident = quoted(table.id_column)
-    name = hinted(table, table.order_index)
+    ordered = hinted(table, table.order_index)
+    columns = b"%b AS i, priority, IFNULL(time_next, 0)" % ident
+    is_live = b"(time_next IS NULL OR time_next < %d)" % PARKED_NS
     parts = []
     for number, (key, count) in enumerate(counts.items()):
         where = b"time_acked IS NULL"
@@ -127,22 +149,23 @@ def _reads(
         if left_out:
             where += b" AND %b NOT IN (%b)" % (ident, b", ".join(sorted(left_out)))
         parts.append(
-            b"(SELECT %d, 1, %b AS i, priority, IFNULL(time_next, 0) FROM %b WHERE %b"
-            b" AND epoch > 0 AND (time_next IS NULL OR time_next < %d))"
-            b" UNION ALL (SELECT %d, 0, %b AS i, priority, IFNULL(time_next, 0) FROM %b WHERE %b"
-            b" AND epoch = 0 AND (time_next IS NULL OR time_next <= %d)"
-            b" ORDER BY priority, time_next, %b LIMIT %d)"
+            b"(SELECT %d, 1, %b FROM %b WHERE %b AND epoch > 0 AND %b)"
+            % (number, columns, ordered, where, is_live)
+        )
+        if unwritten := sent.get(key):
+            parts[-1] += (
+                b" UNION ALL (SELECT %d, 1, %b FROM %b WHERE %b AND %b IN (%b) AND %b)"
+                % (
+                    *(number, columns, by_id(table), where),
+                    *(ident, b", ".join(unwritten), is_live),
+                )
+            )
+        parts[-1] += (
+            b" UNION ALL (SELECT %d, 0, %b FROM %b WHERE %b AND epoch = 0"
+            b" AND (time_next IS NULL OR time_next <= %d) ORDER BY priority, time_next, %b LIMIT %d)"
             % (
-                *(number, ident, name, where, PARKED_NS),
-                *(
-                    number,
-                    ident,
-                    name,
-                    where,
-                    now_ns,
-                    ident,
-                    min(in_order, count) + 1 + unshown,
-                ),
+                *(number, columns, ordered, where, now_ns, ident),
+                min(in_order, count) + 1 + unshown,
             )
         )
     return [
@@ -159,8 +182,8 @@ def _found(
 ) -> dict[bytes, KeyFound]:
     """Return what the answers, and the leases whose rows show less or nothing, say of each key."""
     keys = list(counts)
-    started: list[list[MessageKey]] = [[] for _ in keys]
-    heads: list[list[MessageKey]] = [[] for _ in keys]
+    started: list[dict[bytes, MessageKey]] = [{} for _ in keys]
+    heads: list[dict[bytes, MessageKey]] = [{} for _ in keys]
     for answer in answers:
         for (number, has_started, raw, priority, time), _ in answer.rows:
             ident = table.id_literal(raw or b"")
@@ -168,9 +191,9 @@ def _found(
             held_ns = request.held_ns.get(ident, sent and sent.time_next_ns)
             one = MessageKey(ident, int(priority or 0), max(int(time or 0), held_ns or 0))
             is_started = has_started == b"1" or held_ns is not None
-            (started if is_started else heads)[int(number or 0)].append(one)
+            (started if is_started else heads)[int(number or 0)][ident] = one
     return {
-        key: KeyFound(tuple(started[number]), tuple(heads[number]))
+        key: KeyFound(tuple(started[number].values()), tuple(heads[number].values()))
         for number, key in enumerate(keys)
     }
 

@@ -131,6 +131,7 @@ class Sending:
                 columns,
                 unwritten=ChainMap(unwritten, run.shown),
                 known_keys=shard.order.known_keys(ids),
+                sent_keys=shard.order.started,
                 left_out=frozenset(aside).difference(ids),
                 held_ns=shard.leases.longer_than_shown(),
             )

@@ -90,13 +90,14 @@ class KeyOrder:
 
     in_order: how many of a key may have started.
     key: the column of the keys; None where all messages have the same one.
+    started: the keys of messages that have started, by id; None for no key.
     """
 
     def __init__(self, in_order: int, queue: ShardQueue, key: str | None) -> None:
         self.in_order = in_order
         self.key = key
         self._queue = queue
-        self._keys: dict[bytes, bytes] = {}  # of messages that have started, by id
+        self.started: dict[bytes, bytes | None] = {}
         self._followers: dict[bytes, MessageKey] = {}  # by key
         self._following_keys: dict[bytes, bytes] = {}  # of followers, by id
         self._pauses_ns: dict[bytes, int] = {}  # by follower, until its key is asked again
@@ -171,7 +172,7 @@ class KeyOrder:
 
     def clear(self) -> None:
         """Forget everything: the rows say it again."""
-        self._keys.clear()
+        self.started.clear()
         self._followers.clear()
         self._following_keys.clear()
         self._pauses_ns.clear()
@@ -192,7 +193,7 @@ class KeyOrder:
         gone, following = list(idents), self._queue.following
         lost = [ident for ident in gone if following.pop(ident, None) is not None]
         for ident in gone:
-            if (key := self._keys.pop(ident, None)) is not None:
+            if (key := self.started.pop(ident, None)) is not None:
                 self._let_go(key, now_ns)
         if lost:
             self._forget_lost()
@@ -253,9 +254,13 @@ class KeyOrder:
         here = {*won, *(i for i, due_ns in result.passed_over.items() if due_ns <= now_ns)}
         over = {*gone, *(ident for ident in result.chosen if ident not in here)}
         for ident in (*over, *(ident for ident in asked if ident not in result.asked_keys)):
-            key = self._keys.pop(ident, None)
+            key = self.started.pop(ident, None)
             if key is not None and key not in result.found:
                 self._let_go(key, now_ns)
+        # A message without a key waits for none, and need not be asked for its key again.
+        self.started.update(
+            (ident, None) for ident in won if result.asked_keys.get(ident, b"") is None
+        )
         self._held_back.update(
             key
             for ident, key in result.asked_keys.items()
@@ -269,7 +274,7 @@ class KeyOrder:
                 self._following_keys.pop(before.id, None)
                 pause_ns = self._pauses_ns.pop(before.id, pause_ns)
             left = _after(found, won, over)
-            self._keys.update((one.id, key) for one in left.started)
+            self.started.update((one.id, key) for one in left.started)
             follower = next(iter(left.heads), None)
             # One that was never sent was acked, and its successor is unknown.
             is_lost |= follower is None and any(one.id in over for one in found.heads)

@@ -106,6 +106,18 @@ def test_what_was_sent_has_started_though_its_row_does_not_show_it():
     assert [(row.id, row.epoch, row.is_written) for row in result.rows] == [(b"2", 1, True)]
 
 
+def test_what_was_sent_is_asked_for_by_its_id_or_for_its_key():
+    sent = {b"%d" % one: MessageKey(b"%d" % one, 50, NOW_NS + 5) for one in range(1, 5)}
+    known = {b"1": b"'a'", b"2": b"'b'", b"3": None}
+    queries, _ = answered(
+        claiming(KEYED, replace(request(b"9"), unwritten=sent, sent_keys=known)),
+        StoreAnswer(rows=[asked(b"9", b"a"), asked(b"4", b"a")]),
+        *[StoreAnswer()] * 2,
+    )
+    assert b"IN (4, 9)" in queries[0].sql
+    assert b"`id` IN (1, 4)" in queries[1].sql
+
+
 @pytest.mark.parametrize("table", [KEYED, WRITTEN])
 def test_what_may_go_is_won_and_what_has_no_key_with_it(table):
     is_written = table is WRITTEN

@@ -10,6 +10,7 @@ from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
 from streamfrom.engine.messaging.claims.ordered_claim import claim_in_order
 from streamfrom.engine.messaging.queue.poll import PollRequest, poll
 from streamfrom.engine.messaging.table.discovery import discover
+from streamfrom.engine.messaging.table.message import MessageKey
 from tests.cases import cases
 from tests.engine.messaging.shell.test_message_store import NOW_NS
 from tests.sim.memory_store import loaded
@@ -77,6 +78,22 @@ def test_who_holds_the_first_holds_back_the_others(client, claimer, other, datab
     assert (won(result), result.passed_over) == ([], {b"1": 0})
     other.rollback()
     assert won(claimed(claimer, table, b"2")) == [1]
+
+
+@pytest.mark.parametrize("more", [",vt_key=tenant,vt_max_per_key=1", ",vt_order=strict"])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_what_was_sent_has_started_wherever_its_row_stands(
+    client, claimer, database, more, is_known
+):
+    table = create(client, database, more)
+    insert(client, (1, b"'a'", 0, 900), *((ident, b"'a'", 0, 0) for ident in range(2, 9)))
+    sent = {b"1": MessageKey(b"1", 50, NOW_NS + 5)}
+    key = b"'a'" if table.key_column else b"''"
+    request = ClaimRequest(
+        1, "0", (b"5",), ("id",), sent, sent_keys={b"1": key} if is_known else {}
+    )
+    result = claimer.run(claim_in_order(table, request, NOW_NS, is_elected=True))
+    assert (won(result), result.found[key].started) == ([], (sent[b"1"],))
 
 
 def test_keys_that_the_database_finds_equal_are_one(client, claimer, database):

@@ -141,6 +141,16 @@ def test_an_ack_that_a_claim_of_other_keys_has_written_lets_the_follower_go():
     assert rig.due_ns(ident(2)) == 0
 
 
+def test_the_keys_of_what_has_started_are_known_until_it_is_acked():
+    rig = Rig()
+    rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
+    keyless = ClaimResult((row(7),), asked_keys={ident(7): None, ident(8): None})
+    rig.order.claimed([ident(7), ident(8)], keyless, (), NOW_NS)
+    assert rig.order.started == {ident(1): b"'k'", ident(7): None}
+    rig.order.freed([ident(1), ident(7)], NOW_NS)
+    assert rig.order.started == {}
+
+
 def test_a_follower_that_is_gone_itself_takes_a_poll():
     rig = Rig()
     rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
