@@ -137,9 +137,10 @@ class Backend:
     found_rows: int | None = None
     row_count: int | None = None
     has_warnings: bool = False  # the server may hold warnings of the owner's last statement
-    # No other session may have it: the owner left something that outlives a reset, or a login would find other global
-    # variables.
-    is_spent: bool = False
+    is_spent: bool = False  # the owner left something that outlives a reset
+    # A new login would find, or may find, other global variables or other rights.
+    is_outdated: bool = False
+    logged_in_s: float = 0.0
     is_left: bool = False  # behind the shard's address there may be another server
     login_role: Sequence[bytes] = ()  # the answer to ASK_ROLE behind the login
     may_have_role: bool = False  # the owner ran what may have changed CURRENT_ROLE()
@@ -160,6 +161,11 @@ class Backend:
     # A KILL QUERY is under way, which must not meet another session's statement.
     awaits_kill: bool = False
     _readers: deque[AnswerReader] = field(default_factory=deque)
+
+    @property
+    def is_for_owner(self) -> bool:
+        """True when no other session may have it."""
+        return self.is_spent or self.is_outdated
 
     @property
     def is_closed(self) -> bool:

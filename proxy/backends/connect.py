@@ -45,6 +45,7 @@ async def open_backend(
     Raises BackendUnavailable if the server cannot be reached, or goes away meanwhile; BackendError, the server's own, for a refused login.
     """
     backend = Backend(keyspace, shard, account, variant)
+    backend.logged_in_s = asyncio.get_running_loop().time()
     dsn = account.at(dsn)
     wire = ClientConnection(
         dsn.user,

@@ -8,6 +8,7 @@ survive a restart or a failover.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -176,6 +177,8 @@ log = structlog.get_logger()
 # how long an unused server may be read-only unnoticed.
 CHECK_INTERVAL_S = 2.0
 CHECK_TIMEOUT_S = 10.0
+# A connection is handed to another session for so long after its login.
+LOGIN_KEPT_S = 30.0
 # Who may ask any shard asks another one where the answer takes longer than that.
 ANSWERS_WITHIN_S: Final = 1.0
 RETRY_FIRST_S = 0.05
@@ -320,10 +323,10 @@ class ShardRuntime:
         self._set(MOVED)
         self.suspect()
 
-    def outdate(self) -> None:
-        """Have new sessions log in again, after a change of the server's global variables."""
-        self.pool.outdate()
-        self.shared_connections.release()
+    def outdate(self, before_s: float = math.inf) -> None:
+        """Have new sessions log in again where a connection did so before the loop time *before_s*."""
+        self.pool.outdate(before_s)
+        self.shared_connections.release_outdated()
 
     def suspect(self) -> None:
         """Have the server checked now, after a statement failed."""
@@ -362,6 +365,8 @@ class ShardRuntime:
                 await self.probe()
             if healthy and self.trouble is None and not is_suspect:
                 await self._compare_globals()
+            # What was granted or revoked past this process concerns new sessions, as on the server.
+            self.outdate(asyncio.get_running_loop().time() - LOGIN_KEPT_S)
 
     async def probe(self) -> None:
         """Ask the server now; `trouble` and `version` say what came of it."""

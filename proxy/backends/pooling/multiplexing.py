@@ -131,6 +131,11 @@ class SharedConnection(ConnectionOwner):
         return self._backend is not None
 
     @property
+    def is_outdated(self) -> bool:
+        """True while it has a connection that no new session may have."""
+        return self._backend is not None and self._backend.is_outdated
+
+    @property
     def is_unused(self) -> bool:
         """True while it has no connection and asks for none."""
         return self._backend is None and self._opening is None
@@ -330,3 +335,9 @@ class SharedConnections:
         """Release all of them."""
         for shared in self._all:
             shared.release()
+
+    def release_outdated(self) -> None:
+        """Release those that logged in too long ago for new sessions."""
+        for shared in self._all:
+            if shared.is_outdated:
+                shared.release()

@@ -18,6 +18,7 @@ would cost more than the statement.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -157,8 +158,8 @@ class Pool:
         Raises BackendUnavailable; BackendError if the server refuses the login, the database or a variable; BackendLost.
         """
         backend = await self._open(owner, database) if served is None else served
-        while backend.may_have_role and backend.owner is not owner:
-            backend = await self._with_login_role(backend, owner, database)
+        while backend.owner is not owner and (backend.is_for_owner or backend.may_have_role):
+            backend = await self._as_logged_in(backend, owner, database)
         try:
             await hand_over(backend, owner, owner.settings, database)
         except BaseException:
@@ -206,7 +207,7 @@ class Pool:
         elif backend.is_busy or backend.in_transaction or backend.awaits_kill:
             # The session left in the middle of an answer, and no reset can be sent before its end.
             backend.abort()
-        elif backend.is_left or (backend.is_spent and backend.owner is None):
+        elif backend.is_left or (backend.is_for_owner and backend.owner is None):
             backend.close()
         else:
             self._idle[backend] = None
@@ -215,7 +216,7 @@ class Pool:
 
     async def recycle(self, backend: Backend) -> None:
         """Reset a lent connection whose session has ended, and put it back."""
-        if backend.is_spent:
+        if backend.is_for_owner:
             self.discard(backend)
             return
         try:
@@ -247,7 +248,7 @@ class Pool:
         """Take the owner from a departed session's idle connection, so that it is taken first."""
         if backend is not None and backend.owner is owner:
             backend.owner = None
-            if backend in self._idle and backend.is_spent:
+            if backend in self._idle and backend.is_for_owner:
                 del self._idle[backend]
                 backend.close()
             elif backend in self._idle:
@@ -262,15 +263,16 @@ class Pool:
         """
         return [each.caught_up() for each in self._idle if each.release_statements()]
 
-    def outdate(self) -> None:
-        """Let no other session have the connections that there are, after a SET GLOBAL.
+    def outdate(self, before_s: float = math.inf) -> None:
+        """Let no other session have the connections that logged in before the loop time *before_s*.
 
-        New sessions begin with the server's new values; sessions that there are keep the old ones. A reset is not enough: the
-        limit of `max_allowed_packet` is that of the login, and only a login runs `init_connect`.
+        So new sessions begin with the server's new global variables and rights; sessions that there are keep the old ones. A reset is
+        not enough: the limit of `max_allowed_packet` and the rights on everything are those of the login, and only a login runs
+        `init_connect`.
         """
         for backend in (*self._idle, *self._lent):
-            backend.is_spent = True
-        for backend in [each for each in self._idle if each.owner is None]:
+            backend.is_outdated = backend.is_outdated or backend.logged_in_s < before_s
+        for backend in [each for each in self._idle if each.is_outdated and each.owner is None]:
             del self._idle[backend]
             backend.close()
 
@@ -395,13 +397,13 @@ class Pool:
         self._lent.add(backend)
         return backend
 
-    async def _with_login_role(
+    async def _as_logged_in(
         self, backend: Backend, owner: ConnectionOwner, database: str | None
     ) -> Backend:
-        """Return *backend*, or a new connection for *owner* where the last owner may have changed its roles."""
+        """Return *backend*, or a new connection for *owner* where that is not, or may not be, as a login leaves it."""
         await asyncio.wait([take_diagnostics(backend, backend.owner).known])
         try:
-            if await backend.has_login_role():
+            if not backend.is_for_owner and await backend.has_login_role():
                 return backend
         except BackendLost:
             pass  # in its place as well

@@ -117,7 +117,7 @@ def choose(
     may_open: the server takes another connection of the owner's account.
     may_displace: a connection of another account may be closed for it.
     """
-    fitting = unowned = oldest = spent = other_kind = foreign = None
+    fitting = unowned = oldest = other_kind = foreign = None
     # The first match of each kind is the oldest.
     for backend in idle:
         # Two of one user are mostly one object.
@@ -131,8 +131,6 @@ def choose(
             other_kind = other_kind or backend
         elif backend.owner is owner:
             return backend
-        elif backend.is_spent:
-            spent = spent or backend
         elif backend.owner is not None:
             # Only the oldest: taking a connection from a session costs both of them a
             # handover, and the session that used its own longest ago needs it least.
@@ -146,8 +144,8 @@ def choose(
         return found
     if has_room and may_open:
         return NewConnection()
-    if oldest is not None and spent is None:
+    if oldest is not None:
         return oldest
     # One of the account itself makes room at the server, too.
-    victim = spent or other_kind or (foreign if may_open and may_displace else None)
+    victim = other_kind or (foreign if may_open and may_displace else None)
     return None if victim is None else NewConnection(victim)

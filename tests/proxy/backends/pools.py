@@ -85,7 +85,7 @@ class Connection:
         self.settings, self.database, self.variant = Settings(), "db", 0
         self.has_residue = self.has_insert_id = self.has_warnings = False
         self.is_busy = self.in_transaction = self.awaits_kill = False
-        self.is_spent = self.is_left = self.may_have_role = False
+        self.is_for_owner = self.is_left = self.may_have_role = False
 
     @property
     def is_closed(self):

@@ -188,6 +188,23 @@ async def test_a_server_that_another_process_asks_for_writes_is_asked_for_a_sign
     await until(lambda: shard.trouble is not None)
 
 
+async def test_new_sessions_get_no_connection_that_logged_in_long_ago(monkeypatch, shard):
+    """What was revoked from an account past the proxy is in force for them, as on the server."""
+    monkeypatch.setattr(module, "CHECK_INTERVAL_S", 0.01)
+    ann = Tenant(autocommit="ON")
+    own = await shard.pool.acquire(ann, "db")
+    shared = shard.shared_connections.matching(SHARDS_ACCOUNT, ann.settings, 0, "db")
+    assert shared.connection() is None
+    await until(lambda: shared.is_held)
+    await asyncio.sleep(0.05)
+    assert not own.is_outdated
+    assert shared.is_held
+    monkeypatch.setattr(module, "LOGIN_KEPT_S", 0.0)
+    await until(lambda: own.is_outdated and not shared.is_held)
+    shard.pool.release(own)
+    assert shard.pool.acquire_own(own, ann, "db")
+
+
 async def test_waiting_has_an_end(server, shard):
     server.read_only = True
     assert not await shard.wait_available(soon(0.03))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
+from streamfrom.proxy.backends.pooling.connection_handover import hand_over_now
 from streamfrom.proxy.backends.pooling.pool import LIMIT_RETRY_S, PATIENCE_S, Pool
 from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.backends.statement_ids import StatementKey
@@ -41,6 +42,31 @@ async def test_what_somebody_else_would_inherit_is_thrown_away(server, trouble):
         pool.release(backend)
         assert backend.is_closed
         assert await pool.acquire(Tenant(), "db") is not backend
+
+
+async def test_another_session_gets_a_new_login_in_the_place_of_an_outdated_one(server):
+    """The session that has the old one may use it on, and keeps what its last statement left there."""
+    async with pool_on(server, size=1) as pool:
+        ann, bob = Tenant(), Tenant()
+        ann.asks = True
+        old = await pool.acquire(ann, "db")
+        later_s = old.logged_in_s + 1
+        pool.outdate(later_s - 2)
+        assert not old.is_for_owner
+        pool.outdate(later_s)
+        pool.release(old)
+        assert pool.acquire_own(old, ann, "db")
+        old.row_count = old.found_rows = 7
+        pool.release(old)
+        assert not hand_over_now(old, bob, old.settings, "db")
+        new = await pool.acquire(bob, "db")
+        assert (old.is_closed, new is old, pool.connections) == (True, False, 1)
+        assert ann.left is not None
+        assert ann.left.row_count == 7
+        pool.release(new)
+        pool.forget_owner(bob, new)
+        pool.outdate(new.logged_in_s + 1)
+        assert new.is_closed
 
 
 @pytest.mark.parametrize(

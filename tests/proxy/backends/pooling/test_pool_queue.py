@@ -164,7 +164,7 @@ def idle(**fields):
         "owner": None,
         "settings": SETTINGS,
     }
-    defaults |= {"is_spent": False, "has_residue": False, "has_insert_id": False}
+    defaults |= {"has_residue": False, "has_insert_id": False}
     return SimpleNamespace(**(defaults | fields))
 
 
@@ -173,7 +173,6 @@ CONNECTIONS: dict[str, Any] = {
     "free": idle(),
     "stained": idle(has_residue=True),
     "taken": idle(owner=OTHER),
-    "spent": idle(owner=OTHER, is_spent=True),
     "variant": idle(variant=2),
     "bobs": idle(account=BOB),
 }
