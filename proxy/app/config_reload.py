@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from streamfrom.proxy import process
+from streamfrom.proxy.backends.shard import stop_retired
 from streamfrom.proxy.config.changes import Changes, changes
 from streamfrom.proxy.config.file import Config, Role, Server, User
 from streamfrom.proxy.config.toml_values import ConfigError
@@ -22,7 +23,7 @@ from streamfrom.proxy.wire.login.auth import Credentials
 if TYPE_CHECKING:
     from streamfrom.proxy.app.disconnection import Disconnection
     from streamfrom.proxy.app.membership import Membership
-    from streamfrom.proxy.backends.shard import ShardServers
+    from streamfrom.proxy.backends.shard import ServersOfShard, ShardServers
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.twophase.recovery import Recovery
 
@@ -82,7 +83,8 @@ class ConfigReload:
             tls.warn()
         await self.prepare(read)
         process.raise_file_limit(found.config)
-        is_renewed = self._put_into_force(found, tls)
+        servers = await self._servers.prepare(found.config.keyspaces)
+        is_renewed = self._put_into_force(found, tls, servers)
         if found.restart:
             log.warning("changes that need a restart", keys=list(found.restart))
         if found.is_nothing and not is_renewed:
@@ -97,7 +99,12 @@ class ConfigReload:
                 users_changed=list(found.changed),
             )
 
-    def _put_into_force(self, found: Changes, tls: ServerTls | None) -> bool:
+    def _put_into_force(
+        self,
+        found: Changes,
+        tls: ServerTls | None,
+        servers: Mapping[tuple[str, str], ServersOfShard],
+    ) -> bool:
         """Let *found* count from now on; return whether a certificate or key is another one.
 
         All of it happens in one turn of the loop, so no session sees half of it.
@@ -115,6 +122,9 @@ class ConfigReload:
         authenticator.certificate_sha256 = None if tls is None else tls.certificate_sha256
         has_moved = config.keyspaces != self._config.keyspaces
         self._config = config
+        gone = self._servers.publish(servers)
+        services.catalog.forget(gone)
+        services.spawn(stop_retired(gone, config.server.shutdown_grace_s))
         services.config = config.server
         services.users = users
         services.has_admin = has_admin(users)
@@ -122,7 +132,6 @@ class ConfigReload:
         services.tls = tls
         self._keep_limits(config.server)
         if has_moved:
-            self._servers.move(config.keyspaces)
             self._membership.reconfigured(config)
         removed = []
         for session in self._disconnection.clients():

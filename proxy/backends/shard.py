@@ -10,9 +10,18 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -33,6 +42,7 @@ from streamfrom.proxy.errors import (
     BackendError,
     BackendUnavailable,
     NoDescriptor,
+    NoHealthyReplica,
     PoolTimeout,
     ProxyError,
     ServerFull,
@@ -122,6 +132,7 @@ _OLDEST: Final = ((8, 0), (10, 6))
 # What keeps a primary from being one.
 READ_ONLY: Final = "the server is read-only"
 MOVED: Final = "the configuration names another server"
+_GONE: Final = "the configuration does not name it any more"
 _PRIMARY: Final = "SELECT @@global.read_only OR @@global.innodb_read_only, VERSION()"
 # The names of the column on MySQL and on MariaDB.
 _LAG_COLUMNS: Final = ("Seconds_Behind_Source", "Seconds_Behind_Master")
@@ -183,6 +194,8 @@ LOGIN_KEPT_S = 30.0
 ANSWERS_WITHIN_S: Final = 1.0
 RETRY_FIRST_S = 0.05
 RETRY_LAST_S = 1.0
+# How often a server that is retired is looked at.
+LENT_LOOK_S: Final = 0.05
 
 _NOT_REACHED = "not reached yet"
 _ONLY_SHARD = frozenset({"0", "-"})
@@ -278,6 +291,21 @@ class ShardRuntime:
         """Ask the server once, then keep watching it. A server that is down is no error."""
         await self.probe()
         self._monitor = asyncio.create_task(self._watch(), name=f"health {self}")
+
+    def keep_limits(self, config: ShardConfig) -> None:
+        """Have no more connections than *config* says, and share those that it lets be shared."""
+        self.pool.resize(config.pool_size)
+        self.shared_connections.allow(is_allowed=config.share_reads)
+
+    def retire(self, refusal: Callable[[], ProxyError]) -> None:
+        """Run no new statements: sessions get a *refusal*. What is under way may end, until `stop`."""
+        if self._monitor is not None:
+            self._monitor.cancel()
+        self.trouble = _GONE
+        self.pool.refuse(refusal)
+        self.shared_connections.release()
+        # Statements that wait for the server are refused as well.
+        self._available.set()
 
     async def stop(self) -> None:
         """Stop watching and close every connection."""
@@ -446,6 +474,14 @@ class ShardRuntime:
         self._on_change(self)
 
 
+class ServersOfShard(NamedTuple):
+    """The servers of a shard, as a configuration names them."""
+
+    config: ShardConfig
+    primary: ShardRuntime
+    replicas: tuple[ShardRuntime, ...]
+
+
 class ShardServers:
     """The `ShardRuntime` objects of all servers.
 
@@ -456,32 +492,67 @@ class ShardServers:
         # By keyspace and shard.
         self.primaries: dict[tuple[str, str], ShardRuntime] = {}
         self.replicas: dict[tuple[str, str], tuple[ShardRuntime, ...]] = {}
-        self._replica_health = health = ReplicaHealth(config.server.replica_max_lag_s)
-        timeout_s = config.server.pool_timeout_s
-        for name, shard in ((k.name, shard) for k in config.keyspaces for shard in k.shards):
-            key = name, shard.name
-            self.primaries[key] = ShardRuntime(
-                name, shard, pool_timeout_s=timeout_s, on_change=on_change
+        self._on_change = on_change
+        self._replica_health = ReplicaHealth(config.server.replica_max_lag_s)
+        self._pool_timeout_s = config.server.pool_timeout_s
+        self.publish(self._servers_of(config.keyspaces))
+
+    def _servers_of(
+        self, keyspaces: Iterable[KeyspaceConfig]
+    ) -> dict[tuple[str, str], ServersOfShard]:
+        found = {}
+        for name, shard in ((k.name, shard) for k in keyspaces for shard in k.shards):
+            key, timeout_s = (name, shard.name), self._pool_timeout_s
+            known = {replica.dsn: replica for replica in self.replicas.get(key, ())}
+            found[key] = ServersOfShard(
+                shard,
+                self.primaries.get(key)
+                or ShardRuntime(
+                    name, shard, pool_timeout_s=timeout_s, on_change=self._on_change
+                ),
+                tuple(
+                    known.get(dsn)
+                    or replica_of(
+                        name, shard, dsn, pool_timeout_s=timeout_s, health=self._replica_health
+                    )
+                    for dsn in shard.replicas
+                ),
             )
-            self.replicas[key] = replicas_of(
-                name, shard, pool_timeout_s=timeout_s, health=health
-            )
+        return found
+
+    async def prepare(
+        self, keyspaces: Iterable[KeyspaceConfig]
+    ) -> Mapping[tuple[str, str], ServersOfShard]:
+        """Return the servers of *keyspaces* for `publish`. A replica at another address, or of another account, is a new server."""
+        found, known = self._servers_of(keyspaces), set(self)
+        servers = chain(*((each.primary, *each.replicas) for each in found.values()))
+        await asyncio.gather(*(each.start() for each in servers if each not in known))
+        return found
+
+    def publish(self, found: Mapping[tuple[str, str], ServersOfShard]) -> list[ShardRuntime]:
+        """Have shards the servers in *found* from now on; return the replicas that are none any more, for `stop_retired`.
+
+        A primary whose address is another one goes over to the server there.
+        """
+        gone: list[ShardRuntime] = []
+        for key, (config, primary, replicas) in found.items():
+            for replica in set(self.replicas.get(key, ())) - set(replicas):
+                trouble = f"{replica.dsn}: {_GONE}"
+                replica.retire(partial(NoHealthyReplica, *key, trouble))
+                gone.append(replica)
+            self.primaries[key], self.replicas[key] = primary, replicas
+            if primary.dsn != config.primary:
+                primary.move(config.primary)
+            for each in (primary, *replicas):
+                each.keep_limits(config)
+        return gone
 
     def keep_limits(self, server: Server) -> None:
         """Have all servers keep to the limits of *server* from now on."""
         self._replica_health.lag_max_s = server.replica_max_lag_s
+        self._pool_timeout_s = server.pool_timeout_s
         for runtime in self:
             runtime.pool.timeout_s = server.pool_timeout_s
-
-    def move(self, keyspaces: Iterable[KeyspaceConfig]) -> None:
-        """Go over to the servers of *keyspaces*, which are the same shards, where these are others."""
-        for name, shard in ((k.name, shard) for k in keyspaces for shard in k.shards):
-            key = name, shard.name
-            servers = self.primaries[key], *self.replicas[key]
-            places = shard.primary, *shard.replicas
-            for runtime, dsn in zip(servers, places, strict=True):
-                if runtime.dsn != dsn:
-                    runtime.move(dsn)
 
     def __iter__(self) -> Iterator[ShardRuntime]:
         """Yield every server."""
@@ -489,13 +560,19 @@ class ShardServers:
         yield from chain(*self.replicas.values())
 
 
-def replicas_of(
-    keyspace: str, config: ShardConfig, *, pool_timeout_s: float, health: Probe
-) -> tuple[ShardRuntime, ...]:
-    """Return the replicas of a shard: like it, but what counts is how far they are behind."""
-    return tuple(
-        ShardRuntime(
-            keyspace, replace(config, primary=dsn), pool_timeout_s=pool_timeout_s, health=health
-        )
-        for dsn in config.replicas
+async def stop_retired(servers: Collection[ShardRuntime], within_s: float) -> None:
+    """Stop servers that were retired once no session has a connection to them, or after *within_s*."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            while any(server.pool.lent for server in servers):  # noqa: ASYNC110  (sessions end what they do)
+                await asyncio.sleep(LENT_LOOK_S)
+    await asyncio.gather(*(server.stop() for server in servers))
+
+
+def replica_of(
+    keyspace: str, config: ShardConfig, dsn: Dsn, *, pool_timeout_s: float, health: Probe
+) -> ShardRuntime:
+    """Return a replica of a shard: like its primary, but what counts is how far it is behind."""
+    return ShardRuntime(
+        keyspace, replace(config, primary=dsn), pool_timeout_s=pool_timeout_s, health=health
     )

@@ -34,7 +34,7 @@ from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.engine.sharding.vindex import Vindex, is_loose
 from streamfrom.engine.sharding.vschema import TableRouting, unknown_keys, with_queues
 from streamfrom.proxy.accounts.user_logins import login_fix, shared_note, user_logins
-from streamfrom.proxy.backends.shard import READ_ONLY, ReplicaHealth, ShardRuntime, replicas_of
+from streamfrom.proxy.backends.shard import READ_ONLY, ReplicaHealth, ShardRuntime, replica_of
 from streamfrom.proxy.backends.shard_store import ShardStore, by_control
 from streamfrom.proxy.config.file import Config, KeyspaceConfig, TlsSettings, TransactionMode
 from streamfrom.proxy.config.fleet_members import worker_count
@@ -191,12 +191,11 @@ async def _check_keyspace(
             await limits.add(shard, members)
         finally:
             await shard.stop()
-        for replica in replicas_of(
-            config.name,
-            shard_config,
-            pool_timeout_s=10,
-            health=ReplicaHealth(server.replica_max_lag_s),
-        ):
+        health = ReplicaHealth(server.replica_max_lag_s)
+        for dsn in shard_config.replicas:
+            replica = replica_of(
+                config.name, shard_config, dsn, pool_timeout_s=10, health=health
+            )
             await replica.probe()
             await limits.add(replica, members)
             await replica.stop()

@@ -9,13 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.config.file import Config, Server, User
-from streamfrom.proxy.config.toml_values import Secret
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.config.keyspaces import KeyspaceConfig, ShardConfig
+    from streamfrom.proxy.config.keyspaces import KeyspaceConfig
 
 
 RESTART: Final = frozenset(
@@ -57,13 +55,11 @@ def changes(old: Config, new: Config) -> Changes:
     ]
     kept = {name: getattr(server_old, name) for name in differing if name in RESTART}
     restart = {f"server.{key_of(name)}": None for name in kept}
-    keyspaces = _with_servers(old.keyspaces, new.keyspaces)
-    moved = [
-        f"keyspaces.{before.name}.shards"
-        for before, after in zip(old.keyspaces, keyspaces, strict=True)
-        if before != after
-    ]
-    restart |= dict.fromkeys(_keyspaces(keyspaces, new.keyspaces))
+    # All or none: with some of them, two shards could be one database.
+    is_reshaped = _is_reshaped(old.keyspaces, new.keyspaces)
+    keyspaces = _differing(old.keyspaces, new.keyspaces)
+    if is_reshaped:
+        restart |= dict.fromkeys(keyspaces)
     restart |= {
         name: None for name in _RESTART_TABLES if getattr(old, name) != getattr(new, name)
     }
@@ -75,11 +71,11 @@ def changes(old: Config, new: Config) -> Changes:
             old,
             server=replace(server_new, **kept),
             users=new.users,
-            keyspaces=keyspaces,
+            keyspaces=old.keyspaces if is_reshaped else new.keyspaces,
         ),
         live=(
             *(f"server.{key_of(name)}" for name in differing if name not in RESTART),
-            *moved,
+            *(() if is_reshaped else keyspaces),
         ),
         restart=tuple(restart),
         added=tuple(sorted(after.keys() - before.keys())),
@@ -99,38 +95,18 @@ def _rights(user: User) -> User:
     return replace(user, password=None, password_hash=None, max_connections=None)
 
 
-def _with_servers(
-    old: tuple[KeyspaceConfig, ...], new: tuple[KeyspaceConfig, ...]
-) -> tuple[KeyspaceConfig, ...]:
-    """Return *old* with the addresses and accounts of *new*, if the shards differ in nothing else.
-
-    All or none: with some of them, two shards could be one database.
-    """
-    found = _by_name(new)
-    if found.keys() != _by_name(old).keys():
-        return old
-    moved = tuple(replace(each, shards=found[each.name].shards) for each in old)
-    return moved if _placeless(moved) == _placeless(old) else old
+def _is_reshaped(old: tuple[KeyspaceConfig, ...], new: tuple[KeyspaceConfig, ...]) -> bool:
+    """Return whether keyspaces come or go, or one has other shards, databases or another file for its vschema."""
+    return set(map(_shape, old)) != set(map(_shape, new))
 
 
-def _placeless(keyspaces: tuple[KeyspaceConfig, ...]) -> list[ShardConfig]:
-    """Return the shards with nothing of their servers but the databases."""
-    shards = [shard for keyspace in keyspaces for shard in keyspace.shards]
-    return [
-        replace(
-            shard,
-            primary=_at_no_place(shard.primary),
-            replicas=tuple(map(_at_no_place, shard.replicas)),
-        )
-        for shard in shards
-    ]
+def _shape(keyspace: KeyspaceConfig) -> tuple[object, ...]:
+    places = tuple((shard.name, shard.primary.database) for shard in keyspace.shards)
+    return keyspace.name, keyspace.vschema_path, places
 
 
-def _at_no_place(dsn: Dsn) -> Dsn:
-    return Dsn("", 0, None, "", Secret(""), dsn.database, SslMode.DISABLED, None)
-
-
-def _keyspaces(old: tuple[KeyspaceConfig, ...], new: tuple[KeyspaceConfig, ...]) -> list[str]:
+def _differing(old: tuple[KeyspaceConfig, ...], new: tuple[KeyspaceConfig, ...]) -> list[str]:
+    """Return the keys that differ."""
     before, after = _by_name(old), _by_name(new)
     found = [f"keyspaces.{name}" for name in sorted(before.keys() ^ after.keys())]
     for name in sorted(before.keys() & after.keys()):

@@ -1,10 +1,13 @@
 """Reads from a real replica: near its primary it answers, behind it or stopped it does not."""
 
+import os
+import signal
 from typing import Any
 
 import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer, Family, find_server
+from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy
 from tests.fixtures.streams import eventually, refused, refuses, rows, run, tried, value
@@ -50,6 +53,17 @@ def proxy(pair: tuple[EmbeddedServer, EmbeddedServer], start_proxy: StartProxy) 
     proxy = start_proxy(config_of(pair))
     eventually(lambda: execute(pair[1], "SHOW DATABASES LIKE 'shop'"))
     return proxy
+
+
+# What proxies have connections for; those of the test's own `execute` have no database.
+RUNNING = "SELECT id FROM information_schema.processlist WHERE db = 'shop' AND user = 'root'"
+
+
+def reload(proxy: RunningProxy, config: str) -> None:
+    count = proxy.log().count("configuration reloaded")
+    proxy.config.write_text(config)
+    os.kill(proxy.pid, signal.SIGHUP)
+    proxy.wait_for_log("configuration reloaded", times=count + 1)
 
 
 def can_use(client: Any, target: str) -> bool:
@@ -107,6 +121,27 @@ def test_a_replica_answers_reads_and_refuses_writes(pair, proxy):
     execute(replica, "START SLAVE")
     eventually(lambda: can_use(client, "shop@replica"))
     run(writer, "DROP TABLE item")
+
+
+def test_replicas_come_and_go_when_the_configuration_is_read_again(pair, start_proxy):
+    text = config_of(pair)
+    (line,) = [line for line in text.splitlines() if line.startswith("replicas")]
+    without = text.replace(line, "replicas = []")
+    proxy = start_proxy(without)
+    client = proxy.connect(autocommit=True)
+    refuses(client, "USE `shop@replica`", 1105, "there is none")
+
+    reload(proxy, text)
+    eventually(lambda: can_use(client, "shop@replica"))
+    reading = proxy.connect(database="shop@replica", autocommit=True)
+    answer = in_thread(lambda: rows(reading, "SELECT SLEEP(1), @@server_id"))
+    eventually(lambda: execute(pair[1], f"{RUNNING} AND info LIKE '%SLEEP%'"), "it runs")
+    reload(proxy, without)
+    assert answer() == ((0, 2),), "what is under way may end"
+    refuses(client, "SELECT @@server_id", 1105, "there is none")
+    run(client, "USE shop")
+    assert value(client, "SELECT @@server_id") == 1
+    eventually(lambda: not execute(pair[1], RUNNING), "its connections are closed")
 
 
 def test_an_own_account_reads_from_a_replica_as_itself(pair, start_proxy):

@@ -286,9 +286,15 @@ class SharedConnections:
         self._pool = pool
         self._way_s = way_s
         self._all: list[SharedConnection] = []
-        self._count_max = 0
-        if is_allowed:
-            self._count_max = pool.size // _CONNECTIONS_FOR_ONE or int(pool.size >= _SIZE_MIN)
+        self.allow(is_allowed=is_allowed)
+
+    def allow(self, *, is_allowed: bool) -> None:
+        """Have as many as the size of the pool is for from now on, or none."""
+        size = self._pool.size if is_allowed else 0
+        self._count_max = size // _CONNECTIONS_FOR_ONE or int(size >= _SIZE_MIN)
+        for shared in self._all[self._count_max :]:
+            shared.release()
+        del self._all[self._count_max :]
 
     def __iter__(self) -> Iterator[SharedConnection]:
         """Iterate over the shared connections."""

@@ -90,7 +90,8 @@ class Pool:
     _limited: dict[Account, _AccountLimit] = field(default_factory=dict)
     _is_serving: bool = False
     _timer: asyncio.TimerHandle | None = None
-    _closed: bool = False
+    # Makes the error of sessions that come after `refuse`.
+    _refusal: Callable[[], ProxyError] | None = None
 
     @property
     def connections(self) -> int:
@@ -135,8 +136,8 @@ class Pool:
 
     def enqueue(self, waiter: PoolWaiter) -> None:
         """Serve *waiter* as soon as all before it are served, which may be at once."""
-        if self._closed:
-            waiter.failed(self._shutting_down())
+        if self._refusal is not None:
+            waiter.failed(self._refusal())
             return
         waiter.came_s = asyncio.get_running_loop().time()
         # Who has waited before has a deadline, which comes before those of all others.
@@ -202,7 +203,7 @@ class Pool:
     def release(self, backend: Backend) -> None:
         """Put a connection back; close it if no other session may have it."""
         self._lent.discard(backend)
-        if backend.link.closed or self._closed:
+        if backend.link.closed or self._refusal is not None:
             backend.close()
         elif backend.is_busy or backend.in_transaction or backend.awaits_kill:
             # The session left in the middle of an answer, and no reset can be sent before its end.
@@ -289,16 +290,31 @@ class Pool:
         for backend in [each for each in self._lent if each.has_other and each.has_other()]:
             backend.abort()
 
-    def close(self) -> None:
-        """Close everything; waiting sessions get BackendUnavailable."""
-        self._closed = True
-        self.leave()
-        for backend in list(self._lent):
+    def resize(self, size: int) -> None:
+        """Have *size* connections at most; of those beyond it the lent ones are closed when they come back."""
+        self.size = size
+        beyond = max(0, self.connections - size)
+        for backend in list(self._idle)[:beyond]:
+            del self._idle[backend]
             backend.close()
+        for backend in list(self._lent)[: max(0, self.connections - size)]:
+            backend.is_left = True
+        self._serve()
+
+    def refuse(self, refusal: Callable[[], ProxyError]) -> None:
+        """Lend no connection any more: sessions get a *refusal*. What is lent is closed when it comes back."""
+        self._refusal = refusal
+        self.leave()
         self._stop_timer()
         waiting, self._waiting = self._waiting, PoolQueue()
         for waiter in waiting:
-            waiter.failed(self._shutting_down())
+            waiter.failed(refusal())
+
+    def close(self) -> None:
+        """Close everything; waiting sessions get BackendUnavailable."""
+        self.refuse(self._shutting_down)
+        for backend in list(self._lent):
+            backend.close()
 
     # --- serving --------------------------------------------------------------------------
 
@@ -455,5 +471,5 @@ class Pool:
         # so that a server that restarted can be connected to again at once.
         self._lent.discard(backend)
         self._serve()
-        if not self._closed:
+        if self._refusal is None:
             self.on_lost()

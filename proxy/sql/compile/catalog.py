@@ -6,7 +6,7 @@ shards in reach, the planner that routes over them, the real database behind the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -184,8 +184,8 @@ class Catalog:
         self._keyspaces = {keyspace.name: keyspace for keyspace in keyspaces}
         self._runtimes = runtimes
         self._registry = registry
-        # By keyspace, shards, and the number of the replica of each shard; () for primaries.
-        self._views: dict[tuple[str, tuple[Shard, ...], tuple[int, ...]], View] = {}
+        # By keyspace, shards, and the replica of each shard; () for primaries.
+        self._views: dict[tuple[str, tuple[Shard, ...], tuple[ShardRuntime, ...]], View] = {}
         # By keyspace, shard and schema.
         self._system_views: dict[tuple[str, Shard, str], View] = {}
 
@@ -242,6 +242,14 @@ class Catalog:
             if view.keyspace.name == keyspace.name:
                 view.replan(keyspace)
 
+    def forget(self, gone: Collection[ShardRuntime]) -> None:
+        """Have no session begin to use servers that are *gone*."""
+        self._views = {
+            key: view
+            for key, view in self._views.items()
+            if not any(server in gone for server in view.runtimes)
+        }
+
     def view(self, text: str) -> View:
         """Return the view that a target text means.
 
@@ -270,8 +278,7 @@ class Catalog:
         view = self._views.get(key)
         if view is None:
             runtimes = {s.name: self._runtimes[keyspace.name, s.name] for s in shards}
-            for shard, index in zip(shards, picked, strict=False):
-                runtimes[shard.name] = self._replicas[keyspace.name, shard.name][index]
+            runtimes |= {s.name: replica for s, replica in zip(shards, picked, strict=False)}
             view = View(text, keyspace, shards, runtimes, self._registry, is_replica=is_replica)
             self._views[key] = view
         return view
@@ -288,13 +295,13 @@ class Catalog:
             self._system_views[key] = view
         return view
 
-    def _pick(self, keyspace: Keyspace, shards: Sequence[Shard]) -> tuple[int, ...]:
-        """Return the number of the replica of each shard to read from; healthy ones take turns."""
+    def _pick(self, keyspace: Keyspace, shards: Sequence[Shard]) -> tuple[ShardRuntime, ...]:
+        """Return the replica of each shard to read from; healthy ones take turns."""
         self._turn += 1
         picked = []
         for shard in shards:
             replicas = self._replicas.get((keyspace.name, shard.name), ())
-            healthy = [index for index, each in enumerate(replicas) if each.trouble is None]
+            healthy = [each for each in replicas if each.trouble is None]
             if not healthy:
                 reasons = "; ".join(f"{each.dsn}: {each.trouble}" for each in replicas)
                 raise NoHealthyReplica(keyspace.name, shard.name, reasons or "there is none")

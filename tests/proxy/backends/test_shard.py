@@ -15,8 +15,9 @@ from streamfrom.proxy.backends.shard import (
     ShardRuntime,
     ShardServers,
     lag_trouble,
+    stop_retired,
 )
-from streamfrom.proxy.errors import NoDescriptor, ServerFull
+from streamfrom.proxy.errors import NoDescriptor, NoHealthyReplica, ServerFull
 from tests.proxy.backends.pools import Tenant
 from tests.proxy.fake_answers import Error, Silence, until
 from tests.proxy.fake_server import PASSWORD
@@ -272,7 +273,7 @@ async def test_only_the_primary_reports_a_change(server):
     assert told == {servers.primaries[SHARD]}
 
 
-async def test_a_shard_moves_with_its_replicas_and_what_is_as_it_was_stays(
+async def test_a_shard_moves_replicas_come_and_go_and_what_is_as_it_was_stays(
     server, other_server
 ):
     told: list[str | None] = []
@@ -286,15 +287,40 @@ async def test_a_shard_moves_with_its_replicas_and_what_is_as_it_was_stays(
     replica.pool.release(held)
     (keyspace,) = config_of(server).keyspaces
     (shard,) = keyspace.shards
-    place = replace(shard, primary=other_server.dsn(), replicas=(replica.dsn,))
-    servers.move((replace(keyspace, shards=(place,)),))
+    place = replace(
+        shard,
+        primary=other_server.dsn(),
+        replicas=(other_server.dsn(), replica.dsn),
+        pool_size=9,
+        share_reads=False,
+    )
+    found = await servers.prepare((replace(keyspace, shards=(place,)),))
+    assert servers.replicas[SHARD] == (replica,)
+    assert servers.publish(found) == []
     assert (idle.is_closed, lent.is_closed, held.is_closed) == (True, False, False)
+    added, kept = servers.replicas[SHARD]
+    assert kept is replica
+    assert added.trouble == "the server is no replica", "it was asked"
+    assert [each.pool.size for each in servers] == [9, 9, 9]
+    for each in servers:
+        settings = Settings()
+        assert each.shared_connections.matching(SHARDS_ACCOUNT, settings, 0, "db") is None
     await until(lambda: servers.primaries[SHARD].trouble is None)
     assert told == [None, MOVED, None]
     servers.primaries[SHARD].pool.release(lent)
     assert lent.is_closed
-    servers.move((replace(keyspace, shards=(replace(place, replicas=(other_server.dsn(),)),)),))
-    assert held.is_closed
+    used = await replica.pool.acquire(Tenant(), "db")
+    fewer = replace(place, replicas=place.replicas[:1])
+    gone = servers.publish(await servers.prepare((replace(keyspace, shards=(fewer,)),)))
+    assert (servers.replicas[SHARD], gone) == ((added,), [replica])
+    assert (held.is_closed, used.is_closed) == (True, False)
+    with pytest.raises(NoHealthyReplica, match="does not name it any more"):
+        await replica.pool.acquire(Tenant(), "db")
+    stopping = asyncio.create_task(stop_retired(gone, 60))
+    await asyncio.sleep(0)
+    assert server.connections, "what is under way may end"
+    replica.pool.release(used)
+    await stopping
     await until(lambda: not server.connections)
     assert other_server.connections
     for each in servers:

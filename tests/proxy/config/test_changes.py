@@ -62,9 +62,16 @@ def moved(keyspace, **changes_of_dsn):
     )
 
 
-@pytest.mark.parametrize("change", [{"host": "db2"}, {"password": Secret("another")}])
-def test_shards_may_have_servers_at_other_addresses(change):
-    place = moved(SHOP, **change)
+@pytest.mark.parametrize(
+    "place",
+    [
+        moved(SHOP, host="db2"),
+        moved(SHOP, password=Secret("another")),
+        replace(SHOP, shards=(replace(SHOP.shards[0], replicas=(SHARD_DSN,)),)),
+        replace(SHOP, shards=(replace(SHOP.shards[0], pool_size=5, share_reads=False),)),
+    ],
+)
+def test_shards_may_have_other_servers_and_limits(place):
     found = changes(OLD, replace(OLD, keyspaces=(place,)))
     assert (found.live, found.restart) == (("keyspaces.shop.shards",), ())
     assert found.config.keyspaces == (place,)
@@ -84,12 +91,10 @@ def test_shards_move_all_or_none():
     "shard",
     [
         replace(SHOP.shards[0], primary=replace(SHARD_DSN, database="other")),
-        replace(SHOP.shards[0], replicas=(SHARD_DSN,)),
-        replace(SHOP.shards[0], primary=replace(SHARD_DSN, host="db2"), pool_size=5),
         replace(SHOP.shards[0], name="0"),
     ],
 )
-def test_other_databases_shards_and_replicas_need_a_restart(shard):
+def test_other_databases_and_shards_need_a_restart(shard):
     found = changes(OLD, replace(OLD, keyspaces=(replace(SHOP, shards=(shard,)),)))
     assert (found.config, found.restart) == (OLD, ("keyspaces.shop.shards",))
 

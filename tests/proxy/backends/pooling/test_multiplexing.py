@@ -257,6 +257,17 @@ async def test_a_small_pool_has_no_line(server, size, count):
         assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "z") is None
 
 
+async def test_lines_are_closed_once_a_pool_is_smaller_or_shares_none(server):
+    async with pool_on(server, size=16) as pool:
+        lines = lines_of(pool)
+        made = [await held(lines, name) for name in "ab"]
+        pool.resize(8)
+        lines.allow(is_allowed=True)
+        assert [*lines] == made[:1]
+        lines.allow(is_allowed=False)
+        assert ([*lines], pool.lent) == ([], 0)
+
+
 WAY_S = 0.002
 
 

@@ -15,7 +15,7 @@ from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError, PoolTimeout
 from tests.proxy.backends.pools import Connection, Tenant, pool_on
-from tests.proxy.fake_answers import Error, Silence
+from tests.proxy.fake_answers import Error, Silence, until
 from tests.virtual_loop import running
 
 
@@ -32,6 +32,22 @@ async def test_the_hot_path_takes_a_connection_only_as_its_owner_left_it(server)
         ann.settings = backend.settings
         assert pool.acquire_own(backend, ann, "db")
         assert pool.lent == 1
+
+
+async def test_a_pool_is_smaller_as_connections_come_back_and_larger_at_once(server):
+    async with pool_on(server, size=3) as pool:
+        lent = [await pool.acquire(Tenant(), "db") for _ in range(3)]
+        pool.release(lent[0])
+        pool.resize(1)
+        assert [each.is_closed for each in lent] == [True, False, False]
+        pool.release(lent[1])
+        pool.release(lent[2])
+        assert pool.connections == 1
+        waiting = [asyncio.create_task(pool.acquire(Tenant(), "db")) for _ in range(2)]
+        await until(lambda: pool.waiting == 1)
+        pool.resize(2)
+        await asyncio.gather(*waiting)
+        assert pool.lent == 2
 
 
 @pytest.mark.parametrize("trouble", ["in_transaction", "awaits_kill"])

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -7,7 +6,7 @@ from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from tests.cases import cases
 from tests.proxy.keyspaces import HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED, VSCHEMA
-from tests.proxy.sql.compilers import catalog_of
+from tests.proxy.sql.compilers import FakeRuntime, catalog_of
 
 
 def catalog(**replicas):
@@ -47,10 +46,10 @@ def test_a_target_that_is_not_there_is_an_error(target, error, sentence):
 def with_replicas(*troubles):
     """Return a catalog whose shard commerce/-80 has replicas with these troubles."""
     low = [
-        SimpleNamespace(name=f"low{i}", database="db", trouble=t, dsn=f"d{i}")
+        FakeRuntime(name=f"low{i}", database="db", trouble=t, dsn=f"d{i}")
         for i, t in enumerate(troubles)
     ]
-    high = [SimpleNamespace(name="high0", database="db", trouble=None, dsn="d")]
+    high = [FakeRuntime(name="high0", database="db", trouble=None, dsn="d")]
     return catalog(replicas={("commerce", "-80"): low, ("commerce", "80-"): high}), low
 
 
