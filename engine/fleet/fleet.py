@@ -1,7 +1,6 @@
 """This process as a member of its fleet: which shards it dispatches, and its ways to who dispatches the others.
 
-One election for each database: two shards that are one database have one dispatcher. What comes of elections goes
-to the registry (`elected`, `deposed`, `served_elsewhere`), to the streams of this member at others
+One election for each shard. What comes of elections goes to the registry (`elected`, `deposed`, `served_elsewhere`), to the streams of this member at others
 (`streams_elsewhere`), and to the streams of others at this one (`Visit`).
 """
 
@@ -35,36 +34,34 @@ LOOK_TIMEOUT_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class ElectedDatabase:
-    """A database whose dispatcher is elected.
+class ElectedShard:
+    """A shard whose dispatcher is elected.
 
-    shards: the keyspaces and names of the shards that it is, mostly one.
-    name: of the database, on its server.
+    database: its name on the server.
     open_session, on_doubt: as of `Elector`.
     """
 
-    shards: tuple[tuple[str, ShardName], ...]
-    name: str
+    keyspace: str
+    name: ShardName
+    database: str
     open_session: Callable[[Callable[[], None]], Awaitable[ElectionSession]]
     on_doubt: Callable[[], None]
 
 
-class DatabaseElection:
+class ShardElection:
     """The part of this member in one election, and what comes of it: `elector.Tables`."""
 
-    def __init__(
-        self, fleet: Fleet, database: ElectedDatabase, now_ns: Callable[[], int]
-    ) -> None:
+    def __init__(self, fleet: Fleet, shard: ElectedShard, now_ns: Callable[[], int]) -> None:
         self._fleet = fleet
-        self.shards: Final = database.shards
+        self.shard: Final = shard.keyspace, shard.name
         self.elector = Elector(
-            ", ".join(f"{keyspace}/{shard}" for keyspace, shard in database.shards),
-            database.name,
+            f"{shard.keyspace}/{shard.name}",
+            shard.database,
             fleet.own,
             self,
-            database.open_session,
+            shard.open_session,
             now_ns,
-            database.on_doubt,
+            shard.on_doubt,
         )
         self._is_unannounced = False
         self._look: asyncio.TimerHandle | None = None
@@ -72,20 +69,18 @@ class DatabaseElection:
 
     def dispatch(self, term: int) -> None:
         """Dispatch here, and say so to all who are there by now."""
-        for keyspace, shard in self.shards:
-            self._fleet.elsewhere.dispatched_here(keyspace, shard)
-            self._fleet.here.elected(keyspace, shard)
+        self._fleet.elsewhere.dispatched_here(*self.shard)
+        self._fleet.here.elected(*self.shard)
         # Sent once the directory has been read, as follows now: before that this member may not know whom to inform.
         self._is_unannounced = True
 
     def withhold(self, reason: str) -> None:
-        """Let the registry withhold the shards."""
-        for keyspace, shard in self.shards:
-            self._fleet.here.deposed(keyspace, shard, reason)
+        """Let the registry withhold the shard."""
+        self._fleet.here.deposed(*self.shard, reason)
 
     async def drain(self) -> None:
-        """Return when nothing is being written to the shards any more."""
-        await asyncio.gather(*(self._fleet.here.drain(*shard) for shard in self.shards))
+        """Return when nothing is being written to the shard any more."""
+        await self._fleet.here.drain(*self.shard)
 
     def changed(self, differences: MemberDifferences) -> None:
         """Follow the dispatcher."""
@@ -102,16 +97,14 @@ class DatabaseElection:
             reason = f"member {who.id} dispatches it, at {who.address or 'no address'}"
             if differences.has_moved:
                 self.withhold(reason)
-            for keyspace, shard in self.shards:
-                fleet.withdraw(keyspace, shard, reason)
-                fleet.elsewhere.dispatched_by(keyspace, shard, who if who.address else None)
+            fleet.withdraw(*self.shard, reason)
+            fleet.elsewhere.dispatched_by(*self.shard, who if who.address else None)
 
     def _announce(self) -> None:
         if self._is_unannounced:
             self._is_unannounced = False
             members = self._fleet.members().values()
-            for keyspace, shard in self.shards:
-                self._fleet.elsewhere.notify(members, peer_link.Dispatching(keyspace, shard))
+            self._fleet.elsewhere.notify(members, peer_link.Dispatching(*self.shard))
 
     def look(self) -> None:
         """Read the directory soon, once for all who ask meanwhile."""
@@ -128,9 +121,7 @@ class DatabaseElection:
     async def stop(self) -> None:
         """Leave the election: hand over."""
         await self.elector.stop()
-        for keyspace, shard in self.shards:
-            reason = f"member {self._fleet.own.id} stops"
-            self._fleet.withdraw(keyspace, shard, reason)
+        self._fleet.withdraw(*self.shard, f"member {self._fleet.own.id} stops")
 
     def close(self) -> None:
         """Read the directory no more."""
@@ -303,15 +294,13 @@ class Fleet:
     def __init__(
         self,
         own: Member,
-        databases: Iterable[ElectedDatabase],
+        shards: Iterable[ElectedShard],
         transport: peer_link.PeerTransport | None,
         now_ns: Callable[[], int],
     ) -> None:
         self.own = own
-        self._elections = [DatabaseElection(self, database, now_ns) for database in databases]
-        self._by_shard = {
-            shard: election for election in self._elections for shard in election.shards
-        }
+        elections = [ShardElection(self, shard, now_ns) for shard in shards]
+        self._elections = {election.shard: election for election in elections}
         self.elsewhere = StreamsElsewhere(transport, self)
         self._transport = transport
         self._visits: dict[Visit, None] = {}  # of others, in the order in which they came
@@ -323,7 +312,7 @@ class Fleet:
         self.here = self.elsewhere.here = registry.here
         self._registry = registry
         registry.streams = self.elsewhere
-        for election in self._elections:
+        for election in self._elections.values():
             # Before the first answer of the election: a proxy that starts must not send what
             # another one sends.
             election.withhold("its dispatcher is not known yet")
@@ -331,7 +320,7 @@ class Fleet:
 
     async def stop(self) -> None:
         """Hand over all that is dispatched here, once what is under way has ended. Twice is fine."""
-        await asyncio.gather(*(election.stop() for election in self._elections))
+        await asyncio.gather(*(election.stop() for election in self._elections.values()))
         if self._following is None:
             self._following = asyncio.get_running_loop().create_task(self._follow())
 
@@ -343,13 +332,15 @@ class Fleet:
 
     async def leave(self) -> None:
         """Say goodbye, once `close` has been called."""
-        await asyncio.gather(*(election.elector.leave() for election in self._elections))
+        await asyncio.gather(
+            *(election.elector.leave() for election in self._elections.values())
+        )
 
     def close(self) -> None:
         """Close the ways to other members, and theirs to this one."""
         if self._following is not None:
             self._following.cancel()
-        for election in self._elections:
+        for election in self._elections.values():
             election.close()
         self.elsewhere.stop()
         for visit in self._visits:
@@ -358,7 +349,7 @@ class Fleet:
     @property
     def electors(self) -> Mapping[tuple[str, ShardName], Elector]:
         """Return each shard's elector."""
-        return {shard: election.elector for shard, election in self._by_shard.items()}
+        return {shard: election.elector for shard, election in self._elections.items()}
 
     def greet(self, joined: Iterable[Member]) -> None:
         """Let members know of this one that were not seen before."""
@@ -374,7 +365,7 @@ class Fleet:
     def reconfigured(self, own: Member) -> None:
         """Be *own* from now on, in every directory."""
         self.own = own
-        for election in self._elections:
+        for election in self._elections.values():
             election.elector.reconfigured(own)
             election.look()
 
@@ -382,12 +373,12 @@ class Fleet:
 
     def may_send(self, keyspace: str, shard: ShardName) -> bool:
         """Return whether messages of a shard may be sent from here at this moment."""
-        election = self._by_shard.get((keyspace, shard))
+        election = self._elections.get((keyspace, shard))
         return election is not None and election.elector.may_send()
 
     def is_another_dispatching(self, keyspace: str, shard: ShardName) -> bool:
-        """Return whether another member dispatches a shard; `ElectedDatabase.on_doubt` is called when it ends."""
-        return self._by_shard[keyspace, shard].elector.is_another_dispatching
+        """Return whether another member dispatches a shard; `ElectedShard.on_doubt` is called when it ends."""
+        return self._elections[keyspace, shard].elector.is_another_dispatching
 
     def unserved(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """Note that no dispatcher serves the streams of a shard, and look for one."""
@@ -397,7 +388,7 @@ class Fleet:
 
     def look_at(self, keyspace: str, shard: ShardName) -> None:
         """Read the directory of a shard soon."""
-        if election := self._by_shard.get((keyspace, shard)):
+        if election := self._elections.get((keyspace, shard)):
             election.look()
 
     # What the transport asks
@@ -423,7 +414,7 @@ class Fleet:
         """Return the other members that some directory knows, by their ids."""
         return {
             name: member
-            for election in self._elections
+            for election in self._elections.values()
             for name, member in election.elector.directory.members.items()
             if name != self.own.id
         }
@@ -433,7 +424,7 @@ class Fleet:
 
         One that cannot be read within LOOK_TIMEOUT_S says what it last said.
         """
-        looks = [election.elector.look() for election in self._elections]
+        looks = [election.elector.look() for election in self._elections.values()]
         await asyncio.wait(looks, timeout=LOOK_TIMEOUT_S)
         return self.connected()
 
@@ -441,17 +432,19 @@ class Fleet:
         """Return the other members that some directory said are there when it was last read."""
         found = {
             member.id: member
-            for election in self._elections
+            for election in self._elections.values()
             for member in election.elector.directory.present()
         }
         return list(found.values())
 
     def trusts(self, certificate: str) -> Member | None:
         """Return the member that a certificate stands for; None for no member."""
-        found = (each.elector.directory.trusts(certificate) for each in self._elections)
+        found = (
+            each.elector.directory.trusts(certificate) for each in self._elections.values()
+        )
         return next((member for member in found if member is not None), None)
 
     def look(self) -> None:
         """Read all directories soon."""
-        for election in self._elections:
+        for election in self._elections.values():
             election.look()

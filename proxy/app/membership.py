@@ -13,7 +13,6 @@ import os
 import random
 import socket
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -24,7 +23,7 @@ import structlog
 
 from streamfrom import __version__
 from streamfrom.engine.fleet.directory import FORGET_NS, Member
-from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
+from streamfrom.engine.fleet.fleet import ElectedShard, Fleet
 from streamfrom.engine.fleet.lock_connection import (
     Numbers,
     NumberTaken,
@@ -289,7 +288,7 @@ class Membership:
             self.port = fleet_port(listen)
             address = fleet.advertise or self.port.address
         self.member = member_of_config(config, number, address, self._own.certificate.decode())
-        self.fleet = Fleet(self.member, databases_of(shards), self, time.monotonic_ns)
+        self.fleet = Fleet(self.member, map(elected, shards.values()), self, time.monotonic_ns)
         for key, runtime in shards.items():
             # Of all members the one that dispatches asks whether the primary can be written.
             runtime.is_vouched_for = partial(self.fleet.is_another_dispatching, *key)
@@ -374,25 +373,15 @@ class Membership:
         return not self._has_met and not await self.fleet.present()
 
 
-def databases_of(shards: Mapping[tuple[str, ShardName], ShardRuntime]) -> list[ElectedDatabase]:
-    """Return the databases of *shards*; those that are one database have one election."""
-    same: dict[tuple[str, str], list[tuple[str, ShardName]]] = defaultdict(list)
-    for key, runtime in shards.items():
-        same[runtime.dsn.server, runtime.database].append(key)
-    return [
-        ElectedDatabase(
-            tuple(keys),
-            database,
-            partial(_open, shards[keys[0]]),
-            partial(_suspect, [shards[key] for key in keys]),
-        )
-        for (_, database), keys in same.items()
-    ]
-
-
-def _suspect(primaries: Iterable[ShardRuntime]) -> None:
-    for primary in primaries:
-        primary.suspect()
+def elected(runtime: ShardRuntime) -> ElectedShard:
+    """Return a shard as one whose dispatcher is elected."""
+    return ElectedShard(
+        runtime.keyspace,
+        runtime.name,
+        runtime.database,
+        partial(_open, runtime),
+        runtime.suspect,
+    )
 
 
 async def _open(runtime: ShardRuntime, on_lost: Callable[[], None]) -> LockSession:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamfrom.engine.fleet.directory import Member
-from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
+from streamfrom.engine.fleet.fleet import ElectedShard, Fleet
 from streamfrom.engine.fleet.peer_link import LinkHearer, RowsSent
 from tests.sim.servers import nobody_watches, now_ns
 
@@ -151,10 +151,10 @@ def fleet_of(
 ) -> Fleet:
     """Return the fleet as member m*number* sees it. openers: what opens its sessions, for each shard of `ks`."""
     own = member_of(f"m{number}", number)
-    databases = [
-        ElectedDatabase((("ks", shard),), shard, opener, nobody_watches)
+    shards = [
+        ElectedShard("ks", shard, shard, opener, nobody_watches)
         for shard, opener in openers.items()
     ]
-    fleet = Fleet(own, databases, WaysOf(ways, own) if has_ways else None, now_ns)
+    fleet = Fleet(own, shards, WaysOf(ways, own) if has_ways else None, now_ns)
     ways.services[own.id] = own, fleet
     return fleet

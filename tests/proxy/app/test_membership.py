@@ -10,11 +10,9 @@ from streamfrom.proxy.app import membership as member_numbers
 from streamfrom.proxy.app.membership import (
     MemberNumber,
     Membership,
-    databases_of,
     member_of_config,
     take_number,
 )
-from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.config.file import load
 from streamfrom.proxy.config.toml_values import ConfigError
 from tests.proxy.fake_answers import Error, Rows, Silence, rows_of
@@ -42,21 +40,6 @@ def test_the_fleet_is_the_configurations_and_its_hash_tells_shards_apart(tmp_pat
     other = replace(one, keyspaces=(replace(one.keyspaces[0], shards=(shard,)),))
     assert member_of_config(other, FIVE, "h:1", "PEM").configuration != member.configuration
     assert "secret" not in str(member)
-
-
-def test_shards_that_are_one_database_have_one_election(tmp_path):
-    async def main():
-        shards = {}
-        for name, port, database in [("-80", 1, "db"), ("80-", 1, "db"), ("x", 2, "db")]:
-            text = f"[keyspaces.ks]\n[[keyspaces.ks.shards]]\nname = '-'\nprimary = 'mysql://root@127.0.0.1:{port}/{database}'\n"
-            path = tmp_path / f"{name}.toml"
-            path.write_text(text)
-            settings = load(path, {}).keyspaces[0].shards[0]
-            shards["ks", name] = ShardRuntime("ks", settings, pool_timeout_s=1)
-        found = [(database.shards, database.name) for database in databases_of(shards)]
-        assert found == [((("ks", "-80"), ("ks", "80-")), "db"), ((("ks", "x"),), "db")]
-
-    asyncio.run(main())
 
 
 def membership(folder, text):
