@@ -8,7 +8,7 @@ the log and SHOW VSCHEMA KEYSPACES say why, and the one in force stays.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -52,9 +52,25 @@ class VschemaFiles:
         *,
         look_every_s: float = LOOK_EVERY_S,
     ) -> None:
-        self._files = [_File(k, k.vschema_path, apply) for k in keyspaces if k.vschema_path]
+        self._apply = apply
         self._asked = asked
         self._look_every_s = look_every_s
+        self._files = self._files_of(keyspaces)
+
+    def _files_of(
+        self, keyspaces: Iterable[KeyspaceConfig]
+    ) -> dict[tuple[str, Path | None], _File]:
+        return {(k.name, k.vschema_path): _File(k, self._apply) for k in keyspaces}
+
+    def replace(self, keyspaces: Sequence[KeyspaceConfig]) -> None:
+        """Have the files of *keyspaces* from now on, and put the keyspaces into force that are new or have another file."""
+        new = [k for k in keyspaces if (k.name, k.vschema_path) not in self._files]
+        files = self._files | self._files_of(new)
+        self._files = {
+            (k.name, k.vschema_path): files[k.name, k.vschema_path] for k in keyspaces
+        }
+        for each in new:
+            self._apply(make_keyspace(each))
 
     async def watch(self) -> None:
         """Look again and again, until cancelled."""
@@ -64,16 +80,16 @@ class VschemaFiles:
                     await self._asked.wait()
             is_asked = self._asked.is_set()
             self._asked.clear()
-            for file in self._files:
+            for file in list(self._files.values()):
                 file.look(is_asked=is_asked)
 
 
 class _File:
-    def __init__(
-        self, config: KeyspaceConfig, path: Path, apply: Callable[[Keyspace], None]
-    ) -> None:
+    """The file of a keyspace, which may have none."""
+
+    def __init__(self, config: KeyspaceConfig, apply: Callable[[Keyspace], None]) -> None:
         self._config = config
-        self._path = path
+        self._path = path = config.vschema_path
         self._apply = apply
         self._keyspace = make_keyspace(config)
         # The file may have changed since the configuration was read, so the first look reads.
@@ -83,6 +99,8 @@ class _File:
 
     def look(self, *, is_asked: bool) -> None:
         """Read the file if it is another than before; even if it is not when *is_asked*."""
+        if self._path is None:
+            return
         status = _status(self._path)
         if status == self._status and not is_asked:
             return
@@ -147,24 +165,36 @@ class QueueSharding:
         self._in_force: dict[str, tuple[_ShardBy, _Types]] = {}
 
     def vschema_changed(self, keyspace: Keyspace) -> None:
-        """Take in *keyspace* as its file says now."""
+        """Take in *keyspace*, perhaps a new one, as its file says now."""
         self._keyspaces[keyspace.name] = keyspace
-        self._put(keyspace, *self._in_force.get(keyspace.name, ({}, {})))
+        self._in_force[keyspace.name] = known = self._known(keyspace)
+        self._put(keyspace, *known)
+
+    def forget(self, keyspace: str) -> None:
+        """Let a keyspace go."""
+        del self._keyspaces[keyspace]
+        self._in_force.pop(keyspace, None)
 
     def tables_changed(self, name: str) -> None:
-        """Take in that tables of keyspace *name* are others now."""
+        """Take in that tables of keyspace *name* are others now; it may be one that is not in force."""
+        keyspace = self._keyspaces.get(name)
+        if keyspace is None:
+            return
+        known = self._known(keyspace)
+        if known != self._in_force.get(name, ({}, {})):
+            self._in_force[name] = known
+            self._put(keyspace, *known)
+
+    def _known(self, keyspace: Keyspace) -> tuple[_ShardBy, _Types]:
+        name = keyspace.name
         shard_by = {
             table: loaded.properties.shard_by
             for table, loaded in self._tables(name).items()
             if isinstance(loaded, MessageTable) and loaded.properties.shard_by is not None
         }
-        keyspace = self._keyspaces[name]
         placed = shard_by.keys() | (keyspace.vschema.tables if keyspace.vschema else {})
         types = {table: each for table, each in self._types(name).items() if table in placed}
-        known = shard_by, types
-        if known != self._in_force.get(name, ({}, {})):
-            self._in_force[name] = known
-            self._put(keyspace, *known)
+        return shard_by, types
 
     def _put(self, keyspace: Keyspace, shard_by: _ShardBy, types: _Types) -> None:
         vschema = keyspace.vschema

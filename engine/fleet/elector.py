@@ -136,7 +136,7 @@ class Elector:
     async def stop(self) -> None:
         """Leave: withhold, let what is under way end, and free the lock. Twice is fine."""
         self._is_over = True
-        self._withhold("the proxy is shutting down")
+        self._withhold("this member leaves the election")
         if self._term is not None and self._drain is None:
             self._drain = self._loop.create_task(self._tables.drain())
         if self._drain is not None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 LOOK_PAUSE_S: Final = 0.2
 # How long a directory that is needed now is waited for.
 LOOK_TIMEOUT_S: Final = 1.0
+# Before the first answer of an election: a proxy that starts must not send what another one sends.
+_NOT_KNOWN: Final = "its dispatcher is not known yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,8 +301,10 @@ class Fleet:
         now_ns: Callable[[], int],
     ) -> None:
         self.own = own
-        elections = [ShardElection(self, shard, now_ns) for shard in shards]
-        self._elections = {election.shard: election for election in elections}
+        self._now_ns = now_ns
+        self._elections: dict[tuple[str, ShardName], ShardElection] = {}
+        for shard in shards:
+            self._add(shard)
         self.elsewhere = StreamsElsewhere(transport, self)
         self._transport = transport
         self._visits: dict[Visit, None] = {}  # of others, in the order in which they came
@@ -313,10 +317,30 @@ class Fleet:
         self._registry = registry
         registry.streams = self.elsewhere
         for election in self._elections.values():
-            # Before the first answer of the election: a proxy that starts must not send what
-            # another one sends.
-            election.withhold("its dispatcher is not known yet")
+            election.withhold(_NOT_KNOWN)
             election.elector.start()
+
+    def _add(self, shard: ElectedShard) -> ShardElection:
+        election = ShardElection(self, shard, self._now_ns)
+        self._elections[election.shard] = election
+        return election
+
+    def add(self, shard: ElectedShard) -> Elector:
+        """Withhold one more shard, whose keyspace the registry has by now, and return its elector, for who starts it."""
+        election = self._add(shard)
+        election.withhold(_NOT_KNOWN)
+        return election.elector
+
+    async def remove(self, shards: Iterable[tuple[str, ShardName]]) -> None:
+        """Take part in the elections of *shards* no more: hand over, and say goodbye in their directories."""
+        gone = [self._elections[shard] for shard in shards]
+        await asyncio.gather(*(election.stop() for election in gone))
+        for election in gone:
+            election.close()
+        await asyncio.gather(*(election.elector.leave() for election in gone))
+        for election in gone:
+            del self._elections[election.shard]
+            self.elsewhere.dispatched_by(*election.shard, None)
 
     async def stop(self) -> None:
         """Hand over all that is dispatched here, once what is under way has ended. Twice is fine."""
@@ -346,10 +370,10 @@ class Fleet:
         for visit in self._visits:
             visit.close()
 
-    @property
-    def electors(self) -> Mapping[tuple[str, ShardName], Elector]:
-        """Return each shard's elector."""
-        return {shard: election.elector for shard, election in self._elections.items()}
+    def elector(self, keyspace: str, shard: ShardName) -> Elector | None:
+        """Return the elector of a shard; None if this member does not serve the shard."""
+        election = self._elections.get((keyspace, shard))
+        return None if election is None else election.elector
 
     def greet(self, joined: Iterable[Member]) -> None:
         """Let members know of this one that were not seen before."""
@@ -378,7 +402,8 @@ class Fleet:
 
     def is_another_dispatching(self, keyspace: str, shard: ShardName) -> bool:
         """Return whether another member dispatches a shard; `ElectedShard.on_doubt` is called when it ends."""
-        return self._elections[keyspace, shard].elector.is_another_dispatching
+        elector = self.elector(keyspace, shard)
+        return elector is not None and elector.is_another_dispatching
 
     def unserved(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """Note that no dispatcher serves the streams of a shard, and look for one."""

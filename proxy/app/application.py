@@ -121,7 +121,7 @@ class Application:
         clock = SystemClock()
         self._membership = Membership(config, self.shards, number)
         fleet = self._fleet = self._membership.fleet
-        store = ShardStore(self.shards, clock, fleet.electors)
+        store = ShardStore(self.shards, clock, fleet.elector)
         self._registry = Registry(
             keyspaces,
             store,
@@ -142,7 +142,7 @@ class Application:
                 new_number=lambda: os.urandom(16).hex(),
             )
             self._recovery = Recovery(
-                list(self.shards.values()),
+                self.shards.values(),
                 decisions,
                 coordinator,
                 grace_s=server.recovery_grace_s,
@@ -227,6 +227,8 @@ class Application:
             self.services,
             self._servers,
             self._membership,
+            self._vschema_files,
+            queue_sharding,
             self._recovery,
             self._disconnection,
             rsa_key,
@@ -431,7 +433,7 @@ class Application:
         if shard.trouble is None:
             # Only a server that can be reached shows which collations it has.
             self._spawn(self._charsets.learn(shard.control))
-        elif elector := self._fleet.electors.get((shard.keyspace, shard.name)):
+        elif elector := self._fleet.elector(shard.keyspace, shard.name):
             if shard.trouble == READ_ONLY:
                 elector.turned_read_only()
             elif shard.trouble == MOVED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,19 +13,23 @@ from streamfrom.proxy import process
 from streamfrom.proxy.backends.shard import stop_retired
 from streamfrom.proxy.config.changes import Changes, changes
 from streamfrom.proxy.config.file import Config, Role, Server, User
+from streamfrom.proxy.config.keyspaces import make_keyspace
 from streamfrom.proxy.config.toml_values import ConfigError
-from streamfrom.proxy.errors import AccountChanged
+from streamfrom.proxy.errors import AccountChanged, KeyspaceRemoved
 from streamfrom.proxy.passwords.verifier import Verifier
 from streamfrom.proxy.tls import ServerKey, ServerTls
 from streamfrom.proxy.wire.login.auth import Credentials
 
 
 if TYPE_CHECKING:
+    from streamfrom.engine.fleet.elector import Elector
     from streamfrom.proxy.app.disconnection import Disconnection
     from streamfrom.proxy.app.membership import Membership
-    from streamfrom.proxy.backends.shard import ServersOfShard, ShardServers
+    from streamfrom.proxy.backends.shard import ServersOfShard, ShardRuntime, ShardServers
+    from streamfrom.proxy.config.keyspaces import KeyspaceConfig
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.twophase.recovery import Recovery
+    from streamfrom.proxy.vschema_files import QueueSharding, VschemaFiles
 
 
 log = structlog.get_logger()
@@ -36,6 +40,7 @@ class ConfigReload:
     """Keeps what runs to the configuration in force.
 
     config: the configuration that all of these were made of.
+    vschema_files: put keyspaces into force.
     recovery: None without `transaction_mode = "twopc"`.
     rsa_key: the key with which clients without TLS hide their passwords.
     """
@@ -44,6 +49,8 @@ class ConfigReload:
     _services: Services
     _servers: ShardServers
     _membership: Membership
+    _vschema_files: VschemaFiles
+    _queue_sharding: QueueSharding
     _recovery: Recovery | None
     _disconnection: Disconnection
     _rsa_key: ServerKey
@@ -83,8 +90,13 @@ class ConfigReload:
             tls.warn()
         await self.prepare(read)
         process.raise_file_limit(found.config)
+        before, after = ({k.name for k in c.keyspaces} for c in (self._config, found.config))
         servers = await self._servers.prepare(found.config.keyspaces)
-        is_renewed = self._put_into_force(found, tls, servers)
+        electors = await self._prepare_keyspaces(
+            [k for k in found.config.keyspaces if k.name not in before]
+        )
+        removed = sorted(before - after)
+        is_renewed = self._put_into_force(found, tls, servers, removed)
         if found.restart:
             log.warning("changes that need a restart", keys=list(found.restart))
         if found.is_nothing and not is_renewed:
@@ -98,14 +110,54 @@ class ConfigReload:
                 users_removed=list(found.removed),
                 users_changed=list(found.changed),
             )
+        gone = await self._end_keyspaces(removed)
+        # A new keyspace may have the database, and so the election, of one that is gone.
+        for elector in electors:
+            elector.start()
+        self._stop_retired(gone)
+
+    def _stop_retired(self, servers: Collection[ShardRuntime]) -> None:
+        grace_s = self._services.config.shutdown_grace_s
+        self._services.spawn(stop_retired(servers, grace_s))
+
+    async def _prepare_keyspaces(self, keyspaces: list[KeyspaceConfig]) -> list[Elector]:
+        """Find the message tables of new keyspaces, whose servers have been asked; return the electors, which are to be started."""
+        registry, electors = self._services.registry, []
+        for each in keyspaces:
+            registry.add(make_keyspace(each))
+            for shard in each.shards:
+                runtime = self._servers.primaries[each.name, shard.name]
+                electors.append(self._membership.add(runtime))
+        await asyncio.gather(*(registry.reload(each.name) for each in keyspaces))
+        return electors
+
+    async def _end_keyspaces(self, names: list[str]) -> list[ShardRuntime]:
+        """End what runs of keyspaces that no session can name any more; return their servers, which may still be in use.
+
+        As when the proxy stops: streams end, rows show what was sent, another member dispatches.
+        """
+        registry, errors = (
+            self._services.registry,
+            {name: KeyspaceRemoved(name) for name in names},
+        )
+        for name, error in errors.items():
+            registry.here.end_streams(error, name)
+        grace_s = self._services.config.shutdown_grace_s
+        await asyncio.gather(*(registry.here.hand_over(grace_s, name) for name in names))
+        await self._membership.fleet.remove(
+            shard for shard in self._servers.primaries if shard[0] in errors
+        )
+        await asyncio.gather(*(registry.remove(*each) for each in errors.items()))
+        return self._servers.remove(names)
 
     def _put_into_force(
         self,
         found: Changes,
         tls: ServerTls | None,
         servers: Mapping[tuple[str, str], ServersOfShard],
+        removed: Sequence[str],
     ) -> bool:
-        """Let *found* count from now on; return whether a certificate or key is another one.
+        """Let *found* count from now on, without the keyspaces *removed*; return whether a certificate or key is another one.
 
         All of it happens in one turn of the loop, so no session sees half of it.
         """
@@ -123,9 +175,12 @@ class ConfigReload:
         has_moved = config.keyspaces != self._config.keyspaces
         self._config = config
         gone = self._servers.publish(servers)
-        services.catalog.forget(gone)
-        services.spawn(stop_retired(gone, config.server.shutdown_grace_s))
+        self._vschema_files.replace(config.keyspaces)
+        services.catalog.forget(removed, [*gone, *self._servers.of(removed)])
+        for name in removed:
+            self._queue_sharding.forget(name)
         services.config = config.server
+        self._stop_retired(gone)
         services.users = users
         services.has_admin = has_admin(users)
         services.loopback_only = not config.users
@@ -133,17 +188,20 @@ class ConfigReload:
         self._keep_limits(config.server)
         if has_moved:
             self._membership.reconfigured(config)
-        removed = []
+        dismissed, ending = [], {name: self._servers.of([name]) for name in removed}
         for session in self._disconnection.clients():
             assert session.user is not None
             name = session.user.name
             if name not in users:
                 session.work.stop_work(AccountChanged(name))
-                removed.append(session)
+                dismissed.append(session)
             elif name in found.rights:
                 session.work.shut_down(AccountChanged(name))
-        if removed:
-            services.spawn(self._disconnection.dismiss(removed))
+            for keyspace in removed:
+                if session.work.is_on(ending[keyspace]):
+                    session.work.shut_down(KeyspaceRemoved(keyspace))
+        if dismissed:
+            services.spawn(self._disconnection.dismiss(dismissed))
         return is_renewed
 
 

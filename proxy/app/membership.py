@@ -47,6 +47,7 @@ from streamfrom.proxy.status.fleet_figures import MembersFigures
 
 
 if TYPE_CHECKING:
+    from streamfrom.engine.fleet.elector import Elector
     from streamfrom.engine.fleet.peer_link import (
         FromDispatcher,
         LinkHearer,
@@ -289,9 +290,19 @@ class Membership:
             address = fleet.advertise or self.port.address
         self.member = member_of_config(config, number, address, self._own.certificate.decode())
         self.fleet = Fleet(self.member, map(elected, shards.values()), self, time.monotonic_ns)
-        for key, runtime in shards.items():
-            # Of all members the one that dispatches asks whether the primary can be written.
-            runtime.is_vouched_for = partial(self.fleet.is_another_dispatching, *key)
+        for runtime in shards.values():
+            self._vouch(runtime)
+
+    def _vouch(self, runtime: ShardRuntime) -> None:
+        # Of all members the one that dispatches asks whether the primary can be written.
+        runtime.is_vouched_for = partial(
+            self.fleet.is_another_dispatching, runtime.keyspace, runtime.name
+        )
+
+    def add(self, runtime: ShardRuntime) -> Elector:
+        """Serve one more shard, as `Fleet.add`."""
+        self._vouch(runtime)
+        return self.fleet.add(elected(runtime))
 
     def reconfigured(self, config: Config) -> None:
         """Let the directories show what *config* has in common with other members'."""

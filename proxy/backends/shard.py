@@ -41,6 +41,7 @@ from streamfrom.proxy.backends.session_variables import globals_of_logins
 from streamfrom.proxy.errors import (
     BackendError,
     BackendUnavailable,
+    KeyspaceRemoved,
     NoDescriptor,
     NoHealthyReplica,
     PoolTimeout,
@@ -283,6 +284,11 @@ class ShardRuntime:
         return found is not None and tuple(map(int, found.groups())) < _OLDEST[self.is_mariadb]
 
     @property
+    def is_retired(self) -> bool:
+        """Whether the configuration does not name it any more."""
+        return self.trouble == _GONE
+
+    @property
     def is_answering(self) -> bool:
         """False also while the server takes long to answer a check, which is no trouble yet: it may hang."""
         return self.trouble is None and not self._is_silent
@@ -523,10 +529,14 @@ class ShardServers:
     async def prepare(
         self, keyspaces: Iterable[KeyspaceConfig]
     ) -> Mapping[tuple[str, str], ServersOfShard]:
-        """Return the servers of *keyspaces* for `publish`. A replica at another address, or of another account, is a new server."""
+        """Return the servers of *keyspaces* for `publish`. A replica at another address, or of another account, is a new server.
+
+        New primaries are there at once.
+        """
         found, known = self._servers_of(keyspaces), set(self)
         servers = chain(*((each.primary, *each.replicas) for each in found.values()))
         await asyncio.gather(*(each.start() for each in servers if each not in known))
+        self.primaries |= {key: each.primary for key, each in found.items()}
         return found
 
     def publish(self, found: Mapping[tuple[str, str], ServersOfShard]) -> list[ShardRuntime]:
@@ -547,6 +557,19 @@ class ShardServers:
                 each.keep_limits(config)
         return gone
 
+    def of(self, keyspaces: Collection[str]) -> list[ShardRuntime]:
+        """Return the servers of *keyspaces*."""
+        return [each for each in self if each.keyspace in keyspaces]
+
+    def remove(self, keyspaces: Collection[str]) -> list[ShardRuntime]:
+        """Have no servers of *keyspaces* any more; return them, for `stop_retired`."""
+        gone = self.of(keyspaces)
+        for server in gone:
+            server.retire(partial(KeyspaceRemoved, server.keyspace))
+            self.primaries.pop((server.keyspace, server.name), None)
+            self.replicas.pop((server.keyspace, server.name), None)
+        return gone
+
     def keep_limits(self, server: Server) -> None:
         """Have all servers keep to the limits of *server* from now on."""
         self._replica_health.lag_max_s = server.replica_max_lag_s
@@ -562,11 +585,13 @@ class ShardServers:
 
 async def stop_retired(servers: Collection[ShardRuntime], within_s: float) -> None:
     """Stop servers that were retired once no session has a connection to them, or after *within_s*."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(within_s):
-            while any(server.pool.lent for server in servers):  # noqa: ASYNC110  (sessions end what they do)
-                await asyncio.sleep(LENT_LOOK_S)
-    await asyncio.gather(*(server.stop() for server in servers))
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while any(server.pool.lent for server in servers):  # noqa: ASYNC110  (sessions end what they do)
+                    await asyncio.sleep(LENT_LOOK_S)
+    finally:
+        await asyncio.gather(*(server.stop() for server in servers))
 
 
 def replica_of(

@@ -68,17 +68,17 @@ def acks_owner(runtime: ShardRuntime, account: Account) -> ConnectionOwner:
 class ShardStore(Store):
     """The message tables of all shards.
 
-    electors: the elections by which this process may write to shards; on a shard without one it writes without asking.
+    elector_of: returns the election by which this process may write to a shard; on a shard without one it writes without asking.
     """
 
     def __init__(
         self,
         shards: Mapping[tuple[str, ShardName], ShardRuntime],
         clock: Clock,
-        electors: Mapping[tuple[str, ShardName], Elector] | None = None,
+        elector_of: Callable[[str, ShardName], Elector | None] = lambda *_: None,
     ) -> None:
         self._shards = shards
-        self._electors = electors or {}
+        self._elector_of = elector_of
         self._clock = clock
         self._purges: defaultdict[tuple[str, ShardName], asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(PURGES_AT_ONCE)
@@ -88,19 +88,25 @@ class ShardStore(Store):
         self, keyspace: str, shards: Sequence[ShardName]
     ) -> Sequence[ShardName]:
         """Return *shards*, those that give no sign of life at the end."""
-        return sorted(shards, key=lambda name: not self._shards[keyspace, name].is_answering)
+        return sorted(shards, key=lambda name: not self._runtime(keyspace, name).is_answering)
+
+    def _runtime(self, keyspace: str, shard: ShardName) -> ShardRuntime:
+        runtime = self._shards.get((keyspace, shard))
+        if runtime is None:
+            raise StoreError(f"the configuration does not name {keyspace}/{shard} any more")
+        return runtime
 
     async def ask(
         self, keyspace: str, shard: ShardName, question: Callable[[str], Conversation[T]]
     ) -> T:
         """Answer a question that is not about one table. Raises StoreError."""
-        runtime = self._shards[keyspace, shard]
+        runtime = self._runtime(keyspace, shard)
         return await by_control(runtime, question(runtime.database))
 
     async def run(self, table: MessageTable, shard: ShardName, job: StoreJob[T]) -> T:
         """Carry out a job of a scheduler. Raises StoreError."""
         at = table.keyspace, shard
-        runtime, is_elected = self._shards[at], at in self._electors
+        runtime, is_elected = self._runtime(*at), self._elector_of(*at) is not None
 
         def talk() -> Conversation[T]:
             # The clock is read once there is a connection, for which a claim may wait.
@@ -126,8 +132,8 @@ class ShardStore(Store):
     async def _as_dispatcher(
         self, keyspace: str, shard: ShardName, make: Callable[[], Conversation[T]]
     ) -> T:
-        runtime = self._shards[keyspace, shard]
-        elector = self._electors.get((keyspace, shard))
+        runtime = self._runtime(keyspace, shard)
+        elector = self._elector_of(keyspace, shard)
         if elector is None:
             return await self._by_backend(runtime, make)
         try:

@@ -96,13 +96,13 @@ def _rights(user: User) -> User:
 
 
 def _is_reshaped(old: tuple[KeyspaceConfig, ...], new: tuple[KeyspaceConfig, ...]) -> bool:
-    """Return whether keyspaces come or go, or one has other shards, databases or another file for its vschema."""
-    return set(map(_shape, old)) != set(map(_shape, new))
+    """Return whether a keyspace that stays has other shards, or others of the servers' databases."""
+    before, after = _by_name(old), _by_name(new)
+    return any(_places(before[name]) != _places(after[name]) for name in before & after.keys())
 
 
-def _shape(keyspace: KeyspaceConfig) -> tuple[object, ...]:
-    places = tuple((shard.name, shard.primary.database) for shard in keyspace.shards)
-    return keyspace.name, keyspace.vschema_path, places
+def _places(keyspace: KeyspaceConfig) -> list[tuple[str, str]]:
+    return [(shard.name, shard.primary.database) for shard in keyspace.shards]
 
 
 def _differing(old: tuple[KeyspaceConfig, ...], new: tuple[KeyspaceConfig, ...]) -> list[str]:

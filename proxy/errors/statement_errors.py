@@ -266,6 +266,17 @@ class UnknownDatabase(ProxyError):
         super().__init__(f"Unknown database '{name}'")
 
 
+class KeyspaceRemoved(UnknownDatabase):
+    """The configuration was read again, and does not name the keyspace any more."""
+
+    remedy = "put it back into the configuration, or use another"
+
+    def __init__(self, name: str) -> None:
+        ProxyError.__init__(
+            self, f"Unknown database '{name}': it was removed from the configuration"
+        )
+
+
 class NoDatabaseSelected(ProxyError):
     """The statement names no keyspace, and the session has none."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.errors import (
@@ -414,6 +414,10 @@ class CommandLoop:
                 self._log.info("statement timed out")
         elif now_s - self._stopped_s >= STOP_S:
             self._executor.connections.break_off()
+
+    def is_on(self, servers: Collection[ShardRuntime]) -> bool:
+        """Return whether its statements go to one of *servers* unless they say where."""
+        return self.context.compiler.target.here().is_on(servers)
 
     @property
     def is_streaming(self) -> bool:

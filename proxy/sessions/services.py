@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -47,6 +47,9 @@ class Work(Protocol):
 
     def thread_on(self, shard: ShardRuntime) -> int | None:
         """Return the thread id on *shard*, None where it holds no connection."""
+
+    def is_on(self, servers: Collection[ShardRuntime]) -> bool:
+        """Return whether its statements go to one of *servers* unless they say where."""
 
     def interrupt(self, error: StreamfromError) -> list[asyncio.Task[None]]:
         """Stop the statement under way; return the tasks that kill it on its servers."""

@@ -63,7 +63,7 @@ class Decisions:
 
     def known(self) -> dict[str, ShardRuntime]:
         """Return the shards whose table has been found, by its id."""
-        return {table: shard for shard, table in self._ids.items()}
+        return {table: shard for shard, table in self._ids.items() if not shard.is_retired}
 
     async def table_of(self, shard: ShardRuntime) -> str:
         """Return the id of *shard*'s table, which is made if there is none. Raises NoDecisionTable, with the server's reason."""
@@ -77,6 +77,7 @@ class Decisions:
             except (BackendError, BackendUnavailable) as error:
                 raise NoDecisionTable(TABLE, str(shard), str(error)) from error
             assert table is not None
+            self._ids = {s: known for s, known in self._ids.items() if not s.is_retired}
             for other, taken in self._ids.items():
                 if taken == table and other is not shard:
                     reason = f"it has the id of the one of shard '{other}': is it a copy?"

@@ -8,7 +8,7 @@ what is to do. Several proxies may do the same work at the same time; the second
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -33,11 +33,11 @@ QUIET_S: Final = 300.0
 
 
 class Recovery:
-    """Looks at all shards. *grace_s*: how long a prepared branch is left to its own proxy."""
+    """Looks at all *shards*, of which there may be others at each look. *grace_s*: how long a prepared branch is left to its own proxy."""
 
     def __init__(
         self,
-        shards: Sequence[ShardRuntime],
+        shards: Collection[ShardRuntime],
         decisions: Decisions,
         coordinator: Coordinator,
         *,
@@ -80,7 +80,7 @@ class Recovery:
         """Look at all shards that can be reached, and finish what is to be finished."""
         await self._decisions.flush()
         seen: dict[str, Seen] = {}
-        for shard in self._shards:
+        for shard in list(self._shards):
             # One that cannot be asked is left out, which keeps every decision that names it.
             if shard.trouble is None:
                 await self._look_at(shard, seen)

@@ -16,7 +16,7 @@ from streamfrom.proxy.embedded.servers import no_defaults
 from tests.fixtures.background import in_thread
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.programs import finished
-from tests.fixtures.running_proxy import RunningProxy, by_hash, keyspace_toml, user_toml
+from tests.fixtures.running_proxy import by_hash, keyspace_toml, user_toml
 from tests.fixtures.streams import message_table, refused, rows, run, value
 from tests.proxy.certificates import issued
 
@@ -82,16 +82,6 @@ def config(server: DatabaseServer, database: str, *parts: str) -> str:
     return head + "".join(parts) + keyspace_toml(database, [server])
 
 
-def change(proxy: RunningProxy, text: str) -> None:
-    """Put another configuration in place and have it read."""
-    count = proxy.log().count('"configuration ')
-    other = proxy.config.with_suffix(".new")
-    other.write_text(text)
-    other.replace(proxy.config)
-    os.kill(proxy.pid, signal.SIGHUP)
-    proxy.wait_for_log('"configuration ', times=count + 1)
-
-
 @pytest.mark.parametrize("require", ["true", "false"])
 def test_clients_must_have_a_certificate_that_the_authority_signed(
     server, database, start_proxy, tmp_path, tls, log_in, require
@@ -121,13 +111,13 @@ def test_a_new_authority_counts_at_the_next_login(server, database, start_proxy,
     assert "let in" in by_pymysql(proxy.port, good)
     assert "let in" not in by_pymysql(proxy.port, new)
     issued("new ca").write(tmp_path, "ca")
-    change(proxy, text)
+    proxy.reload(text)
     assert '"certificates": "renewed"' in proxy.log()
     assert "let in" in by_pymysql(proxy.port, new)
     assert "let in" not in by_pymysql(proxy.port, good)
     issued("other").write(tmp_path, "wrong")
     (tmp_path / "wrong.key").replace(tmp_path / "server.key")
-    change(proxy, text)
+    proxy.reload(text)
     assert '"key": "server.tls.key"' in proxy.log()
     assert str(tmp_path / "server.key") in proxy.log()
     assert "let in" in by_pymysql(proxy.port, new)
@@ -153,7 +143,7 @@ def test_users_and_limits_are_reloaded_and_no_statement_fails(server, database, 
     for number in range(15):
         app = user_toml("app", f"p{number}", account="shared")
         limit = f"max_connections = {1000 + number}\n"
-        change(proxy, config(server, database, limit, ROOT, app if number % 3 else ""))
+        proxy.reload(config(server, database, limit, ROOT, app if number % 3 else ""))
     is_over.append(True)
     written = [worker() for worker in workers]
     assert all(isinstance(count, int) and count > 0 for count in written), written
@@ -171,7 +161,7 @@ def test_a_user_that_is_gone_is_sent_away_and_its_work_undone(server, database, 
     options: dict[str, Any] = {"user": "app", "password": "one", "database": database}
     client = proxy.connect(**options)
     run(client, "INSERT INTO t VALUES (1)")
-    change(proxy, config(server, database, ROOT))
+    proxy.reload(config(server, database, ROOT))
     with pytest.raises(pymysql.MySQLError):
         client.commit()
     assert rows(setup, "SELECT * FROM t") == ()

@@ -1,7 +1,5 @@
 """Reads from a real replica: near its primary it answers, behind it or stopped it does not."""
 
-import os
-import signal
 from typing import Any
 
 import pytest
@@ -57,13 +55,6 @@ def proxy(pair: tuple[EmbeddedServer, EmbeddedServer], start_proxy: StartProxy) 
 
 # What proxies have connections for; those of the test's own `execute` have no database.
 RUNNING = "SELECT id FROM information_schema.processlist WHERE db = 'shop' AND user = 'root'"
-
-
-def reload(proxy: RunningProxy, config: str) -> None:
-    count = proxy.log().count("configuration reloaded")
-    proxy.config.write_text(config)
-    os.kill(proxy.pid, signal.SIGHUP)
-    proxy.wait_for_log("configuration reloaded", times=count + 1)
 
 
 def can_use(client: Any, target: str) -> bool:
@@ -131,12 +122,12 @@ def test_replicas_come_and_go_when_the_configuration_is_read_again(pair, start_p
     client = proxy.connect(autocommit=True)
     refuses(client, "USE `shop@replica`", 1105, "there is none")
 
-    reload(proxy, text)
+    proxy.reload(text)
     eventually(lambda: can_use(client, "shop@replica"))
     reading = proxy.connect(database="shop@replica", autocommit=True)
     answer = in_thread(lambda: rows(reading, "SELECT SLEEP(1), @@server_id"))
     eventually(lambda: execute(pair[1], f"{RUNNING} AND info LIKE '%SLEEP%'"), "it runs")
-    reload(proxy, without)
+    proxy.reload(without)
     assert answer() == ((0, 2),), "what is under way may end"
     refuses(client, "SELECT @@server_id", 1105, "there is none")
     run(client, "USE shop")

@@ -108,6 +108,29 @@ async def test_a_file_that_went_away_is_said_once(watched):
     assert "cannot read" in watched.applied[0].vschema_fault
 
 
+async def test_keyspaces_that_are_new_or_have_another_file_are_put_into_force(
+    watched, tmp_path
+):
+    other, gone = tmp_path / "other.json", watched.path
+    other.write_text(ONE_TABLE)
+    more = KeyspaceConfig("more", None, ())
+    commerce = KeyspaceConfig("commerce", EMPTY, (), other)
+    plain = KeyspaceConfig("plain", None, ())
+    watched.files.replace([commerce, plain, more])
+    assert [keyspace.name for keyspace in watched.applied] == ["commerce", "more"]
+    # What it was read as for the configuration may be old by now.
+    await until(lambda: len(watched.applied) == 3)
+    assert list(watched.applied[2].vschema.tables) == ["r"]
+    gone.write_text("{")
+    watched.files.replace([commerce, plain])
+    watched.files.replace([replace(commerce, vschema_path=None, vschema_text=None), plain])
+    other.write_text("{")
+    await asyncio.sleep(0.05)
+    assert [(keyspace.name, keyspace.vschema) for keyspace in watched.applied[3:]] == [
+        ("commerce", None)
+    ]
+
+
 async def test_a_key_that_means_nothing_is_a_warning(watched):
     await watched.write('{"sharded": true, "tablez": {}}', lambda: len(watched.logs) == 2)
     assert watched.logs[1]["reason"] == "tablez: unknown key; did you mean tables?"
@@ -157,6 +180,19 @@ def test_what_a_comment_says_is_in_force_until_it_says_something_else():
     del rig.tables["q"]
     rig.sharding.tables_changed(SHARDED.name)
     assert rig.applied[-1] == SHARDED
+
+
+def test_a_keyspace_counts_as_its_tables_are_once_it_is_put_into_force_and_until_it_goes():
+    rig = Rig(PLAIN)
+    rig.create("q", ",vt_shard_by=hash(user_id)")
+    rig.sharding.tables_changed(SHARDED.name)
+    assert rig.applied == []
+    rig.sharding.vschema_changed(SHARDED)
+    assert rig.columns("q") == ("user_id",)
+    rig.sharding.forget(SHARDED.name)
+    rig.tables.clear()
+    rig.sharding.tables_changed(SHARDED.name)
+    assert len(rig.applied) == 1
 
 
 def test_the_types_of_the_columns_that_place_rows_are_known():

@@ -74,7 +74,7 @@ class ShardOfMember:
 
     @property
     def elector(self):
-        return self.world.fleets[self.number].electors[KEYSPACE, self.shard]
+        return self.world.fleets[self.number].elector(KEYSPACE, self.shard)
 
 
 @dataclass

@@ -48,6 +48,7 @@ class KeyspaceTables:
     runners: what runs each that can be used.
     placed: the other tables that the vschema spreads over shards.
     types: of the columns, in lower case, of such tables.
+    ending: the error that `DispatcherHere.end_streams` was given: no stream may begin any more.
     """
 
     keyspace: Keyspace
@@ -60,6 +61,7 @@ class KeyspaceTables:
     shards: tuple[ShardName, ...] = field(init=False)
     placed: frozenset[str] = field(init=False)
     types: dict[str, dict[str, ColumnType]] = field(default_factory=dict)
+    ending: StreamfromError | None = None
 
     def __post_init__(self) -> None:
         self.shards = tuple(shard.name for shard in self.keyspace.shards)
@@ -150,7 +152,10 @@ class DefinitionReader:
             reading = self._queued[names] = asyncio.create_task(self._read(names))
             self._readings.add(reading)
             reading.add_done_callback(self._readings.discard)
-        await asyncio.shield(reading)
+        # Who waits is not cancelled with it, as a shield would have it.
+        await asyncio.wait([reading])
+        if not reading.cancelled():
+            reading.result()
 
     async def stop(self) -> None:
         """Read nothing more."""

@@ -53,7 +53,6 @@ class DispatcherHere(Dispatcher):
     may_send: whether this process dispatches a shard of a keyspace at this moment. It is asked for what a
         claim won, and calls `deposed` before it answers that it may not.
     has_written: is given the keyspace, table and shard of each write to a table that no session has made.
-    ending: the error that `end_streams` was given: no stream may begin any more.
     """
 
     def __init__(
@@ -78,7 +77,6 @@ class DispatcherHere(Dispatcher):
         ] = {}
         self._attached: dict[int, Runner] = {}
         self._unseen = UnseenWrites()
-        self.ending: StreamfromError | None = None
 
     # What runs
 
@@ -122,26 +120,25 @@ class DispatcherHere(Dispatcher):
 
     def try_again(self, keyspace: str) -> None:
         """Try the rows again that servers refused: a statement has changed definitions."""
-        for runner in self._keyspaces[keyspace].runners.values():
+        for runner in self._runners(keyspace):
             if any(shard.set_aside for shard in runner.state.shards):
                 runner.post(events.TryAgain())
 
-    def end_streams(self, error: StreamfromError) -> None:
-        """End every stream with *error*, and those to come; acks still count."""
-        self.ending = error
-        for keyspace in self._keyspaces:
-            self._broadcast(keyspace, events.TableEnded(error))
+    def end_streams(self, error: StreamfromError, keyspace: str | None = None) -> None:
+        """End every stream, or those of a keyspace, with *error*, and those to come; acks still count."""
+        for name in self._keyspaces if keyspace is None else (keyspace,):
+            self._keyspaces[name].ending = error
+            self._broadcast(name, events.TableEnded(error))
 
     async def stop(self, error: StreamfromError) -> None:
         """Run nothing more, once `end_streams` was called."""
         self._unseen.stop()
-        await asyncio.gather(
-            *(
-                self.end(keyspace, name, error)
-                for keyspace, tables in self._keyspaces.items()
-                for name in list(tables.runners)
-            )
-        )
+        await asyncio.gather(*(self.stop_keyspace(name, error) for name in self._keyspaces))
+
+    async def stop_keyspace(self, keyspace: str, error: StreamfromError) -> None:
+        """Run nothing more of a keyspace, once `end_streams` was called."""
+        names = list(self._keyspaces[keyspace].runners)
+        await asyncio.gather(*(self.end(keyspace, name, error) for name in names))
 
     @property
     def runners(self) -> list[Runner]:
@@ -167,20 +164,29 @@ class DispatcherHere(Dispatcher):
         """Return how many messages of all tables clients were sent from here that are neither acked nor due again."""
         return sum(runner.held() for runner in self.runners)
 
-    async def hand_over(self, grace_s: float) -> None:
+    async def hand_over(self, grace_s: float, keyspace: str | None = None) -> None:
         """Let rows show what was sent from here before other processes dispatch, once `end_streams` has ended the streams.
 
+        keyspace: None for all.
         Clients whose connections do not end within LEAVING_S are taken to leave after *grace_s*: no process knows then what
         they hold.
         """
+        runners = set(self.runners if keyspace is None else self._runners(keyspace))
+
+        def staying() -> list[tuple[int, Runner]]:
+            return [
+                (number, runner)
+                for number, runner in self._attached.items()
+                if number > 0 and runner in runners
+            ]
+
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVING_S):
-                while any(number > 0 for number in self._attached):  # noqa: ASYNC110  (sessions end them)
+                while staying():  # noqa: ASYNC110  (sessions end them)
                     await asyncio.sleep(LEAVING_LOOK_S)
-        for number, runner in self._attached.items():
-            if number > 0:
-                runner.left(number, round(grace_s * 10**9))
-        await asyncio.gather(*(runner.released() for runner in self.runners))
+        for number, runner in staying():
+            runner.left(number, round(grace_s * 10**9))
+        await asyncio.gather(*(runner.released() for runner in runners))
 
     # Which shards it dispatches
 
@@ -201,7 +207,7 @@ class DispatcherHere(Dispatcher):
     def deposed(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """Send nothing of a shard from now on: another process dispatches it, or none; *reason* is for clients."""
         self._withhold(keyspace, events.Deposed(shard, reason))
-        for runner in self._keyspaces[keyspace].runners.values():
+        for runner in self._runners(keyspace):
             runner.give_up_reads(shard)
 
     def served_elsewhere(self, keyspace: str, shard: ShardName) -> None:
@@ -218,13 +224,16 @@ class DispatcherHere(Dispatcher):
 
     async def drain(self, keyspace: str, shard: ShardName) -> None:
         """Return when no claim and no release of a shard is under way any more."""
-        await asyncio.gather(
-            *(runner.drain(shard) for runner in self._keyspaces[keyspace].runners.values())
-        )
+        await asyncio.gather(*(runner.drain(shard) for runner in self._runners(keyspace)))
 
     def _broadcast(self, keyspace: str, event: events.Event) -> None:
-        for runner in list(self._keyspaces[keyspace].runners.values()):
+        for runner in self._runners(keyspace):
             runner.post(event)
+
+    def _runners(self, keyspace: str) -> list[Runner]:
+        """Return what runs the tables of a keyspace; of one that has gone meanwhile there are none."""
+        tables = self._keyspaces.get(keyspace)
+        return [] if tables is None else list(tables.runners.values())
 
     # Streams
 
@@ -252,9 +261,9 @@ class DispatcherHere(Dispatcher):
         share: as of `events.ShareGiven`; None for its whole prefetch.
         hearer: as of `Runner.attach`.
         """
-        if self.ending is not None:
-            raise self.ending
         tables = self._keyspaces.get(keyspace)
+        if tables is not None and tables.ending is not None:
+            raise tables.ending
         table = tables.by_name.get(tables.name(name)) if tables else None
         if isinstance(table, TableLoadError):
             raise table
@@ -328,7 +337,7 @@ class DispatcherHere(Dispatcher):
         no ack early, or it knows no such table or shard.
         """
         runner = self.runner(keyspace, shard, table)
-        if runner is None or self.ending is not None:
+        if runner is None or self._keyspaces[keyspace].ending is not None:
             return None
         return runner.ack_early(shard, ids, acked_ns)
 

@@ -92,11 +92,11 @@ class Registry:
         clock = clock or SystemClock()
         self.tables_changed: Callable[[str], None] = _nobody_asks
         self.message_ids = MessageIds(clock.time_ns, time.monotonic_ns, member)
-        self._keyspaces = {keyspace.name: KeyspaceTables(keyspace) for keyspace in keyspaces}
-        self._readers = {
-            name: DefinitionReader(tables, store, self._apply, self._reload_later)
-            for name, tables in self._keyspaces.items()
-        }
+        self._store = store
+        self._keyspaces: dict[str, KeyspaceTables] = {}
+        self._readers: dict[str, DefinitionReader] = {}
+        for keyspace in keyspaces:
+            self.add(keyspace)
         # Jitter only spreads load; there is no gain in guessing it.
         draw = partial((dice or random.Random()).getrandbits, DICE_BITS)  # noqa: S311
         self.here = DispatcherHere(
@@ -113,6 +113,20 @@ class Registry:
         """Replace what the constructor was given; the interval counts from the next reading on."""
         self._reload_interval_s = reload_interval_s
         self.here.set_grace(round(stream_grace_s * 10**9))
+
+    def add(self, keyspace: Keyspace) -> None:
+        """Have one more keyspace; `reload` finds its tables."""
+        tables = self._keyspaces[keyspace.name] = KeyspaceTables(keyspace)
+        self._readers[keyspace.name] = DefinitionReader(
+            tables, self._store, self._apply, self._reload_later
+        )
+
+    async def remove(self, keyspace: str, error: StreamfromError) -> None:
+        """Have a keyspace no more, once `here.end_streams` was called; nothing of it runs when this returns."""
+        await self._readers.pop(keyspace).stop()
+        await self.here.stop_keyspace(keyspace, error)
+        del self._keyspaces[keyspace]
+        self.generation += 1
 
     # Running
 
@@ -145,7 +159,7 @@ class Registry:
         names: the tables that a statement has defined, perhaps none; None if any may have changed. Tables that have come or
             gone are found in any case.
         """
-        found = self._keyspaces if keyspace is None else self._keyspaces.keys() & {keyspace}
+        found = self._readers if keyspace is None else self._readers.keys() & {keyspace}
         wanted = None if names is None else frozenset(names)
         await asyncio.gather(*(self._readers[name].read(wanted) for name in found))
         if keyspace is not None:
@@ -178,7 +192,7 @@ class Registry:
 
     async def _apply(self, tables: KeyspaceTables, read: Definitions) -> None:
         """Put into force what was read."""
-        if self.here.ending is not None:
+        if tables.ending is not None:
             return
         keyspace, names = tables.keyspace.name, read.names
         before = tables.by_name
@@ -266,8 +280,9 @@ class Registry:
         return {**tables.types, **loaded}
 
     def tables(self, keyspace: str) -> Mapping[str, MessageTable | TableLoadError]:
-        """Return the message tables of *keyspace*, usable or not, by name."""
-        return self._keyspaces[keyspace].by_name
+        """Return the message tables of *keyspace*, usable or not, by name; of an unknown keyspace there are none."""
+        tables = self._keyspaces.get(keyspace)
+        return {} if tables is None else tables.by_name
 
     def table(self, keyspace: str, name: str) -> MessageTable | TableLoadError | None:
         """Return one message table, the reason it cannot be used, or None if there is none."""

@@ -311,8 +311,8 @@ class Pool:
             waiter.failed(refusal())
 
     def close(self) -> None:
-        """Close everything; waiting sessions get BackendUnavailable."""
-        self.refuse(self._shutting_down)
+        """Close everything; waiting sessions get BackendUnavailable, unless `refuse` was called."""
+        self.refuse(self._refusal or self._shutting_down)
         for backend in list(self._lent):
             backend.close()
 

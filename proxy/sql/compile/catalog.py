@@ -6,7 +6,7 @@ shards in reach, the planner that routes over them, the real database behind the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -136,6 +136,10 @@ class View:
         runtimes = {shard.name: runtime for shard, runtime in self._runtimes.items()}
         return View(database, keyspace, self.shards, runtimes, self._registry, schema=database)
 
+    def is_on(self, servers: Collection[ShardRuntime]) -> bool:
+        """Return whether statements go to one of *servers*."""
+        return any(runtime in servers for runtime in self.runtimes)
+
     def outdate(self) -> None:
         """Have new sessions log in again, after a change of what a login takes from the servers."""
         for runtime in self.runtimes:
@@ -206,7 +210,8 @@ class Catalog:
 
     def every_shard(self, near: View) -> tuple[ShardRuntime, ...]:
         """Return all shards' primaries, behind those of *near*."""
-        return tuple(dict.fromkeys((*near.runtimes, *self._runtimes.values())))
+        every = (self._runtimes[k.name, s.name] for k in self.keyspaces for s in k.shards)
+        return tuple(dict.fromkeys((*near.runtimes, *every)))
 
     def names_on(self, server: tuple[str, int, str | None]) -> dict[str, list[str]]:
         """Return what clients call each database on a server that is a keyspace's, the usual name first."""
@@ -236,18 +241,19 @@ class Catalog:
         return self._runtimes[place.keyspace.name, place.shard.name], place.table
 
     def replace(self, keyspace: Keyspace) -> None:
-        """Put *keyspace*, with another vschema, into force for all sessions at once."""
+        """Put *keyspace*, a new one or one with another vschema, into force for all sessions at once."""
         self._keyspaces[keyspace.name] = keyspace
         for view in (*self._views.values(), *self._system_views.values()):
             if view.keyspace.name == keyspace.name:
                 view.replan(keyspace)
 
-    def forget(self, gone: Collection[ShardRuntime]) -> None:
-        """Have no session begin to use servers that are *gone*."""
-        self._views = {
-            key: view
-            for key, view in self._views.items()
-            if not any(server in gone for server in view.runtimes)
+    def forget(self, keyspaces: Iterable[str], servers: Collection[ShardRuntime]) -> None:
+        """Have no session begin to use *keyspaces*, or *servers*, that are gone."""
+        for name in keyspaces:
+            del self._keyspaces[name]
+        self._views = {k: v for k, v in self._views.items() if not v.is_on(servers)}
+        self._system_views = {
+            k: v for k, v in self._system_views.items() if not v.is_on(servers)
         }
 
     def view(self, text: str) -> View:

@@ -2,8 +2,11 @@
 
 import asyncio
 
+from streamfrom.engine.fleet.fleet import ElectedShard
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from tests.engine.fleet.members import COMMENT, STOPPED, Client, Members
 from tests.sim.memory_store import raw_table
+from tests.sim.servers import nobody_watches
 
 
 async def test_a_stream_survives_a_broken_way_and_ends_after_the_grace_with_the_address():
@@ -70,7 +73,9 @@ async def test_a_definition_that_changes_through_one_member_is_read_by_the_other
 
 async def test_a_shard_whose_server_turned_read_only_is_left():
     async with Members(1) as fleet:
-        fleet.fleets[0].electors["ks", "0"].turned_read_only()
+        elector = fleet.fleets[0].elector("ks", "0")
+        assert elector is not None
+        elector.turned_read_only()
         assert not fleet.fleets[0].may_send("ks", "0")
 
 
@@ -95,6 +100,47 @@ async def stop(fleet, number, grace_s=5.0):
     await fleet.registries[number].here.hand_over(grace_s)
     await fleet.fleets[number].stop()
     await fleet.registries[number].stop(STOPPED)
+
+
+async def test_a_member_may_serve_a_shard_no_more_and_again():
+    async with Members() as fleet:
+        client = fleet.attach(1, Client())
+        (first, second), registry = fleet.fleets, fleet.registries[0]
+        registry.here.end_streams(STOPPED, "ks")
+        await registry.here.hand_over(5, "ks")
+        await first.remove([("ks", "0")])
+        await registry.remove("ks", STOPPED)
+        await asyncio.sleep(1)
+        assert (first.may_send("ks", "0"), second.may_send("ks", "0")) == (False, True)
+        assert (first.elector("ks", "0"), first.is_another_dispatching("ks", "0")) == (
+            None,
+            False,
+        )
+        assert await second.present() == [], "it has said goodbye"
+        fleet.insert(1, via=1)
+        await asyncio.sleep(0.1)
+        assert client.payloads == [b"1"]
+        fleet.leave(1, client)
+
+        registry.add(Keyspace("ks", (Shard.named("0"),)))
+        server = fleet.servers["0"]
+        shard = ElectedShard(
+            "ks", "0", "0", lambda _on_lost: server.open(fleet.networks[0]), nobody_watches
+        )
+        elector = first.add(shard)
+        await registry.reload("ks")
+        assert not first.may_send("ks", "0")
+        elector.start()
+        at_first = fleet.attach(0, Client(2))
+        await asyncio.sleep(1)
+        fleet.insert(2, via=0)
+        await asyncio.sleep(0.1)
+        assert at_first.payloads[-1] == b"2"
+        await stop(fleet, 1)
+        await asyncio.sleep(1)
+        fleet.insert(3, via=0)
+        await asyncio.sleep(0.1)
+        assert at_first.payloads[-1] == b"3"
 
 
 async def test_what_a_stream_holds_the_next_dispatcher_knows():

@@ -28,11 +28,13 @@ class Reloading(ProxyRig):
         self._hangup = asyncio.Event()
         super().__init__(Application(config, self._hangup, None, lambda: self.config))
 
-    async def reload(self, *, users=None, **settings):
+    async def reload(self, *, users=None, keyspaces=None, **settings):
         """Change the configuration, hang up, and return the lines of the log behind it."""
         config = self.config
         if users is not None:
             config = replace(config, users=users)
+        if keyspaces is not None:
+            config = replace(config, keyspaces=keyspaces)
         self.config = replace(config, server=replace(config.server, **settings))
         with structlog.testing.capture_logs() as logs:
             self._hangup.set()
@@ -81,6 +83,32 @@ async def test_a_stream_of_a_user_with_other_rights_ends(server):
         assert (await refused(client.row())).code == 1045
         assert (await client.farewell()).code == 1045
         assert await client.is_closed()
+
+
+async def test_sessions_of_a_keyspace_that_goes_end_once_they_are_at_rest(server, other_server):
+    async with reloading(server, other_server, users=()) as proxy:
+        plain, commerce = proxy.config.keyspaces
+        in_transaction, idle = [await proxy.client("commerce:-80") for _ in range(2)]
+        described = await proxy.client("commerce")
+        assert (await described.query("USE information_schema")).ok
+        outside = await proxy.client("plain")
+        await in_transaction.query("BEGIN")
+        assert (await in_transaction.query("SELECT 1")).values == [b"1"]
+        logs = await proxy.reload(keyspaces=(plain,))
+        assert logs[-1]["keys"] == ["keyspaces.commerce"]
+        for ended in (idle, described):
+            error = await ended.farewell()
+            assert error.code == 1049
+            assert error.message.startswith(b"Unknown database 'commerce': it was removed")
+        assert (await in_transaction.query("SELECT 1")).values == [b"1"]
+        assert (await in_transaction.query("COMMIT")).ok
+        assert (await in_transaction.farewell()).code == 1049
+        assert (await outside.query("SELECT 1")).values == [b"1"]
+        assert (await outside.query("USE commerce")).code == 1049
+        await until(lambda: not other_server.connections)
+        await proxy.reload(keyspaces=(plain, commerce))
+        assert (await outside.query("USE commerce")).ok
+        assert other_server.connections
 
 
 async def test_a_login_under_way_is_decided_by_one_configuration(proxy):

@@ -31,10 +31,11 @@ def test_the_same_changes_nothing_nor_does_the_text_of_a_vschema_but_its_file_do
     assert (found.is_nothing, found.restart, found.config) == (True, (), OLD)
     assert {each.name for each in fields(Server)} >= RESTART
     text = replace(SHOP, vschema_text="{}")
-    assert changes(OLD, replace(OLD, keyspaces=(text,))).restart == ()
+    found = changes(OLD, replace(OLD, keyspaces=(text,)))
+    assert (found.is_nothing, found.restart) == (True, ())
     path = replace(SHOP, vschema_path=tmp_path / "v.json")
     found = changes(OLD, replace(OLD, keyspaces=(path,)))
-    assert found.restart == ("keyspaces.shop.vschema",)
+    assert (found.live, found.restart) == (("keyspaces.shop.vschema",), ())
 
 
 def test_limits_and_certificates_count_at_once_and_are_named_by_their_keys():
@@ -77,14 +78,27 @@ def test_shards_may_have_other_servers_and_limits(place):
     assert found.config.keyspaces == (place,)
 
 
-def test_shards_move_all_or_none():
+def test_keyspaces_come_and_go():
+    stock = moved(replace(SHOP, name="stock"), host="db2")
+    new = replace(OLD, keyspaces=(stock,))
+    found = changes(OLD, new)
+    assert (found.live, found.restart) == (("keyspaces.shop", "keyspaces.stock"), ())
+    assert found.config == new
+
+
+def test_keyspaces_change_all_or_none():
     """Else two of them could be one database: here db2's, were only the first to move."""
     stock = moved(replace(SHOP, name="stock"), host="db2")
     old = replace(OLD, keyspaces=(SHOP, stock))
-    new = (moved(SHOP, host="db2"), moved(stock, host="db3", database="other"))
+    more = replace(SHOP, name="more")
+    new = (moved(SHOP, host="db2"), moved(stock, host="db3", database="other"), more)
     found = changes(old, replace(old, keyspaces=new))
     assert (found.config, found.live) == (old, ())
-    assert found.restart == ("keyspaces.shop.shards", "keyspaces.stock.shards")
+    assert set(found.restart) == {
+        "keyspaces.more",
+        "keyspaces.shop.shards",
+        "keyspaces.stock.shards",
+    }
 
 
 @pytest.mark.parametrize(
@@ -101,7 +115,7 @@ def test_other_databases_and_shards_need_a_restart(shard):
 
 def test_what_needs_a_restart_is_named_and_stays_as_it_was():
     server = replace(SERVER, host="0.0.0.0", port=7, unix_socket="/s", idle_timeout_s=9)
-    other = replace(SHOP, shards=(replace(SHOP.shards[0], pool_size=9),))
+    other = replace(SHOP, shards=(replace(SHOP.shards[0], name="0"),))
     more = replace(SHOP, name="more")
     admin, log = ("127.0.0.1", 9), LogSettings(LogLevel.DEBUG)
     found = changes(

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from streamfrom.engine.errors import StoreError, TableLoadError
+from streamfrom.engine.errors import StoreError, TableLoadError, TableNotFound
 from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
 from streamfrom.engine.sharding.vschema import parse_vschema
-from tests.engine.messaging.registry_rig import KS, RegistryRig, insert, new
+from tests.engine.messaging.registry_rig import KS, OTHER, STOPPED, RegistryRig, insert, new
 from tests.engine.messaging.runner_rig import Receiver
 from tests.sim.memory_store import raw_table
 
@@ -46,6 +46,34 @@ async def test_a_table_that_went_bad_ends_its_streams_with_the_reason():
         rig.store.create("ks", raw_table("t1"))
         await rig.registry.reload()
         assert isinstance(rig.registry.table("ks", "t1"), MessageTable)
+
+
+async def test_a_keyspace_that_goes_ends_its_streams_and_may_come_again():
+    async with RegistryRig("t1") as rig:
+        rig.store.create("other", raw_table("t2"))
+        for number in range(2):
+            rig.registry.add(OTHER)
+            await rig.registry.reload("other")
+            staying, leaving = Receiver(1 + 2 * number), Receiver(2 + 2 * number)
+            rig.registry.streams.attach(staying, "ks", "t1")
+            rig.registry.streams.attach(leaving, "other", "t2")
+            here = rig.registry.here
+            here.end_streams(STOPPED, "other")
+            with pytest.raises(StoreError, match="stopped"):
+                rig.registry.streams.attach(Receiver(9), "other", "t2")
+            # What reads the definitions meanwhile goes on without it.
+            reading = asyncio.create_task(rig.registry.reload())
+            await asyncio.sleep(0)
+            await rig.registry.remove("other", STOPPED)
+            await reading
+            assert (staying.ended, leaving.ended) == ([], [STOPPED])
+            with pytest.raises(TableNotFound):
+                rig.registry.streams.attach(Receiver(9), "other", "t2")
+            assert rig.registry.tables("other") == {}
+            # Others hear of it later.
+            here.shard_checked("other", "0", "refused")
+            await rig.registry.definitions_changed("other", ("t2",))
+            assert {runner.table.name for runner in here.runners} == {"t1"}
 
 
 def hidden(name):

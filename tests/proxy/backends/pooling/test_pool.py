@@ -13,7 +13,7 @@ from streamfrom.proxy.backends.pooling.pool import LIMIT_RETRY_S, PATIENCE_S, Po
 from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.config.toml_values import Secret
-from streamfrom.proxy.errors import BackendError, PoolTimeout
+from streamfrom.proxy.errors import BackendError, PoolTimeout, UnknownDatabase
 from tests.proxy.backends.pools import Connection, Tenant, pool_on
 from tests.proxy.fake_answers import Error, Silence, until
 from tests.virtual_loop import running
@@ -48,6 +48,24 @@ async def test_a_pool_is_smaller_as_connections_come_back_and_larger_at_once(ser
         pool.resize(2)
         await asyncio.gather(*waiting)
         assert pool.lent == 2
+
+
+async def test_a_pool_that_refuses_lets_what_is_lent_end(server):
+    async with pool_on(server, size=2) as pool:
+        lent, idle = [await pool.acquire(Tenant(), "db") for _ in range(2)]
+        waiting = asyncio.create_task(pool.acquire(Tenant(), "db"))
+        await until(lambda: pool.waiting == 1)
+        pool.refuse(lambda: UnknownDatabase("shop"))
+        pool.release(idle)
+        assert (lent.is_closed, idle.is_closed) == (False, True)
+        for late in (waiting, pool.acquire(Tenant(), "db")):
+            with pytest.raises(UnknownDatabase):
+                await late
+        pool.release(lent)
+        assert (lent.is_closed, pool.connections) == (True, 0)
+        pool.close()
+        with pytest.raises(UnknownDatabase):
+            await pool.acquire(Tenant(), "db")
 
 
 @pytest.mark.parametrize("trouble", ["in_transaction", "awaits_kill"])
