@@ -6,7 +6,7 @@ They are read off the schedulers on request, next to the counters of what has ha
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -91,8 +91,7 @@ class SetAsideFigures:
 
     id: as the literal of SQL.
     tried: what was to be written last: claim, lease, ack, return, fire or purge.
-    since_ns, next_ns: when it was refused first, and when it is tried again.
-    tries: how often it was refused.
+    error, since_ns, next_ns, tries: as of `engine.messaging.gates.set_aside.SetAsideRow`.
     """
 
     keyspace: str
@@ -207,11 +206,7 @@ def set_aside_figures(state: TableState) -> list[SetAsideFigures]:
             table.name,
             shard.name,
             ident.decode(errors="replace"),
-            row.tried.value,
-            row.error,
-            row.since_ns,
-            row.next_ns,
-            row.tries,
+            **asdict(row),
         )
         for shard in state.shards
         for ident, row in islice(shard.set_aside.rows.items(), LISTED_MAX)
