@@ -305,7 +305,7 @@ class Fleet:
         self._elections: dict[tuple[str, ShardName], ShardElection] = {}
         for shard in shards:
             self._add(shard)
-        self.elsewhere = StreamsElsewhere(transport, self)
+        self.elsewhere = StreamsElsewhere(transport, self.present, self.unserved)
         self._transport = transport
         self._visits: dict[Visit, None] = {}  # of others, in the order in which they came
         self._greeted = {own.id}

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Final, Protocol, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.fleet import peer_link
@@ -56,29 +56,25 @@ GATHERED_S: Final = 0.01
 HERE: Final = ""
 
 
-class OtherDispatchers(Protocol):
-    """What streams need of the other members of the fleet: which there are, and a new search for a shard's dispatcher."""
-
-    async def present(self) -> list[Member]:
-        """Return the other members that are there by now, though nothing has reported them yet."""
-
-    def unserved(self, keyspace: str, shard: ShardName, reason: str) -> None:
-        """Note that a dispatcher does not serve the streams of this member: find out who dispatches now."""
-
-
 class StreamsElsewhere(Dispatcher):
     """The streams of this process, whose dispatchers are this member and others. Belongs to one event loop.
 
+    present: returns the other members that are there by now, though nothing has reported them yet.
+    unserved: is given a shard whose dispatcher does not serve the streams of this member, and why: to find out who dispatches now.
     here: what this process dispatches to them.
     """
 
     here: DispatcherHere
 
     def __init__(
-        self, transport: peer_link.PeerTransport | None, others: OtherDispatchers
+        self,
+        transport: peer_link.PeerTransport | None,
+        present: Callable[[], Awaitable[list[Member]]],
+        unserved: Callable[[str, ShardName, str], None],
     ) -> None:
         self._transport = transport
-        self._others = others
+        self._present = present
+        self._unserved = unserved
         self._dispatchers: dict[tuple[str, ShardName], Member] = {}
         self._served: set[tuple[str, ShardName]] = set()
         # Shards that their dispatchers, as far as this member knows, do not dispatch; until the directory is read again.
@@ -135,7 +131,7 @@ class StreamsElsewhere(Dispatcher):
 
         So a client may make a queue through one member and use it through another at once.
         """
-        links = self._links_to(await self._others.present())
+        links = self._links_to(await self._present())
         changed = partial(
             peer_link.DefinitionsChanged, keyspace=keyspace, tables=tuple(sorted(names))
         )
@@ -393,7 +389,7 @@ class StreamsElsewhere(Dispatcher):
     def _lose(self, keyspace: str, shards: Iterable[ShardName], reason: str) -> None:
         for shard in sorted(shards):
             self._served.discard((keyspace, shard))
-            self._others.unserved(keyspace, shard, reason)
+            self._unserved(keyspace, shard, reason)
 
     # Bringing streams to where they belong
 

@@ -16,7 +16,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
 from cryptography.hazmat.primitives.ciphers import Cipher, modes
@@ -280,18 +280,6 @@ _COLUMNS_MAX: Final = 8
 _DEFAULT_VINDEX: Final = "hash"
 
 
-class MultiColumnVindex(Protocol):
-    """Computes keyspace ids from *count* columns."""
-
-    count: int
-
-    def prefix(self, values: Sequence[Value]) -> bytes | None:
-        """Return the first bytes of the ids of rows with these values in the first columns.
-
-        Values for all columns give the whole id. None for values that no shard owns.
-        """
-
-
 def make_any_vindex(vindex_type: str, params: Mapping[str, str]) -> Vindex | MultiColumnVindex:
     """Return the vindex of this type, of one column or several; VindexError for an unknown type."""
     make = _TYPES.get(vindex_type)
@@ -319,7 +307,7 @@ class MultiCol:
         self._sizes = _sizes(_listed(params, "column_bytes", self.count))
 
     def prefix(self, values: Sequence[Value]) -> bytes | None:
-        """Return 8 bytes, or fewer for fewer columns."""
+        """Return the first bytes of the ids of rows with these values in the first columns, 8 bytes for all; None where no shard owns them."""
         keyspace_id, filled = b"", 0
         for value, vindex, size in zip(values, self._vindexes, self._sizes, strict=False):
             found = vindex.map(value)
@@ -354,6 +342,8 @@ class RegionExperimental:
         return None if found is None else first + found
 
 
+# Computes keyspace ids from *count* columns.
+MultiColumnVindex: TypeAlias = MultiCol | RegionExperimental
 _TYPES: Final[dict[str, Callable[[Mapping[str, str]], MultiColumnVindex]]] = {
     "multicol": MultiCol,
     "region_experimental": RegionExperimental,

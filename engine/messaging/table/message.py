@@ -173,16 +173,8 @@ class PeerRow(NamedTuple):
     types: bytes = b""
 
 
-class RowOfStream(Protocol):
-    """A row that goes to a receiver, whichever process has claimed it."""
-
-    @property
-    def payload(self) -> bytes:
-        """Return the text-protocol row of the receiver's columns, without a packet header."""
-
-    @property
-    def types(self) -> bytes:
-        """Return the types of these columns, as `ClaimedRow` has them; b"" from a member that does not report them."""
+# What goes to a receiver, whichever process has claimed it.
+RowOfStream: TypeAlias = ClaimedRow | PeerRow
 
 
 class Receiver(Protocol):

@@ -63,13 +63,13 @@ class Link:
 
 
 class Rig:
-    """`PeerTransport`, `OtherDispatchers` and `DispatcherHere`, which note everything."""
+    """`PeerTransport`, `Fleet` and `DispatcherHere`, which note everything."""
 
     def __init__(self, *dispatchers: str):
         """dispatchers: of the shards 0, 1 … of ks, by their names."""
         self.links: list[tuple[str, Link]] = []
         self.said: list[Any] = []
-        self.streams = StreamsElsewhere(self, self)
+        self.streams = StreamsElsewhere(self, self.present, self.unserved)
         here: Any = self
         self.streams.here = here
         self.attached: list[ClientReceiver] = []  # in this process
