@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.groups import HELD_NS
-from streamfrom.engine.messaging.table.message_table import IdKind, MessageTable
 from streamfrom.engine.messaging.upkeep import peek
 from streamfrom.proxy.backends.shard_store import by_control
 from streamfrom.proxy.errors import BackendError
@@ -29,6 +28,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.leases.leases import Lease, Leases
+    from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.messaging.upkeep.peek import PeekRow, Ways
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.shard import ShardRuntime
@@ -276,7 +276,7 @@ def raw_id(table: MessageTable, key: str) -> bytes:
     except ValueError:
         raise BadCursor("key: expected one that a page has") from None
     # A number goes into the statement as it is.
-    if not raw or (table.id_kind is IdKind.NUMBER and not _NUMBER.fullmatch(raw)):
+    if not raw or (table.has_number_ids and not _NUMBER.fullmatch(raw)):
         raise BadCursor("key: expected one that a page has")
     return raw
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from typing import Final
 
 from streamfrom.engine.errors import TableLoadError, UnknownColumn
@@ -93,17 +92,6 @@ class RawTable:
     is_partitioned: bool = False
 
 
-class IdKind(Enum):
-    """How the text of an id becomes an SQL literal."""
-
-    NUMBER = auto()
-    TEXT = auto()
-
-
-# To name a member is a call (Python 3.11), and it is asked for each row.
-_NUMBER: Final = IdKind.NUMBER
-
-
 @dataclass(frozen=True, slots=True)
 class MessageTable:
     """A usable message table.
@@ -116,7 +104,7 @@ class MessageTable:
     id_index: the index that finds a row by its id, for a hint; None without one.
     poll_index: the first layout's index on time_next, for a hint; None without one.
     key_column: the column that messages of a kind share; None without one.
-    key_kind: how the text of a key becomes an SQL literal.
+    has_number_ids, has_number_keys: ids, keys are numbers, whose texts are SQL literals.
     key_type: the data type of its column, in lower case; "" without one.
     order_index: the index that finds what goes first of a key, for a hint; None without one.
     key_index: the index that finds what is due soonest of a key, for a hint; None without one.
@@ -139,7 +127,7 @@ class MessageTable:
     columns: tuple[str, ...]
     streamed: tuple[str, ...]
     id_column: str
-    id_kind: IdKind
+    has_number_ids: bool
     id_auto_increment: bool
     first_layout: bool
     priority_nullable: bool
@@ -159,7 +147,7 @@ class MessageTable:
     group_index: str | None = None
     time_index: str | None = None
     key_column: str | None = None
-    key_kind: IdKind = IdKind.TEXT
+    has_number_keys: bool = False
     key_type: str = ""
     order_index: str | None = None
     key_index: str | None = None
@@ -184,7 +172,7 @@ class MessageTable:
             columns=frozenset(column.lower() for column in self.columns),
             first_layout=self.first_layout,
             id_auto_increment=self.id_auto_increment,
-            by_primary=self.id_index == "PRIMARY" and self.id_kind is IdKind.NUMBER,
+            by_primary=self.id_index == "PRIMARY" and self.has_number_ids,
             in_order=tuple(column.lower() for column in self.visible),
             has_state=self.has_state,
             is_lazy=self.properties.lease_delay_ns > 0,
@@ -220,11 +208,11 @@ class MessageTable:
         """Return the key for an id as the text protocol sends it."""
         # Both sides of a comparison go through literal(), so that an id read by a poll and
         # the same id read from a statement are one key.
-        return raw if self.id_kind is _NUMBER else literal(raw)
+        return raw if self.has_number_ids else literal(raw)
 
     def key_literal(self, raw: bytes) -> bytes:
         """Return the literal of a key that is not NULL, as the text protocol sends it."""
-        return raw if self.key_kind is _NUMBER else literal(raw)
+        return raw if self.has_number_keys else literal(raw)
 
 
 def load(keyspace: str, raw: RawTable, shards: int = 1) -> MessageTable | TableLoadError:
@@ -285,7 +273,7 @@ def _load(keyspace: str, raw: RawTable, shards: int) -> MessageTable:
         types=tuple(column.type for column in raw.columns),
         streamed=_streamed(raw, columns, properties, first_layout=first_layout),
         id_column=ident.name,
-        id_kind=_kind(ident),
+        has_number_ids=ident.data_type.lower() in NUMBER_TYPES,
         id_auto_increment="auto_increment" in ident.extra.lower(),
         first_layout=first_layout,
         priority_nullable=priority is not None and priority.nullable,
@@ -301,7 +289,7 @@ def _load(keyspace: str, raw: RawTable, shards: int) -> MessageTable:
             column.name for column in raw.columns if "invisible" not in column.extra.lower()
         ),
         key_column=None if key is None else key.name,
-        key_kind=_kind(key) if key is not None else IdKind.TEXT,
+        has_number_keys=key is not None and key.data_type.lower() in NUMBER_TYPES,
         key_type="" if key is None else key.data_type.lower(),
         order_index=order_index,
         key_index=key_index or order_index,
@@ -312,10 +300,6 @@ def _load(keyspace: str, raw: RawTable, shards: int) -> MessageTable:
         group_index=group_index,
         time_index=_leading(raw, *by_time),
     )
-
-
-def _kind(column: RawColumn) -> IdKind:
-    return IdKind.NUMBER if column.data_type.lower() in NUMBER_TYPES else IdKind.TEXT
 
 
 def _wrong_columns(

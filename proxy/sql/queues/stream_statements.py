@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.messaging.streams.prefetch_window import FIRST, FIRST_WATCHED
 from streamfrom.engine.messaging.table.message import RowOfStream, receiver_numbers
-from streamfrom.engine.messaging.table.message_table import IdKind, MessageTable
 from streamfrom.engine.messaging.table.sql_names import columns_query
 from streamfrom.engine.messaging.table.table_settings import COUNT_MAX, read_prefetch
 from streamfrom.proxy import net
@@ -35,6 +34,7 @@ from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 if TYPE_CHECKING:
+    from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
@@ -465,7 +465,7 @@ def _literal(table: MessageTable, column: str, value: Value) -> bytes:
             f"{column} = NULL holds for no message: those without a key go to streams without WHERE"
         )
     text = value.text.encode() if isinstance(value, Number) else value
-    if table.key_kind is IdKind.NUMBER:
+    if table.has_number_keys:
         text = b"%d" % text if isinstance(text, int) else text
         if _KEY_NUMBER.fullmatch(text) is None:
             raise BadStreamKey(f"{column} is a number, and '{_beginning(text)}' is none")
