@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.routing.routes import Combine, Merge, WriteParts
 from streamfrom.proxy.wire.resultset import ColumnDefinition
-from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Shape, Statement, Value
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 
 COLUMNS: Final = (ColumnDefinition("JSON", length=1 << 16),)
-# What Vitess reports by running the statement, or about the statement without its plan.
-_OTHER_FORMS: Final = frozenset({"ALL", "KEYS", "QUERIES", "TRACE"})
 _FORMAT: Final = ("FORMAT", "VTEXPLAIN")
 _EXPLAINED: Final = frozenset(
     {"SELECT", "WITH", "TABLE", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE", "STREAM"}
@@ -50,10 +48,8 @@ def is_vexplain(shape: Shape) -> bool:
 
 
 def check_form(shape: Shape) -> None:
-    """Raise Unsupported for Vitess's other forms of VEXPLAIN, SqlError for what is none."""
+    """Raise SqlError for another form, Vitess's own among them, such as VEXPLAIN TRACE."""
     words = shape.words
-    if shape.verb == "VEXPLAIN" and words[:1] and words[0] in _OTHER_FORMS:
-        raise Unsupported(f"VEXPLAIN {words[0]}; VEXPLAIN PLAN shows where it runs")
     skipped = 2 if words[:2] == _FORMAT else words[:1] == ("PLAN",)
     if not _EXPLAINED.intersection(words[skipped : skipped + 1]):
         raise SqlError(

@@ -99,7 +99,6 @@ class RowCount:
 
     def __init__(self) -> None:
         self.count = 0
-        self.status = 0
         self.warnings = 0
 
     def head(self, columns: Sequence[bytes]) -> None:
@@ -110,8 +109,7 @@ class RowCount:
         self.count += len(rows)
 
     def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
-        """Take the status of the transaction, and the number of warnings."""
-        self.status = status
+        """Take the number of warnings."""
         self.warnings = warnings
 
     def take_back(self) -> bool:
@@ -175,7 +173,9 @@ class TwoStageSelect:
             await self.take(part, part.sql, way, counted)
             reply.head(described.columns)
             reply.more_rows([text_row([b"%d" % counted.count])])
-            reply.end_of_rows(status=counted.status, warnings=counted.warnings)
+            assert described.ok is not None
+            status = described.ok.status & Status.IN_TRANS
+            reply.end_of_rows(status=status, warnings=counted.warnings)
             return True
         whole.learn(_columns(described))
         if isinstance(route.parts, TableRows) and route.parts.wanted is not None:

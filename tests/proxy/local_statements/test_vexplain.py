@@ -12,7 +12,7 @@ from streamfrom.proxy.local_statements.vexplain import (
     explain_stream,
 )
 from streamfrom.proxy.routing.planner import Planner
-from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.sqlparse_ext.errors import SqlError
 from tests.cases import cases
 from tests.proxy.keyspaces import HIGH, LOW_SHARD, PLAIN, QUARTERS, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
@@ -27,12 +27,6 @@ def plan(sql, keyspace=SHARDED, shards=None):
     found = statement(sql)
     route = Planner(keyspace, shards, lambda _: None).plan(found.shape).route(found)
     return json.loads(explain_plan(found, keyspace, shards, route))
-
-
-@pytest.mark.parametrize("form", ["ALL", "TRACE", "KEYS", "QUERIES"])
-def test_other_forms_are_refused_by_their_names(form):
-    with pytest.raises(Unsupported, match=f"unsupported: VEXPLAIN {form}; VEXPLAIN PLAN"):
-        check_form(shape(f"VEXPLAIN {form} SELECT 1"))
 
 
 @cases(sql=str)
