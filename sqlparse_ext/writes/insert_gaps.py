@@ -93,28 +93,15 @@ def gaps(
     shape = statement.shape
     insert = shape.insert
     if insert is None or shape.uses & NO_STRUCTURE:
-        raise Unsupported(
-            f"this {shape.verb} could not be analysed, which a sequence or vt_auto_id needs; name the columns, and give the rows by VALUES"
-        )
+        raise _refusal(shape, column)
     if insert.source is InsertSource.SET:
         return _gap_of_set(statement, insert, column, zero_is_value=zero_is_value)
     names = insert.columns or columns
-    if names is None:
-        raise Unsupported(
-            f"{shape.verb} without a column list into a table whose column '{column}' takes"
-            " values of a sequence; name the columns"
-        )
-    if insert.source is InsertSource.SELECT:
-        if column in names:
-            return Gaps(())
-        raise Unsupported(
-            f"{shape.verb} … SELECT that leaves column '{column}' to a sequence or vt_auto_id; select first, then insert the rows"
-        )
-    rows = insert_rows(statement)
-    if rows is None or (column not in names and not insert.columns):
-        raise Unsupported(
-            f"this form of {shape.verb} with a sequence or vt_auto_id; name the columns, and give the rows by VALUES"
-        )
+    if names is not None and column in names and insert.source is InsertSource.SELECT:
+        return Gaps(())
+    rows = insert_rows(statement)  # none of a SELECT
+    if rows is None or names is None or (column not in names and not insert.columns):
+        raise _refusal(shape, column)
     if not insert.columns and not any(map(rows.elements, range(len(rows)))):
         # VALUES () gives every column its default.
         name = quoted(column) if insert.columns == () else b" (%b)" % quoted(column)
@@ -138,6 +125,13 @@ def gaps(
             last = integer_of(rows.value(*elements[-1][at]))
         return Gaps(tuple(places), last=last)
     return _at_ends(statement, insert, rows, b", ", b", " + quoted(column))
+
+
+def _refusal(shape: Shape, column: str) -> Unsupported:
+    return Unsupported(
+        f"this form of {shape.verb} into a table whose column '{column}' takes values of a sequence or of vt_auto_id;"
+        " name the columns, and give the rows by VALUES"
+    )
 
 
 def _at_ends(
