@@ -446,35 +446,21 @@ def stream_keys(statement: Statement, table: MessageTable) -> frozenset[bytes] |
         )
     if not table.has_priority:
         raise BadStreamKey("STREAM … WHERE needs a table with the column priority")
-    values = statement.values(shape.key_values)
-    if values is None:
+    values = statement.values(shape.key_values) or ()
+    found = {_literal(table, value) for value in values}
+    literals = frozenset(each for each in found if each is not None)
+    if not 0 < len(values) <= KEYS_MAX or None in found:
+        kinds = "numbers" if table.has_number_keys else "strings in quotes"
         raise BadStreamKey(
-            f"STREAM … WHERE takes values of {column} that can be read as they are"
+            f"STREAM … WHERE takes up to {KEYS_MAX} values of {column}, {kinds}; all messages, also those"
+            " without a key, go to streams without WHERE"
         )
-    if len(values) > KEYS_MAX:
-        raise BadStreamKey(
-            f"STREAM … WHERE takes {KEYS_MAX} values at most, not {len(values)}:"
-            " open a stream for each part of them, or one for all keys"
-        )
-    return frozenset(_literal(table, column, value) for value in values)
+    return literals
 
 
-def _literal(table: MessageTable, column: str, value: Value) -> bytes:
-    if value is None:
-        raise BadStreamKey(
-            f"{column} = NULL holds for no message: those without a key go to streams without WHERE"
-        )
-    text = value.text.encode() if isinstance(value, Number) else value
-    if table.has_number_keys:
-        text = b"%d" % text if isinstance(text, int) else text
-        if _KEY_NUMBER.fullmatch(text) is None:
-            raise BadStreamKey(f"{column} is a number, and '{_beginning(text)}' is none")
-        return text
-    if not isinstance(value, bytes):
-        shown = _beginning(b"%d" % value if isinstance(value, int) else value.text.encode())
-        raise BadStreamKey(f"{column} is no number: write its value in quotes, '{shown}'")
-    return literal(value)
-
-
-def _beginning(text: bytes) -> str:
-    return text[:40].decode("utf-8", "replace")
+def _literal(table: MessageTable, value: Value) -> bytes | None:
+    """Return the SQL text of a key; None for a value that is of no key."""
+    if not table.has_number_keys:
+        return literal(value) if isinstance(value, bytes) else None
+    text = literal(value) if isinstance(value, int | Number) else value or b""
+    return text if _KEY_NUMBER.fullmatch(text) else None
