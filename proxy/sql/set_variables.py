@@ -179,16 +179,15 @@ class SetVariables:
         if (
             inner.shape.kind in _OF_THE_PROXY
             or target.answerer(inner.shape) not in HAS_EXPRESSIONS
+            or compiler.sequence_of(view, inner.shape) is not None
         ):
-            raise Unsupported(f"SET STATEMENT for {inner.shape.verb}; SET SESSION before it")
+            raise Unsupported(
+                f"SET STATEMENT for this {inner.shape.verb}; SET SESSION before it"
+            )
         if reply.binary and inner.shape.kind not in _WITHOUT_ROWS:
             raise NotPreparable(f"SET STATEMENT for {inner.shape.verb}")
         if inner.shape.kind is Kind.STREAM:
             return await self._streams.run(inner, reply)
-        if compiler.sequence_of(view, inner.shape) is not None:
-            raise Unsupported(
-                "SET STATEMENT for an INSERT that takes values of a sequence; SET SESSION before it"
-            )
         place = await read(size, target.resolve, inner)
         step, route = await read(
             size,

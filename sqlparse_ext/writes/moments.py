@@ -161,15 +161,11 @@ def check_value(value: Value | Opaque, column: str, *, is_given: bool) -> None:
             f"{text[:40]!r} for {column}, which holds nanoseconds since 1970; write"
             " NOW() + INTERVAL n SECOND, or UNIX_TIMESTAMP('2026-01-31 12:00:00') * 1000000000"
         )
-    if SECOND_NS <= number < NS_MIN:
+    is_ack = is_given and column == "time_acked"
+    if number < NS_MIN and (is_ack or number >= SECOND_NS):
         raise Unsupported(
             f"{number} for {column}, which holds nanoseconds since 1970: that would be a moment of"
-            " 1970; write NOW(), or seconds * 1000000000"
-        )
-    if is_given and column == "time_acked" and number < NS_MIN:
-        raise Unsupported(
-            f"{number} for time_acked, which holds nanoseconds since 1970: that would be a moment of"
-            " 1970; write NOW() to acknowledge, NULL for a message that is not acknowledged"
+            " 1970; write NOW(), seconds * 1000000000, or NULL for none"
         )
 
 
