@@ -169,7 +169,6 @@ class Lab:
             server = EmbeddedServer(
                 self.folder / f"server-{len(self._servers) + 1}",
                 program=self._program,
-                durable=True,
                 options=(*SERVER_OPTIONS, *REDO[family_of(self._program)]),
             )
             self._servers.append(server)

@@ -134,8 +134,6 @@ class EmbeddedServer:
     port: 0 picks a free one at the first start.
     program: the server to run; None is `find_server()`.
     options: more options of the server, such as "--max-connections=2000".
-    binlog: write a binary log.
-    durable: flush every commit to the disk; without it a crash of the machine may lose some.
 
     Not for concurrent use: one thread starts and stops it.
     """
@@ -147,8 +145,6 @@ class EmbeddedServer:
         port: int = 0,
         program: Path | None = None,
         options: Sequence[str] = (),
-        binlog: bool = False,
-        durable: bool = True,
     ) -> None:
         found = program or find_server()
         if found is None:
@@ -163,8 +159,6 @@ class EmbeddedServer:
         self.version = ""
         self.log_path = self.folder / "server.log"
         self._options = tuple(options)
-        self._binlog = binlog
-        self._durable = durable
         self._picks_port = port == 0
         self._guard: subprocess.Popen[str] | None = None
         self._pid: int | None = None
@@ -372,15 +366,11 @@ class EmbeddedServer:
             # Root has no password here, so its SQL may write files nowhere else.
             f"--secure-file-priv={files}",
             "--character-set-server=utf8mb4",  # MariaDB's own default is latin1
-            f"--innodb-flush-log-at-trx-commit={1 if self._durable else 2}",
-            f"--sync-binlog={1 if self._durable else 0}",
+            "--innodb-flush-log-at-trx-commit=1",
+            "--sync-binlog=1",
         ]
-        if self._binlog:
-            arguments += ["--log-bin=binlog", "--server-id=1"]
         if self.family is Family.MYSQL:
-            arguments.append("--mysqlx=OFF")
-            if not self._binlog:
-                arguments.append("--skip-log-bin")
+            arguments += ["--mysqlx=OFF", "--skip-log-bin"]
         return [*arguments, *_user(), *self._options]
 
     def _spawn(self, arguments: Sequence[str | Path], lock: int) -> "subprocess.Popen[str]":

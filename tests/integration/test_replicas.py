@@ -6,7 +6,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer, Family, find_server
 from tests.fixtures.background import in_thread
-from tests.fixtures.database_servers import execute
+from tests.fixtures.database_servers import IN_HASTE, execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy
 from tests.fixtures.streams import eventually, refused, refuses, rows, run, tried, value
 
@@ -17,12 +17,15 @@ def pair(tmp_path_factory):
     if program is None:
         pytest.skip("no MariaDB here")
     folder = tmp_path_factory.mktemp("replication")
-    primary = EmbeddedServer(folder / "primary", program=program, binlog=True, durable=False)
+    primary = EmbeddedServer(
+        folder / "primary",
+        program=program,
+        options=(*IN_HASTE, "--log-bin=binlog", "--server-id=1"),
+    )
     replica = EmbeddedServer(
         folder / "replica",
         program=program,
-        durable=False,
-        options=("--server-id=2", "--read-only=1", "--relay-log=relay"),
+        options=(*IN_HASTE, "--server-id=2", "--read-only=1", "--relay-log=relay"),
     )
     with primary, replica:
         execute(primary, "CREATE USER repl@'%' IDENTIFIED BY 'secret'")

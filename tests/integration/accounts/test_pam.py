@@ -13,7 +13,7 @@ import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer, Family, find_server
-from tests.fixtures.database_servers import OPTIONS, execute, root
+from tests.fixtures.database_servers import IN_HASTE, OPTIONS, execute, root
 from tests.fixtures.running_proxy import RunningProxy, user_toml
 from tests.fixtures.streams import refused, rows, run, value
 
@@ -65,8 +65,7 @@ def pam_server(request, tmp_path_factory):
     made = EmbeddedServer(
         folder / "server",
         program=wrapped(program, folder),
-        options=(*OPTIONS, *options),
-        durable=False,
+        options=(*OPTIONS, *IN_HASTE, *options),
     )
     with made as server:
         asked = "SELECT plugin_status FROM information_schema.plugins WHERE plugin_name = 'pam'"

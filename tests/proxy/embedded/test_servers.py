@@ -127,16 +127,13 @@ def test_half_an_initialisation_is_done_again_and_a_socket_too_deep_is_in_a_temp
 
 
 @pytest.mark.db
-def test_options_reach_the_server_and_a_binary_log_is_written_on_demand(server):
+def test_options_of_the_caller_count_and_a_binary_log_is_written_on_demand(server):
     server.stop()
-    other = EmbeddedServer(
-        server.folder,
-        program=server.program,
-        options=["--max-connections=77"],
-        binlog=True,
-        durable=False,
+    options = (
+        *("--max-connections=77", "--log-bin=binlog", "--server-id=1"),
+        "--innodb-flush-log-at-trx-commit=2",
     )
-    with other:
+    with EmbeddedServer(server.folder, program=server.program, options=options) as other:
         sql = "SELECT @@max_connections, @@log_bin, @@innodb_flush_log_at_trx_commit"
         assert query(other, sql) == ((77, 1, 2),)
 
