@@ -155,12 +155,6 @@ class Elector:
         self._check()
         return False
 
-    @property
-    def is_another_dispatching(self) -> bool:
-        """Whether another member of the fleet dispatches, and the lock comes here as soon as it no longer does."""
-        who = self.directory.dispatcher
-        return self._is_waiting and isinstance(who, Member) and who.id != self._member.id
-
     async def write(self, make: Callable[[], Conversation[T]]) -> T:
         """Carry out a transaction as the dispatcher, on the connection that holds the lock.
 

@@ -400,11 +400,6 @@ class Fleet:
         election = self._elections.get((keyspace, shard))
         return election is not None and election.elector.may_send()
 
-    def is_another_dispatching(self, keyspace: str, shard: ShardName) -> bool:
-        """Return whether another member dispatches a shard; `ElectedShard.on_doubt` is called when it ends."""
-        elector = self.elector(keyspace, shard)
-        return elector is not None and elector.is_another_dispatching
-
     def unserved(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """Note that no dispatcher serves the streams of a shard, and look for one."""
         if not self.may_send(keyspace, shard):

@@ -290,18 +290,9 @@ class Membership:
             address = fleet.advertise or self.port.address
         self.member = member_of_config(config, number, address, self._own.certificate.decode())
         self.fleet = Fleet(self.member, map(elected, shards.values()), self, time.monotonic_ns)
-        for runtime in shards.values():
-            self._vouch(runtime)
-
-    def _vouch(self, runtime: ShardRuntime) -> None:
-        # Of all members the one that dispatches asks whether the primary can be written.
-        runtime.is_vouched_for = partial(
-            self.fleet.is_another_dispatching, runtime.keyspace, runtime.name
-        )
 
     def add(self, runtime: ShardRuntime) -> Elector:
         """Serve one more shard, as `Fleet.add`."""
-        self._vouch(runtime)
         return self.fleet.add(elected(runtime))
 
     def reconfigured(self, config: Config) -> None:

@@ -143,11 +143,6 @@ class Control:
                 raise
             return rows
 
-    async def ping(self) -> None:
-        """Ask for a sign of life. Raises BackendUnavailable."""
-        async with self._connection() as connection:
-            await connection.ping(reconnect=False)
-
     async def kill(self, thread_id: int, *, query_only: bool = False) -> None:
         """End the thread *thread_id*, or only its statement; a thread that is gone already is no error."""
         try:

@@ -62,9 +62,9 @@ _OF_LOGINS: Final = ("init_connect", "max_allowed_packet", "net_buffer_length")
 
 
 def globals_of_logins(*, is_mariadb: bool) -> str:
-    """Return the SELECT of the global variables by which a new login may differ from an older one that was reset."""
+    """Return what selects, behind another value, the global variables by which a new login may differ from an older one that was reset."""
     names = (*_ON_BOTH, *(_ON_MARIADB if is_mariadb else _ON_MYSQL), *_OF_LOGINS)
-    return "SELECT " + ", ".join(f"@@global.{name}" for name in names)
+    return "".join(f", @@global.{name}" for name in names)
 
 
 _CHARACTER_SET = ("character_set_client", "character_set_connection", "character_set_results")

@@ -135,6 +135,7 @@ READ_ONLY: Final = "the server is read-only"
 MOVED: Final = "the configuration names another server"
 _GONE: Final = "the configuration does not name it any more"
 _PRIMARY: Final = "SELECT @@global.read_only OR @@global.innodb_read_only, VERSION()"
+_UNKNOWN_VARIABLE: Final = 1193  # ER_UNKNOWN_SYSTEM_VARIABLE
 # The names of the column on MySQL and on MariaDB.
 _LAG_COLUMNS: Final = ("Seconds_Behind_Source", "Seconds_Behind_Master")
 
@@ -144,15 +145,17 @@ class Health(NamedTuple):
 
     version: str
     trouble: str | None
+    others: list[Any]  # the values that were asked for in addition
 
 
-Probe: TypeAlias = "Callable[[Control], Awaitable[Health]]"
+# The second argument continues the list of what a SELECT asks for.
+Probe: TypeAlias = "Callable[[Control, str], Awaitable[Health]]"
 
 
-async def primary_health(control: Control) -> Health:
+async def primary_health(control: Control, also: str) -> Health:
     """Ask whether a primary can be written. Raises BackendUnavailable and BackendError."""
-    ((read_only, version),) = await control.rows(_PRIMARY)
-    return Health(str(version), READ_ONLY if read_only else None)
+    ((read_only, version, *others),) = await control.rows(_PRIMARY + also)
+    return Health(str(version), READ_ONLY if read_only else None, others)
 
 
 @dataclass(slots=True)
@@ -161,11 +164,11 @@ class ReplicaHealth:
 
     lag_max_s: float
 
-    async def __call__(self, control: Control) -> Health:
+    async def __call__(self, control: Control, also: str) -> Health:
         """Ask. Raises BackendUnavailable and BackendError."""
-        ((version,),) = await control.rows("SELECT VERSION()")
+        ((version, *others),) = await control.rows("SELECT VERSION()" + also)
         channels = await control.records("SHOW REPLICA STATUS")
-        return Health(str(version), lag_trouble(channels, self.lag_max_s))
+        return Health(str(version), lag_trouble(channels, self.lag_max_s), others)
 
 
 def lag_trouble(channels: Sequence[dict[str, Any]], lag_max_s: float) -> str | None:
@@ -232,9 +235,6 @@ class ShardRuntime:
         self.way_s = 0.0
         # Why the shard is not available, None while it is.
         self.trouble: str | None = _NOT_REACHED
-        # Returns whether another process checks that the server is writable, and has `suspect` called once it is not. Meanwhile
-        # this process asks only for a sign of life.
-        self.is_vouched_for: Callable[[], bool] = lambda: False
         self._log = log.bind(keyspace=keyspace, shard=config.name)
         if isinstance(health, ReplicaHealth):
             self._log = self._log.bind(replica=str(self.dsn))
@@ -266,8 +266,9 @@ class ShardRuntime:
         self._check_now = asyncio.Event()
         self._available = asyncio.Event()
         self._monitor: asyncio.Task[None] | None = None
-        # The global variables that a login takes, as they were at the last check.
-        self._globals: list[tuple[Any, ...]] | None = None
+        # The global variables that a login takes, as they were at the last check, and whether the server has all of them.
+        self._globals: list[Any] = []
+        self._has_globals = True
 
     def __str__(self) -> str:
         return f"{self.keyspace}/{self.name}"
@@ -391,32 +392,19 @@ class ShardRuntime:
                         await self._check_now.wait()
                     else:
                         await asyncio.Event().wait()
-            is_suspect = self._check_now.is_set()
             self._check_now.clear()
-            if healthy and not is_suspect and self.is_vouched_for():
-                await self._check(self._sign_of_life)
-            else:
-                await self.probe()
-            if healthy and self.trouble is None and not is_suspect:
-                await self._compare_globals()
+            await self.probe()
             # What was granted or revoked past this process concerns new sessions, as on the server.
             self.outdate(asyncio.get_running_loop().time() - LOGIN_KEPT_S)
 
     async def probe(self) -> None:
         """Ask the server now; `trouble` and `version` say what came of it."""
-        await self._check(self._health)
-
-    async def _sign_of_life(self, control: Control) -> Health:
-        await control.ping()
-        return Health(self.version, None)
-
-    async def _check(self, health: Probe) -> None:
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         silence = loop.call_later(ANSWERS_WITHIN_S, self._fell_silent)
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
-                found = await health(self.control)
+                found = await self._ask()
         except TimeoutError:
             self._set(f"{self.dsn}: no answer within {CHECK_TIMEOUT_S:g} s")
             return
@@ -433,6 +421,10 @@ class ShardRuntime:
         if self.trouble is None:
             self.way_s = min(self.way_s or took_s, took_s)
         self.version = found.version
+        if found.others:
+            if self._globals not in ([], found.others):
+                self.outdate()  # one was changed past this process
+            self._globals = found.others
         if found.trouble is not None:
             self.control.leave()
         self._set(found.trouble)
@@ -441,17 +433,18 @@ class ShardRuntime:
         self._is_silent = True
         self.pool.fell_silent()
 
-    async def _compare_globals(self) -> None:
-        """Outdate the connections if a global variable was changed past this process."""
-        asked = globals_of_logins(is_mariadb=self.is_mariadb)
+    async def _ask(self) -> Health:
+        """Ask for the health, and for the global variables too once it is known which server this is."""
+        also = ""
+        if self.trouble is None and self._has_globals:
+            also = globals_of_logins(is_mariadb=self.is_mariadb)
         try:
-            async with asyncio.timeout(CHECK_TIMEOUT_S):
-                found = await self.control.rows(asked)
-        except (TimeoutError, BackendUnavailable, BackendError):
-            return  # what is wrong with the server is for the health check to report
-        if self._globals not in (None, found):
-            self.outdate()
-        self._globals = found
+            return await self._health(self.control, also)
+        except BackendError as error:
+            if error.code != _UNKNOWN_VARIABLE or not also:
+                raise
+        self._has_globals = False
+        return await self._health(self.control, "")
 
     def with_address(self, trouble: str) -> str:
         """Return what ails the server with its address before it, unless that is in it."""

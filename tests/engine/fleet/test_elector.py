@@ -110,14 +110,13 @@ async def test_who_does_not_dispatch_may_not_write():
     assert other.members[-1].dispatcher == sender.elector.directory.own
 
 
-async def test_who_waits_for_a_stranger_knows_nobody_that_asks():
+async def test_who_waits_for_a_stranger_knows_that_it_is_one():
     server = FakeShard()
     stranger = await server.open(Network())
     assert await stranger.converse(acquire(DATABASE, None, 0))
     part = Part(server, "a")
     await asyncio.sleep(0.1)
     assert part.elector.directory.dispatcher == Stranger(1, None)
-    assert not part.elector.is_another_dispatching
 
 
 async def test_a_shard_that_moves_is_dispatched_and_waited_for_at_its_new_server():
@@ -174,7 +173,6 @@ async def test_who_waits_for_a_server_that_has_vanished_connects_anew_once_that_
     await asyncio.sleep(1)
     assert other.elector.session not in {None, before}
     assert dispatcher.elector.may_send()
-    assert other.elector.is_another_dispatching
 
 
 async def test_a_write_that_the_connection_does_not_survive_ends_the_term():

@@ -11,6 +11,7 @@ from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.shard import (
     MOVED,
+    Health,
     ReplicaHealth,
     ShardRuntime,
     ShardServers,
@@ -18,8 +19,9 @@ from streamfrom.proxy.backends.shard import (
     stop_retired,
 )
 from streamfrom.proxy.errors import NoDescriptor, NoHealthyReplica, ServerFull
+from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.backends.pools import Tenant
-from tests.proxy.fake_answers import Error, Silence, until
+from tests.proxy.fake_answers import Error, Rows, Silence, until
 from tests.proxy.fake_server import PASSWORD
 from tests.proxy.rigs import config_of, shard_config
 
@@ -170,23 +172,30 @@ async def test_others_are_asked_before_one_that_seems_to_hang(server, monkeypatc
     assert shard.trouble is None
 
 
-async def test_a_server_that_another_process_asks_for_writes_is_asked_for_a_sign_of_life(
-    server, monkeypatch, shard
-):
-    monkeypatch.setattr(module, "CHECK_INTERVAL_S", 0.01)
-    shard.is_vouched_for = lambda: True
-    asked = len(server.controlled)
-    await until(lambda: server.controlled[asked + 1 :].count("PING") > 2)
-    assert not any("@@global.read_only" in text for text in server.controlled[asked + 1 :])
-    server.read_only = True
-    await until(lambda: server.controlled.count("PING") > 5)
-    assert shard.trouble is None
-    shard.suspect()  # the other process has found it
-    await until(lambda: shard.trouble == "the server is read-only")
-    server.read_only = False
-    await until(lambda: shard.trouble is None)
-    server.stop()
-    await until(lambda: shard.trouble is not None)
+def with_a_global(server, value):
+    values = (b"0", server.version.encode(), value)
+    kinds = (FieldType.LONGLONG, FieldType.VAR_STRING, FieldType.VAR_STRING)
+    return Rows(("0", "VERSION()", "@@global.autocommit"), (values,), types=kinds)
+
+
+async def test_a_global_variable_that_others_change_outdates_the_connections(server, shard):
+    server.on("@@global.autocommit", with_a_global(server, b"1"))
+    await shard.probe()
+    backend = await shard.pool.acquire(Tenant(), "db")
+    await shard.probe()
+    assert not backend.is_spent
+    server.on("@@global.autocommit", with_a_global(server, b"0"))
+    await shard.probe()
+    assert backend.is_spent
+    shard.pool.release(backend)
+
+
+async def test_a_server_that_lacks_a_global_variable_is_asked_without_them(server, shard):
+    server.on("@@global.autocommit", Error(1193, "Unknown system variable 'completion_type'"))
+    for _ in range(2):
+        await shard.probe()
+        assert shard.trouble is None
+    assert sum("@@global.autocommit" in text for text in server.controlled) == 1
 
 
 async def test_new_sessions_get_no_connection_that_logged_in_long_ago(monkeypatch, shard):
@@ -217,10 +226,10 @@ class Control:
 
     def __init__(self, **channel):
         self.channels = [channel] if channel else []
-        self.read_only = 0
 
     async def rows(self, sql):
-        return [("8.4.3",)] if sql == "SELECT VERSION()" else [(self.read_only, "8.4.3")]
+        assert sql == "SELECT VERSION(), @@global.x"
+        return [("8.4.3", 7)]
 
     async def records(self, sql):
         assert sql == "SHOW REPLICA STATUS"
@@ -230,11 +239,14 @@ class Control:
 @pytest.mark.parametrize("column", ["Seconds_Behind_Source", "Seconds_Behind_Master"])
 async def test_a_replica_must_be_near_its_primary(column):
     ask = ReplicaHealth(30)
-    assert await ask(Control(**{column: 30})) == ("8.4.3", None)  # type: ignore[arg-type]
-    found = await ask(Control(**{column: 31}))  # type: ignore[arg-type]
-    assert found.trouble == "31 s behind, more than replica_max_lag"
+
+    async def found(lag_s: int) -> Health:
+        return await ask(Control(**{column: lag_s}), ", @@global.x")  # type: ignore[arg-type]
+
+    assert await found(30) == ("8.4.3", None, [7])
+    assert (await found(31)).trouble == "31 s behind, more than replica_max_lag"
     ask.lag_max_s = 31
-    assert await ask(Control(**{column: 31})) == ("8.4.3", None)  # type: ignore[arg-type]
+    assert await found(31) == ("8.4.3", None, [7])
 
 
 @pytest.mark.parametrize(
