@@ -75,7 +75,7 @@ class AdminServer:
         self.history = history.History()  # the last hour of each queue
         self._sampling: asyncio.Task[None] | None = None
         # An action may wait for a lock of a row for minutes; figures and actions do not wait for each other.
-        self._under_way = {"figures": 0, "actions": 0}
+        self._figures, self._actions = (asyncio.Semaphore(AT_ONCE_MAX) for _ in range(2))
         self._runner: web.AppRunner | None = None
         self._listener: listening.Listener | None = None
 
@@ -168,16 +168,13 @@ class AdminServer:
         """Let AT_ONCE_MAX requests for figures and as many actions be under way; `/healthz` is answered however busy it is."""
 
         async def limited(request: web.Request) -> web.StreamResponse:
-            kind = "actions" if request.method == "POST" else "figures"
-            if self._under_way[kind] >= AT_ONCE_MAX:
+            places = self._actions if request.method == "POST" else self._figures
+            if places.locked():
                 raise web.HTTPServiceUnavailable(
                     text="too many requests at once\n", headers={"Retry-After": "1"}
                 )
-            self._under_way[kind] += 1
-            try:
+            async with places:
                 return await handler(request)
-            finally:
-                self._under_way[kind] -= 1
 
         return limited
 

@@ -72,7 +72,7 @@ class LastDiagnostics:
 
 # The server has max_prepared_stmt_count statements already, on all connections together.
 TOO_MANY_STATEMENTS: Final = 1461
-ASK_ROLE: Final = query(b"SELECT CURRENT_ROLE()")
+ASK_ROLE: Final = query(b"SELECT CURRENT_ROLE() LIMIT 1")
 
 
 class ConnectionOwner(Protocol):
@@ -362,12 +362,12 @@ class Backend:
         self.has_residue = self.has_insert_id = False
 
     async def has_login_role(self) -> bool:
-        """Return False where the last owner has changed the roles, which COM_RESET_CONNECTION does not undo. Raises BackendLost."""
+        """Return False where the last owner may have changed the roles, which COM_RESET_CONNECTION does not undo. Raises BackendLost."""
         if not self.may_have_role:
             return True
         (answer,) = await self.answers([ASK_ROLE])
         self.may_have_role = False
-        return answer.rows == self.login_role
+        return bool(answer.rows) and answer.rows == self.login_role
 
     def note(self, trackers: Iterable[Tracker]) -> None:
         """Apply the changes of database and variables that an answer reports."""

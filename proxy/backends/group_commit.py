@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from streamfrom.engine.messaging.acks.ack_writes import acknowledge_all
 from streamfrom.engine.messaging.store.row_writes import Halves, is_of_rows
 from streamfrom.engine.messaging.table.sql_names import lock_unacked
+from streamfrom.proxy.backends.backend import checked
 from streamfrom.proxy.backends.lock_session import store_answer
 from streamfrom.proxy.errors import (
     AckUnknown,
@@ -228,7 +229,5 @@ class GroupCommit:
             raise AckUnknown(str(error)) from error
         _, updated, commit = answers
         backend.in_transaction = commit.error is not None
-        for one in answers:
-            if one.error is not None:
-                raise one.error.exception()
+        checked(answers)
         return updated.ok is not None and updated.ok.affected_rows == len(moments)

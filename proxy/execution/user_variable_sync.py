@@ -126,9 +126,7 @@ async def _listed(newest: UserVariables) -> list[str | None]:
         # It takes a right that the account of the shard's address has, and a user's own one needs not have.
         rows = await shard.control.rows(NAMES_ON_MYSQL.format(backend.thread_id))
         return [name for (name,) in rows]
-    (answer,) = await backend.answers([query(NAMES_ON_MARIADB)])
-    if answer.error is not None:
-        raise answer.error.exception()
+    answer = await backend.query(NAMES_ON_MARIADB)
     names = [parse_text_row(row, 1)[0] for row in answer.rows]
     return [None if n is None else n.decode("utf-8", "surrogateescape") for n in names]
 
