@@ -13,7 +13,7 @@ quietly run outside the transaction that it believes to be in.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -206,17 +206,7 @@ class Branches:
         # With savepoints that began nothing it goes on alone; behind others it begins again, as these have had more since.
         if backend.in_transaction or (shard in self._savepoints and not others):
             return
-        if others and transaction.is_xa:
-            # XA PREPARE and XA COMMIT reach only the shard that has seen XA START.
-            raise Unsupported(
-                f"a transaction of XA over several shards; it is on {others[0][0]}; end it there,"
-                " or send one for each shard"
-            )
-        # Refused before anything is sent, so the transaction so far can still be committed.
-        if others and (self._state.keeps_to_one_shard or not self.may_span_shards):
-            raise TransactionSpansShards(str(others[0][0]), str(shard))
-        if transaction.is_snapshot and any(o.keyspace == shard.keyspace for o, _ in others):
-            raise Unsupported(SNAPSHOT_OF_SHARDS)
+        self.check_span([shard])
         opening = transaction.opening
         if others and self.coordinator is not None and transaction.is_decided:
             if transaction.whole is None:
@@ -234,6 +224,31 @@ class Branches:
         backend.in_transaction = transaction.has_begun = True
         await backend.pipeline([query(sql) for sql in (*opening, *transaction.savepoints)])
         self._joined(shard, backend)
+
+    def check_span(self, shards: Sequence[ShardRuntime]) -> None:
+        """Raise TransactionSpansShards or Unsupported if the transaction may not be on *shards* as well.
+
+        Nothing is sent before, so the transaction so far can still be committed.
+        """
+        transaction = self._state.transaction
+        if transaction is None:
+            if self._state.settings.autocommit:
+                return
+            transaction = Transaction(b"START TRANSACTION")  # the first shard begins it
+        spanned = list(dict.fromkeys([*(shard for shard, _ in self.open), *shards]))
+        if len(spanned) == 1:
+            return
+        first, second, *_ = map(str, spanned)
+        if transaction.is_xa:
+            # XA PREPARE and XA COMMIT reach only the shard that has seen XA START.
+            raise Unsupported(
+                f"a transaction of XA over several shards; it is on {first}; end it there,"
+                " or send one for each shard"
+            )
+        if self._state.keeps_to_one_shard or not self.may_span_shards:
+            raise TransactionSpansShards(first, second)
+        if transaction.is_snapshot and len({s.keyspace for s in spanned}) < len(spanned):
+            raise Unsupported(SNAPSHOT_OF_SHARDS)
 
     @property
     def opens_at_once(self) -> bool:

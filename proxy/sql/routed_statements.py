@@ -270,6 +270,7 @@ class RoutedStatements:
         reply: Reply,
         packet: Packet | None,
     ) -> bool:
+        self._branches.check_span(shards)
         sent = packet or query(step.statement.sql)
         diagnostics, warnings = diagnostics_of_several(), 0
         left = self._state.own_select_limit

@@ -21,11 +21,27 @@ async def test_a_transaction_over_several_shards_may_be_chained_to_the_next(
     assert not (await client.query("ROLLBACK AND NO CHAIN")).status & Status.IN_TRANS
 
 
-async def test_a_snapshot_is_of_no_two_shards_of_a_keyspace(other_server, proxy):
+@pytest.mark.parametrize(
+    ("begin", "code", "reason"),
+    [
+        ("START TRANSACTION WITH CONSISTENT SNAPSHOT", 1235, "CONSISTENT SNAPSHOT"),
+        ("SET transaction_mode = 'single'; BEGIN", 1105, "may not use 'commerce/80-'"),
+        (
+            "SET transaction_mode = 'single'; SET autocommit = 0",
+            1105,
+            "may not use 'commerce/80-'",
+        ),
+    ],
+)
+async def test_what_may_not_be_on_several_shards_is_refused_before_the_first_row(
+    server, other_server, proxy, begin, code, reason
+):
     client = await proxy.client(None)
-    assert (await client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")).error is None
+    for sql in begin.split("; "):
+        assert (await client.query(sql)).error is None
     refused = await client.query("SELECT * FROM commerce.t")
-    assert (refused.code, "CONSISTENT SNAPSHOT" in refused.message) == (1235, True)
+    assert (refused.code, reason in refused.message) == (code, True)
+    assert not any("SELECT * FROM" in sql for sql in said(server) + said(other_server))
 
 
 @pytest.mark.parametrize("begin", ["BEGIN", "SET autocommit = 0"])
