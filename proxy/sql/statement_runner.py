@@ -461,7 +461,7 @@ async def use(session: SessionTarget, target: str) -> None:
     try:
         session.use(target)
     except UnknownDatabase:
-        home = session.here()
+        home = session.beside()
         if not home.has_neighbours or not await has_database(home.runtimes[0], target):
             raise
         session.view, session.name = home.neighbour(target), target

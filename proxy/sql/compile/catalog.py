@@ -317,3 +317,8 @@ class Catalog:
     def anywhere(self) -> View:
         """Return a view for statements without a database: the first keyspace."""
         return self.view(min(self._keyspaces))
+
+    def beside(self) -> View:
+        """Return a view for databases that are no keyspaces: the first unsharded keyspace, else the first."""
+        views = [self.view(name) for name in sorted(self._keyspaces)]
+        return next((view for view in views if view.has_neighbours), views[0])

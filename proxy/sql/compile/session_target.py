@@ -182,6 +182,10 @@ class SessionTarget:
         """Return the view of the current target; without a target, of a keyspace for queries without tables."""
         return self.view or self._left or self._catalog.anywhere()
 
+    def beside(self) -> View:
+        """Return the view next to which a database is that is no keyspace: `here`, without a target an unsharded one."""
+        return self.view or self._left or self._catalog.beside()
+
     def any_of(
         self, view: View, database: str | None, shape: Shape
     ) -> tuple[ShardRuntime, ...]:
@@ -456,7 +460,7 @@ class SessionTarget:
         try:
             view = self.lookup(name)
         except UnknownDatabase:
-            return StatementTarget(self.here(), None, statement)
+            return StatementTarget(self.beside(), None, statement)
         return StatementTarget(view, None, self._renamed(statement, {name: view}, view))
 
     def stream_source(self, table: TableRef) -> tuple[View, MessageTable]:

@@ -88,6 +88,20 @@ async def test_from_there_the_schema_of_the_proxy_can_be_used(server, plain):
     assert server.relays[0].database == "db"
 
 
+async def test_without_a_keyspace_databases_are_made_and_used_next_to_the_first_unsharded_one(
+    server, other_server, proxy
+):
+    found = Rows(("schema_name",), ((b"beside",),), types=(FieldType.VAR_STRING,))
+    server.on("information_schema.schemata", found)
+    client = await proxy.client(None)  # the first keyspace is `commerce`, on two shards
+    for sql in ("CREATE DATABASE beside", "USE beside", "SELECT * FROM t"):
+        assert (await client.query(sql)).error is None
+    assert (await (await proxy.client("beside")).query("SELECT * FROM t")).error is None
+    assert said(server)[-3:] == ["CREATE DATABASE beside", "SELECT * FROM t", "SELECT * FROM t"]
+    assert "CREATE DATABASE beside" not in said(other_server)
+    assert server.relays[-1].database == "beside"
+
+
 @in_turn
 @pytest.mark.parametrize("name", ["Beside", "nowhere", "beside2", ""])
 async def test_what_no_server_has_is_unknown(plain, name):
