@@ -264,7 +264,7 @@ class SessionTarget:
             return self._described(statement) or StatementTarget(here, self.database, statement)
         views, unknown = self._views_named(names)
         if not views:
-            return StatementTarget(here, self.database, statement)
+            return StatementTarget(self.beside(), self.database, statement)
         if self.view is not None and self._are_beside(views, shape):
             # Other unqualified names, such as those of functions, mean the session's own target as well.
             return StatementTarget(
@@ -293,7 +293,7 @@ class SessionTarget:
                 views[name] = self.named(name)
             except StreamfromError:
                 # A database of the server that is no keyspace; the server says what it is.
-                if self.here().is_sharded:
+                if self.beside().is_sharded:
                     raise
                 unknown = True
         return views, unknown
