@@ -28,7 +28,7 @@ _TOKENS_MAX: Final = 2_000
 _NODES_MAX: Final = 10_000
 
 _STAND_INS: Final = {
-    STRING.decode(): "'s'",
+    STRING.decode(): "''",  # sqlglot takes a text for a name, and no table has this one
     ROWS.decode(): "(1)",
     CALL_ROWS.decode(): "(1)",
     ROW_LITERAL.decode(): "'s'",
@@ -81,6 +81,8 @@ def query_tables(tokens: list[Token], template: bytes) -> tuple[TableRef, ...] |
     refs = []
     for table in tree.find_all(exp.Table, bfs=False):
         if table.catalog or not isinstance(table.this, exp.Identifier | exp.Func):
+            return None
+        if isinstance(table.this, exp.Identifier) and not table.name:
             return None
         if is_table(table):
             refs.append(TableRef(table.db or None, table.name, table.alias or None))
