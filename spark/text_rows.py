@@ -32,8 +32,6 @@ _NULL: Final = 251
 _WIDE_LENGTHS: Final = ((252, 2), (253, 3), (254, 8))
 _END: Final = b"\xfe"  # of an EOF packet, or of the OK packet instead; of a row only if its first value is huge
 _ERROR: Final = b"\xff"
-# A packet that ends a result is shorter: its texts have 512 bytes.
-_END_BYTES: Final = 4096
 # A batch is half of it: enough that what numpy and Arrow take for a call at all does not count.
 ROOM_BYTES: Final = 1 << 22
 _NONE: Final = np.empty(0, np.int64)
@@ -93,28 +91,18 @@ class TextRows:
         If they were, `error` is the packet that ended the result, or None if nothing went wrong.
         """
         self._end += size
-        return self._may_have_ended() and self._has_ended()
-
-    def _may_have_ended(self) -> bool:
-        """Whether the last bytes may be the end of the result, which shows without knowing where rows begin."""
-        low = max(self._walked + HEADER_BYTES, self._end - _END_BYTES)
-        for mark in (_END, _ERROR):
-            place = self._buffer.find(mark, low, self._end)
-            while place >= 0:
-                header = self._buffer[place - HEADER_BYTES : place - 1]
-                if int.from_bytes(header, "little") == self._end - place:
-                    return True
-                place = self._buffer.find(mark, place + 1, self._end)
-        return False
+        starts, self._walked = packet_starts(self._buffer, self._walked, self._end)
+        self._starts = np.concatenate((self._starts, starts))
+        return self._has_ended()
 
     def _has_ended(self) -> bool:
         """Whether the newest packet ends the result: it must be the last one, since nothing follows the end."""
-        self._walk()
         if self._walked < self._end or not len(self._starts):
             return False
+        # A row of several packets goes on with any byte, and begins like an end if its first value is that long.
+        if HEADER_BYTES + LONGEST_BYTES in np.diff(self._starts[-2:], append=self._end):
+            return False
         start = int(self._starts[-1])
-        if len(self._starts) > 1 and start - self._starts[-2] == HEADER_BYTES + LONGEST_BYTES:
-            return False  # the rest of a row, in which any byte may come first
         payload = bytes(memoryview(self._buffer)[start + HEADER_BYTES : self._end])
         if payload[:1] not in (_END, _ERROR):
             return False
@@ -123,11 +111,6 @@ class TextRows:
         self._end = self._walked = start
         self._starts = self._starts[:-1]
         return True
-
-    def _walk(self) -> None:
-        """Find the packets that came since."""
-        starts, self._walked = packet_starts(self._buffer, self._walked, self._end)
-        self._starts = np.concatenate((self._starts, starts))
 
     def take(self, kinds: "Sequence[pa.DataType | None]" = ()) -> list[pa.Array]:
         """Return the columns of the whole rows, NULL where the server says so.
@@ -138,7 +121,6 @@ class TextRows:
             MalformedRowsError: a row has more columns or fewer.
             pa.ArrowInvalid: a text is no number.
         """
-        self._walk()
         starts = self._starts
         ends = np.append(starts[1:], self._walked)[: len(starts)]
         count = len(starts)

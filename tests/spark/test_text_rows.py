@@ -90,6 +90,13 @@ def test_a_row_longer_than_a_packet_is_one_row():
     assert reader.error is None
 
 
+def test_a_first_value_of_16_mib_is_no_end():
+    first_packet = result([(b"x" * 0x1000000,)])[: 4 + 0xFFFFFF]
+    reader = TextRows(1, len(first_packet))
+    assert put(reader, first_packet) == len(first_packet)
+    assert not reader.received(len(first_packet))
+
+
 def test_a_value_that_begins_like_an_end_is_a_value():
     rows = [(b"",), (b"\xfe",), (b"\xff",), (None,)]
     assert read(result(rows), 1)[0] == rows
