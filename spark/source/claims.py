@@ -13,9 +13,6 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from streamfrom.spark.endpoint import NOW_US, Endpoint, ask, changed, marked, text_of
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.fetching import fetch_columns
@@ -48,8 +45,6 @@ class ClaimShard:
         self._id_type = columns["id"]
         self._error_type = columns.get("last_error")
         self._is_whole = "int" in self._id_type
-        # Arrow reads these at once.
-        self._is_small = self._is_whole and "unsigned" not in self._id_type
         self._connection: Any = None
 
     def count_due(self) -> int:
@@ -144,14 +139,11 @@ class ClaimShard:
 
     def _taken(self, limit: int) -> "dict[int, list[Id]]":
         """Return the messages that a STREAM gives now, by the epoch that each one has since it was sent."""
-        told, epochs = self._columns(
-            f"STREAM id, epoch FROM {self._table} LIMIT %s WAIT 0", [limit]
-        )
-        before = pc.fill_null(whole_numbers(epochs), 0)
-        return {
-            epoch + 1: self._ids(told.filter(pc.equal(before, epoch)))
-            for epoch in pc.unique(before).to_pylist()
-        }
+        taken: dict[int, list[Id]] = defaultdict(list)
+        sql = f"STREAM id, epoch FROM {self._table} LIMIT %s WAIT 0"
+        for ident, epoch in self._rows(sql, [limit]):
+            taken[int(epoch or 0) + 1].append(self.told(ident))
+        return taken
 
     def _leased(self, epoch: int, ids: "Sequence[Id]", until_ns: int) -> "list[Id]":
         """Lease the messages until *until_ns*, and return those that still are ours: a short lease may have ended."""
@@ -161,12 +153,12 @@ class ClaimShard:
                 kept += some
                 continue
             condition, values = self.where_ids(some)
-            told, _ = self._columns(
+            told = self._rows(
                 f"SELECT id, epoch FROM {self._table} WHERE {condition}"  # noqa: S608  quoted
                 " AND time_acked IS NULL AND epoch = %s",
                 [*values, epoch],
             )
-            kept += self._ids(told)
+            kept += [self.told(ident) for ident, _ in told]
         return kept
 
     def _reschedule(
@@ -192,19 +184,10 @@ class ClaimShard:
             )
         return count
 
-    def _columns(self, sql: str, values: "Sequence[Any]") -> "tuple[pa.Array, pa.Array]":
-        """Return both columns of a SELECT, as the server sends them."""
-        parts = list(fetch_columns(self._connection, sql, values))
-        if not parts:
-            return pa.array([], pa.binary()), pa.array([], pa.binary())
-        first, second = (pa.concat_arrays(column) for column in zip(*parts, strict=True))
-        return first, second
-
-    def _ids(self, told: "pa.Array") -> "list[Id]":
-        if self._is_small:
-            numbers: list[Id] = whole_numbers(told).to_pylist()
-            return numbers
-        return [self.told(raw) for raw in told.to_pylist()]
+    def _rows(self, sql: str, values: "Sequence[Any]") -> "Iterator[tuple[Any, Any]]":
+        """Yield the rows of a SELECT of two columns, as the server sends them."""
+        for columns in fetch_columns(self._connection, sql, values):
+            yield from zip(*(column.to_pylist() for column in columns), strict=True)
 
     def told(self, raw: Any) -> "Id":
         """Return an id, as a server or as Spark has it, as JSON holds it."""
@@ -274,11 +257,6 @@ class LeaseRenewer:
     def _run(self) -> None:
         while not self._stopped.wait(self._lease_s / BEATS):
             self.renew_all()
-
-
-def whole_numbers(told: "pa.Array") -> "pa.Array":
-    """Return what a server wrote as whole numbers of 64 bits."""
-    return told.cast(pa.string()).cast(pa.int64())
 
 
 def _chunks(ids: "Sequence[Id]") -> "Iterator[Sequence[Id]]":

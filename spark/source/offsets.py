@@ -28,17 +28,8 @@ class QueueOffset:
     claims: Claims = field(default_factory=dict)
 
     def json(self) -> dict[str, Any]:
-        """Return what Spark keeps."""
-        claims = {
-            shard: {str(epoch): ids for epoch, ids in by_epoch.items()}
-            for shard, by_epoch in self.claims.items()
-        }
-        return {
-            "feed": "queue",
-            "table": self.table,
-            "sequence": self.sequence,
-            "claims": claims,
-        }
+        """Return what Spark keeps, in which epochs are texts."""
+        return {"feed": "queue", **vars(self)}
 
 
 def queue_offset(told: "Any", table: str, shards: "tuple[str, ...]") -> QueueOffset:
@@ -48,7 +39,6 @@ def queue_offset(told: "Any", table: str, shards: "tuple[str, ...]") -> QueueOff
         RequestError: it is of another table, of a feed, of another source, or of a shard not read here.
     """
     _check(told, "queue", table)
-    # In JSON epochs are texts.
     claims = {
         shard: {int(epoch): ids for epoch, ids in by_epoch.items()}
         for shard, by_epoch in told["claims"].items()

@@ -79,7 +79,7 @@ def test_a_batch_is_acknowledged_when_the_next_is_asked_for_and_once(reader_of):
     reader = reader_of(shards)
     start = reader.initialOffset()
     first = reader.latestOffset(start, limit(2))
-    assert first["claims"] == {"a": {"1": [0]}, "b": {"1": [0]}}
+    assert first["claims"] == {"a": {1: [0]}, "b": {1: [0]}}
     assert shards.acked == []
     assert [part.values for part in reader.partitions(start, first)] == [(0,), (0,)]
     second = reader.latestOffset(first, limit(9))
@@ -97,7 +97,7 @@ def test_a_batch_is_acknowledged_while_the_next_is_at_work_and_kept_so_long(read
     first = reader.latestOffset(reader.initialOffset(), limit(1))
     shards.may_ack.clear()
     second = reader.latestOffset(first, limit(1))
-    assert second["claims"] == {"a": {"1": [1]}}
+    assert second["claims"] == {"a": {1: [1]}}
     reader.partitions(first, second)
     assert reader.renewer.holds({"a": {1: [0]}})
     assert reader.renewer.holds({"a": {1: [1]}})
@@ -195,12 +195,12 @@ def test_a_row_may_tell_its_shard(monkeypatch):
 def test_a_shard_takes_over_what_others_leave_of_the_room(reader_of):
     reader = reader_of(Shards(a=1, b=9, c=0))
     offset = reader.latestOffset(reader.initialOffset(), limit(8))
-    counts = {name: len(claims["1"]) for name, claims in offset["claims"].items()}
+    counts = {name: len(claims[1]) for name, claims in offset["claims"].items()}
     assert counts == {"a": 1, "b": 7}
     # Fewer than there are shards: each is asked until one has some.
     reader = reader_of(Shards(a=0, b=0, c=2))
     offset = reader.latestOffset(reader.initialOffset(), limit(1))
-    assert offset["claims"] == {"c": {"1": [0]}}
+    assert offset["claims"] == {"c": {1: [0]}}
 
 
 @given(st.integers(1, 10_000), st.integers(1, 40))
