@@ -31,6 +31,11 @@ class Manifest:
     rows: int
     checksum: int
 
+    def has_part_of(self, low_ns: int | None, high_ns: int | None) -> bool:
+        """Whether the window overlaps [low, high); None is no bound."""
+        is_before = high_ns is None or self.low_ns < high_ns
+        return is_before and (low_ns is None or low_ns < self.high_ns)
+
 
 @dataclass(frozen=True, slots=True)
 class ArchiveWindow:
@@ -70,7 +75,7 @@ class ArchiveWindow:
         for manifest in manifests(self.home):
             if (manifest.low_ns, manifest.high_ns) == (self.low_ns, self.high_ns):
                 found = manifest
-            elif manifest.low_ns < self.high_ns and self.low_ns < manifest.high_ns:
+            elif manifest.has_part_of(self.low_ns, self.high_ns):
                 other = ArchiveWindow(self.home, manifest.low_ns, manifest.high_ns).manifest
                 raise RequestError(
                     f"{other} has part of this window already: choose another --from and --to"

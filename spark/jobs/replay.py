@@ -82,7 +82,8 @@ def run(
     fields_of(endpoint, shards, table, kept_type)
     targets = declared(endpoint, shards[0], table)
     home = config.archive.resolve() / endpoint.keyspace / (config.archived or table)
-    found = chosen(manifests(home), config.low_ns, config.high_ns)
+    window = config.low_ns, config.high_ns
+    found = [manifest for manifest in manifests(home) if manifest.has_part_of(*window)]
     if not found:
         raise RequestError(
             f"nothing is published in {home} for this window: check --archive, --archived-table,"
@@ -103,18 +104,6 @@ def run(
     progress.leave()
     counts = {"windows": len(found)} | counts_of(read, written, inserted)
     return Report("replay", config.name, counts, progress.steps_s)
-
-
-def chosen(
-    published: "Sequence[Manifest]", low_ns: int | None, high_ns: int | None
-) -> list[Manifest]:
-    """Return the published windows that have part of [low, high)."""
-    return [
-        manifest
-        for manifest in published
-        if (high_ns is None or manifest.low_ns < high_ns)
-        and (low_ns is None or low_ns < manifest.high_ns)
-    ]
 
 
 def last_of_each(rows: DataFrame) -> DataFrame:

@@ -8,7 +8,7 @@ from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.archive import ArchiveConfig, run as archive
 from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest
-from streamfrom.spark.jobs.replay import ReplayConfig, chosen, last_of_each, run
+from streamfrom.spark.jobs.replay import ReplayConfig, last_of_each, run
 from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 from tests.spark.killed import servers_on_mysql_with_kills
 
@@ -22,7 +22,7 @@ def test_windows_are_chosen_that_have_part_of_the_asked_time():
     published = [Manifest(low, low + 10, 1, 0) for low in (0, 10, 20)]
 
     def lows(low, high):
-        return [manifest.low_ns for manifest in chosen(published, low, high)]
+        return [one.low_ns for one in published if one.has_part_of(low, high)]
 
     assert lows(None, None) == [0, 10, 20]
     assert lows(9, 11) == [0, 10]
