@@ -24,13 +24,8 @@ if TYPE_CHECKING:
 _INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 # Of the types without a length, in bytes.
 _TEXT_BYTES: Final = {
-    f"{size}{kind}": length
-    for size, length in (
-        ("tiny", 2**8 - 1),
-        ("", 2**16 - 1),
-        ("medium", 2**24 - 1),
-        ("long", 2**32 - 1),
-    )
+    f"{size}{kind}": 256**width - 1
+    for width, size in enumerate(("tiny", "", "medium", "long"), 1)
     for kind in ("text", "blob")
 }
 # A message that is new was never sent and never acknowledged.
@@ -115,27 +110,17 @@ def misfits(frame: "DataFrame", columns: "Sequence[tuple[str, Fitted]]") -> list
     """Return a sentence for each of *columns* that has values which do not fit, with one of them."""
     if not columns:
         return []
-    found = frame.agg(
-        *(
-            part
-            for place, (name, fit) in enumerate(columns)
-            for part in (
-                F.count_if(~fit.fits).alias(f"n{place}"),
-                F.first(
-                    F.when(
-                        ~fit.fits, F.coalesce(F.col(quoted(name)).cast("string"), F.lit("NULL"))
-                    ),
-                    ignorenulls=True,
-                ).alias(f"v{place}"),
-            )
-        )
-    ).collect()[0]
+    wrong = [
+        F.when(~fit.fits, F.coalesce(F.col(quoted(name)).cast("string"), F.lit("NULL")))
+        for name, fit in columns
+    ]
+    examples = (F.first(one, ignorenulls=True) for one in wrong)
+    told = frame.agg(*map(F.count, wrong), *examples).collect()[0]
     return [
-        f"{found[f'n{place}']:,} values of {name!r} do not fit {fit.target.mysql_type}"
-        f"{'' if fit.target.takes_null else ' NOT NULL'}, such as"
-        f" {found[f'v{place}'][:_EXAMPLE_CHARS]!r}"
-        for place, (name, fit) in enumerate(columns)
-        if found[f"n{place}"]
+        f"{many:,} values of {name!r} do not fit {fit.target.mysql_type}"
+        f"{'' if fit.target.takes_null else ' NOT NULL'}, such as {example[:_EXAMPLE_CHARS]!r}"
+        for (name, fit), many, example in zip(columns, told, told[len(columns) :], strict=False)
+        if many
     ]
 
 
