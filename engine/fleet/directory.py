@@ -46,6 +46,8 @@ GRANT: Final = "GRANT SELECT, INSERT, UPDATE, DELETE ON streamfrom.* TO {user}"
 
 # A member whose connection broke comes back within seconds; its certificate is trusted meanwhile.
 FORGET_NS: Final = 60 * 10**9
+# Members read a configuration again one after the other, and that is no difference to report.
+DIFFER_NS: Final = 10 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,8 @@ class Directory:
     # Since when a row's member is not there.
     _gone_ns: dict[str, int] = field(default_factory=dict)
     _warned: frozenset[str] = frozenset()
+    # Since when members that are there differ.
+    _differing_ns: dict[str, int] = field(default_factory=dict)
 
     def take(self, read: DirectoryRead, now_ns: int) -> MemberDifferences:
         """Take in an answer and return what is new. *now_ns* is a monotonic clock's."""
@@ -197,8 +201,14 @@ class Directory:
                 f"connection {read.outsider} of another account holds the lock's plain name: if it is a proxy's, give"
                 " both proxies one account at the shards; otherwise end it"
             )
-        for name in sorted(self._connected - {self.own.id}):
-            warnings += _compared(self.own, self.members[name])
+        self._differing_ns = {
+            text: self._differing_ns.get(text, now_ns)
+            for name in sorted(self._connected - {self.own.id})
+            for text in _compared(self.own, self.members[name])
+        }
+        warnings += [
+            t for t, since_ns in self._differing_ns.items() if now_ns >= since_ns + DIFFER_NS
+        ]
         # Said once, and again only after it was over.
         said, self._warned = self._warned, frozenset(warnings)
         return MemberDifferences(
