@@ -285,6 +285,11 @@ class ShardRuntime:
         return found is not None and tuple(map(int, found.groups())) < _OLDEST[self.is_mariadb]
 
     @property
+    def place(self) -> tuple[str, str]:
+        """The server and the database, which no other shard of a configuration has."""
+        return self.dsn.server, self.database
+
+    @property
     def is_retired(self) -> bool:
         """Whether the configuration does not name it any more."""
         return self.trouble == _GONE

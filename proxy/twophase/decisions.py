@@ -79,7 +79,8 @@ class Decisions:
             assert table is not None
             self._ids = {s: known for s, known in self._ids.items() if not s.is_retired}
             for other, taken in self._ids.items():
-                if taken == table and other is not shard:
+                # One database under the names of two keyspaces: the one is just going, the other coming.
+                if taken == table and other.place != shard.place:
                     reason = f"it has the id of the one of shard '{other}': is it a copy?"
                     raise NoDecisionTable(TABLE, str(shard), reason)
             self._ids[shard] = table

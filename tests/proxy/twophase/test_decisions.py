@@ -4,7 +4,7 @@ from itertools import count
 import pytest
 
 from streamfrom.engine.fleet.directory import CREATE
-from streamfrom.proxy.errors import NoDecisionTable
+from streamfrom.proxy.errors import KeyspaceRemoved, NoDecisionTable
 from streamfrom.proxy.twophase.decisions import Decisions, TransactionOutcome, record
 from streamfrom.proxy.twophase.xid import GlobalId
 from tests.proxy.fake_answers import Error, Rows
@@ -42,12 +42,21 @@ async def test_a_missing_table_is_made_and_given_an_id(server, shard, decisions)
     assert f"{1:016x} db".encode().hex() in write
 
 
-async def test_two_shards_with_one_table_are_refused(server, shard, decisions):
-    add_decisions(server, OWN)
+async def test_two_shards_with_one_table_are_refused_unless_they_are_one_database(
+    server, other_server, shard, decisions
+):
+    """As those of a keyspace that is renamed are for a moment."""
+    for each in (server, other_server):
+        add_decisions(each, OWN)
     await decisions.table_of(shard)
-    async with running_shard(server, "80-") as other:
+    async with running_shard(other_server, "80-") as other:
         with pytest.raises(NoDecisionTable, match="the id of the one of shard 'plain/-'"):
             await decisions.table_of(other)
+    async with running_shard(server, "80-") as renamed:
+        assert await decisions.table_of(renamed) == OWN
+        assert decisions.known() == {OWN: renamed}
+        renamed.retire(lambda: KeyspaceRemoved("plain"))
+        assert decisions.known() == {OWN: shard}
 
 
 async def test_a_table_that_cannot_be_made_says_why(server, shard, decisions):
