@@ -183,10 +183,10 @@ async def test_a_global_variable_that_others_change_outdates_the_connections(ser
     await shard.probe()
     backend = await shard.pool.acquire(Tenant(), "db")
     await shard.probe()
-    assert not backend.is_spent
+    assert not backend.is_outdated
     server.on("@@global.autocommit", with_a_global(server, b"0"))
     await shard.probe()
-    assert backend.is_spent
+    assert backend.is_outdated
     shard.pool.release(backend)
 
 
