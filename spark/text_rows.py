@@ -11,6 +11,7 @@ more than 16 MB".
 import struct
 from array import array
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -34,14 +35,12 @@ _END: Final = b"\xfe"  # of an EOF packet, or of the OK packet instead; of a row
 _ERROR: Final = b"\xff"
 # A batch is half of it: enough that what numpy and Arrow take for a call at all does not count.
 ROOM_BYTES: Final = 1 << 22
-_NONE: Final = np.empty(0, np.int64)
 _WRONG: Final = "a row has other columns than its result has definitions"
 
 
-def packet_starts(data: bytearray, begin: int, end: int) -> "tuple[Places, int]":
-    """Return the beginnings of the whole packets from *begin* to *end*, and the place behind the last of them."""
+def find_packets(found: "array[int]", data: bytearray, begin: int, end: int) -> int:
+    """Add to *found* where the whole packets from *begin* to *end* begin, and return the place behind the last of them."""
     place = before = begin
-    found = array("q")
     note = found.append
     last = end - HEADER_BYTES  # where a header may begin
     while place <= last:
@@ -52,7 +51,7 @@ def packet_starts(data: bytearray, begin: int, end: int) -> "tuple[Places, int]"
         # Of the newest only a part has come.
         found.pop()
         place = before
-    return np.array(found, np.int64), place
+    return place
 
 
 class MalformedRowsError(Exception):
@@ -71,7 +70,7 @@ class TextRows:
         self._buffer = bytearray(room_bytes)
         self._end = 0  # behind the last byte that came
         self._walked = 0  # where the first packet begins that is not whole
-        self._starts = _NONE  # where the whole packets of rows begin
+        self._starts = array("q")  # where the whole packets of rows begin
         self.error: bytes | None = None
 
     @property
@@ -91,8 +90,7 @@ class TextRows:
         If they were, `error` is the packet that ended the result, or None if nothing went wrong.
         """
         self._end += size
-        starts, self._walked = packet_starts(self._buffer, self._walked, self._end)
-        self._starts = np.concatenate((self._starts, starts))
+        self._walked = find_packets(self._starts, self._buffer, self._walked, self._end)
         return self._has_ended()
 
     def _has_ended(self) -> bool:
@@ -100,16 +98,17 @@ class TextRows:
         if self._walked < self._end or not len(self._starts):
             return False
         # A row of several packets goes on with any byte, and begins like an end if its first value is that long.
-        if HEADER_BYTES + LONGEST_BYTES in np.diff(self._starts[-2:], append=self._end):
+        places = [*self._starts[-2:], self._end]
+        if any(end - start == HEADER_BYTES + LONGEST_BYTES for start, end in pairwise(places)):
             return False
-        start = int(self._starts[-1])
+        start = places[-2]
         payload = bytes(memoryview(self._buffer)[start + HEADER_BYTES : self._end])
         if payload[:1] not in (_END, _ERROR):
             return False
         if payload[:1] == _ERROR:
             self.error = payload
         self._end = self._walked = start
-        self._starts = self._starts[:-1]
+        self._starts.pop()
         return True
 
     def take(self, kinds: "Sequence[pa.DataType | None]" = ()) -> list[pa.Array]:
@@ -121,7 +120,7 @@ class TextRows:
             MalformedRowsError: a row has more columns or fewer.
             pa.ArrowInvalid: a text is no number.
         """
-        starts = self._starts
+        starts = np.array(self._starts, np.int64)
         ends = np.append(starts[1:], self._walked)[: len(starts)]
         count = len(starts)
         buffer: bytes | bytearray = self._buffer
@@ -142,7 +141,7 @@ class TextRows:
             return  # a long row is coming, and need not be moved with each of its parts
         left = self._end - size
         self._buffer[:left] = self._buffer[size : self._end]
-        self._starts = self._starts[packets:] - size
+        self._starts = array("q", (place - size for place in self._starts[packets:]))
         self._end, self._walked = left, self._walked - size
 
 

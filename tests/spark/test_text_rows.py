@@ -1,6 +1,7 @@
 """Whatever is in a result, and however it is cut on its way, each column is what the server sent."""
 
 import struct
+from array import array
 from itertools import accumulate
 
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.spark import text_rows
-from streamfrom.spark.text_rows import MalformedRowsError, TextRows, packet_starts
+from streamfrom.spark.text_rows import MalformedRowsError, TextRows, find_packets
 
 
 EOF = b"\xfe\x00\x00\x02\x00"
@@ -197,5 +198,6 @@ def test_packets_are_found_and_the_last_one_if_it_is_whole(sizes, missing, befor
     data = b"?" * before + data[: max(0, len(data) - missing)]
     places = accumulate((text_rows.HEADER_BYTES + size for size in sizes), initial=before)
     whole = [place for place in places if place <= len(data)]
-    starts, place = packet_starts(bytearray(data), before, len(data))
-    assert [*starts.tolist(), place] == whole
+    starts = array("q")
+    place = find_packets(starts, bytearray(data), before, len(data))
+    assert [*starts, place] == whole
