@@ -98,7 +98,7 @@ def test_every_answer_is_that_of_one_server_or_refused(compared: ComparedCluster
         computed=0.25,
         computed_groups=0.3,
         counted=0.3,
-        derived=0.2,
+        derived=0.4,
         from_parts=0.3,
         groups=0.3,
         united=0.5,
