@@ -128,7 +128,8 @@ def take_diagnostics(backend: Backend, owner: ConnectionOwner | None) -> LastDia
         questions.ask(_COUNTS, questions.counted)
     elif backend.has_insert_id:
         questions.ask(_INSERT_ID, questions.told_insert_id)
-    if backend.leaving is None:
+    if not questions.unanswered:
+        # Even if what an earlier owner left is still asked for.
         diagnostics.known.set_result(None)
     return diagnostics
 
@@ -140,10 +141,10 @@ class _HandoverQuestions:
     _backend: Backend
     _owner: ConnectionOwner | None
     _diagnostics: LastDiagnostics
-    _unanswered: int = 0
+    unanswered: int = 0
 
     def ask(self, question: bytes, heard: Callable[[BufferedAnswer], None]) -> None:
-        self._unanswered += 1
+        self.unanswered += 1
         self._backend.leaving = self._diagnostics
         self._backend.send(question, AnswerCallback(heard, self._missed), ahead=True)
 
@@ -175,8 +176,8 @@ class _HandoverQuestions:
         self._answered()
 
     def _answered(self) -> None:
-        self._unanswered -= 1
-        if not self._unanswered:
+        self.unanswered -= 1
+        if not self.unanswered:
             self._end()
 
     def _missed(self) -> None:

@@ -32,6 +32,15 @@ async def test_residue_is_for_its_owner_alone_and_others_have_everything_said_ag
     backend.close()
 
 
+async def test_one_that_asks_nothing_waits_for_no_answer_to_another(backend):
+    """As on a connection that is closed meanwhile, where that answer never comes."""
+    await hand_over(backend, ANN, Settings(), "db")
+    backend.has_insert_id = True
+    asked = take_diagnostics(backend, ANN)
+    backend.has_insert_id = False
+    assert (take_diagnostics(backend, None).known.done(), asked.known.done()) == (True, False)
+
+
 async def test_a_variable_too_many_takes_a_reset_and_everything_is_said_again(server, backend):
     await hand_over(backend, ANN, names("latin1", "latin1_bin"), "db")
     await hand_over(backend, BOB, Settings([("time_zone", "UTC")]), "other")
