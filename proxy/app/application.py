@@ -24,7 +24,8 @@ from streamfrom.proxy.app.config_reload import ConfigReload, credentials_of, has
 from streamfrom.proxy.app.disconnection import Disconnection
 from streamfrom.proxy.app.membership import MemberNumber, Membership, take_number
 from streamfrom.proxy.backends.charsets import Charsets
-from streamfrom.proxy.backends.shard import MOVED, READ_ONLY, ShardRuntime, ShardServers
+from streamfrom.proxy.backends.shard import MOVED, READ_ONLY, ShardRuntime
+from streamfrom.proxy.backends.shard_servers import ShardServers
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.config.file import Config, SessionAccount, TransactionMode
 from streamfrom.proxy.config.keyspaces import make_keyspace

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from streamfrom.proxy import process
-from streamfrom.proxy.backends.shard import stop_retired
+from streamfrom.proxy.backends.shard_servers import stop_retired
 from streamfrom.proxy.config.changes import Changes, changes
 from streamfrom.proxy.config.file import Config, Role, Server, User
 from streamfrom.proxy.config.keyspaces import make_keyspace
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from streamfrom.engine.fleet.elector import Elector
     from streamfrom.proxy.app.disconnection import Disconnection
     from streamfrom.proxy.app.membership import Membership
-    from streamfrom.proxy.backends.shard import ServersOfShard, ShardRuntime, ShardServers
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.backends.shard_servers import ServersOfShard, ShardServers
     from streamfrom.proxy.config.keyspaces import KeyspaceConfig
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.twophase.recovery import Recovery

@@ -1,4 +1,4 @@
-"""The servers of a configuration in the running proxy, primaries and replicas: pool, control connections and health of each.
+"""A server of the configuration in the running proxy, a shard's primary or a replica: its pool, control connections and health.
 
 Health is the server's answer to a check (`@@global.read_only`). A statement that meets a refused connection or a read-only
 error causes a check at once. Statements outside a transaction can wait for a shard that is not available, so that they
@@ -13,16 +13,10 @@ import re
 from collections.abc import (
     Awaitable,
     Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import chain
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import structlog
@@ -41,9 +35,7 @@ from streamfrom.proxy.backends.session_variables import globals_of_logins
 from streamfrom.proxy.errors import (
     BackendError,
     BackendUnavailable,
-    KeyspaceRemoved,
     NoDescriptor,
-    NoHealthyReplica,
     PoolTimeout,
     ProxyError,
     ServerFull,
@@ -58,8 +50,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.group_commit import GroupCommit
     from streamfrom.proxy.config.dsn import Dsn
-    from streamfrom.proxy.config.file import Config, Server, ShardConfig
-    from streamfrom.proxy.config.keyspaces import KeyspaceConfig
+    from streamfrom.proxy.config.file import ShardConfig
 
 
 TIMEOUT_S: Final = 10.0
@@ -133,7 +124,7 @@ _OLDEST: Final = ((8, 0), (10, 6))
 # What keeps a primary from being one.
 READ_ONLY: Final = "the server is read-only"
 MOVED: Final = "the configuration names another server"
-_GONE: Final = "the configuration does not name it any more"
+GONE: Final = "the configuration does not name it any more"
 _PRIMARY: Final = "SELECT @@global.read_only OR @@global.innodb_read_only, VERSION()"
 _UNKNOWN_VARIABLE: Final = 1193  # ER_UNKNOWN_SYSTEM_VARIABLE
 # The names of the column on MySQL and on MariaDB.
@@ -198,8 +189,6 @@ LOGIN_KEPT_S = 30.0
 ANSWERS_WITHIN_S: Final = 1.0
 RETRY_FIRST_S = 0.05
 RETRY_LAST_S = 1.0
-# How often a server that is retired is looked at.
-LENT_LOOK_S: Final = 0.05
 
 _NOT_REACHED = "not reached yet"
 _ONLY_SHARD = frozenset({"0", "-"})
@@ -292,7 +281,7 @@ class ShardRuntime:
     @property
     def is_retired(self) -> bool:
         """Whether the configuration does not name it any more."""
-        return self.trouble == _GONE
+        return self.trouble == GONE
 
     @property
     def is_answering(self) -> bool:
@@ -313,7 +302,7 @@ class ShardRuntime:
         """Run no new statements: sessions get a *refusal*. What is under way may end, until `stop`."""
         if self._monitor is not None:
             self._monitor.cancel()
-        self.trouble = _GONE
+        self.trouble = GONE
         self.pool.refuse(refusal)
         self.shared_connections.release()
         # Statements that wait for the server are refused as well.
@@ -476,126 +465,3 @@ class ShardRuntime:
             self.pool.leave()
             self.kills.close()
         self._on_change(self)
-
-
-class ServersOfShard(NamedTuple):
-    """The servers of a shard, as a configuration names them."""
-
-    config: ShardConfig
-    primary: ShardRuntime
-    replicas: tuple[ShardRuntime, ...]
-
-
-class ShardServers:
-    """The `ShardRuntime` objects of all servers.
-
-    on_change: called with a primary whose trouble has begun or ended.
-    """
-
-    def __init__(self, config: Config, on_change: Callable[[ShardRuntime], None]) -> None:
-        # By keyspace and shard.
-        self.primaries: dict[tuple[str, str], ShardRuntime] = {}
-        self.replicas: dict[tuple[str, str], tuple[ShardRuntime, ...]] = {}
-        self._on_change = on_change
-        self._replica_health = ReplicaHealth(config.server.replica_max_lag_s)
-        self._pool_timeout_s = config.server.pool_timeout_s
-        self.publish(self._servers_of(config.keyspaces))
-
-    def _servers_of(
-        self, keyspaces: Iterable[KeyspaceConfig]
-    ) -> dict[tuple[str, str], ServersOfShard]:
-        found = {}
-        for name, shard in ((k.name, shard) for k in keyspaces for shard in k.shards):
-            key, timeout_s = (name, shard.name), self._pool_timeout_s
-            known = {replica.dsn: replica for replica in self.replicas.get(key, ())}
-            found[key] = ServersOfShard(
-                shard,
-                self.primaries.get(key)
-                or ShardRuntime(
-                    name, shard, pool_timeout_s=timeout_s, on_change=self._on_change
-                ),
-                tuple(
-                    known.get(dsn)
-                    or replica_of(
-                        name, shard, dsn, pool_timeout_s=timeout_s, health=self._replica_health
-                    )
-                    for dsn in shard.replicas
-                ),
-            )
-        return found
-
-    async def prepare(
-        self, keyspaces: Iterable[KeyspaceConfig]
-    ) -> Mapping[tuple[str, str], ServersOfShard]:
-        """Return the servers of *keyspaces* for `publish`. A replica at another address, or of another account, is a new server.
-
-        New primaries are there at once.
-        """
-        found, known = self._servers_of(keyspaces), set(self)
-        servers = chain(*((each.primary, *each.replicas) for each in found.values()))
-        await asyncio.gather(*(each.start() for each in servers if each not in known))
-        self.primaries |= {key: each.primary for key, each in found.items()}
-        return found
-
-    def publish(self, found: Mapping[tuple[str, str], ServersOfShard]) -> list[ShardRuntime]:
-        """Have shards the servers in *found* from now on; return the replicas that are none any more, for `stop_retired`.
-
-        A primary whose address is another one goes over to the server there.
-        """
-        gone: list[ShardRuntime] = []
-        for key, (config, primary, replicas) in found.items():
-            for replica in set(self.replicas.get(key, ())) - set(replicas):
-                trouble = f"{replica.dsn}: {_GONE}"
-                replica.retire(partial(NoHealthyReplica, *key, trouble))
-                gone.append(replica)
-            self.primaries[key], self.replicas[key] = primary, replicas
-            if primary.dsn != config.primary:
-                primary.move(config.primary)
-            for each in (primary, *replicas):
-                each.keep_limits(config)
-        return gone
-
-    def of(self, keyspaces: Collection[str]) -> list[ShardRuntime]:
-        """Return the servers of *keyspaces*."""
-        return [each for each in self if each.keyspace in keyspaces]
-
-    def remove(self, keyspaces: Collection[str]) -> list[ShardRuntime]:
-        """Have no servers of *keyspaces* any more; return them, for `stop_retired`."""
-        gone = self.of(keyspaces)
-        for server in gone:
-            server.retire(partial(KeyspaceRemoved, server.keyspace))
-            self.primaries.pop((server.keyspace, server.name), None)
-            self.replicas.pop((server.keyspace, server.name), None)
-        return gone
-
-    def keep_limits(self, server: Server) -> None:
-        """Have all servers keep to the limits of *server* from now on."""
-        self._replica_health.lag_max_s = server.replica_max_lag_s
-        self._pool_timeout_s = server.pool_timeout_s
-        for runtime in self:
-            runtime.pool.timeout_s = server.pool_timeout_s
-
-    def __iter__(self) -> Iterator[ShardRuntime]:
-        """Yield every server."""
-        yield from self.primaries.values()
-        yield from chain(*self.replicas.values())
-
-
-async def stop_retired(servers: Collection[ShardRuntime], within_s: float) -> None:
-    """Stop servers that were retired once no session has a connection to them, or after *within_s*."""
-    try:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                while any(server.pool.lent for server in servers):  # noqa: ASYNC110  (sessions end what they do)
-                    await asyncio.sleep(LENT_LOOK_S)
-    finally:
-        await asyncio.gather(*(server.stop() for server in servers))
-
-
-def replica_of(
-    keyspace: str, config: ShardConfig, dsn: Dsn, *, pool_timeout_s: float, health: Probe
-) -> ShardRuntime:
-    """Return a replica of a shard: like its primary, but what counts is how far it is behind."""
-    return ShardRuntime(
-        keyspace, replace(config, primary=dsn), pool_timeout_s=pool_timeout_s, health=health
-    )

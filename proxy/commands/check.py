@@ -34,7 +34,8 @@ from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.engine.sharding.vindex import Vindex, is_loose
 from streamfrom.engine.sharding.vschema import TableRouting, unknown_keys, with_queues
 from streamfrom.proxy.accounts.user_logins import login_fix, shared_note, user_logins
-from streamfrom.proxy.backends.shard import READ_ONLY, ReplicaHealth, ShardRuntime, replica_of
+from streamfrom.proxy.backends.shard import READ_ONLY, ReplicaHealth, ShardRuntime
+from streamfrom.proxy.backends.shard_servers import replica_of
 from streamfrom.proxy.backends.shard_store import ShardStore, by_control
 from streamfrom.proxy.config.file import Config, KeyspaceConfig, TlsSettings, TransactionMode
 from streamfrom.proxy.config.fleet_members import worker_count
