@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter, defaultdict
+from random import Random
 
 import pytest
 
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
 from streamfrom.engine.messaging.claims.ordered_claim import claim_in_order
+from streamfrom.engine.messaging.order.key_order import in_turn, may_go
 from streamfrom.engine.messaging.queue.poll import PollRequest, poll
 from streamfrom.engine.messaging.table.discovery import discover
-from streamfrom.engine.messaging.table.message import MessageKey
+from streamfrom.engine.messaging.table.message import KeyFound, MessageKey
 from tests.cases import cases
 from tests.engine.messaging.shell.test_message_store import NOW_NS
 from tests.sim.memory_store import loaded
@@ -80,20 +83,51 @@ def test_who_holds_the_first_holds_back_the_others(client, claimer, other, datab
     assert won(claimed(claimer, table, b"2")) == [1]
 
 
-@pytest.mark.parametrize("more", [",vt_key=tenant,vt_max_per_key=1", ",vt_order=strict"])
-@pytest.mark.parametrize("is_known", [True, False])
-def test_what_was_sent_has_started_wherever_its_row_stands(
-    client, claimer, database, more, is_known
+@pytest.mark.parametrize("in_order", [1, 2, None])
+def test_a_claim_chooses_what_may_go_wherever_the_rows_stand(
+    client, claimer, database, in_order
 ):
-    table = create(client, database, more)
-    insert(client, (1, b"'a'", 0, 900), *((ident, b"'a'", 0, 0) for ident in range(2, 9)))
-    sent = {b"1": MessageKey(b"1", 50, NOW_NS + 5)}
-    key = b"'a'" if table.key_column else b"''"
-    request = ClaimRequest(
-        1, "0", (b"5",), ("id",), sent, sent_keys={b"1": key} if is_known else {}
-    )
-    result = claimer.run(claim_in_order(table, request, NOW_NS, is_elected=True))
-    assert (won(result), result.found[key].started) == ([], (sent[b"1"],))
+    """Random rows, some of which were sent and do not show it, against what a walk over all of them finds."""
+    keyed = f",vt_key=tenant,vt_max_per_key={in_order}"
+    table = create(client, database, keyed if in_order else ",vt_order=strict")
+    for seed in range(60):
+        dice = Random(seed)
+        rows = []
+        sent: dict[bytes, MessageKey] = {}
+        known: dict[bytes, bytes | None] = {}
+        found: defaultdict[bytes, tuple[list[MessageKey], list[MessageKey]]]
+        found = defaultdict(lambda: ([], []))
+        for ident in range(1, dice.randrange(2, 16)):
+            tenant, epoch = dice.choice("ab"), int(dice.random() < 0.1)
+            one = MessageKey(b"%d" % ident, dice.randrange(3), dice.choice((0, 7, NOW_NS + 9)))
+            rows.append((ident, tenant, epoch, one.priority, one.time_next_ns))
+            key = b"'%b'" % (tenant.encode() if in_order else b"")
+            started, heads = found[key]
+            is_due = one.time_next_ns <= NOW_NS
+            if epoch:
+                started.append(one)
+            elif is_due and dice.random() < 0.3 and len(started) < (in_order or 1):
+                sent[one.id] = one._replace(time_next_ns=dice.choice((NOW_NS, NOW_NS + 5)))
+                started.append(sent[one.id])
+                if dice.random() < 0.7:
+                    known[one.id] = key
+            elif is_due:
+                heads.append(one)
+        client.execute(b"DELETE FROM msg")
+        values = ", ".join(map(str, rows))
+        client.execute(
+            f"INSERT INTO msg (id, tenant, epoch, priority, time_next) VALUES {values}".encode()
+        )
+        asked = [b"%d" % row[0] for row in dice.sample(rows, dice.randrange(1, len(rows) + 1))]
+        request = ClaimRequest(1, "0", tuple(asked), ("id",), sent, sent_keys=known)
+        result = claimer.run(claim_in_order(table, request, NOW_NS, is_elected=True))
+        counts = Counter(each for each in result.asked_keys.values() if each is not None)
+        expected = set()
+        for key, count in counts.items():
+            started, heads = found[key]
+            every = KeyFound(tuple(started), tuple(sorted(heads, key=in_turn)))
+            expected |= {one.id for one in may_go(every, count, in_order or 1, NOW_NS)}
+        assert set(result.chosen) == expected, seed
 
 
 def test_keys_that_the_database_finds_equal_are_one(client, claimer, database):
