@@ -11,6 +11,7 @@ session.
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -81,6 +82,7 @@ class ConnectionOwner(Protocol):
     account: Account
     settings: Settings
     variant: int
+    began_s: float  # when the session logged in, by time.monotonic()
 
     def handed_over(self, backend: Backend, last_insert_id: int) -> None:
         """Keep the *last_insert_id* of *backend*, which another owner has now."""
@@ -109,6 +111,7 @@ class ProxyItself(ConnectionOwner):
     account: Account
     settings: Settings
     variant: int = 0
+    began_s: float = 0.0  # it has the rights of whichever login
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -138,9 +141,8 @@ class Backend:
     row_count: int | None = None
     has_warnings: bool = False  # the server may hold warnings of the owner's last statement
     is_spent: bool = False  # the owner left something that outlives a reset
-    # A new login would find, or may find, other global variables or other rights.
-    is_outdated: bool = False
-    logged_in_s: float = 0.0
+    # A session that began later than this is to find the global variables and rights of another login.
+    outdated_s: float = math.inf
     is_left: bool = False  # behind the shard's address there may be another server
     login_role: Sequence[bytes] = ()  # the answer to ASK_ROLE behind the login
     may_have_role: bool = False  # the owner ran what may have changed CURRENT_ROLE()
@@ -162,10 +164,9 @@ class Backend:
     awaits_kill: bool = False
     _readers: deque[AnswerReader] = field(default_factory=deque)
 
-    @property
-    def is_for_owner(self) -> bool:
-        """True when no other session may have it."""
-        return self.is_spent or self.is_outdated
+    def may_serve(self, owner: ConnectionOwner) -> bool:
+        """Return whether *owner* may have it without another login."""
+        return self.owner is owner or not (self.is_spent or owner.began_s > self.outdated_s)
 
     @property
     def is_closed(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from functools import partial
 from typing import Final
 
@@ -28,6 +29,8 @@ from streamfrom.proxy.wire.constants import Capability
 
 
 CONNECT_TIMEOUT_S: Final = 5.0
+# Sessions that begin later get another login: rights may be granted and revoked past the proxy.
+LOGIN_KEPT_S: Final = 30.0
 
 
 async def open_backend(
@@ -45,7 +48,7 @@ async def open_backend(
     Raises BackendUnavailable if the server cannot be reached, or goes away meanwhile; BackendError, the server's own, for a refused login.
     """
     backend = Backend(keyspace, shard, account, variant)
-    backend.logged_in_s = asyncio.get_running_loop().time()
+    backend.outdated_s = time.monotonic() + LOGIN_KEPT_S
     dsn = account.at(dsn)
     wire = ClientConnection(
         dsn.user,

@@ -8,8 +8,8 @@ survive a restart or a failover.
 from __future__ import annotations
 
 import asyncio
-import math
 import re
+import time
 from collections.abc import (
     Awaitable,
     Callable,
@@ -183,8 +183,6 @@ log = structlog.get_logger()
 # how long an unused server may be read-only unnoticed.
 CHECK_INTERVAL_S = 2.0
 CHECK_TIMEOUT_S = 10.0
-# A connection is handed to another session for so long after its login.
-LOGIN_KEPT_S = 30.0
 # Who may ask any shard asks another one where the answer takes longer than that.
 ANSWERS_WITHIN_S: Final = 1.0
 RETRY_FIRST_S = 0.05
@@ -255,8 +253,9 @@ class ShardRuntime:
         self._check_now = asyncio.Event()
         self._available = asyncio.Event()
         self._monitor: asyncio.Task[None] | None = None
-        # The global variables that a login takes, as they were at the last check, and whether the server has all of them.
+        # The global variables that a login takes, as they were at the last check, when that was, and whether the server has all of them.
         self._globals: list[Any] = []
+        self._globals_s = 0.0
         self._has_globals = True
 
     def __str__(self) -> str:
@@ -352,11 +351,6 @@ class ShardRuntime:
         self._set(MOVED)
         self.suspect()
 
-    def outdate(self, before_s: float = math.inf) -> None:
-        """Have new sessions log in again where a connection did so before the loop time *before_s*."""
-        self.pool.outdate(before_s)
-        self.shared_connections.release_outdated()
-
     def suspect(self) -> None:
         """Have the server checked now, after a statement failed."""
         self._check_now.set()
@@ -388,13 +382,11 @@ class ShardRuntime:
                         await asyncio.Event().wait()
             self._check_now.clear()
             await self.probe()
-            # What was granted or revoked past this process concerns new sessions, as on the server.
-            self.outdate(asyncio.get_running_loop().time() - LOGIN_KEPT_S)
 
     async def probe(self) -> None:
         """Ask the server now; `trouble` and `version` say what came of it."""
         loop = asyncio.get_running_loop()
-        began_s = loop.time()
+        began_s, asked_s = loop.time(), time.monotonic()
         silence = loop.call_later(ANSWERS_WITHIN_S, self._fell_silent)
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
@@ -417,8 +409,8 @@ class ShardRuntime:
         self.version = found.version
         if found.others:
             if self._globals not in ([], found.others):
-                self.outdate()  # one was changed past this process
-            self._globals = found.others
+                self.pool.outdate(self._globals_s)  # one was changed past this process
+            self._globals, self._globals_s = found.others, asked_s
         if found.trouble is not None:
             self.control.leave()
         self._set(found.trouble)

@@ -267,9 +267,14 @@ class SessionState:
     """One client's session, apart from its sockets and backend connections."""
 
     def __init__(
-        self, capabilities: int, initial_settings: Settings, account: Account = SHARDS_ACCOUNT
+        self,
+        capabilities: int,
+        initial_settings: Settings,
+        account: Account = SHARDS_ACCOUNT,
+        began_s: float = 0.0,
     ) -> None:
         self.capabilities = capabilities
+        self.began_s = began_s
         # What the session's statements run under on every server.
         self.account = account
         # Capability bits that change what a statement means on the backend connection.

@@ -114,7 +114,7 @@ class SharedReads:
         shared = self._connection(shard, attempt.database)
         if shared is None or not (shared.is_busy or shard.shared_connections.others_are_busy):
             return False
-        backend = shared.connection()
+        backend = shared.connection(self._state.began_s)
         if backend is None:
             # By the next time there may be another one.
             del self._shared[shard]

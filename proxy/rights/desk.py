@@ -11,6 +11,7 @@ the first question goes to any connection of the pool, and each later one to a c
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
@@ -299,7 +300,7 @@ class RightsDesk:
     async def _on_pooled(self, key: Question, packets: list[bytes]) -> list[BufferedAnswer]:
         shard = key.shard
         settings = own_settings(on_mariadb=shard.is_mariadb, autocommit=True)
-        owner = ProxyItself(key.account, settings)
+        owner = ProxyItself(key.account, settings, began_s=time.monotonic())
         backend = await shard.pool.acquire(owner, shard.database)
         try:
             answers = await _answers(key, backend, packets)

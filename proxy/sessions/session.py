@@ -7,6 +7,7 @@ events. Those of a login are carried out here; commands go to `CommandLoop`, a n
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -302,7 +303,10 @@ class Session:
             return None if found is None else RoundedId(*found)
 
         state = SessionState(
-            wire.capabilities, services.charset_settings(login.charset), account_of(user)
+            wire.capabilities,
+            services.charset_settings(login.charset),
+            account_of(user),
+            time.monotonic(),
         )
         connections = SessionConnections(
             state,

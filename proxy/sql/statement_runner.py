@@ -7,6 +7,7 @@ begins with the handler of each kind.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -181,7 +182,7 @@ class StatementRunner:
             if changes_rights(statement.shape):
                 self._context.rights.desk.changed()
                 for shard in self._context.status.shards.values():
-                    shard.outdate()  # a login has the rights of its moment
+                    shard.pool.outdate(time.monotonic())  # a login has the rights of its moment
         if asks_locks and has_succeeded and lock_calls(statement).releases_all:
             self._state.locks = None
         return has_succeeded

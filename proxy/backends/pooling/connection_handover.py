@@ -56,7 +56,7 @@ def hand_over_now(
     if backend.settings is not settings or backend.database != database:
         return False
     if backend.owner is not owner:
-        if backend.has_residue or backend.leaving is not None or backend.is_for_owner:
+        if backend.has_residue or backend.leaving is not None or not backend.may_serve(owner):
             return False
         take_diagnostics(backend, backend.owner)
         backend.owner = owner

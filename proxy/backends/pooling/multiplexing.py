@@ -112,6 +112,7 @@ class SharedConnection(ConnectionOwner):
     settings: Settings
     variant: int
     database: str | None
+    began_s: float = 0.0  # of the latest session that reads here
     _backend: Backend | None = None
     _opening: asyncio.Task[None] | None = None
     _may_open_s: float = 0.0
@@ -131,11 +132,6 @@ class SharedConnection(ConnectionOwner):
         return self._backend is not None
 
     @property
-    def is_outdated(self) -> bool:
-        """True while it has a connection that no new session may have."""
-        return self._backend is not None and self._backend.is_outdated
-
-    @property
     def is_unused(self) -> bool:
         """True while it has no connection and asks for none."""
         return self._backend is None and self._opening is None
@@ -145,11 +141,14 @@ class SharedConnection(ConnectionOwner):
         """True while answers are due."""
         return self._waiting > 0
 
-    def connection(self) -> Backend | None:
-        """Return the connection for one more read; the caller calls `read_sent` after sending it.
+    def connection(self, began_s: float) -> Backend | None:
+        """Return the connection for one more read of a session that began at *began_s*; the caller calls `read_sent` after sending it.
 
-        Returns None where it is full or has no connection; in that case it opens one.
+        Returns None where it is full, or has no connection that may serve the session; in that case it opens one.
         """
+        self.began_s = max(self.began_s, began_s)
+        if self._backend is not None and began_s > self._backend.outdated_s:
+            self.release()
         backend = self._backend
         if backend is None or backend.is_closed:
             self._backend = None
@@ -341,9 +340,3 @@ class SharedConnections:
         """Release all of them."""
         for shared in self._all:
             shared.release()
-
-    def release_outdated(self) -> None:
-        """Release those that logged in too long ago for new sessions."""
-        for shared in self._all:
-            if shared.is_outdated:
-                shared.release()

@@ -18,7 +18,6 @@ would cost more than the statement.
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -159,7 +158,9 @@ class Pool:
         Raises BackendUnavailable; BackendError if the server refuses the login, the database or a variable; BackendLost.
         """
         backend = await self._open(owner, database) if served is None else served
-        while backend.owner is not owner and (backend.is_for_owner or backend.may_have_role):
+        while backend.owner is not owner and (
+            backend.may_have_role or not backend.may_serve(owner)
+        ):
             backend = await self._as_logged_in(backend, owner, database)
         try:
             await hand_over(backend, owner, owner.settings, database)
@@ -208,7 +209,7 @@ class Pool:
         elif backend.is_busy or backend.in_transaction or backend.awaits_kill:
             # The session left in the middle of an answer, and no reset can be sent before its end.
             backend.abort()
-        elif backend.is_left or (backend.is_for_owner and backend.owner is None):
+        elif backend.is_left or (backend.is_spent and backend.owner is None):
             backend.close()
         else:
             self._idle[backend] = None
@@ -217,7 +218,7 @@ class Pool:
 
     async def recycle(self, backend: Backend) -> None:
         """Reset a lent connection whose session has ended, and put it back."""
-        if backend.is_for_owner:
+        if backend.is_spent:
             self.discard(backend)
             return
         try:
@@ -249,7 +250,7 @@ class Pool:
         """Take the owner from a departed session's idle connection, so that it is taken first."""
         if backend is not None and backend.owner is owner:
             backend.owner = None
-            if backend in self._idle and backend.is_for_owner:
+            if backend in self._idle and backend.is_spent:
                 del self._idle[backend]
                 backend.close()
             elif backend in self._idle:
@@ -264,18 +265,15 @@ class Pool:
         """
         return [each.caught_up() for each in self._idle if each.release_statements()]
 
-    def outdate(self, before_s: float = math.inf) -> None:
-        """Let no other session have the connections that logged in before the loop time *before_s*.
+    def outdate(self, since_s: float) -> None:
+        """Let no session that began after *since_s* have the connections that there are.
 
-        So new sessions begin with the server's new global variables and rights; sessions that there are keep the old ones. A reset is
+        So new sessions begin with the server's new global variables and rights; sessions that there were keep the old ones. A reset is
         not enough: the limit of `max_allowed_packet` and the rights on everything are those of the login, and only a login runs
         `init_connect`.
         """
         for backend in (*self._idle, *self._lent):
-            backend.is_outdated = backend.is_outdated or backend.logged_in_s < before_s
-        for backend in [each for each in self._idle if each.is_outdated and each.owner is None]:
-            del self._idle[backend]
-            backend.close()
+            backend.outdated_s = min(backend.outdated_s, since_s)
 
     def leave(self) -> None:
         """Close the connections, those that are lent when they come back: the server has restarted or lost its role."""
@@ -419,7 +417,7 @@ class Pool:
         """Return *backend*, or a new connection for *owner* where that is not, or may not be, as a login leaves it."""
         await asyncio.wait([take_diagnostics(backend, backend.owner).known])
         try:
-            if not backend.is_for_owner and await backend.has_login_role():
+            if backend.may_serve(owner) and await backend.has_login_role():
                 return backend
         except BackendLost:
             pass  # in its place as well

@@ -6,6 +6,7 @@ shards in reach, the planner that routes over them, the real database behind the
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
@@ -143,7 +144,7 @@ class View:
     def outdate(self) -> None:
         """Have new sessions log in again, after a change of what a login takes from the servers."""
         for runtime in self.runtimes:
-            runtime.outdate()
+            runtime.pool.outdate(time.monotonic())
 
     @property
     def databases(self) -> set[str]:

@@ -96,6 +96,27 @@ def test_a_pool_that_others_fill_takes_no_right_away(
     assert run(ann, ack) == 1
 
 
+def test_sessions_go_on_when_their_password_is_changed(
+    start_proxy, servers, accounts, sharded_database, tmp_path
+):
+    """As on one server, where none of them logs in again; here their statements go from connection to connection."""
+    config = with_queue(servers, sharded_database, tmp_path)
+    accounts.create("ann", CONSUMES.format(sharded_database))
+    config = config.replace("primary =", "pool_size = 2\nprimary =")
+    proxy = start_proxy(config + BOSS + accounts.toml("ann"))
+    boss = proxy.connect(user="boss", password="x", database="commerce:-80")
+    crowd = [accounts.connect(proxy, "ann", database="commerce") for _ in range(5)]
+
+    def read() -> None:
+        for ann in crowd:
+            assert rows(ann, f"SELECT id FROM my_message WHERE id IN ({LOW}, {HIGH})") == ()
+
+    read()
+    accounts.everywhere("ALTER USER 'ann'@'%' IDENTIFIED BY 'another one'")
+    run(boss, CHANGE)
+    read()
+
+
 @pytest.fixture
 def own_accounts(breakable_servers: Servers) -> Iterator[Accounts]:
     made = Accounts(breakable_servers)

@@ -27,6 +27,7 @@ class Tenant:
         self.settings = Settings(variables.items())
         self.variant = variant
         self.lost_ids = []
+        self.began_s = 0.0
 
     def handed_over(self, backend, last_insert_id):
         self.lost_ids.append(last_insert_id)
@@ -85,11 +86,14 @@ class Connection:
         self.settings, self.database, self.variant = Settings(), "db", 0
         self.has_residue = self.has_insert_id = self.has_warnings = False
         self.is_busy = self.in_transaction = self.awaits_kill = False
-        self.is_for_owner = self.is_left = self.may_have_role = False
+        self.is_spent = self.is_left = self.may_have_role = False
 
     @property
     def is_closed(self):
         return self.closed
+
+    def may_serve(self, owner):
+        return True
 
     def check_open(self):
         assert not self.closed

@@ -1,5 +1,6 @@
 import asyncio
 import errno
+import time
 
 import pytest
 import structlog
@@ -114,7 +115,7 @@ async def test_a_server_that_turns_read_only_is_noticed_and_its_connections_are_
         SHARDS_ACCOUNT, Settings({"autocommit": "ON"}.items()), 0, "db"
     )
     assert line is not None
-    line.connection()
+    line.connection(0.0)
     await until(lambda: line.is_held)
     server.read_only = True
     shard.suspect()
@@ -179,10 +180,12 @@ async def test_a_global_variable_that_others_change_outdates_the_connections(ser
     await shard.probe()
     backend = await shard.pool.acquire(Tenant(), "db")
     await shard.probe()
-    assert not backend.is_outdated
+    later = Tenant()
+    later.began_s = time.monotonic()
+    assert backend.may_serve(later)
     server.on("@@global.autocommit", with_a_global(server, b"0"))
     await shard.probe()
-    assert backend.is_outdated
+    assert not backend.may_serve(later)
     shard.pool.release(backend)
 
 
@@ -192,23 +195,6 @@ async def test_a_server_that_lacks_a_global_variable_is_asked_without_them(serve
         await shard.probe()
         assert shard.trouble is None
     assert sum("@@global.autocommit" in text for text in server.controlled) == 1
-
-
-async def test_new_sessions_get_no_connection_that_logged_in_long_ago(monkeypatch, shard):
-    """What was revoked from an account past the proxy is in force for them, as on the server."""
-    monkeypatch.setattr(module, "CHECK_INTERVAL_S", 0.01)
-    ann = Tenant(autocommit="ON")
-    own = await shard.pool.acquire(ann, "db")
-    shared = shard.shared_connections.matching(SHARDS_ACCOUNT, ann.settings, 0, "db")
-    assert shared.connection() is None
-    await until(lambda: shared.is_held)
-    await asyncio.sleep(0.05)
-    assert not own.is_outdated
-    assert shared.is_held
-    monkeypatch.setattr(module, "LOGIN_KEPT_S", 0.0)
-    await until(lambda: own.is_outdated and not shared.is_held)
-    shard.pool.release(own)
-    assert shard.pool.acquire_own(own, ann, "db")
 
 
 async def test_waiting_has_an_end(server, shard):

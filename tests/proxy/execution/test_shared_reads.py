@@ -207,7 +207,7 @@ async def test_an_execution_is_prepared_on_the_shared_connection_first(server, c
     execution = Execution(key, b"", 0)
     await reader.read_apart(execution)
     (shared,) = company.shared_connections
-    await until(lambda: shared.connection().statements.get(key))
+    await until(lambda: shared.connection(0.0).statements.get(key))
     await reader.read(execution)
     assert server.heard.count(f"PREPARE {READ}") == 2
 
@@ -217,7 +217,7 @@ async def test_an_execution_that_the_server_has_forgotten_is_prepared_anew(
 ):
     key = StatementKey(READ.encode(), "db", ())
     (shared,) = company.shared_connections
-    backend = shared.connection()
+    backend = shared.connection(0.0)
     await backend.prepare(key)
     server.once(READ, Error(1243))
     assert await reader.read(Execution(key, b"", 0)) == "again"

@@ -72,20 +72,20 @@ async def line_on(server):
     server.on("FROM t", Ok())
     async with pool_on(server, size=8) as pool:
         line = line_of(lines_of(pool))
-        assert line.connection() is None
+        assert line.connection(0.0) is None
         await until(lambda: line.is_held)
         yield pool, line
 
 
 def read(line):
-    backend = line.connection()
+    backend = line.connection(0.0)
     assert backend is not None
     return Read(line, backend)
 
 
 async def held(lines, database):
     line = line_of(lines, database)
-    line.connection()
+    line.connection(0.0)
     await until(lambda: line.is_held)
     return line
 
@@ -126,9 +126,21 @@ def impatient(patient, monkeypatch):
     monkeypatch.setattr(module, "_PATIENCE_S", 0.001)
 
 
+async def test_reads_of_a_later_session_leave_an_outdated_login(server, monkeypatch):
+    monkeypatch.setattr(module, "_REOPEN_S", 0.0)
+    async with line_on(server) as (pool, line):
+        old = read(line)
+        old.backend.outdated_s = 1.0
+        assert line.connection(1.0) is old.backend
+        assert line.connection(2.0) is None
+        await until(lambda: line.is_held)
+        assert line.connection(2.0) not in (None, old.backend)
+        assert read(line).backend is line.connection(0.0)
+
+
 async def test_reads_of_one_turn_of_the_loop_leave_in_one_write(server, monkeypatch):
     async with line_on(server) as (pool, line):
-        backend = line.connection()
+        backend = line.connection(0.0)
         writes = []
         write = backend.link.write
         monkeypatch.setattr(type(backend.link), "write", lambda _, data: writes.append(data))
@@ -161,14 +173,14 @@ async def test_a_line_keeps_its_connection_while_it_is_used_and_gives_it_back_th
 
 async def test_a_busy_loop_is_not_taken_for_a_slow_server(server, timers):
     async with line_on(server) as (_, line):
-        each, backend = read(line), line.connection()
+        each, backend = read(line), line.connection(0.0)
         timers.fire()  # now the line expects an answer by its next look
         # Which comes late, for the loop was busy; the answer is there, and not read yet.
         timers.fire()
         await until(lambda: each.fate)
         timers.fire()
         assert each.fate == "answered"
-        assert line.connection() is backend
+        assert line.connection(0.0) is backend
 
 
 async def test_a_line_takes_so_many_reads_and_no_more(server, monkeypatch):
@@ -176,9 +188,9 @@ async def test_a_line_takes_so_many_reads_and_no_more(server, monkeypatch):
     async with line_on(server) as (_, line):
         read(line)
         read(line)
-        assert line.connection() is None
+        assert line.connection(0.0) is None
         await until(lambda: not line.is_busy)
-        assert line.connection() is not None
+        assert line.connection(0.0) is not None
 
 
 async def test_a_server_that_refuses_is_not_asked_again_at_once(server):
@@ -186,11 +198,11 @@ async def test_a_server_that_refuses_is_not_asked_again_at_once(server):
         line = line_of(lines_of(pool))
         server.refusal = Error(1045, "no")
         for _ in range(5):
-            assert line.connection() is None
+            assert line.connection(0.0) is None
             await until(lambda: line.is_unused)
         assert server.logins == 0
         server.refusal = None
-        assert line.connection() is None
+        assert line.connection(0.0) is None
         await asyncio.sleep(0)
         assert not line.is_held
 
@@ -199,7 +211,7 @@ async def test_a_line_breaks_up_in_the_middle_of_a_prepare(server, impatient):
     key = StatementKey(b"SELECT slowly", "db", ())
     async with line_on(server) as (pool, line):
         server.on("slowly", Silence())
-        line.prepare(line.connection(), key)
+        line.prepare(line.connection(0.0), key)
         await until(lambda: "PREPARE SELECT slowly" in server.heard)
         waiting = read(line)
         await until(lambda: waiting.fate == "lost")

@@ -78,29 +78,30 @@ async def test_what_somebody_else_would_inherit_is_thrown_away(server, trouble):
         assert await pool.acquire(Tenant(), "db") is not backend
 
 
-async def test_another_session_gets_a_new_login_in_the_place_of_an_outdated_one(server):
-    """The session that has the old one may use it on, and keeps what its last statement left there."""
+@pytest.mark.parametrize("change_s", [None, 9.0])
+async def test_a_later_session_gets_a_new_login_in_the_place_of_an_outdated_one(
+    server, change_s
+):
+    """Those that there were go on with the old one, and keep what a last statement left there."""
     async with pool_on(server, size=1) as pool:
-        ann, bob = Tenant(), Tenant()
+        ann, bob, carol = Tenant(), Tenant(), Tenant()
         ann.asks = True
         old = await pool.acquire(ann, "db")
-        later_s = old.logged_in_s + 1
-        pool.outdate(later_s - 2)
-        assert not old.is_for_owner
-        pool.outdate(later_s)
-        pool.release(old)
-        assert pool.acquire_own(old, ann, "db")
+        outdated_s = old.outdated_s
+        if change_s is not None:
+            pool.outdate(change_s)
+            outdated_s = change_s
+        bob.began_s, carol.began_s = outdated_s, outdated_s + 0.001
+        assert old.may_serve(bob)
         old.row_count = old.found_rows = 7
         pool.release(old)
-        assert not hand_over_now(old, bob, old.settings, "db")
-        new = await pool.acquire(bob, "db")
+        assert not hand_over_now(old, carol, old.settings, "db")
+        new = await pool.acquire(carol, "db")
         assert (old.is_closed, new is old, pool.connections) == (True, False, 1)
         assert ann.left is not None
         assert ann.left.row_count == 7
         pool.release(new)
-        pool.forget_owner(bob, new)
-        pool.outdate(new.logged_in_s + 1)
-        assert new.is_closed
+        assert await pool.acquire(bob, "db") is new, "a newer login serves older sessions, too"
 
 
 @pytest.mark.parametrize(
