@@ -107,6 +107,8 @@ class Application:
         self._listeners: list[listening.Listener] = []
         self._unix: listening.UnixSocket | None = None  # that of this process alone
         self._background: set[asyncio.Task[None]] = set()
+        # The wait for hangups, and what one has begun.
+        self._reloads: set[asyncio.Task[None]] = set()
         self._sessions: dict[int, Peer] = {}
         number = number or MemberNumber.drawn()
         # The number is part of each id: KILL finds the member of a session by it.
@@ -286,7 +288,7 @@ class Application:
             self._listen("mysql, by the Unix socket", [bound])
         self._spawn(self._vschema_files.watch())
         self._spawn(keep_time_limits(self.services))
-        self._spawn(self._hangups())
+        self._reloads.add(self._spawn(self._hangups()))
         await self._start_admin()
         await self._start_message_service()
         log.info("listening", host=server.host, port=self.port, socket=server.unix_socket)
@@ -304,6 +306,11 @@ class Application:
         self._stopped = True
         for listener in self._listeners:
             listener.close()
+        # No keyspace comes or goes any more.
+        for task in self._reloads:
+            task.cancel()
+        if self._reloads:
+            await asyncio.wait(self._reloads)
         if self._message_service is not None:
             await self._message_service.drain()
         if self._unix is not None:
@@ -333,7 +340,11 @@ class Application:
             self._hangup.clear()
             self._manager.reloading()
             if self._read_again is not None:
-                await self._config_reload.reload(self._read_again)
+                # One that fails by a fault of ours is logged, and does not end this loop.
+                reload = self._spawn(self._config_reload.reload(self._read_again))
+                self._reloads.add(reload)
+                await asyncio.wait([reload])
+                self._reloads.discard(reload)
             self._vschemas_asked.set()
             self._manager.ready()
 

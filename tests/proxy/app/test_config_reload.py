@@ -25,8 +25,8 @@ class Reloading(ProxyRig):
 
     def __init__(self, config):
         self.config = config
-        self._hangup = asyncio.Event()
-        super().__init__(Application(config, self._hangup, None, lambda: self.config))
+        self.hangup = asyncio.Event()
+        super().__init__(Application(config, self.hangup, None, lambda: self.config))
 
     async def reload(self, *, users=None, keyspaces=None, **settings):
         """Change the configuration, hang up, and return the lines of the log behind it."""
@@ -37,7 +37,7 @@ class Reloading(ProxyRig):
             config = replace(config, keyspaces=keyspaces)
         self.config = replace(config, server=replace(config.server, **settings))
         with structlog.testing.capture_logs() as logs:
-            self._hangup.set()
+            self.hangup.set()
             await until(
                 lambda: any(line["event"].startswith("configuration ") for line in logs)
             )
@@ -109,6 +109,33 @@ async def test_sessions_of_a_keyspace_that_goes_end_once_they_are_at_rest(server
         await proxy.reload(keyspaces=(plain, commerce))
         assert (await outside.query("USE commerce")).ok
         assert other_server.connections
+
+
+async def test_after_a_reload_that_fails_by_a_fault_of_ours_comes_another(proxy):
+    right, proxy.config = proxy.config, None
+    with structlog.testing.capture_logs() as logs:
+        proxy.hangup.set()
+        await until(lambda: logs)
+    assert logs[0]["event"] == "background work failed"
+    assert isinstance(logs[0]["exc_info"], AttributeError)
+    proxy.config = right
+    assert (await proxy.reload(users=(APP,)))[-1]["users_removed"] == ["eve"]
+
+
+async def test_a_stop_ends_a_reload_under_way(server, other_server):
+    async with reloading(server, users=()) as proxy:
+        other_server.once("@@global.read_only", Silence())
+        client = await proxy.client("plain")
+        await client.query("BEGIN")
+        both = config_of(server, other_server, users=())
+        proxy.config = replace(proxy.config, keyspaces=both.keyspaces)
+        proxy.hangup.set()
+        await until(lambda: other_server.controlled)
+        stopping = asyncio.create_task(proxy.app.stop())
+        await until(lambda: not other_server.connections)
+        assert [each.name for each in proxy.app.services.catalog.keyspaces] == ["plain"]
+        assert (await client.query("COMMIT")).ok
+        await stopping
 
 
 async def test_a_login_under_way_is_decided_by_one_configuration(proxy):

@@ -128,7 +128,7 @@ def impatient(patient, monkeypatch):
 
 async def test_reads_of_a_later_session_leave_an_outdated_login(server, monkeypatch):
     monkeypatch.setattr(module, "_REOPEN_S", 0.0)
-    async with line_on(server) as (pool, line):
+    async with line_on(server) as (_, line):
         old = read(line)
         old.backend.outdated_s = 1.0
         assert line.connection(1.0) is old.backend
