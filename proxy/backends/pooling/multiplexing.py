@@ -146,11 +146,11 @@ class SharedConnection(ConnectionOwner):
 
         Returns None where it is full, or has no connection that may serve the session; in that case it opens one.
         """
-        self.began_s = max(self.began_s, began_s)
         if self._backend is not None and began_s > self._backend.outdated_s:
             self.release()
         backend = self._backend
         if backend is None or backend.is_closed:
+            self.began_s = max(self.began_s, began_s)
             self._backend = None
             self._waiting = 0
             self._open()
