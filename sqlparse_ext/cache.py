@@ -218,6 +218,10 @@ class _Generations(Generic[_Value]):
         self.size += size
 
 
+class LongTemplate(Exception):
+    """A new shape whose making would take long."""
+
+
 class StatementCache:
     """The statements and shapes seen lately, for each sql_mode apart.
 
@@ -240,10 +244,13 @@ class StatementCache:
         # Of the mode that was asked for last: nearly always it is that of the next text, too.
         self._latest = (DEFAULT_MODE, self._for(DEFAULT_MODE))
 
-    def get(self, sql: bytes, mode: SqlMode = DEFAULT_MODE) -> Statement:
+    def get(
+        self, sql: bytes, mode: SqlMode = DEFAULT_MODE, template_max: int | None = None
+    ) -> Statement:
         """Return what *sql*, one statement, is. It is shared: do not change it. Version comments are resolved in its text.
 
-        Raises SqlError for a STREAM that is written wrongly, TooManyTokens for one with more tokens than statements may have.
+        Raises SqlError for a STREAM that is written wrongly, TooManyTokens for one with more tokens than statements may have,
+        LongTemplate for a new shape of more than *template_max* bytes.
         """
         latest, (texts, shapes) = self._latest
         if mode is not latest:
@@ -269,7 +276,7 @@ class StatementCache:
             and has_dollar_quotes(sql)
         ):
             if self.server().quotes_by_dollars:
-                return self.get(sql, mode | SqlMode.DOLLAR_QUOTES)
+                return self.get(sql, mode | SqlMode.DOLLAR_QUOTES, template_max)
             is_key = False  # it has quotes for other servers
         if statement is None and b"!" in sql:
             # A text with version comments is no key: servers of other versions read it otherwise.
@@ -278,7 +285,7 @@ class StatementCache:
             statement = texts.get(sql, size)
         if statement is None:
             template, literals, runs = fingerprint(sql, mode)
-            shape = self._shape(shapes, sql, mode, template)
+            shape = self._shape(shapes, sql, mode, template, template_max)
             statement = Statement(sql, mode, shape, literals, runs)
             if is_key:
                 texts.put(sql, statement, size)
@@ -298,10 +305,17 @@ class StatementCache:
         return Statement(text, mode, shape, statement.literals, statement.runs)
 
     def _shape(
-        self, shapes: _Generations[Shape], sql: bytes, mode: SqlMode, template: bytes
+        self,
+        shapes: _Generations[Shape],
+        sql: bytes,
+        mode: SqlMode,
+        template: bytes,
+        template_max: int | None = None,
     ) -> Shape:
         shape = shapes.get(template, len(template) + _SHAPE_BYTES)
         if shape is None:
+            if template_max is not None and len(template) > template_max:
+                raise LongTemplate
             if len(template) > self.tokens_max:  # there cannot be more tokens than bytes
                 check_length(template, self.tokens_max)
             shape = _parse(sql, mode, template)

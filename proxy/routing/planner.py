@@ -94,6 +94,10 @@ class Planner:
         self._columns_of = columns_of
         self._plans: dict[Shape, Plan] = {}
 
+    def knows(self, shape: Shape) -> bool:
+        """Return whether `plan` has it already."""
+        return shape in self._plans
+
     def plan(self, shape: Shape) -> Plan:
         """Return the plan of *shape*. Raises Unsupported."""
         plan = self._plans.get(shape)

@@ -20,14 +20,16 @@ from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.routing.routes import AnyShard, OneShard
 from streamfrom.proxy.sql.ack_desk import AckDesk, Offer
 from streamfrom.proxy.sql.compile.catalog import FastRoute, View
+from streamfrom.proxy.sql.compile.large_texts import size_of
 from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.proxy.status.status_rows import names_schema
 from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.commands import query
+from streamfrom.sqlparse_ext.cache import LongTemplate
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
 from streamfrom.sqlparse_ext.statements import Kind, Statement, Uses
-from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
+from streamfrom.sqlparse_ext.text.chunks import LARGE_TEMPLATE_BYTES, LARGE_TEXT_BYTES
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 
 
@@ -98,7 +100,7 @@ class FastPath:
         ):
             return False
         try:
-            statement = target.parse(sql)
+            statement = target.parse(sql, LARGE_TEMPLATE_BYTES)
             direct = self._known(view, statement)
             if direct is None:
                 return self._begin_or_end(statement, reply, on_over)
@@ -109,6 +111,8 @@ class FastPath:
             if shard is None:
                 plan = direct.plan
                 if direct.touches_messages:
+                    if len(statement.shape.template) > LARGE_TEMPLATE_BYTES:
+                        return False  # it is completed in a thread
                     if self._rights.must_learn(view, statement.shape):
                         return False
                     step = self._plain_step(direct, statement) or self._compiler.compile(
@@ -123,7 +127,7 @@ class FastPath:
                 if type(route) is not OneShard:
                     return False
                 shard = view.runtime(route.shard)
-        except StreamfromError:
+        except (StreamfromError, LongTemplate):
             # The long way meets the same error, and is the one place that reports it.
             return False
         if step is not None and step.acked_ns is not None:
@@ -233,7 +237,7 @@ class FastPath:
             if direct.any_of:
                 shard = self._executor.connections.choices(direct.any_of)[0]
             if shard is None:
-                if len(payload) > LARGE_TEXT_BYTES or len(statement.sql) > LARGE_TEXT_BYTES:
+                if len(payload) > LARGE_TEXT_BYTES or size_of(statement) > LARGE_TEXT_BYTES:
                     return False
                 statement = prepared.bind(statement, body, self._state.settings)
                 if prepared.takes_back(statement):
@@ -286,6 +290,8 @@ class FastPath:
         try:
             return view.direct[shape]
         except KeyError:
+            if len(shape.template) > LARGE_TEMPLATE_BYTES and not view.planner.knows(shape):
+                return None  # the long way plans it, in a thread
             if len(view.direct) >= _SHAPES_MAX:
                 view.direct.clear()
             direct = view.direct[shape] = self._work_out(view, statement)

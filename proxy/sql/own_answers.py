@@ -30,6 +30,7 @@ from streamfrom.proxy.local_statements.vexplain import (
 )
 from streamfrom.proxy.rights.questions import take
 from streamfrom.proxy.sql.compile.answerers import Answerer, tables_column
+from streamfrom.proxy.sql.compile.large_texts import size_of
 from streamfrom.proxy.sql.queues.sequence_statements import COLUMNS as NEXT_COLUMNS
 from streamfrom.proxy.sql.scatter.insert_selects import with_named_columns
 from streamfrom.proxy.sql.session_rights import EVERYTHING
@@ -157,7 +158,9 @@ class OwnAnswers:
         return await self._run_one(self._target.parse(chosen), reply)
 
     async def _session_status(self, statement: Statement, reply: Reply) -> bool:
-        view, database, own = self._target.resolve(statement)
+        view, database, own = await self._context.large_texts.read(
+            size_of(statement), self._target.resolve, statement
+        )
         answer = await self._context.executor.ask(
             self._target.any_of(view, database, own.shape), database, query(own.sql), own.shape
         )
@@ -169,7 +172,9 @@ class OwnAnswers:
         return True
 
     async def _tables(self, statement: Statement, reply: Reply) -> bool:
-        view, database, own = self._target.resolve(statement)
+        view, database, own = await self._context.large_texts.read(
+            size_of(statement), self._target.resolve, statement
+        )
         capabilities = self._context.state.capabilities
         shards, packet = self._target.any_of(view, database, own.shape), query(own.sql)
         answer = await self._context.executor.ask(shards, database, packet, own.shape)
@@ -195,7 +200,7 @@ class OwnAnswers:
 async def explanation(context: SessionContext, statement: Statement) -> Table:
     """Return the answer to a *statement* that `is_vexplain`. Raises what the statement in it would before it is sent."""
     compiler, target = context.compiler, context.compiler.target
-    read, size = context.large_texts.read, len(statement.sql)
+    read, size = context.large_texts.read, size_of(statement)
     inner = await read(size, _explained, compiler, statement)
     if inner.shape.stream is not None:
         view, table = target.stream_source(inner.shape.stream.table)

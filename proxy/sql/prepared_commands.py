@@ -40,6 +40,7 @@ from streamfrom.proxy.routing.routes import (
     WriteParts,
 )
 from streamfrom.proxy.sql.compile.answerers import PREPARED_BY_SHARDS, RETOLD
+from streamfrom.proxy.sql.compile.large_texts import size_of
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
 from streamfrom.proxy.sql.scatter.insert_selects import reads_first, with_named_columns
 from streamfrom.proxy.sql.set_variables import is_plain_query, sets_vitess_variables
@@ -99,16 +100,16 @@ class PreparedCommands:
     async def prepare(self, sql: bytes, reply: Reply) -> None:
         """Prepare a statement, and answer with its parameters and columns. Raises what every execution would raise."""
         self._table.begin()
-        read, size = self._large_texts.read, len(sql)
-        statement = await read(size, self._target.parse, sql)
-        shape = statement.shape
+        read = self._large_texts.read
+        statement = await self._large_texts.parse(self._target, sql)
+        shape, size = statement.shape, size_of(statement)
         if shape.kind is Kind.EMPTY and not sql.strip(b"; \t\n\r\f\v"):
             raise EmptyQuery
         if shape.uses & Uses.MULTIPLE:
             texts = await read(size, split_statements, statement.sql, statement.mode)
             if len(texts) > 1:
                 raise await read(size, self._compiler.one_at_a_time, statement)
-            statement = await read(size, self._target.parse, texts[0])
+            statement = await self._large_texts.parse(self._target, texts[0])
         await read(size, self._compiler.check, statement)
         answerer = await self._statements.answers.answerer(statement)
         if answerer not in PREPARED_BY_SHARDS or (
@@ -139,7 +140,7 @@ class PreparedCommands:
         await reply.prepared(prepared.id, [parameter] * prepared.count, columns, warnings)
 
     async def _prepare_on_shard(self, statement: Statement, reply: Reply) -> None:
-        read, size = self._large_texts.read, len(statement.sql)
+        read, size = self._large_texts.read, size_of(statement)
         place = await read(size, self._target.resolve, statement)
         place = await with_named_columns(self._context, place)
         await self._context.rights.learn(place.view, place.statement.shape)
@@ -210,7 +211,7 @@ class PreparedCommands:
             await self._run_as_text(prepared, command, reply)
             return
         read = self._large_texts.read
-        size = max(len(prepared.original.sql), len(command.body))
+        size = max(size_of(prepared.original), len(command.body))
         await read(size, prepared.settle, self._compiler, self._registry)
         shape = prepared.original.shape
         if (
@@ -260,7 +261,7 @@ class PreparedCommands:
         self, prepared: PreparedStatement, command: StmtExecute, reply: Reply
     ) -> None:
         read = self._large_texts.read
-        size = max(len(prepared.original.sql), len(command.body))
+        size = max(size_of(prepared.original), len(command.body))
         bound = await read(
             size, prepared.bind, prepared.original, command.body, self._state.settings
         )
@@ -278,7 +279,7 @@ class PreparedCommands:
             await self._statements.run_one(bound, reply)
             return
         text = await read(size, lambda: self._target.parse(as_text(bound)))
-        self._compiler.check(text)  # a value may be a keyspace's name
+        await read(size, self._compiler.check, text)  # a value may be a keyspace's name
         await self._statements.run_one(text, reply)
 
     # --- cursors --------------------------------------------------------------------------

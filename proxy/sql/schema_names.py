@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.sql.compile.large_texts import size_of
 from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA
 from streamfrom.sqlparse_ext.session.information_schema import (
     asks_by_parameter,
@@ -40,7 +41,7 @@ async def with_schema_names(
     Raises Unsupported for one database by two names and for databases of several servers, or BackendUnavailable.
     """
     target, shape = context.compiler.target, statement.shape
-    database, read, size = target.database, context.large_texts.read, len(statement.sql)
+    database, read, size = target.database, context.large_texts.read, size_of(statement)
     if not await read(size, describes, shape, database):
         return statement
     awaits_values = statement.arguments is None and not is_text

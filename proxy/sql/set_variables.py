@@ -30,6 +30,7 @@ from streamfrom.proxy.execution.session_state import SessionState, footprint_of
 from streamfrom.proxy.execution.session_tracking import apply_ok
 from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.compile.answerers import HAS_EXPRESSIONS
+from streamfrom.proxy.sql.compile.large_texts import size_of
 from streamfrom.proxy.sql.compile.session_target import SessionTarget, StatementTarget
 from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
@@ -89,7 +90,7 @@ class SetVariables:
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Carry out a SET, and answer the client; False when the answer is an error. Raises whatever stops it."""
-        read, size = self._large_texts.read, len(statement.sql)
+        read, size = self._large_texts.read, size_of(statement)
         names = (await read(size, footprint_of, statement.shape)).set_names
         if names & _OF_THE_ACCOUNT and self._target.here().is_sharded:
             raise Unsupported(
@@ -113,7 +114,7 @@ class SetVariables:
             return True
         if names == {"statement"} and len(shape.set) == 1:
             return await self._run_for_one(statement, reply)
-        read, size = self._large_texts.read, len(statement.sql)
+        read, size = self._large_texts.read, size_of(statement)
         view, database, statement = await read(size, self._target.resolve, statement)
         if "session_track_system_variables" in names:
             # From here on the server reports what the client wants to hear, and nothing else.
@@ -166,7 +167,7 @@ class SetVariables:
         a prepared one that returns rows, and of which `is_plain_query` is false.
         """
         compiler, target = self._context.compiler, self._target
-        read, size = self._large_texts.read, len(statement.sql)
+        read, size = self._large_texts.read, size_of(statement)
         parts = await read(size, split_set_statement, statement)
         view = target.here()
         if parts is None:

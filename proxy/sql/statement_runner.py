@@ -24,6 +24,7 @@ from streamfrom.proxy.rights.questions import changes_rights
 from streamfrom.proxy.routing.vschema_tables import not_in_vschema
 from streamfrom.proxy.sql.advisory_locks import note_locks
 from streamfrom.proxy.sql.compile.answerers import HAS_EXPRESSIONS
+from streamfrom.proxy.sql.compile.large_texts import size_of
 from streamfrom.proxy.sql.own_answers import OwnAnswers
 from streamfrom.proxy.sql.queues.queue_statements import QueueStatements
 from streamfrom.proxy.sql.queues.sequence_statements import SequenceStatements
@@ -145,20 +146,19 @@ class StatementRunner:
 
     async def run(self, sql: bytes, reply: Reply) -> None:
         """Run the text of one command: one statement, or several if the client may send them. Raises whatever stops it."""
-        read, parse = self._large_texts.read, self._target.parse
-        size = len(sql)
-        whole = await read(size, parse, sql)
+        read = self._large_texts.read
+        whole = await self._large_texts.parse(self._target, sql)
         texts = [whole.sql]
         if whole.shape.uses & Uses.MULTIPLE:
-            texts = await read(size, split_statements, whole.sql, whole.mode)
+            texts = await read(size_of(whole), split_statements, whole.sql, whole.mode)
             if not self._state.multi_statements:
-                raise await read(size, self._compiler.one_at_a_time, whole)
+                raise await read(size_of(whole), self._compiler.one_at_a_time, whole)
         for index, text in enumerate(texts):
             reply.more = index < len(texts) - 1
             # A large text is in no cache.
-            is_read = text is whole.sql and size > LARGE_TEXT_BYTES
-            statement = whole if is_read else await read(len(text), parse, text)
-            await read(len(text), self._compiler.check, statement)
+            is_read = text is whole.sql and len(text) > LARGE_TEXT_BYTES
+            statement = whole if is_read else await self._large_texts.parse(self._target, text)
+            await read(size_of(statement), self._compiler.check, statement)
             if not await self.run_one(statement, reply):
                 return
 
@@ -202,7 +202,10 @@ class StatementRunner:
         view = self._target.view
         if asks_database(shape) and view is not None and view.is_part:
             target = literal(self._target.name.encode())
-            return self._target.parse(inline(statement, {"DATABASE": target, "SCHEMA": target}))
+            calls = {"DATABASE": target, "SCHEMA": target}
+            return await self._large_texts.read(
+                size_of(statement), lambda: self._target.parse(inline(statement, calls))
+            )
         asks_locks = locks and shape.uses & Uses.ADVISORY_LOCK
         if not shape.uses & Uses.IDENTITY and not asks_locks:
             return statement
@@ -215,13 +218,13 @@ class StatementRunner:
             self._context.others.holders(self._target.here().runtimes[0]) if asks_locks else {}
         )
         return await self._large_texts.read(
-            len(statement.sql), lambda: self._target.parse(inline(statement, values, holders))
+            size_of(statement), lambda: self._target.parse(inline(statement, values, holders))
         )
 
     # --- rows: SELECT, INSERT, UPDATE, DELETE and whatever else a shard may answer ----------
 
     async def _on_rows(self, statement: Statement, reply: Reply) -> bool:
-        read, size = self._large_texts.read, len(statement.sql)
+        read, size = self._large_texts.read, size_of(statement)
         place = await read(size, self._target.resolve, statement)
         place = await with_named_columns(self._context, place)
         with_values = await with_rows(self._context, place, reply)
@@ -262,7 +265,7 @@ class StatementRunner:
         warnings: the proxy's own warnings, which follow those of the servers, as rows of SHOW WARNINGS.
         """
         place = await self._large_texts.read(
-            len(statement.sql), self._target.resolve, statement
+            size_of(statement), self._target.resolve, statement
         )
         view = place.view
         if statement.shape.uses & Uses.TEMPORARY_TABLE and view.is_sharded:

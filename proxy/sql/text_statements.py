@@ -18,6 +18,7 @@ from streamfrom.proxy.errors import (
     UnknownStatement,
 )
 from streamfrom.proxy.sql.compile.answerers import PREPARED_BY_SHARDS
+from streamfrom.proxy.sql.compile.large_texts import size_of
 from streamfrom.proxy.sql.compile.session_target import databases_named
 from streamfrom.proxy.sql.schema_names import with_schema_names
 from streamfrom.proxy.wire.binary_parameters import Parameter, literal_of
@@ -118,14 +119,14 @@ class TextStatements:
             raise EmptyQuery
         sql = (text or "").encode("utf-8", "surrogateescape")
         read = self._large_texts.read
-        found = await read(len(sql), self._target.parse, sql)
+        found = await self._large_texts.parse(self._target, sql)
         if found.shape.uses & Uses.MULTIPLE:
             raise self._compiler.one_at_a_time(found)
         if found.shape.kind is Kind.PREPARE:
             raise NotPreparable(found.shape.verb)
-        self._compiler.check(found)
+        await read(size_of(found), self._compiler.check, found)
         if found.shape.kind in _CHECKED and not self._is_own(found.shape):
-            place = await read(len(sql), self._target.resolve, found)
+            place = await read(size_of(found), self._target.resolve, found)
             shards = self._target.shards_to_prepare(place.view, found.shape)
             await self._executor.prepare_on(shards, place.database, place.statement.sql)
         elif found.shape.kind is Kind.OTHER:
@@ -151,7 +152,9 @@ class TextStatements:
             return statement
         text = await self._text(statement, asked)
         if text is not None:
-            asks = self._target.parse(text.encode("utf-8", "surrogateescape"))
+            asks = await self._large_texts.parse(
+                self._target, text.encode("utf-8", "surrogateescape")
+            )
             named = self._named(asks, shape.verb)
             found = await with_schema_names(self._context, named, is_text=True)
             if found is not asks or not isinstance(asked.text, Slot):
@@ -229,8 +232,7 @@ class TextStatements:
             for kind, value in await self._values(asked.using)
         ]
         text = as_text(statement.bind((OPAQUE,) * count, texts.__getitem__))
-        read = self._large_texts.read
-        return await read(len(text), self._target.parse, text)
+        return await self._large_texts.parse(self._target, text)
 
     async def _values(self, variables: Sequence[str]) -> list[tuple[int, bytes | None]]:
         """Return the type and the value of each user variable; the type of bytes in no character set is BLOB."""

@@ -32,8 +32,10 @@ from streamfrom.sqlparse_ext.text.lexer_patterns import (
 
 
 CHUNK_BYTES: Final = 8 << 10
-# A longer text is read in chunks. It takes 3 ms at most in one go.
+# A longer text is read in chunks. To take its literals out takes 6 ms at most in one go.
 LARGE_TEXT_BYTES: Final = 32 << 10
+# To make a shape of a template as long as this, or its plan, takes as long.
+LARGE_TEMPLATE_BYTES: Final = 4 << 10
 
 # Called between chunks by the reader of a large text. It may raise, to stop the reading.
 between_chunks: ContextVar[Callable[[], None] | None] = ContextVar(

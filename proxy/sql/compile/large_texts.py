@@ -10,14 +10,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
-from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, between_chunks
+from streamfrom.proxy.fairness import Slices
+from streamfrom.sqlparse_ext.cache import LongTemplate
+from streamfrom.sqlparse_ext.text.chunks import (
+    LARGE_TEMPLATE_BYTES,
+    LARGE_TEXT_BYTES,
+    between_chunks,
+)
 
 
 if TYPE_CHECKING:
+    from streamfrom.proxy.sql.compile.session_target import SessionTarget
     from streamfrom.sqlparse_ext.errors import StreamfromError
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 # How many texts are read at once; others wait for their turn. More threads would be no faster, since
@@ -26,6 +35,12 @@ AT_ONCE: Final = 2
 
 _Result = TypeVar("_Result")
 _Parameters = ParamSpec("_Parameters")
+
+
+def size_of(statement: Statement) -> int:
+    """Return how long a statement takes to read, in bytes of literals; those of its template take longer."""
+    weight = LARGE_TEXT_BYTES // LARGE_TEMPLATE_BYTES
+    return max(len(statement.sql), weight * len(statement.shape.template))
 
 
 def readers() -> ThreadPoolExecutor:
@@ -44,6 +59,13 @@ class LargeTexts:
         self._under_way: asyncio.Future[object] | None = None
         self._error: StreamfromError | None = None
 
+    async def parse(self, target: SessionTarget, sql: bytes) -> Statement:
+        """Return what *sql* is. Raises as `SessionTarget.parse`, or what `interrupt` was given."""
+        if len(sql) <= LARGE_TEXT_BYTES:
+            with suppress(LongTemplate):
+                return target.parse(sql, LARGE_TEMPLATE_BYTES)
+        return await self._in_thread(target.parse, sql)
+
     async def read(
         self,
         size: int,
@@ -52,8 +74,20 @@ class LargeTexts:
         **kwargs: _Parameters.kwargs,
     ) -> _Result:
         """Return what *function*, which reads a text of *size* bytes, returns. Raises what it raises, or `interrupt` was given."""
-        if size <= LARGE_TEXT_BYTES:
-            return function(*args, **kwargs)
+        if size > LARGE_TEXT_BYTES:
+            return await self._in_thread(function, *args, **kwargs)
+        slices = Slices()
+        result = function(*args, **kwargs)
+        # A statement is read up to eight times. Other sessions have a turn in between.
+        await slices.breathe()
+        return result
+
+    async def _in_thread(
+        self,
+        function: Callable[_Parameters, _Result],
+        *args: _Parameters.args,
+        **kwargs: _Parameters.kwargs,
+    ) -> _Result:
         is_over = False
 
         def check() -> None:

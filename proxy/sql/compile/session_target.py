@@ -82,14 +82,14 @@ class SessionTarget:
         self._registry = registry
         self._cache = cache
 
-    def parse(self, sql: bytes) -> Statement:
+    def parse(self, sql: bytes, template_max: int | None = None) -> Statement:
         """Return the facts of one statement.
 
         Raises SqlError if it is malformed, Unsupported if it is for several shards and has characters of a set that allows a
-        quote or a backslash as the second half of one.
+        quote or a backslash as the second half of one, LongTemplate as `StatementCache.get`.
         """
         state = self._state
-        statement = self._cache.get(sql, state.mode)
+        statement = self._cache.get(sql, state.mode, template_max)
         # In this order, since a test of a flag of an enumeration costs more than the others.
         if sql.isascii() or SqlMode.OTHER_CHARSET not in state.mode:
             return statement

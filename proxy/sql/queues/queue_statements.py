@@ -65,6 +65,7 @@ from streamfrom.proxy.local_statements.show_queues import (
     show_queues,
 )
 from streamfrom.proxy.routing.vschema_tables import not_in_vschema
+from streamfrom.proxy.sql.compile.large_texts import size_of
 from streamfrom.proxy.sql.queues.requeue_statements import RequeueStatements
 from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
 from streamfrom.proxy.wire.commands import query
@@ -103,6 +104,7 @@ class QueueStatements:
         self._executor = context.executor
         self._compiler = context.compiler
         self._target = context.compiler.target
+        self._large_texts = context.large_texts
         self._registry = context.registry
         self._rights = context.rights
         self._run_ddl = run_ddl
@@ -119,7 +121,7 @@ class QueueStatements:
                 f"{statement.shape.verb} QUEUE by a text of more than {LARGE_TEXT_BYTES} bytes;"
                 " make fewer columns, and add the others by ALTER TABLE"
             )
-        queue = read_queue(statement)
+        queue = await self._large_texts.read(size_of(statement), read_queue, statement)
         match queue.verb:
             case "CREATE":
                 return await self._create(queue, reply)
@@ -133,7 +135,7 @@ class QueueStatements:
     async def _create(self, queue: QueueStatement, reply: Reply) -> bool:
         now_ns = self._compiler.clock.time_ns()
         definition = create_table(queue, new_comment(queue), now_ns)
-        self._allowed(definition)
+        await self._allowed(definition)
         name = queue.table.name
         view, found = await self._definitions(queue.table)
         comment = new_comment(queue, await self._sharding(queue, view))
@@ -141,7 +143,7 @@ class QueueStatements:
         _check_settings(name, comment, view, columns)
         if (fault := _placement_fault(name, comment, view.keyspace)) is not None:
             raise BadQueue(fault)
-        made_by = self._allowed(create_table(queue, comment, now_ns))
+        made_by = await self._allowed(create_table(queue, comment, now_ns))
         made = [shard for shard, text in found if text is not None]
         for shard, text in found:
             if text is not None and not is_queue(text):
@@ -194,7 +196,7 @@ class QueueStatements:
                 await self._run_everywhere(await self._dead_letters(queue.table, comment))
             await self._consent(queue.table, comment)
         warnings = await _warnings(name, comment, view, column_types(found[0][1] or ""))
-        return await self._run_ddl(self._allowed(definition), reply, warnings)
+        return await self._run_ddl(await self._allowed(definition), reply, warnings)
 
     async def _consent(self, queue: TableRef, comment: str) -> None:
         """Have the table that takes the dead letters of *queue* consent in its comment; without one nothing is done.
@@ -213,7 +215,7 @@ class QueueStatements:
                 new = checked(dead_letter_table.with_consent(old, queue.name))
                 changed.setdefault(new, []).append(shard)
         for new, shards in changed.items():
-            await self._run_everywhere(self._allowed(alter_table(table, new)), shards)
+            await self._run_everywhere(await self._allowed(alter_table(table, new)), shards)
 
     async def _run_everywhere(
         self, definition: Statement, shards: Sequence[ShardRuntime] | None = None
@@ -251,7 +253,7 @@ class QueueStatements:
         placed = _placed_by(queue.name, comment, view.keyspace)
         if placed_by is None and placed is not None:
             placed_by = placed.vindex.name, placed.columns[0]
-        return self._allowed(create_dead_letters(table, queue.name, columns, placed_by))
+        return await self._allowed(create_dead_letters(table, queue.name, columns, placed_by))
 
     async def _check_change(self, view: View, name: str, comment: str) -> None:
         """Raise BadQueue where *comment* would give a table a fault that it does not have yet."""
@@ -273,7 +275,7 @@ class QueueStatements:
     async def _requeue(self, queue: QueueStatement, reply: Reply) -> bool:
         assert queue.requeue is not None
         # As the user, who must be allowed to write the rows.
-        self._allowed(
+        await self._allowed(
             b"UPDATE %s SET time_next = 0, epoch = 0 WHERE time_acked IS NULL"
             % named(queue.table)
         )
@@ -289,7 +291,7 @@ class QueueStatements:
         return True
 
     async def _drop(self, queue: QueueStatement, reply: Reply) -> bool:
-        definition = self._allowed(drop_table(queue))
+        definition = await self._allowed(drop_table(queue))
         _, found = await self._definitions(queue.table)
         name, warnings = queue.table.name, list[bytes]()
         try:
@@ -319,7 +321,9 @@ class QueueStatements:
                 reason = f"{table.name} has dead letters and stays"
                 return [warning("Warning", _WRONG_ARGUMENTS, reason)]
         if any(text is not None for _, text in found):
-            await self._run_everywhere(self._allowed(drop_table(replace(queue, table=table))))
+            await self._run_everywhere(
+                await self._allowed(drop_table(replace(queue, table=table)))
+            )
         return []
 
     @staticmethod
@@ -432,9 +436,9 @@ class QueueStatements:
 
     # --- the shards -----------------------------------------------------------------------
 
-    def _allowed(self, sql: bytes) -> Statement:
+    async def _allowed(self, sql: bytes) -> Statement:
         """Return a definition, once the user may send it. Raises what refuses it."""
-        statement = self._target.parse(sql)
+        statement = await self._large_texts.parse(self._target, sql)
         self._compiler.check(statement)
         return statement
 

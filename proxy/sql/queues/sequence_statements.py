@@ -13,6 +13,7 @@ from streamfrom.engine.errors import SequenceError
 from streamfrom.engine.messaging.table.message_ids import COUNTS
 from streamfrom.proxy.errors import NoDatabaseSelected, ReplicaTarget
 from streamfrom.proxy.rights.questions import draw
+from streamfrom.proxy.sql.compile.large_texts import size_of
 from streamfrom.proxy.sql.compile.statement_compiler import MESSAGE_IDS, GivenIds
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, Table
@@ -60,7 +61,7 @@ class SequenceStatements:
         auto = self._compiler.sequence_of(view, statement.shape)
         if auto is None:
             return Filled(statement)
-        read, size = self._large_texts.read, len(statement.sql)
+        read, size = self._large_texts.read, size_of(statement)
         gaps = await read(size, self._compiler.gaps, view, statement, auto.column)
         insert = statement.shape.insert
         may_differ = insert is None or insert.ignore or insert.on_duplicate

@@ -24,6 +24,7 @@ from streamfrom.proxy.merge.group_query import GroupsQuery
 from streamfrom.proxy.merge.row_merge import RowsMerge, RowsQuery
 from streamfrom.proxy.merge.shard_texts import Texts
 from streamfrom.proxy.merge.stage import of_the_client
+from streamfrom.proxy.sql.compile.large_texts import size_of
 from streamfrom.proxy.sql.scatter.merge_metadata import ask_first
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
@@ -92,7 +93,7 @@ async def gather(
     Raises as any statement, and Unsupported or MergeTooLarge if the rows cannot be merged.
     """
     read = context.large_texts.read
-    texts = await read(len(statement.sql), Texts, statement, route.select)
+    texts = await read(size_of(statement), Texts, statement, route.select)
     if texts.count is None and select_limit != UNLIMITED:
         texts.count = int(select_limit)
     retries = context.connections.retries(statement.shape)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.stage import values_row
 from streamfrom.proxy.routing.routes import Combine, Merge
+from streamfrom.proxy.sql.compile.large_texts import size_of
 from streamfrom.proxy.sql.scatter.two_stage import (
     INSERT_BYTES_MAX,
     INSERT_ROWS_MAX,
@@ -71,7 +72,7 @@ async def with_named_columns(
         view.runtimes, lambda shard: _columns(shard, table)
     )
     named = await context.large_texts.read(
-        len(place.statement.sql),
+        size_of(place.statement),
         lambda: compiler.target.parse(with_columns(place.statement, names)),
     )
     return place._replace(statement=named)

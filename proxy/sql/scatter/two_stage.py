@@ -13,6 +13,7 @@ from streamfrom.proxy.errors import BackendError, MergeTooLarge
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.merge.stage import AnsweredPart, Combination
 from streamfrom.proxy.routing.routes import Combine, Merge, Route
+from streamfrom.proxy.sql.compile.large_texts import size_of
 from streamfrom.proxy.sql.scatter.gather import RowSink, ask_stage, gather
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
@@ -164,8 +165,9 @@ class TwoStageSelect:
 
         given: dict[int, AnsweredPart] = {}
         whole = Combination(statement, route.parts, given)
+        read, size = self._context.large_texts.read, size_of(statement)
         # A server describes the whole statement first, so a statement that it refuses costs no rows.
-        described = await ask(whole.described())
+        described = await ask(await read(size, whole.described))
         answered = route.answered
         if isinstance(route.parts, InnerSelects) and route.parts.counts_rows:
             ((_, part, way),) = answered
@@ -177,19 +179,17 @@ class TwoStageSelect:
             status = described.ok.status & Status.IN_TRANS
             reply.end_of_rows(status=status, warnings=counted.warnings)
             return True
-        whole.learn(_columns(described))
+        whole.learn(await read(size, _columns, described))
         if isinstance(route.parts, TableRows) and route.parts.wanted is not None:
             listed = [await ask(question) for question in route.parts.ask_columns()]
             names = [parse_text_row(row)[0] or b"" for each in listed for row in each.rows]
-            part = route.parts.statement(
-                statement, [name.decode("utf-8", "surrogateescape") for name in names]
-            )
+            columns = [name.decode("utf-8", "surrogateescape") for name in names]
+            part = await read(size, route.parts.statement, statement, columns)
             ((number, _, way),) = answered
             answered = ((number, part, way),)
         for number, part, way in answered:
-            given[number] = AnsweredPart(
-                part, is_merged=isinstance(way, Merge) and way.in_groups
-            )
+            is_merged = isinstance(way, Merge) and way.in_groups
+            given[number] = await read(size, AnsweredPart, part, is_merged=is_merged)
             try:
                 answer = await ask(given[number].empty)
             except BackendError as error:
@@ -199,7 +199,7 @@ class TwoStageSelect:
                     "two columns of one name in a part of this over several shards"
                 ) from error
             given[number].described(
-                _columns(answer),
+                await read(size, _columns, answer),
                 is_compared=whole.is_compared,
                 is_windowed=bool(part.shape.uses & Uses.WINDOW) and not route.parts.operators,
             )
@@ -226,10 +226,9 @@ class TwoStageSelect:
             if self._state.diagnostics is not before and self._state.diagnostics is not None:
                 diagnostics.columns = self._state.diagnostics.columns or diagnostics.columns
                 diagnostics.rows = [*diagnostics.rows, *self._state.diagnostics.rows]
-            read = self._context.large_texts.read
             await read(taken.size, given[number].give, taken.rows)
             taken.rows = []
-        sql = whole.sql()
+        sql = await read(max(size, taken.size), whole.sql)
         if len(sql) > TEXT_BYTES_MAX:
             # A server that gets a longer one ends the connection, and with it the transaction.
             (row,) = (await ask(b"SELECT @@max_allowed_packet")).rows
@@ -249,7 +248,7 @@ class TwoStageSelect:
                 raise Unsupported(f"going on with rows of several shards: {error}") from error
             raise
         assert answer.ok is not None
-        whole.check(_columns(answer))
+        whole.check(await read(size, _columns, answer))
         if diagnostics.rows:
             self._state.answered_at, self._state.diagnostics = None, diagnostics
         reply.head(described.columns)

@@ -110,6 +110,16 @@ async def test_what_is_not_plain_takes_the_long_way(server, scene, sql):
     assert server.heard[heard:] == []
 
 
+async def test_a_long_template_is_read_and_planned_by_the_long_way_first(scene):
+    sql = f"SELECT {'+'.join(f'a{number}' for number in range(2000))}"
+    target = scene.compiler.target
+    assert await scene.send(sql) is None
+    statement = target.parse(sql.encode())
+    assert await scene.send(sql) is None
+    target.view.planner.plan(statement.shape)
+    assert await scene.send(sql) is not None
+
+
 async def test_a_begin_travels_with_the_first_statement(server, scene):
     heard = len(server.heard)
     for end in ("COMMIT", "ROLLBACK"):

@@ -2,12 +2,16 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
 from streamfrom.proxy.errors import QueryInterrupted
-from streamfrom.proxy.sql.compile.large_texts import AT_ONCE, LargeTexts, readers
-from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
+from streamfrom.proxy.fairness import SLICE_S
+from streamfrom.proxy.sql.compile.large_texts import AT_ONCE, LargeTexts, readers, size_of
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
+from streamfrom.sqlparse_ext.text.chunks import LARGE_TEMPLATE_BYTES, LARGE_TEXT_BYTES, pause
 
 
 LARGE = LARGE_TEXT_BYTES + 1
@@ -74,3 +78,34 @@ async def test_only_so_many_are_read_at_once_and_who_waits_may_be_interrupted(th
         each.may_end.set()
     assert await asyncio.gather(*tasks) == ["read"] * AT_ONCE
     assert not late.began.is_set()
+
+
+class Target:
+    """A session's target that notes which thread reads."""
+
+    def __init__(self):
+        self.cache, self.threads = StatementCache(), []
+
+    def parse(self, sql, template_max=None):
+        statement = self.cache.get(sql, DEFAULT_MODE, template_max)
+        self.threads.append(threading.get_ident())
+        return statement
+
+
+async def test_the_loop_reads_what_is_short_or_known_and_threads_read_the_rest(threads):
+    long = b"SELECT " + b"+".join(b"a%d" % n for n in range(LARGE_TEMPLATE_BYTES))[:20_000]
+    of_literals = b"SELECT 1 IN (%b)" % b",".join([b"1"] * (LARGE_TEXT_BYTES // 4))
+    large = b"SELECT " + b"1," * LARGE_TEXT_BYTES + b"1"
+    target, texts, here = Target(), LargeTexts(threads), threading.get_ident()
+    for sql in (b"SELECT 1", of_literals, long, long, large, large):
+        assert (await texts.parse(target, sql)).sql == sql
+    assert [each == here for each in target.threads] == [True, True, False, True, False, False]
+    sizes = [size_of(target.parse(sql)) for sql in (b"SELECT 1", of_literals, long, large)]
+    assert [size > LARGE_TEXT_BYTES for size in sizes] == [False, False, True, True]
+
+
+async def test_others_have_a_turn_between_two_readings_on_the_loop(threads):
+    others = []
+    asyncio.get_running_loop().call_soon(others.append, "came in")
+    await LargeTexts(threads).read(1, time.sleep, 2 * SLICE_S)
+    assert others
