@@ -16,7 +16,7 @@ and the one way there leads through an ``Authenticated``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -211,10 +211,10 @@ class ServerConnection:
         assert self._auth is not None
         events: list[Event] = []
         try:
-            actions = yield from self._auth.judge()
+            step = yield from self._auth.judge()
             if self.phase is ConnectionPhase.JUDGING:
                 self._move(ConnectionPhase.AUTHENTICATING)
-                self._act(actions, events)
+                self._act(step, events)
         except ProxyError as error:
             self._fail(error, events)
         return events
@@ -400,18 +400,19 @@ class ServerConnection:
         )
         self._act(self._auth.begin(is_change=is_change), events)
 
-    def _act(self, actions: Sequence[Step], events: list[Event]) -> None:
-        for action in actions:
-            if isinstance(action, Send):
-                self._send(action.payload)
-            elif isinstance(action, Deferred):
-                self._move(ConnectionPhase.JUDGING)
-                events.append(action)
-            else:
-                self._move(ConnectionPhase.DECIDING)
-                self.user = action.proof.user
-                self._login_info = action.info
-                events.append(action.proof)
+    def _act(self, step: Step, events: list[Event]) -> None:
+        if isinstance(step, Send):
+            self._send(step.payload)
+        elif isinstance(step, Deferred):
+            self._move(ConnectionPhase.JUDGING)
+            events.append(step)
+        else:
+            self._move(ConnectionPhase.DECIDING)
+            if step.ahead:
+                self._send(step.ahead)
+            self.user = step.proof.user
+            self._login_info = step.info
+            events.append(step.proof)
 
 
 # The largest packet before the login is accepted.

@@ -1,4 +1,4 @@
-"""The server's side of a login, as a small state machine for each attempt.
+"""The server's side of a login, as a generator for each attempt.
 
     begin ──┬─ proof fits the account's plugin ───────────┬─ right ──────────────► Accepted
             │                                             ├─ wrong ──────────────► AccessDenied
@@ -20,9 +20,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import KW_ONLY, dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from streamfrom.proxy.errors import AccessDenied
 from streamfrom.proxy.passwords.scramble import (
@@ -105,13 +104,16 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The login is proven. *info* is the text of the OK packet that will say so."""
+    """The login is proven. *info* is the text of the OK packet that will say so; *ahead* is a payload to send before it."""
 
     proof: Authenticated
-    info: bytes
+    info: bytes = b""
+    ahead: bytes = b""
 
 
 Step = Send | Deferred | Accepted
+# It is sent what the client answers to a Send. Behind a Deferred that is costly it yields None after each piece of the work.
+_Steps = Generator[Send | Deferred | None, Any, Accepted]
 
 
 class Authenticator:
@@ -195,60 +197,60 @@ class ServerAuth:
     greeted_plugin: str = CACHING_SHA2
     is_secure: bool = False  # no third party can listen, so clear text is fine
     is_tls: bool = False  # so the certificate may need its signature
-    # What judges the proof, None for the password itself; and the proof.
-    _deferred: tuple[Callable[[bytes], list[Step]] | None, bytes] | None = None
+    _steps: _Steps = field(init=False)
 
     def __post_init__(self) -> None:
         self._verifier, self._is_known = self._authenticator.verifier_of(self._login.user)
         self._has_password = not _is_nothing(self._login.response)
-        self._next: Callable[[bytes], list[Step]] = self._over
 
-    def begin(self, *, is_change: bool = False) -> list[Step]:
+    def begin(self, *, is_change: bool = False) -> Step:
         """Take the first proof. *is_change*: it came with COM_CHANGE_USER."""
-        login = self._login
-        if login.plugin is None:
+        self._steps = self._attempt(is_change=is_change)
+        return self.receive(None)
+
+    def receive(self, payload: bytes | None) -> Step:
+        """Take the client's next packet."""
+        step = self._advance(payload)
+        assert step is not None, "what comes in pieces is judged"
+        return step
+
+    def judge(self) -> Generator[None, None, Step]:
+        """Judge the proof that was deferred, in pieces. Raises AccessDenied."""
+        while (step := self._advance(None)) is None:
+            yield
+        return step
+
+    def _advance(self, payload: bytes | None) -> Step | None:
+        try:
+            return self._steps.send(payload)
+        except StopIteration as end:
+            accepted: Accepted | None = end.value
+            assert accepted is not None, "a login that has ended is not asked again"
+            return accepted
+
+    def _attempt(self, *, is_change: bool) -> _Steps:
+        plugin, proof = self._login.plugin, self._login.response
+        if plugin is None:
             # Without PLUGIN_AUTH a client speaks native and cannot be asked to switch.
-            return self._defer(self._native, login.response)
-        plugin = _plugin_for(self._verifier, login.plugin, self.greeted_plugin)
-        if is_change and plugin == NATIVE_PASSWORD:
-            # As servers do: libmariadb answers with the nonce of its login, whatever the switch says.
-            return self._switch(plugin, self.nonce)
-        if is_change or plugin != login.plugin:
-            return self._switch(plugin)
-        if plugin != self.greeted_plugin and not login.response:
+            plugin = NATIVE_PASSWORD
+        else:
+            asked, plugin = plugin, _plugin_for(self._verifier, plugin, self.greeted_plugin)
             # libmysql sends nothing when the greeting names another plugin than its own, and
             # waits to be asked again.
-            return self._switch(plugin)
-        return self._defer(self._step_of(plugin), login.response)
-
-    def receive(self, payload: bytes) -> list[Step]:
-        """Take the client's next packet."""
-        step, self._next = self._next, self._over
-        return step(payload)
-
-    def judge(self) -> Generator[None, None, list[Step]]:
-        """Judge the proof that was deferred, in pieces. Raises AccessDenied."""
-        assert self._deferred is not None
-        (step, payload), self._deferred = self._deferred, None
-        if step is None:
-            return (yield from self._password(payload))
-        return step(payload)
-
-    def _defer(self, step: Callable[[bytes], list[Step]] | None, payload: bytes) -> list[Step]:
-        self._deferred = step, payload
-        return [Deferred(is_costly=step is None)]
-
-    def _switch(self, plugin: str, nonce: bytes | None = None) -> list[Step]:
-        # A fresh one, where the client takes it: the greeting's has been answered, and an answer must prove one nonce only.
-        self.nonce = nonce or self._authenticator.nonces()
-        self._next = partial(self._defer, self._step_of(plugin))
-        return [Send(encode_auth_switch(plugin, self.nonce))]
-
-    def _step_of(self, plugin: str) -> Callable[[bytes], list[Step]]:
-        return self._native if plugin == NATIVE_PASSWORD else self._sha2
-
-    def _native(self, proof: bytes) -> list[Step]:
+            is_silent = plugin != self.greeted_plugin and not proof
+            if is_change or plugin != asked or is_silent:
+                # As servers do: libmariadb answers COM_CHANGE_USER with the nonce of its login, whatever the switch says.
+                if not (is_change and plugin == NATIVE_PASSWORD):
+                    # A fresh one: the greeting's has been answered, and an answer must prove one nonce only.
+                    self.nonce = self._authenticator.nonces()
+                proof = yield Send(encode_auth_switch(plugin, self.nonce))
+        yield Deferred(is_costly=False)
         self._has_password = not _is_nothing(proof)
+        if plugin == NATIVE_PASSWORD:
+            return self._native(proof)
+        return (yield from self._sha2(proof))
+
+    def _native(self, proof: bytes) -> Accepted:
         stored = self._verifier.native
         # A client without plugins may name an account that has no native hash.
         matches = is_native_proof(proof, self.nonce, stored or bytes(20)) and stored is not None
@@ -256,62 +258,47 @@ class ServerAuth:
             matches = _is_nothing(proof)
         return self._decide(matches=matches, info=self._signature())
 
-    def _sha2(self, proof: bytes) -> list[Step]:
-        self._has_password = not _is_nothing(proof)
+    def _sha2(self, proof: bytes) -> _Steps:
+        verifier = self._verifier
         if _is_nothing(proof):
-            return self._decide(matches=self._verifier.is_empty)
-        stored = self._verifier.sha2 or self._verifier.learnt
+            return self._decide(matches=verifier.is_empty)
+        stored = verifier.sha2 or verifier.learnt
         given = proof, self.nonce, stored or bytes(32)
         is_right, is_of_sqlx = is_sha2_proof(*given), is_sha2_proof(*given, nonce_first=True)
-        if stored is not None and not self._verifier.is_empty:
+        if stored is not None and not verifier.is_empty:
             if is_right:
-                return [Send(_FAST_OK), *self._decide(matches=True)]
+                return self._decide(matches=True, ahead=_FAST_OK)
             if is_of_sqlx:
                 # Without the word "fast": sqlx 0.8 reads no OK behind it.
                 return self._decide(matches=True)
-        if self._verifier.crypt is None or not (self.is_secure or self._authenticator.rsa_key):
+        key = None if self.is_secure else self._authenticator.rsa_key
+        if verifier.crypt is None or not (self.is_secure or key):
             return self._decide(matches=False)
         # Also after a wrong proof for a cached account: a decoy never gets into the cache,
         # and this must not distinguish the two.
-        self._next = self._full
-        return [Send(_FULL_NEEDED)]
-
-    def _full(self, payload: bytes) -> list[Step]:
-        key = self._authenticator.rsa_key
+        payload = yield Send(_FULL_NEEDED)
         # The client cannot send its password in the clear here, so it asks for a key to encrypt
         # it with.
-        if not self.is_secure and key is not None and payload == _WANTS_PUBLIC_KEY:
-            self._next = partial(self._defer, None)
-            return [Send(encode_auth_more_data(key.public_pem()))]
-        return self._defer(None, payload)
-
-    def _password(self, payload: bytes) -> Generator[None, None, list[Step]]:
-        password = self._clear_text(payload)
+        if key is not None and payload == _WANTS_PUBLIC_KEY:
+            payload = yield Send(encode_auth_more_data(key.public_pem()))
+        yield Deferred(is_costly=True)
+        password = payload if key is None else _decrypted(key, payload, self.nonce)
         if not password.endswith(b"\0") or len(password) > PASSWORD_BYTES_MAX + 1:
             return self._decide(matches=False)
         password = password[:-1]
-        matches = yield from self._verifier.is_password(password)
+        matches = yield from verifier.is_password(password)
         if matches and self._is_known:
             # From now on a proof is enough, without the slow hash: MySQL keeps such a cache for
             # the same reason, and caching_sha2_password is named after it.
-            self._verifier.learnt = stored_sha2(password)
+            verifier.learnt = stored_sha2(password)
         return self._decide(matches=matches)
 
-    def _clear_text(self, payload: bytes) -> bytes:
-        key = self._authenticator.rsa_key
-        if self.is_secure or key is None:
-            return payload
-        try:
-            return unmasked_password(key.decrypt(payload), self.nonce)
-        except ValueError:
-            return b""
-
-    def _decide(self, *, matches: bool, info: bytes = b"") -> list[Step]:
+    def _decide(self, *, matches: bool, info: bytes = b"", ahead: bytes = b"") -> Accepted:
         # Both are looked at only here, behind all the work, so that an unknown name costs the
         # same.
         if not (matches and self._is_known):
             raise AccessDenied(self._login.user, self.host, has_password=self._has_password)
-        return [Accepted(Authenticated(self._login.user), info)]
+        return Accepted(Authenticated(self._login.user), info, ahead)
 
     def _signature(self) -> bytes:
         """Return the certificate's signature, where this client looks for one."""
@@ -321,8 +308,12 @@ class ServerAuth:
             return b""
         return certificate_signature(stored, self.nonce, certificate)
 
-    def _over(self, _payload: bytes) -> list[Step]:
-        raise AssertionError("a login that has ended is not asked again")
+
+def _decrypted(key: RsaKey, payload: bytes, nonce: bytes) -> bytes:
+    try:
+        return unmasked_password(key.decrypt(payload), nonce)
+    except ValueError:
+        return b""
 
 
 def _is_nothing(proof: bytes) -> bool:

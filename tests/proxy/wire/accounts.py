@@ -33,14 +33,11 @@ def in_one_go(pieces):
 class PromptAuth(ServerAuth):
     """Judges each proof as it comes."""
 
-    def begin(self, *, is_change=False):
-        return self._judged(super().begin(is_change=is_change))
-
     def receive(self, payload):
         return self._judged(super().receive(payload))
 
-    def _judged(self, steps):
-        return in_one_go(self.judge()) if isinstance(steps[-1], Deferred) else steps
+    def _judged(self, step):
+        return in_one_go(self.judge()) if isinstance(step, Deferred) else step
 
 
 class PromptConnection(ServerConnection):
