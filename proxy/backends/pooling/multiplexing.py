@@ -117,12 +117,11 @@ class SharedConnection(ConnectionOwner):
     _opening: asyncio.Task[None] | None = None
     _may_open_s: float = 0.0
     _preparing: dict[StatementKey, asyncio.Task[None]] = field(default_factory=dict)
-    # Reads under way, reads sent and answers received; `_look` compares the last two.
+    # Reads under way, reads sent and answers received; `_watch` compares the last two.
     _waiting: int = 0
     _sent: int = 0
     _answered: int = 0
-    _idle_looks: int = 0
-    _next_look: asyncio.TimerHandle | None = None
+    _watching: asyncio.Task[None] | None = None
 
     # --- using it -------------------------------------------------------------------------
 
@@ -233,9 +232,7 @@ class SharedConnection(ConnectionOwner):
             # A session meets the same trouble on its own connection, and reports it.
             pass
         else:
-            self._idle_looks = 0
-            if self._next_look is None:
-                self._look_again()
+            self._watching = asyncio.create_task(self._watch(self._backend))
         finally:
             self._opening = None
 
@@ -244,33 +241,22 @@ class SharedConnection(ConnectionOwner):
         """The time in seconds without an answer after which it breaks up."""
         return _PATIENCE_S + 2 * self._way_s()
 
-    def _look_again(self) -> None:
-        # The first of the reads that wait now has its answer by the next look, or is slow.
-        expected = self._answered if self._waiting else None
-        self._next_look = asyncio.get_running_loop().call_later(
-            self.patience_s, self._look, self._sent, expected
-        )
-
-    def _look(self, sent: int, answered: int | None) -> None:
-        self._next_look = None
-        if self._backend is None:
-            return
-        self._idle_looks = self._idle_looks + 1 if sent == self._sent else 0
-        if answered == self._answered:
-            self._next_look = asyncio.get_running_loop().call_later(
-                _SECOND_LOOK_S, self._judge, self._backend, answered
-            )
-        elif self._idle_looks >= IDLE_LOOKS_MAX:
-            self.release()
-        else:
-            self._look_again()
-
-    def _judge(self, backend: Backend, answered: int) -> None:
-        self._next_look = None
-        if backend is self._backend and answered == self._answered:
-            self.break_up()
-        elif self._backend is not None:
-            self._look_again()
+    async def _watch(self, backend: Backend) -> None:
+        """Break up over a read that is slow; release *backend* once it is unused."""
+        idle_looks = 0
+        while idle_looks < IDLE_LOOKS_MAX:
+            # The first of the reads that wait now has its answer by the next look, or is slow.
+            sent, expected = self._sent, self._answered if self._waiting else None
+            await asyncio.sleep(self.patience_s)
+            if expected == self._answered:
+                await asyncio.sleep(_SECOND_LOOK_S)
+            if backend is not self._backend:
+                return
+            if expected == self._answered:
+                self.break_up()
+                return
+            idle_looks = idle_looks + 1 if sent == self._sent else 0
+        self.release()
 
 
 class SharedConnections:

@@ -106,12 +106,14 @@ class Timers:
         self._calls.append((callback, arguments))
         return asyncio.TimerHandle(0, callback, arguments, asyncio.get_running_loop())
 
-    def fire(self):
+    async def fire(self):
         """Let the time of all of them come."""
+        await until(lambda: self._calls)
         calls, self._calls = self._calls, []
-        assert calls
         for callback, arguments in calls:
             callback(*arguments)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
 
 
 @pytest.fixture
@@ -162,10 +164,10 @@ async def test_a_line_keeps_its_connection_while_it_is_used_and_gives_it_back_th
         for _ in range(4 * module.IDLE_LOOKS_MAX):
             read(line)
             await until(lambda: not line.is_busy)
-            timers.fire()
+            await timers.fire()
         assert (pool.lent, server.logins) == (1, 1)
         while line.is_held:
-            timers.fire()
+            await timers.fire()
         assert (pool.lent, pool.connections) == (0, 1)
         assert await pool.acquire(Tenant(autocommit="ON"), "db")
         assert server.logins == 1
@@ -174,11 +176,10 @@ async def test_a_line_keeps_its_connection_while_it_is_used_and_gives_it_back_th
 async def test_a_busy_loop_is_not_taken_for_a_slow_server(server, timers):
     async with line_on(server) as (_, line):
         each, backend = read(line), line.connection(0.0)
-        timers.fire()  # now the line expects an answer by its next look
-        # Which comes late, for the loop was busy; the answer is there, and not read yet.
-        timers.fire()
+        # The answer comes late, for the loop was busy; it is there by now, and not read yet.
+        await timers.fire()
         await until(lambda: each.fate)
-        timers.fire()
+        await timers.fire()
         assert each.fate == "answered"
         assert line.connection(0.0) is backend
 
