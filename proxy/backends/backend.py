@@ -39,36 +39,28 @@ if TYPE_CHECKING:
     from streamfrom.proxy.wire.resultset import Tracker
 
 
-class CarriedFoundRows(int):
-    """The FOUND_ROWS() of a session whose last SELECT ran on another connection.
-
-    The server would give another number. The session has run writes here since, and a write
-    leaves FOUND_ROWS() as it is.
-    """
-
-    # The diagnostics that will hold the count; None where the number itself is the count.
-    of: LastDiagnostics | None = None
-
-    @property
-    def told(self) -> int | None:
-        """The count; None as long as the server has not answered."""
-        if self.of is None:
-            return int(self)
-        return self.of.found_rows if self.of.known.done() else None
-
-
 @dataclass(slots=True, eq=False)
 class LastDiagnostics:
     """The diagnostics area of one statement."""
 
-    # Done once the other attributes are final, also when the connection broke before.
-    known: asyncio.Future[None]
     # The values of FOUND_ROWS() and ROW_COUNT().
     found_rows: int = 0
     row_count: int = -1
     # The answer to SHOW WARNINGS, as payloads; empty without a warning.
     columns: Sequence[bytes] = ()
     rows: Sequence[bytes] = ()
+    # What is done once the rest is final, also when the connection broke before; None where no server is asked.
+    asked: asyncio.Future[None] | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """True once all of it is final."""
+        return self.asked is None or self.asked.done()
+
+    async def known(self) -> None:
+        """Wait until all of it is final."""
+        if self.asked is not None:
+            await asyncio.wait([self.asked])
 
 
 # The server has max_prepared_stmt_count statements already, on all connections together.
@@ -136,8 +128,9 @@ class Backend:
     # LAST_INSERT_ID() may be the owner's; a SELECT sets it to 0 without a reset.
     has_insert_id: bool = False
     in_transaction: bool = False  # the last answer had the flag SERVER_STATUS_IN_TRANS
-    # The current values of FOUND_ROWS() and ROW_COUNT(); None where only the server knows them.
-    found_rows: int | None = None
+    # The current values of FOUND_ROWS() and ROW_COUNT(); None where only the server knows them. The owner's last SELECT may have run
+    # on another connection, which left its FOUND_ROWS() in diagnostics; the server would give another number.
+    found_rows: int | LastDiagnostics | None = None
     row_count: int | None = None
     has_warnings: bool = False  # the server may hold warnings of the owner's last statement
     is_spent: bool = False  # the owner left something that outlives a reset

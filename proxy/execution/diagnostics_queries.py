@@ -7,13 +7,12 @@ the session keeps the diagnostics of that statement (`backend.LastDiagnostics`),
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.backend import Backend, CarriedFoundRows, LastDiagnostics
+from streamfrom.proxy.backends.backend import Backend, LastDiagnostics
 from streamfrom.proxy.backends.pooling.connection_handover import take_diagnostics
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
@@ -49,19 +48,11 @@ _WARNINGS: Final = (
 )
 
 
-def diagnostics_of_several() -> LastDiagnostics:
-    """Return empty diagnostics for a statement of several shards; `SessionConnections.take_warnings` fills them."""
-    diagnostics = LastDiagnostics(asyncio.get_running_loop().create_future())
-    diagnostics.known.set_result(None)
-    return diagnostics
-
-
 def diagnostics_of_error(error: StreamfromError) -> LastDiagnostics:
     """Return the diagnostics of a statement that the proxy itself refused."""
-    diagnostics = diagnostics_of_several()
     code, _ = error.wire_code()
-    diagnostics.rows = [text_row([b"Error", b"%d" % code, message_bytes(str(error))])]
-    return diagnostics
+    row = text_row([b"Error", b"%d" % code, message_bytes(str(error))])
+    return LastDiagnostics(rows=[row])
 
 
 def warning(level: str, code: int, message: str) -> bytes:
@@ -75,7 +66,7 @@ async def add_warnings(state: SessionState, warnings: Sequence[bytes]) -> None:
         take_diagnostics(state.answered_at, state)
     diagnostics = state.diagnostics
     assert diagnostics is not None
-    await asyncio.wait([diagnostics.known])
+    await diagnostics.known()
     diagnostics.rows = [*diagnostics.rows, *warnings]
 
 
@@ -100,17 +91,17 @@ class DiagnosticsQueries:
         is_select = self._statement.shape.kind is Kind.SELECT
         if source is backend:
             values = {"ROW_COUNT": b"0"} if self._state.answered_since else {}
-            if isinstance(backend.found_rows, CarriedFoundRows) and is_select:
-                count = backend.found_rows.told
-                if count is None:
+            carried = backend.found_rows
+            if isinstance(carried, LastDiagnostics) and is_select:
+                if not carried.is_known:
                     return None
-                values["FOUND_ROWS"] = b"%d" % count
+                values["FOUND_ROWS"] = b"%d" % carried.found_rows
             return query(
                 inline(self._statement, values) if values and is_select else self._statement.sql
             )
         diagnostics = self._state.diagnostics
         # The diagnostics are still on another connection, or on their way: `prepare_on` fetches them.
-        if source is not None or (diagnostics is not None and not diagnostics.known.done()):
+        if source is not None or (diagnostics is not None and not diagnostics.is_known):
             return None
         if not is_select:
             return None
@@ -124,18 +115,15 @@ class DiagnosticsQueries:
         state = self._state
         if state.answered_at is backend:
             # FOUND_ROWS() is of an earlier SELECT, which ran on another connection.
-            if (
-                isinstance(backend.found_rows, CarriedFoundRows)
-                and backend.found_rows.of is not None
-            ):
-                await asyncio.wait([backend.found_rows.of.known])
+            if isinstance(backend.found_rows, LastDiagnostics):
+                await backend.found_rows.known()
             return
         if state.answered_at is not None:
             # They are asked for now, before another session or statement clears them there.
             take_diagnostics(state.answered_at, state)
         diagnostics = state.diagnostics
         if diagnostics is not None:
-            await asyncio.wait([diagnostics.known])
+            await diagnostics.known()
         if self._statement.shape.kind is not Kind.SELECT:
             raise AnswerHere(diagnostics)
 

@@ -7,12 +7,11 @@ state of a connection after the answer decides which session may have it next, a
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.backend import Backend, CarriedFoundRows
+from streamfrom.proxy.backends.backend import Backend, LastDiagnostics
 from streamfrom.proxy.backends.pooling.connection_handover import take_diagnostics
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.session_state import footprint_of, leaves_residue, must_stay
@@ -130,14 +129,11 @@ def _carry_found_rows(state: SessionState, backend: Backend) -> None:
     if source is not None:
         found = source.found_rows
         if found is not None:
-            backend.found_rows = (
-                found if isinstance(found, CarriedFoundRows) else CarriedFoundRows(found)
-            )
+            backend.found_rows = LastDiagnostics(found) if isinstance(found, int) else found
             return
         # Its server alone knows, and will say it.
         take_diagnostics(source, state)
-    backend.found_rows = CarriedFoundRows(0)
-    backend.found_rows.of = state.diagnostics
+    backend.found_rows = state.diagnostics or LastDiagnostics()
 
 
 def apply_error(
@@ -226,7 +222,7 @@ async def note_insert_ids(
         before = state.id_before_at
         if is_untold and before is not None and before.leaving is not None:
             # Each may be the one before the next, and it knows whether there is any.
-            await asyncio.wait([before.leaving.known])
+            await before.leaving.known()
 
 
 def generated(state: SessionState, insert_id: int) -> None:
@@ -263,12 +259,12 @@ async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -
         _take_insert_id(state, source)
     for asked in (source, state.id_before_at):
         if asked is not None and asked.leaving is not None:
-            await asyncio.wait([asked.leaving.known])
+            await asked.leaving.known()
     if state.insert_id_at is backend and not state.id_before:
         return
     if state.answered_at is backend and shape.uses & ASKS_BACK:
         # After the SET the server would answer for the SET.
-        await asyncio.wait([take_diagnostics(backend, state).known])
+        await take_diagnostics(backend, state).known()
     value = b"%d" % state.last_insert_id
     if state.insert_id_at is backend:
         # MySQL takes integers alone, and the choice of one that is signed is none.

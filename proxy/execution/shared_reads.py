@@ -95,9 +95,6 @@ class SharedReads:
         self._current: SharedRead | None = None
         self._began_s = 0.0
         self._loop = asyncio.get_running_loop()
-        # What a read leaves is known with its answer.
-        self._known: asyncio.Future[None] = self._loop.create_future()
-        self._known.set_result(None)
 
     def send(self, attempt: Attempt) -> bool:
         """Send a plain read among those of other sessions; False where that cannot be.
@@ -159,9 +156,7 @@ class SharedReads:
             if attempt.ending is Ending.STALE and not isinstance(attempt.packet, bytes):
                 attempt.packet.forget_on(backend)
             return False
-        diagnostics = LastDiagnostics(self._known)
-        diagnostics.found_rows = scanner.rows
-        self._state.answered_at, self._state.diagnostics = None, diagnostics
+        self._state.answered_at, self._state.diagnostics = None, LastDiagnostics(scanner.rows)
         return True
 
     def _taken(self, attempt: Attempt) -> bool | None:

@@ -29,10 +29,10 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.table.message_table import MessageTable
+from streamfrom.proxy.backends.backend import LastDiagnostics
 from streamfrom.proxy.backends.group_commit import IDS_MAX, Ack, GroupCommit
 from streamfrom.proxy.backends.shard_store import acks_owner
 from streamfrom.proxy.errors import QueryInterrupted
-from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.message_effects import STANDS_ALONE, Effect, EffectKind
@@ -230,7 +230,7 @@ class AckDesk:
 
 def answer(reply: Reply, state: SessionState, rows: int) -> None:
     """Answer the client that *rows* messages are acknowledged, as the server would."""
-    diagnostics = diagnostics_of_several()
+    diagnostics = LastDiagnostics()
     diagnostics.row_count = rows
     state.answered_at, state.diagnostics = None, diagnostics
     reply.updated(rows)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.proxy.backends.backend import LastDiagnostics
 from streamfrom.proxy.backends.session_variables import UNLIMITED
 from streamfrom.proxy.errors import (
     BackendError,
@@ -29,7 +30,7 @@ from streamfrom.proxy.errors import (
 )
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.cursors import CursorReply, OpenCursor
-from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK, diagnostics_of_several
+from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
 from streamfrom.proxy.routing.routes import (
     AnyShard,
@@ -318,7 +319,7 @@ class PreparedCommands:
         assert prepared.place is not None
         _, database, _ = prepared.place
         on_shards, warnings = reply.cursor.on_shards, 0
-        diagnostics = diagnostics_of_several() if len(shards) > 1 else None
+        diagnostics = LastDiagnostics() if len(shards) > 1 else None
         for index, shard in enumerate(shards):
             execution = CursorExecution(sql, body, prepared.long_data)
             on_shards.append((shard, execution))

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streamfrom.proxy.backends.backend import LastDiagnostics
 from streamfrom.proxy.backends.session_variables import UNLIMITED
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.execution.attempt import Attempt
-from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.execution.prepared_execution import Execution, Packet
 from streamfrom.proxy.execution.session_tracking import generated
 from streamfrom.proxy.rights.questions import change
@@ -272,7 +272,7 @@ class RoutedStatements:
     ) -> bool:
         self._branches.check_span(shards)
         sent = packet or query(step.statement.sql)
-        diagnostics, warnings = diagnostics_of_several(), 0
+        diagnostics, warnings = LastDiagnostics(), 0
         left = self._state.own_select_limit
         for index, shard in enumerate(shards):
             with self._state.select_limit(left):

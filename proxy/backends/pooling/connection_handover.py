@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.answer_readers import AnswerCallback, BufferedAnswer
-from streamfrom.proxy.backends.backend import CarriedFoundRows, LastDiagnostics
+from streamfrom.proxy.backends.backend import LastDiagnostics
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.wire.commands import RESET_CONNECTION, init_db, query
 from streamfrom.proxy.wire.resultset import parse_text_row
@@ -72,7 +72,7 @@ async def hand_over(
     """
     foreign = backend.owner is not owner
     if foreign:
-        await asyncio.wait([take_diagnostics(backend, backend.owner).known])
+        await take_diagnostics(backend, backend.owner).known()
         backend.check_open()
     if fits(backend, owner, settings, database):
         backend.owner = owner
@@ -106,31 +106,26 @@ async def hand_over(
 def take_diagnostics(backend: Backend, owner: ConnectionOwner | None) -> LastDiagnostics:
     """Return the diagnostics that *owner* leaves on *backend*; set LAST_INSERT_ID() there to 0.
 
-    The result is `known` once the server has answered. The server is mostly asked nothing, or one
+    It is `known` once the server has answered. The server is mostly asked nothing, or one
     statement: with more clients than connections, every INSERT into a table with AUTO_INCREMENT
     pays for it. The connection is closed if the server refuses: the next session would otherwise
     see the insert id of this one.
     """
-    diagnostics = LastDiagnostics(asyncio.get_running_loop().create_future())
+    diagnostics, found = LastDiagnostics(), backend.found_rows
     asks = owner is not None and owner.keeps_diagnostics(backend, diagnostics)
-    if isinstance(backend.found_rows, CarriedFoundRows):
-        diagnostics.found_rows = backend.found_rows.told or 0
-    elif backend.found_rows is not None:
-        diagnostics.found_rows = backend.found_rows
+    if found is not None:
+        diagnostics.found_rows = found if isinstance(found, int) else found.found_rows
     if backend.row_count is not None:
         diagnostics.row_count = backend.row_count
     questions = _HandoverQuestions(backend, owner, diagnostics)
     # In this order: on both servers SHOW WARNINGS leaves FOUND_ROWS() as it is.
     if asks and backend.has_warnings:
         questions.ask(SHOW_WARNINGS, questions.warned)
-    counts = asks and (backend.found_rows is None or backend.row_count is None)
+    counts = asks and (found is None or backend.row_count is None)
     if counts or (backend.has_residue and owner is not None):
         questions.ask(_COUNTS, questions.counted)
     elif backend.has_insert_id:
         questions.ask(_INSERT_ID, questions.told_insert_id)
-    if not questions.unanswered:
-        # Even if what an earlier owner left is still asked for.
-        diagnostics.known.set_result(None)
     return diagnostics
 
 
@@ -145,7 +140,9 @@ class _HandoverQuestions:
 
     def ask(self, question: bytes, heard: Callable[[BufferedAnswer], None]) -> None:
         self.unanswered += 1
-        self._backend.leaving = self._diagnostics
+        if self._diagnostics.asked is None:
+            self._diagnostics.asked = asyncio.get_running_loop().create_future()
+            self._backend.leaving = self._diagnostics
         self._backend.send(question, AnswerCallback(heard, self._missed), ahead=True)
 
     def warned(self, answer: BufferedAnswer) -> None:
@@ -186,5 +183,6 @@ class _HandoverQuestions:
 
     def _end(self) -> None:
         self._backend.leaving = None
-        if not self._diagnostics.known.done():
-            self._diagnostics.known.set_result(None)
+        asked = self._diagnostics.asked
+        if asked is not None and not asked.done():
+            asked.set_result(None)

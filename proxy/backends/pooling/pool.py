@@ -415,7 +415,7 @@ class Pool:
         self, backend: Backend, owner: ConnectionOwner, database: str | None
     ) -> Backend:
         """Return *backend*, or a new connection for *owner* where that is not, or may not be, as a login leaves it."""
-        await asyncio.wait([take_diagnostics(backend, backend.owner).known])
+        await take_diagnostics(backend, backend.owner).known()
         try:
             if backend.may_serve(owner) and await backend.has_login_role():
                 return backend

@@ -21,9 +21,10 @@ from streamfrom.engine.messaging.upkeep.dead_letter_table import (
     revive,
 )
 from streamfrom.engine.messaging.upkeep.peek import can_peek
+from streamfrom.proxy.backends.backend import LastDiagnostics
 from streamfrom.proxy.backends.lock_session import carry_out
 from streamfrom.proxy.errors import BackendError, BadQueue
-from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several, warning
+from streamfrom.proxy.execution.diagnostics_queries import warning
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
@@ -112,7 +113,7 @@ class RequeueStatements:
             warning("Warning", _ROW_REFUSED, f"{ident.decode(errors='replace')} stays: {why}")
             for ident, why in refused[:_REFUSALS_TOLD_MAX]
         ]
-        diagnostics = diagnostics_of_several()
+        diagnostics = LastDiagnostics()
         diagnostics.rows = warnings
         self._state.answered_at, self._state.diagnostics = None, diagnostics
         reply.ok(affected_rows=count, warnings=len(warnings))

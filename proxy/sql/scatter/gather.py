@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from streamfrom.proxy.backends.backend import LastDiagnostics
 from streamfrom.proxy.backends.session_variables import UNLIMITED
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable, MergeTooLarge
-from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.execution.session_tracking import spread_insert_id
 from streamfrom.proxy.fairness import Slices
@@ -35,7 +35,7 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
-    from streamfrom.proxy.backends.backend import Backend, LastDiagnostics
+    from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.merge.group_merge import ComputedGroups, GroupsMerge
@@ -131,7 +131,7 @@ class _Part:
         self.is_over = False  # the answer has ended
         self.is_dropped = False
         self.is_paused = False
-        self.diagnostics = diagnostics_of_several()  # the warnings of the shard
+        self.diagnostics = LastDiagnostics()  # the warnings of the shard
         # The rows that the merge has not taken yet, of `fresh_bytes`.
         self.fresh: list[bytes] = []
         self.fresh_bytes = 0
@@ -213,7 +213,7 @@ class _Gather:
         self._ended: set[int] = set()  # to the merge
         self._status = 0
         self._warnings = 0
-        self._diagnostics = diagnostics_of_several()  # of what a shard computes after the merge
+        self._diagnostics = LastDiagnostics()  # of what a shard computes after the merge
         self.has_written = False
         # The shard that is asked now, or whose answer has ended the attempt.
         self.shard = shards[0]
@@ -458,7 +458,7 @@ async def ask_stage(
 
     Raises what `Executor.ask` raises.
     """
-    last = diagnostics_of_several()
+    last = LastDiagnostics()
     answer = await executor.ask([shard], database, query(sql), shape, diagnostics=last)
     assert answer.ok is not None
     warnings = of_the_client(last.rows)

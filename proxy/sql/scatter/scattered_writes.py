@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from streamfrom.proxy.backends.backend import LastDiagnostics
 from streamfrom.proxy.errors import (
     BackendError,
     BackendLost,
@@ -21,7 +22,6 @@ from streamfrom.proxy.errors import (
     ProxyError,
     ReturningTooLarge,
 )
-from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.execution.session_connections import named
 from streamfrom.proxy.execution.session_state import SessionState, leaves_residue
@@ -227,7 +227,7 @@ async def _run_parts(
     # One after another, always in the order of the shards. Otherwise two writes could each lock a row that the other waits
     # for, on different shards, and no server detects such a deadlock.
     answers: list[BufferedAnswer] = []
-    diagnostics = diagnostics_of_several()
+    diagnostics = LastDiagnostics()
     state.answered_at, state.diagnostics = None, diagnostics
     affected, bytes_left = 0, returned_bytes_max
     try:
@@ -285,7 +285,7 @@ async def run_everywhere(
         assert answer.ok is not None
         return MergedOk((answer.ok,))
     oks = []
-    diagnostics = diagnostics_of_several()
+    diagnostics = LastDiagnostics()
     known: Counter[_Warning] = Counter()
     for shard in shards:
         before = diagnostics.rows

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.proxy.backends.backend import LastDiagnostics
 from streamfrom.proxy.errors import BackendError, MergeTooLarge
-from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.merge.stage import AnsweredPart, Combination
 from streamfrom.proxy.routing.routes import Combine, Merge, Route
 from streamfrom.proxy.sql.compile.large_texts import size_of
@@ -26,7 +26,6 @@ from streamfrom.sqlparse_ext.statements import Statement, Uses
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
-    from streamfrom.proxy.backends.backend import LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.resultset import ColumnDefinition
@@ -155,7 +154,7 @@ class TwoStageSelect:
     async def _combine(
         self, statement: Statement, route: Combine, reply: RowSink, limit: str
     ) -> bool:
-        diagnostics = diagnostics_of_several()
+        diagnostics = LastDiagnostics()
         shard = self._runtime(route.shards[0])
 
         async def ask(sql: bytes) -> BufferedAnswer:

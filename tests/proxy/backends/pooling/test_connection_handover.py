@@ -38,7 +38,7 @@ async def test_one_that_asks_nothing_waits_for_no_answer_to_another(backend):
     backend.has_insert_id = True
     asked = take_diagnostics(backend, ANN)
     backend.has_insert_id = False
-    assert (take_diagnostics(backend, None).known.done(), asked.known.done()) == (True, False)
+    assert (take_diagnostics(backend, None).is_known, asked.is_known) == (True, False)
 
 
 async def test_a_variable_too_many_takes_a_reset_and_everything_is_said_again(server, backend):
@@ -85,7 +85,7 @@ async def test_what_fits_changes_hands_and_the_server_hears_nothing(server, back
     assert adopted(backend, BOB)
     assert backend.owner is BOB
     assert (before.left.found_rows, before.left.row_count) == (4, -1)
-    assert before.left.known.done()
+    assert before.left.is_known
     await backend.query(b"SELECT 1")
     assert server.heard[heard:] == ["SELECT 1"]
 
@@ -120,8 +120,8 @@ async def test_warnings_are_taken_along(server, backend):
     server.on("SHOW WARNINGS", rows_of("careful"))
     backend.has_warnings = backend.owner.asks = True
     left = take_diagnostics(backend, backend.owner)
-    assert not left.known.done()
-    await left.known
+    assert not left.is_known
+    await left.known()
     assert len(left.rows) == len(left.columns) == 1
 
 
@@ -133,6 +133,6 @@ async def test_a_server_that_does_not_tell_what_is_left_loses_the_connection(
     backend.has_insert_id = True
     before = backend.owner
     assert adopted(backend, BOB)
-    await before.left.known
+    await before.left.known()
     assert backend.is_closed
     assert before.lost_ids == []
