@@ -15,7 +15,7 @@ from streamfrom.proxy.backends.backend import Backend, LastDiagnostics
 from streamfrom.proxy.backends.pooling.connection_handover import take_diagnostics
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.session_state import footprint_of, leaves_residue, must_stay
-from streamfrom.proxy.execution.transaction import ROLLS_BACK, Branches
+from streamfrom.proxy.execution.transaction import ROLLS_BACK, Branches, Keep
 from streamfrom.proxy.execution.user_variable_sync import note_changes
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
@@ -76,9 +76,9 @@ def apply_ok(
         is_xa, reads_only = shape.kind is Kind.XA, bool(ok.status & _READS_ONLY)
         branches.entered(is_xa=is_xa, reads_only=reads_only)
     if must_stay(shape, trackers):
-        branches.stick(shard, backend)
+        branches.keep(shard, backend)
     elif ok.status & _CURSOR_EXISTS:
-        branches.opened_cursor(shard, backend)
+        branches.keep(shard, backend, Keep.CURSORS)
     elif backend.in_transaction:
         pass  # it is held already
     elif shape.verb == "SAVEPOINT" and not state.settings.autocommit:
@@ -148,10 +148,10 @@ def apply_error(
     backend.may_have_role = backend.may_have_role or footprint_of(shape).may_begin
     if footprint_of(shape).outlives_reset:
         backend.is_spent = True
-        branches.stick(shard, backend)
+        branches.keep(shard, backend)
     if footprint_of(shape).assigns or branches.is_sticky(shard):
         # A variable that it set before it failed stays set.
-        branches.stick(shard, backend)
+        branches.keep(shard, backend)
         note_changes(state, shard, backend, shape, has_failed=True)
     backend.has_residue = True
     state.answered_by(backend)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.backends.answer_readers import AnswerCallback
@@ -61,6 +62,14 @@ def may_commit(shape: Shape) -> bool:
     return bool(shape.uses & Uses.IMPLICIT_COMMIT) or runs_unseen(shape)
 
 
+class Keep(Enum):
+    """Why a connection stays with its session, other than a transaction."""
+
+    STATE = auto()  # it holds session state that cannot be rebuilt elsewhere
+    CURSORS = auto()  # cursors of the session are open on it
+    SAVEPOINTS = auto()  # without autocommit: savepoints of a transaction that has not begun
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Branches:
     """The connections that must stay with a session, and the transaction on them."""
@@ -73,12 +82,8 @@ class Branches:
     coordinator: Coordinator | None = None
     # The connection of each shard, in the order in which the shards were reached.
     held: dict[ShardRuntime, Backend] = field(default_factory=dict)
-    # Shards whose connection holds session state that cannot be rebuilt elsewhere.
-    _sticky: set[ShardRuntime] = field(default_factory=set)
-    # Shards on whose connection cursors of this session are open.
-    _cursors: set[ShardRuntime] = field(default_factory=set)
-    # Without autocommit: those whose connection has savepoints of a transaction that has not begun.
-    _savepoints: set[ShardRuntime] = field(default_factory=set)
+    # The shards whose connections stay, each with a reason.
+    _kept: set[tuple[ShardRuntime, Keep]] = field(default_factory=set)
 
     @property
     def in_transaction(self) -> bool:
@@ -119,57 +124,47 @@ class Branches:
         return branches[0]
 
     def is_sticky(self, shard: ShardRuntime) -> bool:
-        """True when the connection to *shard* holds session state, and stays with the session."""
-        return shard in self._sticky or shard in self._cursors or shard in self._savepoints
+        """True when the connection to *shard* stays with the session, be there a transaction or not."""
+        return bool(self._kept) and any(kept is shard for kept, _ in self._kept)
 
-    def stick(self, shard: ShardRuntime, backend: Backend) -> None:
-        """Keep *backend* until the session ends or is reset."""
-        self._sticky.add(shard)
+    def keep(self, shard: ShardRuntime, backend: Backend, reason: Keep = Keep.STATE) -> None:
+        """Keep *backend* until `let_go`, or until the session ends or is reset."""
+        self._kept.add((shard, reason))
         self.held[shard] = backend
+
+    def let_go(self, shard: ShardRuntime, reason: Keep) -> None:
+        """Keep the connection to *shard* for *reason* no longer; release it if that was the last one."""
+        self._kept.discard((shard, reason))
+        backend = self.held.get(shard)
+        if backend is not None and not self.is_sticky(shard) and not backend.in_transaction:
+            del self.held[shard]
+            shard.pool.release(backend)
 
     def saved(self, shard: ShardRuntime, backend: Backend) -> None:
         """Keep *backend*, which has a savepoint that began no transaction, until `savepoints_ended`."""
-        self._savepoints.add(shard)
-        self.held[shard] = backend
+        self.keep(shard, backend, Keep.SAVEPOINTS)
+        # A server that is sent nothing more has it for whoever comes next.
+        backend.has_residue = True
         self._may_begin()
 
     @property
     def has_savepoints(self) -> bool:
         """True while a connection is kept for savepoints that began no transaction."""
-        return bool(self._savepoints)
+        return any(reason is Keep.SAVEPOINTS for _, reason in self._kept)
 
     def savepoints_ended(self) -> None:
         """Note that the savepoints of a transaction that has not begun are gone."""
         transaction = self._state.transaction
         if transaction is not None and not transaction.has_begun:
             self._state.transaction = None
-        for shard in list(self._savepoints):
-            self._savepoints.discard(shard)
-            backend = self.held.get(shard)
-            if backend is not None and not self.is_sticky(shard) and not backend.in_transaction:
-                # A server that was sent nothing still has them.
-                backend.has_residue = True
-                del self.held[shard]
-                shard.pool.release(backend)
+        for shard, reason in list(self._kept):
+            if reason is Keep.SAVEPOINTS:
+                self.let_go(shard, reason)
 
     def _may_begin(self) -> Transaction:
         if self._state.transaction is None:
             self._state.transaction = Transaction(b"START TRANSACTION", has_begun=False)
         return self._state.transaction
-
-    def opened_cursor(self, shard: ShardRuntime, backend: Backend) -> None:
-        """Keep *backend*, which has the cursor's rows, until `closed_cursors`."""
-        self._cursors.add(shard)
-        self.held[shard] = backend
-
-    def closed_cursors(self, shard: ShardRuntime) -> None:
-        """Stop keeping the connection to *shard* for cursors: the last one is closed."""
-        self._cursors.discard(shard)
-        backend = self.held.get(shard)
-        if backend is None or shard in self._sticky or backend.in_transaction:
-            return
-        del self.held[shard]
-        shard.pool.release(backend)
 
     def entered(self, *, is_xa: bool = False, reads_only: bool = False) -> None:
         """Note that a branch is in a transaction, perhaps without a BEGIN.
@@ -204,7 +199,7 @@ class Branches:
             self._check_commits_nothing(shard, shape)
         others = self.open
         # With savepoints that began nothing it goes on alone; behind others it begins again, as these have had more since.
-        if backend.in_transaction or (shard in self._savepoints and not others):
+        if backend.in_transaction or ((shard, Keep.SAVEPOINTS) in self._kept and not others):
             return
         self.check_span([shard])
         opening = transaction.opening
@@ -261,7 +256,7 @@ class Branches:
         )
 
     def _joined(self, shard: ShardRuntime, backend: Backend) -> None:
-        self._savepoints.discard(shard)
+        self._kept.discard((shard, Keep.SAVEPOINTS))
         # Behind those that joined before it, also where it was held already.
         self.held.pop(shard, None)
         self.held[shard] = backend
@@ -381,10 +376,9 @@ class Branches:
             return
         del self.held[shard]
         was_in_transaction = backend.in_transaction
-        self._cursors.discard(shard)
-        self._savepoints.discard(shard)
-        if shard in self._sticky:
-            self._sticky.discard(shard)
+        held_state = (shard, Keep.STATE) in self._kept
+        self._kept = {each for each in self._kept if each[0] is not shard}
+        if held_state:
             raise SessionLost(shard.keyspace, shard.name)
         if was_in_transaction:
             self._break(f"shard '{shard}' lost its connection")
@@ -559,7 +553,5 @@ class Branches:
             if not backend.is_busy
         ]
         self.held.clear()
-        self._sticky.clear()
-        self._cursors.clear()
-        self._savepoints.clear()
+        self._kept.clear()
         return recycling

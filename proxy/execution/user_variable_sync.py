@@ -82,7 +82,7 @@ async def carry_variables(
         found = await _values(backend, wanted)
         if missing := differing(wanted, found):
             # No other session may have the connection from here on, even if this fails half way.
-            branches.stick(shard, backend)
+            branches.keep(shard, backend)
             sets = [query(assignment(name, wanted[name])) for name in missing]
             await backend.answers(sets)
             found.update(await _values(backend, missing))

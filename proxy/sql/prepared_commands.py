@@ -32,6 +32,7 @@ from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.cursors import CursorReply, OpenCursor
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
+from streamfrom.proxy.execution.transaction import Keep
 from streamfrom.proxy.routing.routes import (
     AnyShard,
     Combine,
@@ -388,7 +389,7 @@ class PreparedCommands:
     def _close_on(self, shard: ShardRuntime, execution: CursorExecution) -> None:
         execution.close()
         if not self._table.has_cursor(shard):
-            self._executor.branches.closed_cursors(shard)
+            self._executor.branches.let_go(shard, Keep.CURSORS)
 
     # --- what needs no server ---------------------------------------------------------------
 
