@@ -20,7 +20,6 @@ from streamfrom.proxy.wire.constants import Status
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.pooling.multiplexing import SharedConnection
-    from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.errors import BackendLost
     from streamfrom.proxy.execution.attempt import Attempt
     from streamfrom.proxy.execution.session_state import SessionState
@@ -90,8 +89,6 @@ class SharedReads:
     def __init__(self, state: SessionState, connections: SessionConnections) -> None:
         self._state = state
         self._own = connections
-        # By shard, and only as long as the session's variables and database are the connection's.
-        self._shared: dict[ShardRuntime, SharedConnection] = {}
         self._current: SharedRead | None = None
         self._began_s = 0.0
         self._loop = asyncio.get_running_loop()
@@ -108,13 +105,13 @@ class SharedReads:
         shard, packet = attempt.shard, attempt.packet
         if not shard.pool.lent:
             return False  # alone, as most often
-        shared = self._connection(shard, attempt.database)
-        if shared is None or not (shared.is_busy or shard.shared_connections.others_are_busy):
+        state, lines = self._state, shard.shared_connections
+        database = named(shard, attempt.database)
+        shared = lines.matching(state.account, state.settings, state.variant, database)
+        if shared is None or not (shared.is_busy or lines.others_are_busy):
             return False
-        backend = shared.connection(self._state.began_s)
+        backend = shared.connection(state.began_s)
         if backend is None:
-            # By the next time there may be another one.
-            del self._shared[shard]
             return False
         data = packet if isinstance(packet, bytes) else packet.packet_for(backend)
         if data is None:
@@ -184,22 +181,6 @@ class SharedReads:
     def forget(self) -> None:
         """Give up the read under way."""
         self._current = None
-
-    def _connection(self, shard: ShardRuntime, database: str | None) -> SharedConnection | None:
-        state = self._state
-        database = named(shard, database)
-        shared = self._shared.get(shard)
-        if (
-            shared is None
-            or shared.settings is not state.settings
-            or shared.database != database
-        ):
-            shared = shard.shared_connections.matching(
-                state.account, state.settings, state.variant, database
-            )
-            if shared is not None:
-                self._shared[shard] = shared
-        return shared
 
     def taken_over(self, read: SharedRead) -> None:
         """Keep the connection of a read that runs there alone from now on."""

@@ -117,9 +117,7 @@ class SharedConnection(ConnectionOwner):
     _opening: asyncio.Task[None] | None = None
     _may_open_s: float = 0.0
     _preparing: dict[StatementKey, asyncio.Task[None]] = field(default_factory=dict)
-    # Reads under way, reads sent and answers received; `_watch` compares the last two.
-    _waiting: int = 0
-    _sent: int = 0
+    _waiting: int = 0  # how many reads are under way
     _answered: int = 0
     _watching: asyncio.Task[None] | None = None
 
@@ -159,7 +157,6 @@ class SharedConnection(ConnectionOwner):
     def read_sent(self) -> None:
         """Count a read that was sent on the `connection`; its end is `read_over`."""
         self._waiting += 1
-        self._sent += 1
 
     def read_over(self, backend: Backend) -> None:
         """Count the end of a read on *backend*."""
@@ -246,16 +243,17 @@ class SharedConnection(ConnectionOwner):
         idle_looks = 0
         while idle_looks < IDLE_LOOKS_MAX:
             # The first of the reads that wait now has its answer by the next look, or is slow.
-            sent, expected = self._sent, self._answered if self._waiting else None
+            waited, before = self.is_busy, self._answered
             await asyncio.sleep(self.patience_s)
-            if expected == self._answered:
+            if waited and before == self._answered:
                 await asyncio.sleep(_SECOND_LOOK_S)
             if backend is not self._backend:
                 return
-            if expected == self._answered:
+            if waited and before == self._answered:
                 self.break_up()
                 return
-            idle_looks = idle_looks + 1 if sent == self._sent else 0
+            is_idle = before == self._answered and not self.is_busy
+            idle_looks = idle_looks + 1 if is_idle else 0
         self.release()
 
 
@@ -297,7 +295,7 @@ class SharedConnections:
                 shared.settings is settings
                 and shared.variant == variant
                 and shared.database == database
-                and shared.account == account
+                and (shared.account is account or shared.account == account)
             ):
                 return shared
         if not settings.autocommit:
