@@ -17,7 +17,6 @@ from typing import Any, Final, cast
 
 from streamfrom.proxy.config.dsn import UNIX_SOCKET_BYTES_MAX
 from streamfrom.proxy.listening import FIRST_BYTES_S, Listener, PortLimits, bind_tcp
-from streamfrom.proxy.sessions.addresses import group
 
 
 CONNECTIONS_MAX: Final = 256
@@ -71,7 +70,7 @@ class GrpcPort:
             bound,
             lambda: _Side(on_made=self._begin),
             backlog=_BACKLOG,
-            limits=PortLimits(CONNECTIONS_MAX, PER_ADDRESS_MAX, group),
+            limits=PortLimits(CONNECTIONS_MAX, PER_ADDRESS_MAX),
         )
 
     def host_of(self, peer: str) -> str:

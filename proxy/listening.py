@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import structlog
 
+from streamfrom.proxy.addresses import Crowd, group
 from streamfrom.proxy.log import SparingLog
 
 
@@ -35,8 +35,7 @@ class PortLimits(NamedTuple):
     """How many connections a port has at most."""
 
     connections: int  # all together
-    per_address: int  # those of one address
-    group: Callable[[str], str]  # the part of an address that counts as one
+    per_address: int  # those of one address, as `group` has it
 
 
 class Listener:
@@ -70,7 +69,7 @@ class Listener:
         self._opening = opening
         self._loop = asyncio.get_running_loop()
         self._log = SparingLog(log.bind(port=name))
-        self._addresses: Counter[str] = Counter()
+        self._addresses = Crowd()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -119,7 +118,7 @@ class Listener:
         if limits is None:
             await self._loop.connect_accepted_socket(self._protocol, connection)
             return
-        host = limits.group(address[0] if isinstance(address, tuple) else "localhost")
+        host = group(address[0] if isinstance(address, tuple) else "localhost")
         if (
             self._addresses.total() >= limits.connections
             or self._addresses[host] >= limits.per_address
@@ -127,8 +126,10 @@ class Listener:
             connection.close()
             self._log.warning("connections turned away", address=host)
             return
-        self._addresses[host] += 1
-        counted = _Admitted(self._protocol(), partial(self._left, host), self._opening)
+        self._addresses.enter(host)
+        counted = _Admitted(
+            self._protocol(), partial(self._addresses.leave, host), self._opening
+        )
         try:
             await self._loop.connect_accepted_socket(
                 lambda: counted,
@@ -138,11 +139,6 @@ class Listener:
             )
         except OSError:  # TLS failed, or the peer has gone, or said nothing
             counted.leave()
-
-    def _left(self, host: str) -> None:
-        self._addresses[host] -= 1
-        if not self._addresses[host]:
-            del self._addresses[host]
 
 
 class _Admitted(asyncio.Protocol):

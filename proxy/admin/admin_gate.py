@@ -11,7 +11,7 @@ import asyncio
 import hmac
 import json
 import secrets
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from streamfrom.proxy.addresses import Crowd, group
 from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.listening import FIRST_BYTES_S
 from streamfrom.proxy.net import is_loopback
-from streamfrom.proxy.sessions.addresses import group
 from streamfrom.proxy.wire.login.auth import PASSWORD_BYTES_MAX, Credentials
 
 
@@ -108,7 +108,7 @@ class AdminGate:
         self._services = services
         self._sessions = WebSessions(lambda: secrets.token_urlsafe(32))
         self._csrf_of_all = secrets.token_urlsafe(32)
-        self._trying: Counter[str] = Counter()
+        self._trying = Crowd()
 
     def visitor(self, request: web.Request) -> Visitor:
         """Return who asks. Raises HTTPUnauthorized or HTTPForbidden."""
@@ -156,12 +156,11 @@ class AdminGate:
         address = group(request.remote or "")
         if self._trying[address] >= LOGINS_AT_ONCE_MAX:
             raise web.HTTPTooManyRequests(text="too many logins at once\n")
-        self._trying[address] += 1
+        self._trying.enter(address)
         try:
             is_right = await self._judge(address, name, password)
         finally:
-            self._trying[address] -= 1
-            self._trying += Counter()  # drops what is 0
+            self._trying.leave(address)
         # Who was taken away meanwhile is not let in.
         account = services.authenticator.account(name)
         if not is_right or account is None:

@@ -27,7 +27,6 @@ from streamfrom.proxy.admin.queue_api import QueueApi
 from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.fairness import in_turns
 from streamfrom.proxy.rights.desk import Question
-from streamfrom.proxy.sessions.addresses import group
 from streamfrom.proxy.sessions.process_list import LocalSessions
 from streamfrom.proxy.sessions.services import Asker, Services
 from streamfrom.proxy.status.status_rows import TABLES, queue_rows
@@ -58,7 +57,7 @@ _BODY_BYTES_MAX: Final = 128 << 10
 _KEEPALIVE_S: Final = 75.0
 _BACKLOG: Final = 128
 # A page, a scraper and a balancer have a handful of connections each.
-_LIMITS: Final = listening.PortLimits(connections=256, per_address=64, group=group)
+_LIMITS: Final = listening.PortLimits(connections=256, per_address=64)
 
 
 class AdminServer:

@@ -20,6 +20,7 @@ from streamfrom.engine.clock import SystemClock
 from streamfrom.engine.messaging.shell.registry import Registry
 from streamfrom.engine.messaging.shell.watch import Watch
 from streamfrom.proxy import listening, process
+from streamfrom.proxy.addresses import Crowd
 from streamfrom.proxy.app.config_reload import ConfigReload, credentials_of, has_admin
 from streamfrom.proxy.app.disconnection import Disconnection
 from streamfrom.proxy.app.membership import MemberNumber, Membership, take_number
@@ -35,7 +36,6 @@ from streamfrom.proxy.memory import users_memory
 from streamfrom.proxy.net import Link
 from streamfrom.proxy.process import NOBODY, ServiceManager
 from streamfrom.proxy.rights.desk import RightsDesk
-from streamfrom.proxy.sessions.addresses import Addresses
 from streamfrom.proxy.sessions.connection_ids import ConnectionIds
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_work import LoginWork
@@ -217,7 +217,8 @@ class Application:
                 lambda: self.services.config.user_memory_bytes, UserMemoryExceeded
             ),
             work=LoginWork(),
-            addresses=Addresses(),
+            connected=Crowd(),
+            strangers=Crowd(),
             coordinator=coordinator,
             readers=readers(),
             spawn=self._spawn,

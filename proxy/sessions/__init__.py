@@ -3,7 +3,7 @@
 Read in this order:
 
 * ``services``: what all sessions share;
-* ``session``, ``connection_ids``, ``login_gate``, ``addresses``, ``login_backoff``, ``login_work``: how a client comes in, or is refused;
+* ``session``, ``connection_ids``, ``login_gate``, ``login_backoff``, ``login_work``: how a client comes in, or is refused;
 * ``command_loop``, ``dispatch``: one command at a time, and who carries it out, those that statements have replaced among them;
 * ``process_list``: whom it sees and may end.
 """

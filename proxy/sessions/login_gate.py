@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from streamfrom.proxy.addresses import group
 from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.errors import (
     AccessDenied,
@@ -26,7 +27,6 @@ from streamfrom.proxy.errors import (
     TooManyConnections,
     UserLimitReached,
 )
-from streamfrom.proxy.sessions.addresses import group
 from streamfrom.proxy.wire.server_connection import Event, ServerConnection, refusal
 
 
@@ -78,16 +78,17 @@ class LoginGate:
             return HostNotAllowed(self._link.peer)
         self._address = group(self._link.peer)
         limit = config.max_connections_per_address
-        if limit and services.addresses.connections(self._address) >= limit:
+        if limit and services.connected[self._address] >= limit:
             return AddressLimitReached(self._link.peer, "max_connections_per_address", limit)
         limit = config.max_logins_per_address
-        if services.addresses.strangers(self._address) >= limit:
+        if services.strangers[self._address] >= limit:
             return AddressLimitReached(self._link.peer, "max_logins_per_address", limit)
         return None
 
     def open(self) -> None:
         """Let the client log in, for as long as `connect_timeout` says."""
-        self._services.addresses.connected(self._address)
+        self._services.connected.enter(self._address)
+        self._services.strangers.enter(self._address)
         self._is_counted = True
         self._set_timer()
 
@@ -111,7 +112,7 @@ class LoginGate:
         self._stop_timer()
         self._judging = None
         if self._is_counted and not self._is_in:
-            self._services.addresses.logged_in(self._address)
+            self._services.strangers.leave(self._address)
         self._is_in = True
 
     def disconnected(self) -> None:
@@ -123,7 +124,9 @@ class LoginGate:
             self._services.backoff.failed(self._address, self._user, self._loop.time())
         if self._is_counted:
             self._is_counted = False
-            self._services.addresses.disconnected(self._address, was_in=self._is_in)
+            self._services.connected.leave(self._address)
+            if not self._is_in:
+                self._services.strangers.leave(self._address)
 
     def check(self, user: User, session: Peer) -> None:
         """Raise UserLimitReached or TooManyConnections if there is no place for *user*."""

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.shell.registry import Registry
+    from streamfrom.proxy.addresses import Crowd
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.memory import Memory
     from streamfrom.proxy.rights.desk import RightsDesk
-    from streamfrom.proxy.sessions.addresses import Addresses
     from streamfrom.proxy.sessions.login_backoff import LoginBackoff
     from streamfrom.proxy.sessions.login_work import LoginWork
     from streamfrom.proxy.sql.compile.catalog import Catalog
@@ -160,7 +160,8 @@ class Services:
     # Returns the memory budget that all connections of the named user share.
     memory_of: Callable[[str], Memory]
     work: LoginWork  # runs the costly parts of logins
-    addresses: Addresses  # how many connections each address has
+    connected: Crowd  # the connections of each address
+    strangers: Crowd  # those of them that have not logged in
     # Commits in two phases; None without `transaction_mode = "twopc"`.
     coordinator: Coordinator | None
     readers: ThreadPoolExecutor  # the threads that read large texts

@@ -128,7 +128,7 @@ async def ends(reader):
 @pytest.mark.parametrize("limits", [(2, 9), (9, 2)])
 async def test_more_connections_than_the_limit_are_turned_away_with_a_line_in_the_log(limits):
     with capture_logs() as logs:
-        async with limited(listening.PortLimits(limits[0], limits[1], group=str)) as (_, port):
+        async with limited(listening.PortLimits(*limits)) as (_, port):
             first = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
             for reader, writer in first:
                 writer.write(b"x")
@@ -155,7 +155,7 @@ async def test_more_connections_than_the_limit_are_turned_away_with_a_line_in_th
 
 async def test_who_says_nothing_is_disconnected(monkeypatch):
     monkeypatch.setattr(listening, "FIRST_BYTES_S", 0.01)
-    async with limited(listening.PortLimits(9, 9, group=str)) as (_, port):
+    async with limited(listening.PortLimits(9, 9)) as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         await ends(reader)
         writer.close()
@@ -164,7 +164,7 @@ async def test_who_says_nothing_is_disconnected(monkeypatch):
 @pytest.mark.parametrize("piece", [b"hello", b"\r", b"\n\r"])
 async def test_who_does_not_finish_its_opening_is_disconnected(monkeypatch, piece):
     monkeypatch.setattr(listening, "FIRST_BYTES_S", 0.05)
-    limits = listening.PortLimits(9, 9, group=str)
+    limits = listening.PortLimits(9, 9)
     async with limited(limits, opening=b"\r\n\r") as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(piece)
@@ -175,7 +175,7 @@ async def test_who_does_not_finish_its_opening_is_disconnected(monkeypatch, piec
 
 async def test_who_has_finished_its_opening_may_be_silent(monkeypatch):
     monkeypatch.setattr(listening, "FIRST_BYTES_S", 1.0)
-    async with limited(listening.PortLimits(9, 9, group=str), opening=b"\r\n\r") as (_, port):
+    async with limited(listening.PortLimits(9, 9), opening=b"\r\n\r") as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for one in (b"\r", b"\n\r"):
             writer.write(one)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 import structlog
 
+from streamfrom.proxy.addresses import Crowd
 from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import (
@@ -14,7 +15,6 @@ from streamfrom.proxy.errors import (
     UserLimitReached,
 )
 from streamfrom.proxy.log import SparingLog
-from streamfrom.proxy.sessions.addresses import Addresses
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_gate import LoginGate
 from streamfrom.proxy.sessions.login_work import LoginWork
@@ -45,7 +45,8 @@ def made(
         ),
         has_admin=has_admin,
         work=LoginWork(),
-        addresses=Addresses(),
+        connected=Crowd(),
+        strangers=Crowd(),
         loopback_only=loopback_only,
         sessions={n: SimpleNamespace(user=user) for n, user in enumerate(users)},
         backoff=LoginBackoff(backoff_s),
