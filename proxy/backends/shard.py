@@ -111,9 +111,6 @@ class Kills:
             if error.code != NO_SUCH_THREAD:
                 ours.close()
                 raise
-        except BaseException:
-            ours.abort()
-            raise
         # Others may have killed meanwhile.
         self.close()
         self._kept = ours

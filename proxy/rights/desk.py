@@ -303,23 +303,14 @@ class RightsDesk:
         owner = ProxyItself(key.account, settings, began_s=time.monotonic())
         backend = await shard.pool.acquire(owner, shard.database)
         try:
-            answers = await _answers(key, backend, packets)
-        except BackendError:
-            self._give_back(key, owner, backend)
-            raise
-        except BaseException:
-            shard.pool.discard(backend)
-            raise
-        self._give_back(key, owner, backend)
-        return answers
-
-    @staticmethod
-    def _give_back(key: Question, owner: ProxyItself, backend: Backend) -> None:
-        if key.roles is not None:
-            key.shard.pool.discard(backend)  # nothing but a login undoes SET ROLE
-        else:
-            key.shard.pool.release(backend)
-            key.shard.pool.forget_owner(owner, backend)
+            return await _answers(key, backend, packets)
+        finally:
+            # Without all answers it is closed by now, and the pool drops it.
+            if key.roles is not None:
+                shard.pool.discard(backend)  # nothing but a login undoes SET ROLE
+            else:
+                shard.pool.release(backend)
+                shard.pool.forget_owner(owner, backend)
 
     # --- watching -------------------------------------------------------------------------
 
