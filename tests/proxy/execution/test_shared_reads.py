@@ -239,13 +239,17 @@ async def test_a_long_statement_keeps_a_read_off_the_shared_connection(server, c
     await reader.read(query(b"SELECT id FROM t WHERE id IN (1, 2)"))
 
 
-async def test_sessions_that_shared_share_no_more_once_their_shard_forbids_it(
-    monkeypatch, company, reader
-):
+@pytest.fixture
+def eager(monkeypatch):
+    """A shared connection that is missed is opened at once."""
     monkeypatch.setattr(multiplexing, "_REOPEN_S", 0.0)
+
+
+async def test_sessions_that_shared_share_no_more_once_their_shard_forbids_it(
+    eager, company, reader
+):
     await reader.read()
     (shared,) = company.shared_connections
-    shared._may_open_s = 0.0
     company.shared_connections.allow(is_allowed=False)
     await reader.read_apart()
     assert shared.is_unused
