@@ -143,7 +143,7 @@ class Branches:
     def saved(self, shard: ShardRuntime, backend: Backend) -> None:
         """Keep *backend*, which has a savepoint that began no transaction, until `savepoints_ended`."""
         self.keep(shard, backend, Keep.SAVEPOINTS)
-        # A server that is sent nothing more has it for whoever comes next.
+        # The next session would find it, where the server is sent nothing more.
         backend.has_residue = True
         self._may_begin()
 
