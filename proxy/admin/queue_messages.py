@@ -7,8 +7,6 @@ taken from anybody: what streams hold is known to the process that dispatches th
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -325,11 +323,11 @@ def _shown(value: bytes | None, most: int) -> str | None:
 
 
 def _cursor(shard: str, place: peek.PeekPlace | None) -> str:
-    told: list[Any] = [shard]
+    parts: list[object] = [shard]
     if place is not None:
         ident = None if place.ident is None else place.ident.hex()
-        told += [place.priority, place.is_begun, place.time_ns, ident]
-    return base64.urlsafe_b64encode(json.dumps(told).encode()).decode()
+        parts += [place.priority, int(place.is_begun), place.time_ns, ident]
+    return ",".join("" if part is None else str(part) for part in parts)
 
 
 def _read(
@@ -341,17 +339,15 @@ def _read(
     try:
         if len(cursor) > _CURSOR_MAX:
             raise BadCursor
-        shard, *rest = json.loads(base64.b64decode(cursor.encode(), b"-_", validate=True))
+        shard, *rest = cursor.split(",")
         index = shards.index(shard)
         if not rest:
             return index, None
-        priority, is_begun, time_ns, ident = rest
-        for number in (priority, time_ns):
-            if number is not None and (type(number) is not int or abs(number) > _INTEGER_MAX):
-                raise BadCursor
-        if type(is_begun) is not bool:
+        *numbers, ident = rest
+        priority, is_begun, time_ns = (int(number) if number else None for number in numbers)
+        if max(abs(priority or 0), abs(time_ns or 0)) > _INTEGER_MAX:
             raise BadCursor
-        raw = raw_id(table, ident) if ident is not None else None
-    except (ValueError, TypeError, AttributeError, RecursionError):
+        raw = raw_id(table, ident) if ident else None
+    except ValueError:
         raise BadCursor("cursor: expected what the page before gave") from None
-    return index, peek.PeekPlace(priority, is_begun, time_ns, raw)
+    return index, peek.PeekPlace(priority, bool(is_begun), time_ns, raw)
