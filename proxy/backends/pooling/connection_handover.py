@@ -117,15 +117,20 @@ def take_diagnostics(backend: Backend, owner: ConnectionOwner | None) -> LastDia
         diagnostics.found_rows = found if isinstance(found, int) else found.found_rows
     if backend.row_count is not None:
         diagnostics.row_count = backend.row_count
-    questions = _HandoverQuestions(backend, owner, diagnostics)
-    # In this order: on both servers SHOW WARNINGS leaves FOUND_ROWS() as it is.
-    if asks and backend.has_warnings:
-        questions.ask(SHOW_WARNINGS, questions.warned)
+    warns = asks and backend.has_warnings
     counts = asks and (found is None or backend.row_count is None)
-    if counts or (backend.has_residue and owner is not None):
-        questions.ask(_COUNTS, questions.counted)
-    elif backend.has_insert_id:
-        questions.ask(_INSERT_ID, questions.told_insert_id)
+    counts = counts or (backend.has_residue and owner is not None)
+    if warns or counts or backend.has_insert_id:
+        diagnostics.asked = asyncio.get_running_loop().create_future()
+        backend.leaving = diagnostics
+        questions = _HandoverQuestions(backend, owner, diagnostics, diagnostics.asked)
+        # In this order: on both servers SHOW WARNINGS leaves FOUND_ROWS() as it is.
+        if warns:
+            questions.ask(SHOW_WARNINGS, questions.warned)
+        if counts:
+            questions.ask(_COUNTS, questions.counted)
+        elif backend.has_insert_id:
+            questions.ask(_INSERT_ID, questions.told_insert_id)
     return diagnostics
 
 
@@ -136,13 +141,11 @@ class _HandoverQuestions:
     _backend: Backend
     _owner: ConnectionOwner | None
     _diagnostics: LastDiagnostics
-    unanswered: int = 0
+    _asked: asyncio.Future[None]  # as of the diagnostics
+    _unanswered: int = 0
 
     def ask(self, question: bytes, heard: Callable[[BufferedAnswer], None]) -> None:
-        self.unanswered += 1
-        if self._diagnostics.asked is None:
-            self._diagnostics.asked = asyncio.get_running_loop().create_future()
-            self._backend.leaving = self._diagnostics
+        self._unanswered += 1
         self._backend.send(question, AnswerCallback(heard, self._missed), ahead=True)
 
     def warned(self, answer: BufferedAnswer) -> None:
@@ -173,8 +176,8 @@ class _HandoverQuestions:
         self._answered()
 
     def _answered(self) -> None:
-        self.unanswered -= 1
-        if not self.unanswered:
+        self._unanswered -= 1
+        if not self._unanswered:
             self._end()
 
     def _missed(self) -> None:
@@ -183,6 +186,5 @@ class _HandoverQuestions:
 
     def _end(self) -> None:
         self._backend.leaving = None
-        asked = self._diagnostics.asked
-        if asked is not None and not asked.done():
-            asked.set_result(None)
+        if not self._asked.done():
+            self._asked.set_result(None)
