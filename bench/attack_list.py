@@ -10,7 +10,6 @@ from typing import Final
 import pymysql
 
 from bench.attacker import (
-    BULK_OPERATIONS,
     COMPRESS,
     DONE,
     LONG,
@@ -62,20 +61,12 @@ def every_attack(rows: int, *, quick: bool) -> Iterator[Named]:
     scale = 10 if quick else 1
     mb, many, parameters = (1 << 20) // scale, 100_000 // scale, 65_535 // scale
     asked = b"SELECT s FROM t WHERE id = 1 AND a IN (" + b",".join([b"?"] * parameters) + b")"
-    batch = b"".join(
-        struct.pack("<BIBIB4s", 0, n, 0, n, 0, b"\x03abc")
-        for n in range(10**7, 10**7 + many)  # beyond those of another attack
-    )
 
     def executes(client: Attacker) -> None:
         statement = client.prepare(asked)
         for _ in range(3):
             values = [n.to_bytes(4, "little") for n in range(parameters)]
             client.run(execution(statement, LONG * parameters, values))
-
-    def bulk(client: Attacker) -> None:
-        statement = client.prepare(b"INSERT INTO sink (id, a, s) VALUES (?, ?, ?)")
-        client.run(struct.pack("<BIH", 0xFA, statement, 0x80) + LONG + LONG + STRING + batch)
 
     def random_answer(client: Attacker) -> None:
         # What hardly shrinks takes longest. MySQL 9.7 has no MD5.
@@ -136,8 +127,6 @@ def every_attack(rows: int, *, quick: bool) -> Iterator[Named]:
         "a value of 40 MB", _text(_value(40 * mb), repeats=2), longest_ms=LARGE_LONGEST_MS
     )
     yield Named("EXECUTE with 65,535 values", _each_of(1, 0, executes))
-    # MySQL knows no batches: 1235.
-    yield Named("batch of 10^5 rows", _each_of(1, BULK_OPERATIONS, bulk), may_be({"1235"}))
     yield Named("zlib bomb, 16 MB", bomb(COMPRESS, ZLIB))
     yield Named("zstd bomb, 16 MB", bomb(ZSTD, zstd_packer(6)))
     yield Named("zlib answer, 16 MB", _each_of(3, COMPRESS, random_answer))

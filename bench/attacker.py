@@ -17,8 +17,6 @@ from streamfrom.proxy.wire.framing import frame
 FRAME_BYTES_MAX: Final = 0xFFFFFF
 COMPRESS: Final = 0x20
 ZSTD: Final = 1 << 26
-MARIADB_CLIENT: Final = 1  # CLIENT_MYSQL: without it, MariaDB's own flags follow
-BULK_OPERATIONS: Final = 1 << 2  # of MariaDB's own flags
 STRING: Final = b"\xfd\x00"
 LONG: Final = b"\x03\x00"
 DONE: Final = "done"
@@ -41,10 +39,8 @@ class Attacker:
         self._packer: Packer | None = None
         self.answers: set[str] = set()
         self._payload()
-        flags, mariadb = CAPABILITIES | capabilities, capabilities & BULK_OPERATIONS
-        if mariadb:
-            flags &= ~(MARIADB_CLIENT | BULK_OPERATIONS)
-        login = struct.pack("<IIB19xI", flags, FRAME_BYTES_MAX, UTF8MB4, mariadb)
+        flags = CAPABILITIES | capabilities
+        login = struct.pack("<IIB23x", flags, FRAME_BYTES_MAX, UTF8MB4)
         login += b"root\0\0" + database.encode() + b"\0mysql_native_password\0"
         self._socket.sendall(frame(login + b"\x03" * bool(capabilities & ZSTD), 1))
         while (payload := self._payload())[0] not in (0x00, 0xFF):

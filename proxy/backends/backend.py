@@ -150,7 +150,7 @@ class Backend:
     statements: StatementIds = field(default_factory=StatementIds)
     # The version of the owner's user variables that is set on the connection; None for none.
     variables: object = None
-    takes_bulk: bool = False  # the server understands COM_STMT_BULK_EXECUTE
+    keeps_kinds: bool = False  # MySQL: see `StatementIds`
     # Returns whether another shard answers that can run the statement under way; None where none can.
     has_other: Callable[[], bool] | None = None
     # A KILL QUERY is under way, which must not meet another session's statement.

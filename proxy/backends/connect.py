@@ -89,7 +89,7 @@ async def open_backend(
             greeting = wire.greeting
             backend.thread_id = greeting.connection_id
             backend.database = database
-            backend.takes_bulk = bool(wire.capabilities & Capability.STMT_BULK_OPERATIONS)
+            backend.keeps_kinds = "MariaDB" not in greeting.server_version
             backend.tracking = tracking(
                 greeting.server_version, ignores_space=bool(variant & Capability.IGNORE_SPACE)
             )

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 from streamfrom.proxy.errors import NoOpenCursor
 from streamfrom.proxy.wire.binary_parameters import kinds_of
 from streamfrom.proxy.wire.commands import (
-    stmt_bulk_execute,
     stmt_close,
     stmt_execute,
     stmt_fetch,
     stmt_send_long_data,
 )
-from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
@@ -61,18 +59,14 @@ class Execution:
 
     def packet_for(self, backend: Backend) -> bytes | None:
         """Return the bytes for *backend*, None when the statement is not prepared there."""
-        statement_id = self._statement_id(backend)
+        kinds = kinds_of(self._body, self._count) if backend.keeps_kinds else b""
+        statement_id = backend.statements.get(self.key, kinds)
         if statement_id is None:
             return None
+        if not self.is_kept:
+            backend.statements.drop(self.key)
         packet = stmt_execute(statement_id, 0, self._body)
         return _long(statement_id, self._long_data) + packet if self._long_data else packet
-
-    def _statement_id(self, backend: Backend) -> int | None:
-        kinds = b"" if backend.takes_bulk else kinds_of(self._body, self._count)
-        statement_id = backend.statements.get(self.key, kinds)
-        if statement_id is not None and not self.is_kept:
-            backend.statements.drop(self.key)
-        return statement_id
 
     async def prepare_on(self, backend: Backend) -> None:
         """Prepare the statement on *backend*."""
@@ -81,26 +75,6 @@ class Execution:
     def forget_on(self, backend: Backend) -> None:
         """Forget the statement id, so that the statement is prepared again."""
         backend.statements.drop(self.key)
-
-
-@dataclass(slots=True, eq=False)
-class BulkExecution(Execution):
-    """COM_STMT_BULK_EXECUTE, which only MariaDB knows: types and rows, as they go on the wire."""
-
-    _count: int = 0
-    flags: int = field(kw_only=True)  # of the client's command
-
-    def packet_for(self, backend: Backend) -> bytes | None:
-        """Return the bytes for *backend*, None when the statement is not prepared there.
-
-        Raises Unsupported where the server is not MariaDB.
-        """
-        if not backend.takes_bulk:
-            raise Unsupported("bulk execution (COM_STMT_BULK_EXECUTE) by this server")
-        statement_id = self._statement_id(backend)
-        if statement_id is None:
-            return None
-        return stmt_bulk_execute(statement_id, self.flags, self._body)
 
 
 @dataclass(slots=True, eq=False)

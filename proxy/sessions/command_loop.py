@@ -61,7 +61,6 @@ _NOTHING: Final = CommandReceived(b"", 0)
 _COMMAND_NAMES: Final = {
     int(Command.STMT_PREPARE): "Prepare",
     int(Command.STMT_EXECUTE): "Execute",
-    int(Command.STMT_BULK_EXECUTE): "Execute",
     int(Command.STMT_FETCH): "Fetch",
 }
 _NO_QUESTIONS: Final = frozenset(

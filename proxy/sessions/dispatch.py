@@ -12,14 +12,13 @@ from streamfrom.proxy.errors import (
 )
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.routing.vschema_tables import NotInVschema
-from streamfrom.proxy.sql.bulk_commands import BulkCommands
 from streamfrom.proxy.sql.compile.session_target import check_target
 from streamfrom.proxy.sql.fast_path import FastPath
 from streamfrom.proxy.sql.prepared_commands import PreparedCommands
 from streamfrom.proxy.sql.prepared_statements import PreparedStatements
 from streamfrom.proxy.sql.statement_runner import StatementRunner
 from streamfrom.proxy.wire.codec import PacketReader
-from streamfrom.proxy.wire.commands import read_bulk_execute, read_execute
+from streamfrom.proxy.wire.commands import read_execute
 from streamfrom.proxy.wire.constants import Command
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.response_reader import AnswerKind
@@ -100,7 +99,6 @@ class Dispatch:
         self.statements = StatementRunner(context)
         self.fast_path = FastPath(context, self.table, self.statements.transactions)
         self._prepared = PreparedCommands(context, self.statements, self.table)
-        self._bulk = BulkCommands(context, self.statements, self._prepared, self.table)
 
     async def dispatch(self, payload: bytes, reply: Reply) -> None:
         """Carry out a command and answer it. Raises StreamfromError, which *reply* has still to send."""
@@ -155,8 +153,6 @@ class Dispatch:
                 await self._prepared.prepare(arguments.rest(), reply)
             case Command.STMT_EXECUTE:
                 await self._prepared.execute(read_execute(payload), reply)
-            case Command.STMT_BULK_EXECUTE:
-                await self._bulk.execute(read_bulk_execute(payload), reply)
             case Command.STMT_FETCH:
                 await self._prepared.fetch(arguments.uint(4), arguments.uint(4), reply)
             case Command.STMT_RESET:

@@ -9,7 +9,6 @@ Read in this order:
 * ``own_answers``: what the proxy answers itself (``compile.answerers`` is the table);
 * ``scatter``: work on several shards;
 * ``set_variables``, ``transaction_control``: SET, transactions;
-* ``prepared_statements``, ``prepared_commands``, ``bulk_commands``, ``text_statements``: prepared statements, of the
-protocol and by name;
+* ``prepared_statements``, ``prepared_commands``, ``text_statements``: prepared statements, of the protocol and by name;
 * ``queues``: STREAM and the statements about queues.
 """

@@ -127,13 +127,10 @@ class PreparedStatement:
         # Compared by identity: session variables with the same contents are one object.
         if key is None or key.reading is not settings.reading:
             assert self.statement is not None
-            key = self._key = self.key_of(self.statement, settings)
+            assert self.place is not None
+            key = StatementKey(self.statement.sql, self.place.database, settings.reading)
+            self._key = key
         return key
-
-    def key_of(self, statement: Statement, settings: Settings) -> StatementKey:
-        """Return the key of *statement*, a form of this one, on a connection with *settings*."""
-        assert self.place is not None
-        return StatementKey(statement.sql, self.place.database, settings.reading)
 
     def take_types(self, body: bytes) -> None:
         """Remember the types in *body*. WireError when there are none and never were."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.backend import LastDiagnostics
 from streamfrom.proxy.backends.session_variables import UNLIMITED
@@ -28,7 +28,7 @@ from streamfrom.proxy.routing.routes import (
     WriteParts,
 )
 from streamfrom.proxy.sql.ack_desk import AckDesk, Offer
-from streamfrom.proxy.sql.scatter.scattered_writes import MergedOk, write_parts
+from streamfrom.proxy.sql.scatter.scattered_writes import write_parts
 from streamfrom.proxy.sql.scatter.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
@@ -50,15 +50,6 @@ if TYPE_CHECKING:
 
 
 _HAS_ROWS: Final = frozenset({Kind.SELECT, Kind.SHOW})
-
-
-class WrittenPart(NamedTuple):
-    """What one shard runs of a write, and what that does to a message table; "" and None for another table."""
-
-    shard: ShardRuntime
-    sent: Part
-    table: str
-    effect: Effect | None
 
 
 class RoutedStatements:
@@ -127,10 +118,13 @@ class RoutedStatements:
         reply: Reply,
     ) -> bool:
         """Run a write in parts."""
-        shape, limit, parts = step.statement.shape, route.rows_max, []
-        for shard, own in route.parts:
+        shape, limit = step.statement.shape, route.rows_max
+        shards = [view.runtime(shard) for shard in route.shards]
+        sent: list[Part] = []
+        effects: list[Effect | None] = []
+        for _, own in route.parts:
             sql = own or step.statement.sql
-            sent = (
+            sent.append(
                 self._sent(database, sql, shape, reply)
                 if limit is None
                 else self._within(limit, sql)
@@ -140,10 +134,22 @@ class RoutedStatements:
                 effect = await self._large_texts.read(
                     len(sql), self._effect_of_part, view, effect, sql
                 )
-            parts.append(WrittenPart(view.runtime(shard), sent, step.table, effect))
-        before = await self._insert_id_before(step.given, parts[0].shard, database)
-        result = await self.write(database, parts, shape)
-        if len(parts) == 1:
+            effects.append(effect)
+        before = await self._insert_id_before(step.given, shards[0], database)
+        for shard, effect in zip(shards, effects, strict=True):
+            await self.show_leases(shard, step.table, effect)
+        result = await write_parts(
+            self._executor,
+            self._state,
+            database,
+            list(zip(shards, sent, strict=True)),
+            shape,
+            self._context.config.merge_memory_bytes,
+        )
+        for shard, effect, rows in zip(shards, effects, result.affected, strict=True):
+            if effect is not None:
+                self._branches.happened(shard, step.table, effect, rows=rows)
+        if len(shards) == 1:
             # Of a single row a server sends no text, unless it was selected.
             result = replace(result, is_insert=step.has_selected)
         insert_id = step.insert_id
@@ -154,7 +160,7 @@ class RoutedStatements:
         if step.given is not None:
             insert_id = await step.given.told(
                 self._state,
-                [part.shard for part in parts],
+                shards,
                 result.affected_rows,
                 result.last_insert_id,
                 before,
@@ -162,30 +168,11 @@ class RoutedStatements:
             told = (ok._replace(last_insert_id=insert_id) for ok in result.answers)
             result = replace(result, answers=tuple(told))
         if step.effect is not None and not result.affected_rows:
-            fault = self._executor.fault_of(parts[0].shard, step.table, step.effect)
+            fault = self._executor.fault_of(shards[0], step.table, step.effect)
             if fault is not None:
                 raise fault
         await result.tell(reply, route.places, insert_id)
         return True
-
-    async def write(
-        self, database: str | None, parts: Sequence[WrittenPart], shape: Shape
-    ) -> MergedOk:
-        """Run the parts of a write, with what goes before and follows for messages. Raises as `write_parts`."""
-        for part in parts:
-            await self.show_leases(part.shard, part.table, part.effect)
-        result = await write_parts(
-            self._executor,
-            self._state,
-            database,
-            [(part.shard, part.sent) for part in parts],
-            shape,
-            self._context.config.merge_memory_bytes,
-        )
-        for part, rows in zip(parts, result.affected, strict=True):
-            if part.effect is not None:
-                self._branches.happened(part.shard, part.table, part.effect, rows=rows)
-        return result
 
     def _sent(
         self, database: str | None, sql: bytes, shape: Shape, reply: Reply

@@ -21,7 +21,6 @@ from streamfrom.proxy.wire.constants import (
     BACKEND_WISHES,
     ERR_HEADER,
     MARIADB_METADATA,
-    MARIADB_OFFER,
     OK_HEADER,
     UTF8MB4_CHARSET,
     Capability,
@@ -160,7 +159,7 @@ class ClientConnection:
                 f"server {greeting.server_version} lacks the extended metadata that other servers"
                 " have and this session's login has promised; log in again",
             )
-        wishes = BACKEND_WISHES | MARIADB_OFFER | self.options
+        wishes = BACKEND_WISHES | self.options
         self.capabilities = wishes & greeting.capabilities
         if self.database is not None:
             self.capabilities |= Capability.CONNECT_WITH_DB

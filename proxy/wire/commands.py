@@ -15,12 +15,11 @@ from streamfrom.proxy.wire.framing import frame, frame_parts
 
 
 class StmtExecute(NamedTuple):
-    """COM_STMT_EXECUTE, or COM_STMT_BULK_EXECUTE of MariaDB."""
+    """COM_STMT_EXECUTE."""
 
     statement_id: int
     flags: int
-    # Of the one what follows the iteration count, the parameters; of the other what follows the flags, types and rows.
-    body: bytes
+    body: bytes  # what follows the iteration count: the parameters
 
 
 def read_execute(payload: bytes) -> StmtExecute:
@@ -29,12 +28,6 @@ def read_execute(payload: bytes) -> StmtExecute:
     statement_id, flags = cursor.uint(4), cursor.uint(1)
     cursor.read(4)  # the iteration count, always 1
     return StmtExecute(statement_id, flags, cursor.rest())
-
-
-def read_bulk_execute(payload: bytes) -> StmtExecute:
-    """Return a COM_STMT_BULK_EXECUTE. Raises WireError if it is cut."""
-    cursor = PacketReader(payload, pos=1)
-    return StmtExecute(cursor.uint(4), cursor.uint(2), cursor.rest())
 
 
 def query(sql: bytes) -> bytes:
@@ -59,12 +52,6 @@ def stmt_prepare(sql: bytes) -> bytes:
 def stmt_execute(statement_id: int, flags: int, body: bytes) -> bytes:
     """Return a COM_STMT_EXECUTE as it goes on the wire; *body* as in `StmtExecute`."""
     head = b"\x17%s%c\x01\0\0\0" % (statement_id.to_bytes(4, "little"), flags)
-    return frame(head + body, 0)
-
-
-def stmt_bulk_execute(statement_id: int, flags: int, body: bytes) -> bytes:
-    """Return a COM_STMT_BULK_EXECUTE as it goes on the wire; *body* as in `StmtExecute`."""
-    head = b"\xfa" + statement_id.to_bytes(4, "little") + flags.to_bytes(2, "little")
     return frame(head + body, 0)
 
 

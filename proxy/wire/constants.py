@@ -40,8 +40,7 @@ class Capability:
     SESSION_TRACK: Final = 1 << 23
     DEPRECATE_EOF: Final = 1 << 24
     ZSTD_COMPRESSION: Final = 1 << 26
-    # MariaDB's own, which travel apart and only between peers that both clear LONG_PASSWORD.
-    STMT_BULK_OPERATIONS: Final = 1 << 34
+    # MariaDB's own, which travels apart and only between peers that both clear LONG_PASSWORD.
     EXTENDED_METADATA: Final = 1 << 35
 
     @classmethod
@@ -89,7 +88,6 @@ class Command(IntEnum):
     SET_OPTION = 0x1B
     STMT_FETCH = 0x1C
     RESET_CONNECTION = 0x1F
-    STMT_BULK_EXECUTE = 0xFA  # MariaDB only
 
 
 class FieldType(IntEnum):
@@ -189,9 +187,6 @@ PROXY_OFFER: Final = (
     | Capability.SESSION_TRACK
     | Capability.DEPRECATE_EOF
 )
-
-# Offered next to it by a proxy that greets as MariaDB, and asked of a server that does.
-MARIADB_OFFER: Final = Capability.STMT_BULK_OPERATIONS
 
 # Offered next to it where every server has it. A server is asked for it where the client has it
 # (`SessionState.variant`): it changes the layout of every column definition.

@@ -7,7 +7,7 @@ the engine must hear at commit. Both look at one statement and at the facts of o
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 ANY_TABLE: Final = ""
 # A larger INSERT is read by one poll, which costs less than its text.
 _KEYS_MAX: Final = 200
-# So are the ids of a longer batch of other statements.
-_IDS_MAX: Final = 10_000
 # The time_next of a heartbeat is made of itself: `time_next = time_next + INTERVAL 1 MINUTE`.
 _RELATIVE: Final = re.compile(
     rb"\btime_next`?\s*=(?:(?!\bWHERE\b)[^,])*?\btime_next\b", re.IGNORECASE
@@ -107,18 +105,6 @@ class Effect:
 
 # Any row may have changed in any way: the table has to be read.
 UNKNOWN: Final = Effect(EffectKind.UNKNOWN, None)
-
-
-def together(effects: Sequence[Effect]) -> Effect | None:
-    """Return the effect of one statement that was executed several times, once for each of *effects*."""
-    if len(effects) < 2:
-        return effects[0] if effects else None
-    kind = effects[0].kind
-    ids = tuple(id_ for each in effects for id_ in each.ids or ())
-    ids_max = _KEYS_MAX if kind is EffectKind.NEW else _IDS_MAX
-    if len(ids) > ids_max or any(each.ids is None for each in effects):
-        return Effect(kind, None)
-    return Effect(kind, ids, tuple(key for each in effects for key in each.keys))
 
 
 def effect(statement: Statement, facts: TableFacts) -> Effect | None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import (
     RunningProxy,
@@ -16,7 +15,6 @@ from tests.fixtures.running_proxy import (
     write_vschema,
 )
 from tests.fixtures.streams import rows, run, value
-from tests.proxy.fake_client import Client, talk
 
 
 SEQUENCES = {"my_message": "seq", "customer": "lookup.seq", "broken": "lookup.nothing"}
@@ -48,22 +46,6 @@ def proxy(config: str, start_proxy: StartProxy) -> RunningProxy:
     run(client, "USE commerce")
     run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20))")
     return proxy
-
-
-def test_a_batch_takes_its_ids_from_the_sequence(proxy: RunningProxy, family: Family) -> None:
-    if family is Family.MYSQL:
-        pytest.skip("MySQL knows no batches")
-
-    async def send(client: Client) -> tuple[int, int]:
-        statement, _, _ = await client.prepare("INSERT INTO customer (id, name) VALUES (?, ?)")
-        result = await client.bulk(statement, (None, b"a"), (None, b"it's"), ("DEFAULT", None))
-        assert result.ok is not None, result.error
-        return result.ok.affected_rows, result.ok.last_insert_id
-
-    assert talk(proxy.port, send, database="commerce") == (3, 1)
-    client = proxy.connect(database="commerce", autocommit=True)
-    found = rows(client, "SELECT id, name FROM customer ORDER BY id")
-    assert found == ((1, "a"), (2, "it's"), (3, None))
 
 
 def test_inserts_take_their_ids_from_the_sequence(proxy: RunningProxy) -> None:

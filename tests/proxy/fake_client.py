@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from streamfrom.proxy.passwords.scramble import sha2_proof
-from streamfrom.proxy.wire.binary_parameters import TYPES_FOLLOW, Parameter
+from streamfrom.proxy.wire.binary_parameters import Parameter
 from streamfrom.proxy.wire.commands import (
-    stmt_bulk_execute,
     stmt_execute,
     stmt_fetch,
     stmt_prepare,
 )
 from streamfrom.proxy.wire.constants import (
     CACHING_SHA2,
-    MARIADB_OFFER,
     PROXY_OFFER,
     Capability,
     FieldType,
@@ -35,11 +33,11 @@ from streamfrom.proxy.wire.login.handshake import (
 )
 from streamfrom.proxy.wire.resultset import Err, Ok, parse_err, parse_ok, parse_text_row
 from tests.proxy.fake_answers import HANG_S
-from tests.proxy.wire.peers import bulk_body, encode_change_user, unframed, write_parameters
+from tests.proxy.wire.peers import encode_change_user, unframed, write_parameters
 
 
 MODERN = PROXY_OFFER
-MARIADB = int(PROXY_OFFER & ~Capability.LONG_PASSWORD | MARIADB_OFFER)
+MARIADB = PROXY_OFFER & ~int(Capability.LONG_PASSWORD)
 OLD = PROXY_OFFER & ~int(Capability.DEPRECATE_EOF | Capability.SESSION_TRACK)
 
 
@@ -236,13 +234,6 @@ class Client:
     ) -> Result:
         """Execute a statement; its rows come as payloads of one value."""
         self.send_execute(statement_id, *values, flags=flags)
-        return await self.binary_answer()
-
-    async def bulk(
-        self, statement_id: int, *rows: Sequence[int | bytes | str | None]
-    ) -> Result:
-        """Execute a statement for many rows, as MariaDB's drivers do."""
-        self.write(stmt_bulk_execute(statement_id, TYPES_FOLLOW, bulk_body(rows)))
         return await self.binary_answer()
 
     async def binary_answer(self) -> Result:

@@ -19,7 +19,6 @@ from streamfrom.proxy.wire.constants import (
     AUTH_MORE_DATA,
     CACHING_SHA2,
     EOF_HEADER,
-    MARIADB_OFFER,
     NATIVE_PASSWORD,
     NONCE_BYTES,
     UTF8MB4_CHARSET,
@@ -71,7 +70,7 @@ def offer_as(server_version: str, offer: int) -> int:
     https://mariadb.com/kb/en/connection/#capabilities
     """
     if "MariaDB" in server_version:
-        return offer & ~Capability.LONG_PASSWORD | MARIADB_OFFER
+        return offer & ~Capability.LONG_PASSWORD
     return offer
 
 

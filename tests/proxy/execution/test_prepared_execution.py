@@ -19,7 +19,7 @@ class Connection(Backend):
         self.client = RecordingLink()
         self.link = self.client.link
         self.last_id = 0
-        self.takes_bulk = False
+        self.keeps_kinds = True
 
     async def prepare(self, key):
         answer = await self.prepare_apart(key.text)

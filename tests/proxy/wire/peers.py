@@ -11,7 +11,6 @@ from streamfrom.proxy.wire.constants import (
     NATIVE_PASSWORD,
     Capability,
     Command,
-    FieldType,
     TrackerKind,
 )
 from streamfrom.proxy.wire.framing import Framer, frame, frames
@@ -27,9 +26,6 @@ from streamfrom.proxy.wire.resultset import (
 
 
 PING: Final = frame(bytes((Command.PING,)), 0)
-UNSIGNED: Final = bytes((FieldType.LONGLONG, 0x80))
-TEXT: Final = bytes((FieldType.VAR_STRING, 0))
-_INDICATORS: Final = {None: 1, "DEFAULT": 2, "IGNORE": 3}
 _WITH_LENGTH: Final = frozenset((TrackerKind.SCHEMA, TrackerKind.TXCHAR, TrackerKind.TXSTATE))
 
 
@@ -41,23 +37,6 @@ def unframed(data: bytes, sequence: int = 1) -> list[bytes]:
     found = list(iter(framer.next_packet, None))
     assert framer.take_rest() == b""
     return found
-
-
-def bulk_body(rows: Iterable[Sequence[int | bytes | str | None]]) -> bytes:
-    """Return types and rows of a COM_STMT_BULK_EXECUTE; "DEFAULT" and "IGNORE" stand for these."""
-    body = b""
-    for row in rows:
-        if not body:
-            for value in row:
-                body += UNSIGNED if isinstance(value, int) else TEXT
-        for value in row:
-            if isinstance(value, int):
-                body += b"\0" + value.to_bytes(8, "little")
-            elif isinstance(value, bytes):
-                body += b"\0" + lenenc_bytes(value)
-            else:
-                body += bytes((_INDICATORS[value],))
-    return body
 
 
 def write_parameters(parameters: Sequence[Parameter]) -> bytes:

@@ -12,7 +12,6 @@ from streamfrom.sqlparse_ext.writes.message_effects import (
     Key,
     early_moment,
     effect,
-    together,
 )
 from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
@@ -88,23 +87,6 @@ def test_a_completed_insert_gives_its_completed_times(sql, facts, priority):
     done = complete(statement(sql), facts, 99)
     assert done is not None
     assert effect(statement(done.text), facts) == Effect(NEW, (1,), (Key(1, priority, 99),))
-
-
-def test_effects_of_one_statement_executed_often_are_one_effect():
-    new = Effect(NEW, (1,), (Key(1, 5, 0),)), Effect(NEW, (2,), (Key(2, 7, 9),))
-    assert together(new) == Effect(NEW, (1, 2), (Key(1, 5, 0), Key(2, 7, 9)))
-    assert together([Effect(ACK, (1,)), Effect(ACK, (2, 3))]) == Effect(ACK, (1, 2, 3))
-    assert together([]) is None
-    generated = Effect(NEW, None, generated=Key(None, 5, 0))
-    assert together([generated]) is generated
-
-
-def test_of_one_effect_without_ids_or_of_very_many_none_is_known():
-    assert together([Effect(ACK, (1,)), Effect(ACK, None)]) == Effect(ACK, None)
-    assert together([Effect(NEW, (n,), (Key(n, 0, 0),)) for n in range(201)]) == Effect(
-        NEW, None
-    )
-    assert together([Effect(ACK, (n,)) for n in range(201)]) == Effect(ACK, tuple(range(201)))
 
 
 @cases(sql=str, ids=ast.literal_eval)

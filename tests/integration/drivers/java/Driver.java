@@ -191,9 +191,36 @@ public final class Driver {
           insert.setString(2, "x".repeat(90));
           insert.addBatch();
         }
-        expect("batch", insert.executeBatch().length, rows);
+        int[] counts = insert.executeBatch();
+        expect("batch", counts.length, rows);
+        expect("counts", rewrites.isEmpty() ? Arrays.stream(counts).sum() : rows, rows);
         db.commit();
       }
+    }
+    Set<Long> made = new TreeSet<>();
+    try (Connection db = connect("");
+        PreparedStatement insert =
+            db.prepareStatement(
+                "INSERT INTO job (number) VALUES (?)", Statement.RETURN_GENERATED_KEYS);
+        PreparedStatement ack = db.prepareStatement("UPDATE job SET time_acked = ? WHERE id = ?")) {
+      for (int number = 0; number < 9; number++) {
+        insert.setInt(1, number);
+        insert.addBatch();
+      }
+      expect("sent", Arrays.stream(insert.executeBatch()).sum(), 9);
+      ResultSet keys = insert.getGeneratedKeys();
+      while (keys.next()) {
+        made.add(keys.getLong(1));
+      }
+      expect("keys", made.size(), 9);
+      for (Long moment : new Long[] {null, System.currentTimeMillis() * 1_000_000}) {
+        for (long key : made) {
+          ack.setObject(1, moment);
+          ack.setLong(2, key);
+          ack.addBatch();
+        }
+      }
+      expect("left, then acked", Arrays.stream(ack.executeBatch()).sum(), 18);
     }
   }
 
