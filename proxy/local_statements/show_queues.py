@@ -1,21 +1,14 @@
-"""SHOW QUEUES, SHOW CREATE QUEUE and SHOW QUEUE PARTITIONS. Pure: definitions go in, a statement that makes them again comes out."""
+"""SHOW QUEUES and SHOW CREATE QUEUE. Pure: definitions go in, a statement that makes them again comes out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterable
 from typing import Final
 
 from streamfrom.engine.messaging.table.setting_keys import KEYS
 from streamfrom.engine.messaging.table.table_settings import settings_of
-from streamfrom.engine.messaging.upkeep.partitions import (
-    SECOND_NS,
-    SPANS,
-    PartitionCensus,
-    held_back,
-    rest_held_back,
-)
+from streamfrom.engine.messaging.upkeep.partitions import SPANS
 from streamfrom.proxy.errors import BadQueue
 from streamfrom.proxy.local_statements.queue_definitions import (
     DEAD_SUFFIX,
@@ -24,7 +17,6 @@ from streamfrom.proxy.local_statements.queue_definitions import (
     partition_unit,
 )
 from streamfrom.proxy.local_statements.show_keyspaces import like_pattern
-from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
@@ -56,9 +48,9 @@ _STATE: Final = "`state` "
 
 
 def is_show_queues(shape: Shape) -> bool:
-    """True for SHOW QUEUES, SHOW CREATE QUEUE and SHOW QUEUE PARTITIONS."""
+    """True for SHOW QUEUES and SHOW CREATE QUEUE."""
     is_queues = shape.kind is Kind.SHOW and shape.words[:1] == ("QUEUES",)
-    return is_queues or is_show_create_queue(shape) or is_show_partitions(shape)
+    return is_queues or is_show_create_queue(shape)
 
 
 def is_show_create_queue(shape: Shape) -> bool:
@@ -136,41 +128,3 @@ def _value(text: str) -> str:
     return (
         text if re.fullmatch(r"[0-9.]+|[a-z]+", text) else "'" + text.replace("'", "''") + "'"
     )
-
-
-COLUMNS: Final = (
-    ColumnDefinition("Shard"),
-    ColumnDefinition("Partition"),
-    ColumnDefinition("Range_end"),
-    ColumnDefinition("Unacked"),
-    ColumnDefinition("Acked_too_recently"),
-    ColumnDefinition("Blocked_by", length=512),
-)
-_DONE: Final = "not at all: the next purge drops it, unless a transaction holds the table"
-
-
-def is_show_partitions(shape: Shape) -> bool:
-    """True for SHOW QUEUE PARTITIONS."""
-    return shape.kind is Kind.SHOW and shape.words[:2] == ("QUEUE", "PARTITIONS")
-
-
-def partition_rows(shard: str, census: PartitionCensus) -> Iterator[tuple[bytes | None, ...]]:
-    """Return a row for each partition of a shard, with what holds it back.
-
-    Rows are counted in partitions that are old enough to be dropped; elsewhere there is NULL.
-    """
-    for name, until_ns in census.partitions.timed:
-        until = datetime.fromtimestamp(until_ns // SECOND_NS, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        left = census.left.get(name)
-        if left is None:
-            yield _row(shard, name, until, None, None, None)
-        else:
-            counts = str(left.unacked), str(left.young)
-            yield _row(shard, name, until, *counts, held_back(left) or _DONE)
-    yield _row(
-        shard, census.partitions.rest, None, None, None, rest_held_back(census.rest_rows)
-    )
-
-
-def _row(*values: str | None) -> tuple[bytes | None, ...]:
-    return tuple(None if value is None else value.encode() for value in values)

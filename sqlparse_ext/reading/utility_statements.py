@@ -134,10 +134,7 @@ _EXPLAINABLE: Final = frozenset(
 BEHIND_BEGIN: Final = frozenset({"", ";", "WORK"})
 _KILL_WORDS: Final = frozenset({"HARD", "SOFT", "CONNECTION", "QUERY"})
 _VINDEXES_ON: Final = ("VSCHEMA", "VINDEXES", "ON")
-# PARTITIONS is of our own SHOW QUEUE PARTITIONS.
-_SHOW_OF_TABLE: Final = frozenset(
-    {"COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS", "PARTITIONS"}
-)
+_SHOW_OF_TABLE: Final = frozenset({"COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS"})
 
 
 def _transaction(shape: Shape, cursor: Cursor) -> None:

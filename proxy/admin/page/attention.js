@@ -41,7 +41,7 @@ const KINDS = [
     (each) => `${each.user}, ${count(each.unacked)} unacked for ${seconds(each.stalled_s)}`],
   ["warn", "shards", (each) => each.is_up && each.pool_waiters, (n) => `Statements wait for a connection to ${n === 1 ? "a shard" : `${n} shards`}, whose pool is in use`, (each) => `${count(each.pool_waiters)} wait, ${count(each.pool_size)} in use`],
   ["warn", "members", (each) => each.certificate_expires_in_s > 0 && each.certificate_expires_in_s < CERTIFICATE_SOON_S, (n) => (n === 1 ? "A certificate expires soon" : `${n} certificates expire soon`), (each) => `in ${seconds(each.certificate_expires_in_s)}`],
-  ["warn", "queues", (each) => each.partitions_overdue, (n) => `Partitions of ${n === 1 ? "a queue" : `${n} queues`} are overdue: SHOW QUEUE PARTITIONS says why they can be neither dropped nor made`, (each) => count(each.partitions_overdue)],
+  ["warn", "queues", (each) => each.partitions_overdue, (n) => `Partitions of ${n === 1 ? "a queue" : `${n} queues`} are overdue: the log says why they can be neither dropped nor made`, (each) => count(each.partitions_overdue)],
 ];
 
 const NAMES = {

@@ -21,6 +21,7 @@ from streamfrom.proxy.local_statements.show_processlist import is_processlist, i
 from streamfrom.proxy.local_statements.show_queues import is_show_queues
 from streamfrom.proxy.local_statements.vexplain import is_vexplain
 from streamfrom.proxy.status.status_rows import is_status
+from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Shape
 from streamfrom.sqlparse_ext.text.identifiers import quoted
 from streamfrom.sqlparse_ext.text.lexer import Edit
@@ -80,6 +81,10 @@ def tables_column_edits(shape: Shape, shown: str, database: str | None) -> list[
     ]
 
 
+# The first words behind SHOW of what there is no more, and what replaces it.
+_GONE: Final = {
+    ("QUEUE", "PARTITIONS"): "SELECT … FROM information_schema.partitions",
+}
 # The first that takes a shape answers it.
 _BY_SHAPE: Final[tuple[tuple[Callable[[Shape], bool], Answerer], ...]] = (
     (is_vexplain, Answerer.VEXPLAIN),
@@ -96,12 +101,15 @@ _BY_SHAPE: Final[tuple[tuple[Callable[[Shape], bool], Answerer], ...]] = (
 
 
 def answerer(shape: Shape, schema: str | None) -> Answerer | None:
-    """Return what answers a statement of *shape*; None if shards do.
+    """Return what answers a statement of *shape*; None if shards do. Raises Unsupported for one of `_GONE`.
 
     schema: the session's target if that is no keyspace.
     """
     if shape.kind not in _KINDS:
         return None
+    for words, instead in _GONE.items():
+        if shape.kind is Kind.SHOW and shape.words[: len(words)] == words:
+            raise Unsupported(f"SHOW {' '.join(words)}; use {instead}")
     if is_status(shape, schema):
         return Answerer.STATUS_TABLES
     return next((found for takes, found in _BY_SHAPE if takes(shape)), None)

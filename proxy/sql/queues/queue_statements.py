@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP QUEUE, SHOW QUEUES, SHOW CREATE QUEUE and SHOW QUEUE PARTITIONS, carried out.
+"""CREATE, ALTER and DROP QUEUE, SHOW QUEUES and SHOW CREATE QUEUE, carried out.
 
 Each statement is carried out by definitions of an ordinary message table, which the user must be allowed to send. So is the
 consent of the table that takes the queue's dead letters, in the comment of that table. All shards
@@ -25,7 +25,6 @@ from streamfrom.engine.messaging.table.message_table import (
 )
 from streamfrom.engine.messaging.table.table_settings import in_flight_fault, parse_comment
 from streamfrom.engine.messaging.upkeep import dead_letter_table
-from streamfrom.engine.messaging.upkeep.partitions import TakeCensus
 from streamfrom.engine.sharding.vschema import ColumnVindex, vindex_of, with_queues
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.errors import (
@@ -57,11 +56,8 @@ from streamfrom.proxy.local_statements.queue_definitions import (
     show_create_table,
 )
 from streamfrom.proxy.local_statements.show_queues import (
-    COLUMNS,
     create_queue,
     is_show_create_queue,
-    is_show_partitions,
-    partition_rows,
     show_queues,
 )
 from streamfrom.proxy.routing.vschema_tables import not_in_vschema
@@ -70,7 +66,7 @@ from streamfrom.proxy.sql.queues.requeue_statements import RequeueStatements
 from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import ColumnDefinition, Table
-from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.queues import QueueStatement, read_queue
 from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case
@@ -374,21 +370,16 @@ class QueueStatements:
 
     def columns(self, shape: Shape) -> tuple[ColumnDefinition, ...]:
         """Return the columns of the answer of `show`. Raises as `show`."""
-        if is_show_partitions(shape):
-            return COLUMNS
         if is_show_create_queue(shape):
             return ColumnDefinition("Queue"), ColumnDefinition("Create Queue", length=1 << 16)
         return (ColumnDefinition(f"Queues_in_{self._selected(shape).keyspace.name}"),)
 
     async def show(self, statement: Statement) -> Table:
-        """Return the columns and the rows of SHOW QUEUES, SHOW CREATE QUEUE or SHOW QUEUE PARTITIONS.
+        """Return the columns and the rows of SHOW QUEUES or SHOW CREATE QUEUE.
 
-        Raises as for any table; NoSuchQueue or BadQueue for the name of no queue, TableLoadError or StoreError if the queue cannot
-        be used, or its partitions cannot be read.
+        Raises as for any table; NoSuchQueue or BadQueue for the name of no queue.
         """
         shape = statement.shape
-        if is_show_partitions(shape):
-            return COLUMNS, await self._partitions(shape)
         if not is_show_create_queue(shape):
             view = self._selected(shape)
             keyspace, sight = view.keyspace.name, await self._rights.sight(view.runtimes)
@@ -406,25 +397,6 @@ class QueueStatements:
         text = next(text for _, text in found if text is not None)
         row = (table.name.encode(), create_queue(table.name, text).encode())
         return self.columns(shape), [row]
-
-    async def _partitions(self, shape: Shape) -> list[tuple[bytes | None, ...]]:
-        if not shape.tables:
-            raise SqlError("SHOW QUEUE PARTITIONS takes FROM a queue")
-        table = shape.tables[0]
-        view, found = await self._definitions(table)
-        self._comments(table.name, found)
-        loaded = self._registry.table(view.keyspace.name, table.name)
-        if isinstance(loaded, EngineError):
-            raise loaded
-        rows: list[tuple[bytes | None, ...]] = []
-        if loaded is not None and loaded.is_partitioned:
-            shards = {(shard.keyspace, shard.name): shard for shard, _ in found}
-            store = ShardStore(shards, self._compiler.clock)
-            for shard, _ in found:
-                census = await store.run(loaded, shard.name, TakeCensus())
-                if census is not None:
-                    rows += partition_rows(shard.name, census)
-        return rows
 
     def _selected(self, shape: Shape) -> View:
         view = self._target.view

@@ -92,10 +92,6 @@ def test_a_partitioned_queue_is_like_any_other(client, cluster, keyspace, consum
     ((_, again),) = rows(client, "SHOW CREATE QUEUE my_message")
     assert f" PARTITION BY {unit}\n" in again
     assert "ack_wait = 61" in again
-    shown = rows(client, "SHOW QUEUE PARTITIONS FROM my_message")
-    assert {name for names in shards for name in names} <= {row[1] for row in shown}
-    assert {row[3:] for row in shown} == {(None, None, None)}
-    assert rows(client, f"SHOW QUEUE PARTITIONS FROM {keyspace}.my_message")[0] == shown[0]
     for shard in range(len(shards)):
         rest = "SELECT COUNT(*) FROM my_message PARTITION (prest)"
         assert cluster.direct(rest, keyspace=keyspace, shard=shard) == ((0,),)
@@ -122,12 +118,6 @@ def test_what_is_done_is_dropped_and_a_straggler_is_told(client, cluster, keyspa
     assert old.has(4)
     # The next look at the partitions finds out what holds this one back.
     reason = "1 message not acknowledged"
-
-    def held_back() -> list[Any]:
-        shown = rows(client, "SHOW QUEUE PARTITIONS FROM my_message")
-        return [(row[1], row[5]) for row in shown if row[3] == "1" and row[5]]
-
-    eventually(lambda: held_back() == [(old.name(4), reason)], "the straggler's is held back")
     cluster.proxy.wait_for_log(f'"partition": "{old.name(4)}"')
     cluster.proxy.wait_for_log(f'"reason": "{reason}"')
     run(client, f"UPDATE my_message SET time_acked = NOW() WHERE id = {straggler}")
@@ -135,14 +125,10 @@ def test_what_is_done_is_dropped_and_a_straggler_is_told(client, cluster, keyspa
     assert value(client, "SELECT COUNT(*) FROM my_message") == 0
 
 
-def test_a_table_without_partitions_and_one_with_others(client, cluster, keyspace):
-    run(client, message_table(purge_after=1, poller_interval=0.3))
-    assert rows(client, "SHOW QUEUE PARTITIONS FROM my_message") == ()
-    run(client, "DROP QUEUE my_message")
+def test_a_table_with_other_partitions_is_purged_by_rows(client, cluster, keyspace):
     sql = message_table(purge_after=1, poller_interval=0.3)
     run(client, f"{sql} PARTITION BY HASH (id) PARTITIONS 3")
     insert_acked(client, *LOW_IDS, *HIGH_IDS)
     eventually(lambda: value(client, "SELECT COUNT(*) FROM my_message") == 0, "purged by rows")
-    assert rows(client, "SHOW QUEUE PARTITIONS FROM my_message") == ()
     assert refused(client, "SHOW CREATE QUEUE my_message")[0] == 1210
     assert all(len(names) == 3 for names in partitions(cluster, keyspace))

@@ -188,8 +188,6 @@ def test_every_statement_of_a_queue_may_be_prepared(cluster, keyspace):
             assert cursor.rowcount == affected
         cursor.execute("SHOW QUEUE STATUS LIKE 'my%'")
         assert cursor.fetchall()[0][:2] == (keyspace, "my_message")
-        cursor.execute("SHOW QUEUE PARTITIONS FROM my_message")
-        assert cursor.fetchall() == []
         cursor.execute("DROP QUEUE IF EXISTS my_message")
         cursor.execute("SHOW QUEUES")
         assert cursor.fetchall() == []

@@ -1,6 +1,7 @@
 import pytest
 
 from streamfrom.proxy.sql.compile.answerers import Answerer, answerer
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.cases import cases
 from tests.sqlparse_ext.facts import shape
 
@@ -9,6 +10,15 @@ from tests.sqlparse_ext.facts import shape
 def test_who_answers(sql, expected):
     assert answerer(shape(sql), None) is expected
     assert answerer(shape(sql), "commerce") is expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "instead"),
+    [("SHOW QUEUE PARTITIONS FROM q", "FROM information_schema.partitions")],
+)
+def test_what_is_gone_says_what_to_use(sql, instead):
+    with pytest.raises(Unsupported, match=f"SHOW .*; use SELECT … {instead}"):
+        answerer(shape(sql), None)
 
 
 @pytest.mark.parametrize("sql", ["SHOW FULL TABLES", "SELECT * FROM queues"])
