@@ -84,6 +84,7 @@ def tables_column_edits(shape: Shape, shown: str, database: str | None) -> list[
 # The first words behind SHOW of what there is no more, and what replaces it.
 _GONE: Final = {
     ("QUEUE", "PARTITIONS"): "SELECT … FROM information_schema.partitions",
+    ("VITESS_TABLETS",): "SELECT … FROM streamfrom.shards",
 }
 # The first that takes a shape answers it.
 _BY_SHAPE: Final[tuple[tuple[Callable[[Shape], bool], Answerer], ...]] = (
