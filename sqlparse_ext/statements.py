@@ -213,21 +213,13 @@ class SetItem:
     collation: Slot | str | None = None
 
 
-class KillBy(StrEnum):
-    """How KILL names its victim."""
-
-    ID = "ID"
-    QUERY_ID = "QUERY_ID"
-    USER = "USER"
-
-
 @dataclass(frozen=True, slots=True)
 class KillTarget:
-    """The target of a KILL. *operand* is a Slot, a user's name as written, or OPAQUE."""
+    """The target of a KILL. *by*: what MariaDB's further forms name, USER or QUERY ID; empty for a connection id."""
 
     query_only: bool
-    by: KillBy
-    operand: Slot | str | Opaque
+    by: str
+    operand: Slot | Opaque
 
 
 @dataclass(frozen=True, slots=True)

@@ -354,12 +354,6 @@ class Membership:
             raise NoSuchThread(connection_id)
         await self._members.calls.kill(asker, connection_id, query_only=query_only)
 
-    async def kill_user(self, asker: Asker, name: str, *, query_only: bool) -> int:
-        """End connections of a user, as `OtherMembers.kill_user`."""
-        if await self._is_alone():
-            return 0
-        return await self._members.calls.kill_user(asker, name, query_only=query_only)
-
     async def processes(self, asker: Asker) -> list[Process]:
         """Return lines, as `OtherMembers.processes`."""
         return [] if await self._is_alone() else await self._members.calls.processes(asker)

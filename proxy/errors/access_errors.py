@@ -185,13 +185,6 @@ class NoSuchThread(ProxyError):
         super().__init__(f"Unknown thread id: {connection_id}")
 
 
-class KillDenied(ProxyError):
-    """KILL USER names another user."""
-
-    mysql_code = 1095  # ER_KILL_DENIED_ERROR
-    sentence = "You are not owner of the connections of that user; that takes role admin"
-
-
 class NotOwner(ProxyError):
     """KILL names a connection of another user."""
 

@@ -276,24 +276,13 @@ class FleetCalls:
             asker=ASKERS.encode(asker), connection_id=connection_id, query_only=query_only
         )
         owners = [m for m in await self._fleet.present() if m.id_prefix == prefix]
-        answers = await self._have_killed(owners, request)
-        if not any(answer.killed for answer in answers):
-            is_anothers = any(each.refusal == pb.KillReply.NOT_OWNER for each in answers)
-            raise (NotOwner if is_anothers else NoSuchThread)(connection_id)
-
-    async def kill_user(self, asker: Asker, name: str, *, query_only: bool) -> int:
-        """End connections of a user, as `OtherMembers.kill_user`."""
-        request = pb.KillRequest(asker=ASKERS.encode(asker), user=name, query_only=query_only)
-        answers = await self._have_killed(await self._fleet.present(), request)
-        return sum(answer.killed for answer in answers)
-
-    async def _have_killed(
-        self, members: Iterable[Member], request: pb.KillRequest
-    ) -> list[pb.KillReply]:
-        answers = await self._ask(members, "Kill", request, pb.KillReply, KILL_TIMEOUT_S)
+        answers = await self._ask(owners, "Kill", request, pb.KillReply, KILL_TIMEOUT_S)
         if faults := [_said(member, each) for member, each in answers if isinstance(each, str)]:
             raise MemberUnreachable(faults)
-        return [answer for _, answer in answers if not isinstance(answer, str)]
+        refusals = {each.refusal for _, each in answers if not isinstance(each, str)}
+        if pb.KillReply.NONE not in refusals:
+            is_anothers = pb.KillReply.NOT_OWNER in refusals
+            raise (NotOwner if is_anothers else NoSuchThread)(connection_id)
 
     async def processes(self, asker: Asker) -> list[Process]:
         """Return lines, as `OtherMembers.processes`."""
@@ -315,19 +304,14 @@ class FleetCalls:
 
     async def _kill(self, request: pb.KillRequest) -> pb.KillReply:
         asker = ASKERS.decode(request.asker)
-        if request.WhichOneof("whom") == "user":
-            if not asker.is_admin and asker.user != request.user:
-                return pb.KillReply(refusal=pb.KillReply.NOT_OWNER)
-            found = self._sessions.of_user(request.user)
-        else:
-            try:
-                found = [self._sessions.find(asker, request.connection_id)]
-            except NoSuchThread:
-                return pb.KillReply(refusal=pb.KillReply.NO_SUCH_THREAD)
-            except NotOwner:
-                return pb.KillReply(refusal=pb.KillReply.NOT_OWNER)
+        try:
+            found = self._sessions.find(asker, request.connection_id)
+        except NoSuchThread:
+            return pb.KillReply(refusal=pb.KillReply.NO_SUCH_THREAD)
+        except NotOwner:
+            return pb.KillReply(refusal=pb.KillReply.NOT_OWNER)
         await end(found, query_only=request.query_only)
-        return pb.KillReply(killed=len(found))
+        return pb.KillReply()
 
     async def _list(self, request: pb.SessionsRequest) -> pb.SessionsReply:
         processes = self._sessions.processes(ASKERS.decode(request.asker))

@@ -318,19 +318,17 @@ class Asker(_message.Message):
     def __init__(self, user: _Optional[str] = ..., is_admin: _Optional[bool] = ...) -> None: ...
 
 class KillRequest(_message.Message):
-    __slots__ = ("asker", "query_only", "connection_id", "user")
+    __slots__ = ("asker", "query_only", "connection_id")
     ASKER_FIELD_NUMBER: _ClassVar[int]
     QUERY_ONLY_FIELD_NUMBER: _ClassVar[int]
     CONNECTION_ID_FIELD_NUMBER: _ClassVar[int]
-    USER_FIELD_NUMBER: _ClassVar[int]
     asker: Asker
     query_only: bool
     connection_id: int
-    user: str
-    def __init__(self, asker: _Optional[_Union[Asker, _Mapping]] = ..., query_only: _Optional[bool] = ..., connection_id: _Optional[int] = ..., user: _Optional[str] = ...) -> None: ...
+    def __init__(self, asker: _Optional[_Union[Asker, _Mapping]] = ..., query_only: _Optional[bool] = ..., connection_id: _Optional[int] = ...) -> None: ...
 
 class KillReply(_message.Message):
-    __slots__ = ("refusal", "killed")
+    __slots__ = ("refusal",)
     class Refusal(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         NONE: _ClassVar[KillReply.Refusal]
@@ -340,10 +338,8 @@ class KillReply(_message.Message):
     NO_SUCH_THREAD: KillReply.Refusal
     NOT_OWNER: KillReply.Refusal
     REFUSAL_FIELD_NUMBER: _ClassVar[int]
-    KILLED_FIELD_NUMBER: _ClassVar[int]
     refusal: KillReply.Refusal
-    killed: int
-    def __init__(self, refusal: _Optional[_Union[KillReply.Refusal, str]] = ..., killed: _Optional[int] = ...) -> None: ...
+    def __init__(self, refusal: _Optional[_Union[KillReply.Refusal, str]] = ...) -> None: ...
 
 class SessionsRequest(_message.Message):
     __slots__ = ("asker",)

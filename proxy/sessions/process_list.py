@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.errors import (
     ConnectionKilled,
-    KillDenied,
     NoSuchThread,
     NotOwner,
     QueryInterrupted,
@@ -38,11 +37,6 @@ class LocalSessions:
             raise NotOwner(connection_id)
         return found
 
-    def of_user(self, name: str) -> list[Peer]:
-        """Return the sessions of a user."""
-        peers = self._sessions.values()
-        return [peer for peer in peers if peer.user is not None and peer.user.name == name]
-
     def processes(self, asker: Asker) -> list[Process]:
         """Return the sessions that SHOW PROCESSLIST lists."""
         return [
@@ -50,15 +44,11 @@ class LocalSessions:
         ]
 
 
-async def end(found: Iterable[Peer], *, query_only: bool) -> None:
-    """End sessions, or the statements that they run now; a statement that comes later is left alone."""
-    told: list[asyncio.Task[None]] = []
-    for each in found:
-        if query_only:
-            told += each.work.interrupt(QueryInterrupted())
-        else:
-            each.end()
-    if told:
+async def end(peer: Peer, *, query_only: bool) -> None:
+    """End a session, or the statement that it runs now; a statement that comes later is left alone."""
+    if not query_only:
+        peer.end()
+    elif told := peer.work.interrupt(QueryInterrupted()):
         await asyncio.wait(told)
 
 
@@ -92,32 +82,12 @@ class ProcessList:
                 raise
             await members.kill(self._asker, connection_id, query_only=query_only)
         else:
-            await self._end([found], query_only=query_only)
-
-    async def kill_user(self, name: str, *, query_only: bool) -> int:
-        """End all connections of user *name*, or what they run, one's own last; return how many.
-
-        Raises KillDenied if it is another user, and one's own is no admin; MemberUnreachable if a member does not answer, and all
-        others have done it; QueryInterrupted or ConnectionKilled if one's own is among them.
-        """
-        asker, members = self._asker, self._services.members
-        if not asker.is_admin and asker.user != name:
-            raise KillDenied
-        found = self._local.of_user(name)
-        elsewhere = 0
-        try:
-            if members is not None:
-                elsewhere = await members.kill_user(asker, name, query_only=query_only)
-        finally:
-            await self._end(found, query_only=query_only)
-        return len(found) + elsewhere
-
-    async def _end(self, found: list[Peer], *, query_only: bool) -> None:
-        await end((each for each in found if each is not self._own), query_only=query_only)
-        if self._own in found:
-            if query_only:
+            if found is not self._own:
+                await end(found, query_only=query_only)
+            elif query_only:
                 raise QueryInterrupted
-            raise ConnectionKilled(on_mariadb="MariaDB" in self._services.server_version())
+            else:
+                raise ConnectionKilled(on_mariadb="MariaDB" in self._services.server_version())
 
     def processes(self) -> list[Process]:
         """Return the sessions of this process that SHOW PROCESSLIST lists."""

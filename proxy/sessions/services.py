@@ -91,9 +91,6 @@ class OtherMembers(Protocol):
     async def kill(self, asker: Asker, connection_id: int, *, query_only: bool) -> None:
         """End a connection, or what it runs. Raise NoSuchThread or NotOwner."""
 
-    async def kill_user(self, asker: Asker, name: str, *, query_only: bool) -> int:
-        """End all connections of user *name*, or what they run; return how many."""
-
     async def processes(self, asker: Asker) -> list[Process]:
         """Return what SHOW PROCESSLIST lists of them; a member that does not answer has a line that says so."""
 

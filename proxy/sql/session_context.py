@@ -31,9 +31,6 @@ class OtherSessions(Protocol):
     async def kill(self, connection_id: int, *, query_only: bool) -> None:
         """End another connection, or its statement. Raise NoSuchThread, NotOwner or MemberUnreachable."""
 
-    async def kill_user(self, name: str, *, query_only: bool) -> int:
-        """End the connections of a user, or their statements; return their number. Raise KillDenied or MemberUnreachable."""
-
     def viewer(self, sight: Sight) -> Viewer:
         """Return the user as a reader of the schema `streamfrom`; *sight* is what the session's account sees."""
 

@@ -45,10 +45,9 @@ from streamfrom.sqlparse_ext.reading.split import split_statements
 from streamfrom.sqlparse_ext.reading.utility_statements import killed_expression
 from streamfrom.sqlparse_ext.session.information_schema import asks_database
 from streamfrom.sqlparse_ext.session.session_calls import inline, lock_calls
-from streamfrom.sqlparse_ext.statements import KillBy, Kind, Shape, Slot, Statement, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
 from streamfrom.sqlparse_ext.text.identifiers import literal
-from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 from streamfrom.sqlparse_ext.writes.message_effects import UNKNOWN
 
 
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.compile.session_target import SessionTarget
     from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.sqlparse_ext.statements import KillTarget
 
 
 # Blanks and short comments, as many as take half a millisecond.
@@ -381,16 +381,12 @@ class StatementRunner:
         return await self._on_rows(await self.text_statements.read(statement), reply)
 
     async def _kill_statement(self, statement: Statement, reply: Reply) -> bool:
-        target = statement.shape.kill
-        query_only = target is not None and target.query_only
-        if target is not None and target.by is KillBy.USER:
-            killed = await self._context.others.kill_user(
-                killed_user(statement), query_only=query_only
-            )
-            reply.ok(affected_rows=killed)
-            return True
-        number = await killed_id(statement, self._target, self._executor, self.with_identity)
-        await self._context.others.kill(number, query_only=query_only)
+        kill = statement.shape.kill
+        assert kill is not None
+        number = await killed_id(
+            kill, statement, self._target, self._executor, self.with_identity
+        )
+        await self._context.others.kill(number, query_only=kill.query_only)
         reply.ok()
         return True
 
@@ -406,23 +402,8 @@ class StatementRunner:
 # --- KILL --------------------------------------------------------------------------------------
 
 
-def killed_user(statement: Statement) -> str:
-    """Return the user that MariaDB's KILL USER means. Raises Unsupported for CURRENT_USER, or one with a host."""
-    target = statement.shape.kill
-    assert target is not None
-    operand = target.operand
-    found = statement.value(operand) if isinstance(operand, Slot) else operand
-    tokens = statement_tokens(statement.shape.template)
-    if isinstance(found, bytes):
-        found = found.decode("utf-8", "surrogateescape")
-    if not isinstance(found, str) or any(
-        token.is_variable or token.key == "CURRENT_USER" for token in tokens
-    ):
-        raise Unsupported("this form of KILL USER; give the name of a user of the proxy")
-    return found
-
-
 async def killed_id(
+    kill: KillTarget,
     statement: Statement,
     target: SessionTarget,
     executor: Executor,
@@ -434,9 +415,8 @@ async def killed_id(
 
     Raises as `Executor.ask`; SqlError or Unsupported if it names no connection, NoSuchThread if it names no id.
     """
-    kill = statement.shape.kill
-    if kill is None or kill.by is not KillBy.ID:
-        raise Unsupported("this form of KILL; give a connection id")
+    if kill.by:
+        raise Unsupported(f"KILL {kill.by}; KILL each connection that SHOW PROCESSLIST lists")
     if not isinstance(kill.operand, Slot):
         expression = killed_expression(statement)
         if not expression:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.sqlparse_ext.reading.queues import name_queue
 from streamfrom.sqlparse_ext.reading.session_settings import read_set
 from streamfrom.sqlparse_ext.reading.statement_features import COMPOUND
-from streamfrom.sqlparse_ext.statements import OPAQUE, KillBy, KillTarget, Kind, Slot, Uses
+from streamfrom.sqlparse_ext.statements import OPAQUE, KillTarget, Kind, Slot, Uses
 from streamfrom.sqlparse_ext.text.lexer import locate
-from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens, unquote
+from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Opaque, Shape, Statement, TableRef
+    from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
 
 
 OBJECTS: Final = frozenset(
@@ -306,21 +306,11 @@ def _kill(shape: Shape, cursor: Cursor) -> None:
     shape.kind = Kind.KILL
     cursor.accept_any({"HARD", "SOFT"})
     query_only = cursor.accept_any({"CONNECTION", "QUERY"}) == "QUERY"
-    by = KillBy.ID
-    operand: Slot | str | Opaque = OPAQUE
-    if cursor.accept("USER"):
-        by = KillBy.USER
-        token = cursor.peek()
-        if isinstance(token.slot, Slot):
-            operand = token.slot
-        elif token.is_name:
-            operand = unquote(token, cursor.template)
-    else:
-        if query_only and cursor.accept("ID"):
-            by = KillBy.QUERY_ID
-        slot = cursor.take().slot
-        if isinstance(slot, Slot) and not cursor.key:
-            operand = slot
+    by = "USER" if cursor.accept("USER") else ""
+    if query_only and cursor.accept("ID"):
+        by = "QUERY ID"
+    slot = cursor.take().slot
+    operand = slot if isinstance(slot, Slot) and not cursor.key else OPAQUE
     shape.kill = KillTarget(query_only, by, operand)
 
 

@@ -125,16 +125,6 @@ async def test_members_that_drew_the_same_prefix_are_both_asked(three):
     assert other.sessions[number].told == ["end"]
 
 
-async def test_a_user_is_killed_everywhere_by_itself_or_an_admin(three):
-    one, two, other = three
-    assert await one.others.kill_user(EVE, "root", query_only=False) == 0
-    assert not any(session.told for session in two.sessions.values())
-    assert await one.others.kill_user(BOSS, "eve", query_only=False) == 2
-    assert await one.others.kill_user(BOSS, "nobody", query_only=False) == 0
-    for process in (two, other):
-        assert [s.told for s in process.sessions.values()] == [["end"], []]
-
-
 @pytest.mark.usefixtures("impatient")
 async def test_a_member_that_does_not_answer_has_a_line_that_says_so_and_one_in_the_log(three):
     one, two, _ = three
@@ -158,12 +148,8 @@ async def test_a_member_that_leaves_while_it_is_asked_is_not_missing(three):
     one, two, other = three
     await two.door.stop()
     with structlog.testing.capture_logs() as logs:
-        for ask in (
-            one.others.processes(EVE),
-            one.others.kill_user(BOSS, "eve", query_only=False),
-        ):
-            one.known, one.gone = [two.own, other.own], {"two"}
-            await ask
+        one.known, one.gone = [two.own, other.own], {"two"}
+        await one.others.processes(EVE)
         one.known = [two.own]
         with pytest.raises(NoSuchThread):
             await one.others.kill(BOSS, first_of(2) + 1, query_only=False)
@@ -172,14 +158,10 @@ async def test_a_member_that_leaves_while_it_is_asked_is_not_missing(three):
 
 @pytest.mark.usefixtures("impatient")
 async def test_a_kill_of_what_cannot_be_reached_names_the_address(three):
-    one, two, other = three
+    one, two, _ = three
     await two.door.stop()
     with pytest.raises(MemberUnreachable, match=f"from member two at {two.own.address}: "):
         await one.others.kill(BOSS, first_of(2) + 1, query_only=False)
-    with pytest.raises(MemberUnreachable):
-        await one.others.kill_user(BOSS, "eve", query_only=False)
-    (eve, _) = other.sessions.values()
-    assert eve.told == ["end"], "who answers has done it"
 
 
 async def test_who_is_no_member_any_more_is_refused_on_a_connection_that_stands(three):

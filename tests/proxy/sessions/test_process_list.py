@@ -36,23 +36,20 @@ async def test_an_admin_ends_the_connections_of_others(three, form):
     assert (await root.query(f"KILL {boss.greeting.connection_id}")).code == 1095
 
 
-@pytest.mark.parametrize("form", ["KILL USER eve", "KILL CONNECTION USER 'eve'"])
-async def test_all_connections_of_a_user_end_together(three, form):
-    root, eve, boss = three
-    assert (await root.query(form)).code == 1095
-    ended = await boss.query(form)
-    assert ended.ok
-    assert ended.ok.affected_rows == 1
-    assert await eve.is_closed()
-    assert (await boss.query("KILL USER nobody")).ok
-    assert (await boss.query("KILL USER eve@'%'")).code == 1235
-    assert (await boss.query("KILL USER CURRENT_USER")).code == 1235
-
-
-async def test_ones_own_user_is_killed_last_and_told_so(three):
+@pytest.mark.parametrize("form", ["USER eve", "QUERY USER 'eve'@'%'", "QUERY ID 8"])
+async def test_only_a_connection_id_names_what_is_killed(three, form):
     _, eve, boss = three
-    assert (await eve.query("KILL QUERY USER eve")).code == 1317
-    assert (await eve.query("KILL USER eve")).code == 1317
+    told = await boss.query(f"KILL {form}")
+    assert told.code == 1235
+    assert told.message.endswith("; KILL each connection that SHOW PROCESSLIST lists")
+    assert (await eve.query("SELECT 1")).values == [b"1"]
+
+
+async def test_who_kills_its_own_connection_is_told_so(three):
+    _, eve, boss = three
+    own = eve.greeting.connection_id
+    assert (await eve.query(f"KILL QUERY {own}")).code == 1317
+    assert (await eve.query(f"KILL {own}")).code == 1317
     assert await eve.is_closed()
     assert (await boss.query("SELECT 1")).values == [b"1"]
 
@@ -70,12 +67,6 @@ class OtherMember:
             raise self.fault
         if connection_id not in (7, 8):
             raise NoSuchThread(connection_id)
-
-    async def kill_user(self, asker, name, *, query_only):
-        self.asked.append((asker.user, asker.is_admin, name, query_only))
-        if self.fault is not None:
-            raise self.fault
-        return 2
 
 
 @pytest.fixture
@@ -107,22 +98,6 @@ async def test_what_is_not_here_is_killed_elsewhere(with_member):
     ]
 
 
-@pytest.mark.parametrize("is_away", [False, True])
-async def test_a_user_is_killed_at_all_members_and_here_also_when_one_is_away(
-    with_member, is_away
-):
-    member, eve, boss = with_member
-    assert (await eve.query("KILL USER boss")).code == 1095
-    assert member.asked == []
-    if is_away:
-        member.fault = MemberUnreachable(["member 1f at 10.0.0.9:1: gone"])
-    ended = await boss.query("KILL USER eve")
-    assert (ended.code, ended.ok and ended.ok.affected_rows) == (
-        (1105, None) if is_away else (0, 3)
-    )
-    assert await eve.is_closed()
-
-
 async def test_a_client_that_does_nothing_says_what_it_holds(server, proxy):
     server.on("GET_LOCK", rows_of(1))
     client = await proxy.client()
@@ -142,29 +117,28 @@ async def test_a_client_that_does_nothing_says_what_it_holds(server, proxy):
 
 
 class Ended:
-    """A session that is ended, whose statement a server must be told to stop."""
+    """A session that is ended, whose statement two servers must be told to stop."""
 
     def __init__(self):
         self.work = self
         self.told: list[object] = []
-        self.server_is_told = asyncio.Event()
+        self.servers = [asyncio.Event(), asyncio.Event()]
 
     def interrupt(self, error):
         self.told.append(type(error))
-        return [asyncio.ensure_future(self.server_is_told.wait())]
+        return [asyncio.ensure_future(server.wait()) for server in self.servers]
 
     def end(self):
         self.told.append("end")
 
 
 async def test_a_query_has_ended_when_all_servers_have_been_told_and_a_connection_whole():
-    sessions = [Ended(), Ended()]
-    ending = asyncio.ensure_future(end(sessions, query_only=True))  # type: ignore[arg-type]
-    for each in sessions:
+    session = Ended()
+    ending = asyncio.ensure_future(end(session, query_only=True))  # type: ignore[arg-type]
+    for server in session.servers:
         await asyncio.sleep(0)
         assert not ending.done()
-        each.server_is_told.set()
+        server.set()
     await ending
-    assert [each.told for each in sessions] == [[QueryInterrupted]] * 2
-    await end(sessions[:1], query_only=False)  # type: ignore[arg-type]
-    assert sessions[0].told[1:] == ["end"]
+    await end(session, query_only=False)  # type: ignore[arg-type]
+    assert session.told == [QueryInterrupted, "end"]
