@@ -12,7 +12,6 @@ from streamfrom.proxy.errors import (
 )
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.routing.vschema_tables import NotInVschema
-from streamfrom.proxy.sql.compile.session_target import check_target
 from streamfrom.proxy.sql.fast_path import FastPath
 from streamfrom.proxy.sql.prepared_commands import PreparedCommands
 from streamfrom.proxy.sql.prepared_statements import PreparedStatements
@@ -31,36 +30,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.session_context import SessionContext
 
 
-_REFRESH_GRANT: Final = 1
 _NO_SUCH_TABLE: Final = 1146
-
-
-async def refresh(context: SessionContext, payload: bytes, reply: Reply) -> None:
-    """Answer COM_REFRESH, whose flags say what to FLUSH. Raises whatever stops a FLUSH."""
-    flags = payload[1] if len(payload) > 1 else 0
-    statement = context.compiler.target.parse(
-        b"FLUSH PRIVILEGES" if flags & _REFRESH_GRANT else b"FLUSH TABLES"
-    )
-    context.compiler.check(statement)
-    shape = statement.shape
-    view = context.compiler.target.here()
-    check_target(view, shape)
-    view.planner.plan(shape)
-    shard, packet = view.runtimes[0], frame(payload, 0)
-    attempt = Attempt(shard, context.compiler.target.database, packet, shape, reply)
-    try:
-        await context.executor.relay(attempt)
-    finally:
-        if flags & _REFRESH_GRANT:
-            context.rights.desk.changed()
-
-
-async def check_process_info(context: SessionContext) -> None:
-    """Raise what the server says of COM_PROCESS_INFO, which newer MySQL does not know."""
-    view = context.compiler.target.here()
-    if not view.is_mariadb:
-        shape = context.compiler.target.parse(b"SHOW PROCESSLIST").shape
-        await context.executor.ask(view.runtimes, None, frame(b"\x0a", 0), shape)
 
 
 async def field_list(context: SessionContext, payload: bytes, reply: Reply) -> None:
@@ -133,17 +103,9 @@ class Dispatch:
             case Command.SET_OPTION if (option := arguments.uint(2)) <= 1:
                 context.state.multi_statements = option == 0
                 reply.end_of_rows()
-            case Command.REFRESH:
-                await refresh(context, payload, reply)
-            case Command.PROCESS_INFO:
-                await check_process_info(context)
-                await statements.run(b"SHOW FULL PROCESSLIST", reply)
             case Command.STATISTICS:
                 # Answered by one packet of bare text.
                 reply.packet(self._process_list.statistics())
-            case Command.DEBUG:
-                # Asks a server to write to its log.
-                reply.end_of_rows()
             case Command.PROCESS_KILL:
                 await self._process_list.kill(arguments.uint(4), query_only=False)
                 reply.ok()

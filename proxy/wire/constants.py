@@ -73,11 +73,8 @@ class Command(IntEnum):
     INIT_DB = 0x02
     QUERY = 0x03
     FIELD_LIST = 0x04
-    REFRESH = 0x07
     STATISTICS = 0x09
-    PROCESS_INFO = 0x0A
     PROCESS_KILL = 0x0C
-    DEBUG = 0x0D
     PING = 0x0E
     CHANGE_USER = 0x11
     STMT_PREPARE = 0x16
