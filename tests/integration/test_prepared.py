@@ -89,14 +89,20 @@ MODIFIED = [
 ]
 
 
-def test_what_others_bind_to_the_same_statement_changes_nothing(cluster, tables):
+def test_what_was_bound_to_the_same_statement_changes_nothing(cluster, tables):
     one, other = (cluster.proxy.connector(tables) for _ in range(2))
     for number, name in enumerate(("abc", "xyz", "7", "2026-01-01"), 1):
         change(one, "INSERT INTO item (id, name) VALUES (?, ?)", number, name)
     sql = "SELECT name FROM item WHERE name = ? AND id < 9 AND ? = ?"
+    # Prepared once: what is prepared anew has nothing bound to it yet.
+    cursors = [each.cursor(prepared=True) for each in (one, other)]
     for value in (7, 7.5, decimal.Decimal(7), datetime.date(2026, 1, 1), None, "7"):
-        fetch(other, sql, value, 1, 1)
-        assert fetch(one, sql, "abc", "a", "a") == [("abc",)], value
+        for cursor in cursors:
+            cursor.execute(sql, (value, 1, 1))
+            cursor.fetchall()
+        for cursor in cursors:
+            cursor.execute(sql, ("abc", "a", "a"))
+            assert cursor.fetchall() == [("abc",)], value
 
 
 def test_a_value_keeps_its_type_also_where_the_proxy_merges(cluster, tables):
