@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from streamfrom.proxy.merge.comparison import (
-    NOT_FIXED,
     Component,
     double_text,
     scaled,
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 Row = list[bytes | None]
 
-# Decimals are kept in words of so many digits.
-_WORD_DIGITS = 9
 _FLOATS = frozenset({int(FieldType.DOUBLE), int(FieldType.FLOAT)})
 
 
@@ -145,8 +142,6 @@ class Average:
         self._total = total
         self._count = count
         self._decimals = decimals
-        # Sum and number of the group that is finished, unless the average is NULL.
-        self._finished: tuple[int | float, int] | None = None
 
     def add(self, row: Row, *, is_new: bool) -> None:
         """Take one shard's part."""
@@ -156,33 +151,15 @@ class Average:
     def finish(self) -> bytes | None:
         """Return the group's value."""
         total, count = self._total.total(), int(self._count.finish())
-        self._finished = None if total is None or not count else (total, count)
-        return self._divided(self._decimals, is_rounded=True)
-
-    def cut(self) -> bytes | None:
-        """Return what `finish` returned last with the digits that servers compute with.
-
-        They divide to the end of the nine digits that the shown ones reach into
-        (my_decimal_div, https://dev.mysql.com/doc/refman/8.4/en/arithmetic-functions.html).
-        """
-        if self._finished is not None and isinstance(self._finished[0], float):
-            return self._divided(NOT_FIXED, is_rounded=False)
-        places = -(-self._total.decimals // _WORD_DIGITS) * _WORD_DIGITS
-        places += -(-max(self._decimals - places, 0) // _WORD_DIGITS) * _WORD_DIGITS
-        return self._divided(places, is_rounded=False)
-
-    def _divided(self, decimals: int, *, is_rounded: bool) -> bytes | None:
-        if self._finished is None:
+        if total is None or not count:
             return None
-        total, count = self._finished
         if isinstance(total, float):
-            return double_text(total / count, decimals)
-        shift = decimals - self._total.decimals
+            return double_text(total / count, self._decimals)
+        shift = self._decimals - self._total.decimals
         count *= 10 ** max(-shift, 0)
         # In integers: (2a + b) // 2b rounds a / b half away from zero.
-        twice = 2 * abs(total) * 10 ** max(shift, 0) + (count if is_rounded else 0)
-        quotient = twice // (2 * count)
-        return unscaled(-quotient if total < 0 else quotient, decimals)
+        quotient = (2 * abs(total) * 10 ** max(shift, 0) + count) // (2 * count)
+        return unscaled(-quotient if total < 0 else quotient, self._decimals)
 
 
 class Extreme:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from sortedcontainers import SortedList
 
 from streamfrom.proxy.errors import MergeTooLarge
-from streamfrom.proxy.merge.aggregates import Accumulator, Average, Row
 from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row, text_row
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.merge.aggregate_expressions import Computation
+    from streamfrom.proxy.merge.aggregates import Accumulator, Row
     from streamfrom.proxy.merge.comparison import Component
     from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge, SortKey
 
@@ -143,13 +143,6 @@ class ComputedGroups:
         self._conditions = conditions
         self._order = order
         self._in_order = in_order
-
-    def row(self, values: Row, accumulators: Sequence[Accumulator]) -> bytes:
-        """Return what is kept of a group: all values, and the averages with all their digits."""
-        averages = [accumulators[place] for place in self._computation.averages]
-        return text_row(
-            [*values, *(each.cut() for each in averages if isinstance(each, Average))]
-        )
 
     @property
     def is_late(self) -> bool:
@@ -294,11 +287,8 @@ class GroupsMerge:
         values = [accumulator.finish() for accumulator in self._accumulators]
         if not all(test.passes(values) for test in self._tests):
             return ()
-        row = (
-            text_row(values[: self._width])
-            if self.computed is None
-            else self.computed.row(values, self._accumulators)
-        )
+        # What a shard goes on with needs all values.
+        row = text_row(values if self.computed is not None else values[: self._width])
         if self._kept is None:
             return (row,)
         order = ((0,) if sort.is_late else sort.of(key, values) for sort in self._sorts)

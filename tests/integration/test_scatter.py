@@ -35,7 +35,7 @@ def joined(compared: ComparedCluster) -> ComparedCluster:
 
 
 ITEMS = (
-    "COALESCE(SUM(a), 0), SUM(a) / COUNT(*), SUM(n) * 1.2, ROUND(AVG(n), 2), AVG(a) * 100,"
+    "COALESCE(SUM(a), 0), SUM(a) / COUNT(*), SUM(n) * 1.2, ROUND(SUM(n) / COUNT(n), 2), AVG(a),"
     " COUNT(*) + 1, MAX(a) - MIN(a), 100 * SUM(a = 1) / COUNT(*), IF(COUNT(*) > 3, 'y', 'n'),"
     " CAST(SUM(a) AS SIGNED), DATE(MAX(d)), CONCAT(COUNT(*), ' rows'), NULLIF(COUNT(*), 12),"
     " UPPER(MAX(s)), CASE WHEN SUM(a) > 20 THEN 'big' ELSE 'small' END, COUNT(DISTINCT a) / 2"

@@ -40,5 +40,4 @@ def test_an_average_is_rounded_half_away_from_zero_at_the_announced_scale(values
 def test_an_average_of_doubles_is_a_double_and_of_nothing_null():
     average = Average(Sum(0, DOUBLE), Count(1), 31)
     assert run(average, [b"1.5", b"1"], [b"2", b"3"]) == b"0.875"
-    assert average.cut() == b"0.875"
-    assert (run(average), average.cut()) == (None, None)
+    assert run(average) is None
