@@ -100,7 +100,7 @@ def test_every_answer_is_that_of_one_server_or_refused(compared: ComparedCluster
         counted=0.3,
         derived=0.4,
         from_parts=0.3,
-        groups=0.3,
+        groups=0.4,
         united=0.5,
         whole=0.35,
         windowed=0.6,
