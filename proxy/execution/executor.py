@@ -464,7 +464,7 @@ async def _is_renewed(ending: Ending, backend: Backend, packet: bytes | Packet) 
         assert not isinstance(packet, bytes)
         packet.forget_on(backend)
     elif ending is Ending.FULL:
-        # A PREPARE in text takes a place among the server's prepared statements, too.
+        # A procedure's PREPARE takes a place among the server's prepared statements, too.
         return not backend.is_busy and await backend.make_room()
     return True
 

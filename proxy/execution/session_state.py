@@ -53,7 +53,7 @@ _STICKY: Final = (
 )
 _IN_TRANS: Final = int(Status.IN_TRANS)
 _READS_ONLY: Final = int(Status.IN_TRANS | Status.IN_TRANS_READONLY)
-_STICKY_KINDS: Final = frozenset({Kind.LOCK, Kind.PREPARE, Kind.XA})
+_STICKY_KINDS: Final = frozenset({Kind.LOCK, Kind.XA})
 
 # Statements that leave nothing for another session to notice, if their answer says so too.
 _WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
@@ -122,7 +122,7 @@ class Footprint:
         # The statement may write to tables that it does not name, if the database has something by which it would.
         self.may_hide = shape.kind in WRITES or b"(" in shape.template or runs_unseen(shape)
         # The statement runs others that are not in its text, such as a procedure's.
-        self.runs_unseen = shape.kind is Kind.CALL or shape.verb == "EXECUTE"
+        self.runs_unseen = shape.kind is Kind.CALL
         # The statement runs others that are not in its text and may leave a transaction open, or another role.
         self.may_begin = self.runs_unseen or (
             shape.kind in _MAY_HOLD_OTHERS and bool(shape.uses & Uses.UNPARSED)

@@ -52,7 +52,7 @@ XA_REFUSES: Final = 1399
 
 SNAPSHOT_OF_SHARDS: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT over several shards"
 # These statements may commit, on the shard that runs them alone.
-_MAY_COMMIT: Final = frozenset({Kind.CALL, Kind.PREPARE, Kind.LOCK, Kind.XA})
+_MAY_COMMIT: Final = frozenset({Kind.CALL, Kind.LOCK, Kind.XA})
 # Of these it is known whether the effects before them are committed.
 _ENDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK})
 

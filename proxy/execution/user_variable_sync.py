@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 # A tracker reports that something changed; the variable is in the text, or it was no user variable.
-_EXPLAINED: Final = frozenset({Kind.SET, Kind.DDL, Kind.PREPARE, Kind.LOCK, Kind.XA})
+_EXPLAINED: Final = frozenset({Kind.SET, Kind.DDL, Kind.LOCK, Kind.XA})
 
 
 def note_changes(
@@ -114,7 +114,7 @@ async def _names(newest: UserVariables) -> frozenset[str]:
     if not newest.has_unnamed:
         return newest.names
     raise Unsupported(
-        "user variables that a stored program or an EXECUTE may have set, in another keyspace or"
+        "user variables that a stored program may have set, in another keyspace or"
         f" shard: the server does not list them: {reason}; stay in one, or reset the connection"
     )
 

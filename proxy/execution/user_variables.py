@@ -62,7 +62,7 @@ class UserVariables:
     # The connection to *shard* that has all the variables; it stays with the session.
     backend: Backend
     names: frozenset[str]  # the variables that the client's texts have named
-    has_unnamed: bool  # a stored program or an EXECUTE may have set other variables
+    has_unnamed: bool  # a stored program may have set other variables
     # The values on *backend*, once the server was asked for them.
     values: dict[str, VariableValue] = field(default_factory=dict)
 

@@ -29,14 +29,11 @@ if TYPE_CHECKING:
 _DERIVED_BYTES: Final = 1 << 10
 
 
-async def with_schema_names(
-    context: SessionContext, statement: Statement, *, is_text: bool = False
-) -> Statement:
+async def with_schema_names(context: SessionContext, statement: Statement) -> Statement:
     """Return *statement*; where servers have other names for databases, it reads those of keyspaces.
 
     It reads nothing of the proxies' own database, for which the status tables stand.
-    A prepared one whose parameters may be names is so for each execution, with their values; but one that is prepared by a
-    text (*is_text*), whose values only the server sees.
+    A prepared one whose parameters may be names is so for each execution, with their values.
 
     Raises Unsupported for one database by two names and for databases of several servers, or BackendUnavailable.
     """
@@ -44,8 +41,7 @@ async def with_schema_names(
     database, read, size = target.database, context.large_texts.read, size_of(statement)
     if not await read(size, describes, shape, database):
         return statement
-    awaits_values = statement.arguments is None and not is_text
-    if awaits_values and await read(size, asks_by_parameter, shape, database):
+    if statement.arguments is None and await read(size, asks_by_parameter, shape, database):
         return statement
     view, names = await read(size, target.shown_names, statement)
     if not names and await read(size, shows_only_others, statement, STATUS_SCHEMA):

@@ -267,7 +267,7 @@ class SetVariables:
 
 
 # Kinds that change state of the proxy, which no server has.
-_OF_THE_PROXY: Final = frozenset({Kind.USE, Kind.KILL})
+_OF_THE_PROXY: Final = frozenset({Kind.USE, Kind.KILL, Kind.PREPARE})
 # Kinds answered by an OK, which is the same in both protocols.
 _WITHOUT_ROWS: Final = frozenset(
     {Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.DDL}

@@ -6,7 +6,6 @@ begins with the handler of each kind.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -46,7 +45,7 @@ from streamfrom.sqlparse_ext.reading.utility_statements import killed_expression
 from streamfrom.sqlparse_ext.session.information_schema import asks_database
 from streamfrom.sqlparse_ext.session.session_calls import inline, lock_calls
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement, Uses
-from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
+from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.message_effects import UNKNOWN
 
@@ -61,29 +60,12 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import KillTarget
 
 
-# Blanks and short comments, as many as take half a millisecond.
-_COMMENTS: Final = re.compile(
-    rb"(?:[\s;]++|/\*[^*]*+(?:\*(?!/)[^*]*+){0,16}\*/|(?:#|--(?=\s|\Z))[^\n]*+){1,1024}"
-)
-
 # Kinds that may ask for the client's user. In a definition such a function means the user who calls it later.
 _TELL_WHO: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SET}
 )
 # Kinds that may read what a server reports of its databases.
 _DESCRIBE: Final = _TELL_WHO | {Kind.SHOW, Kind.EXPLAIN, Kind.OTHER}
-
-
-def _is_comment(sql: bytes) -> bool:
-    at = 0
-    while True:
-        pause()
-        if found := _COMMENTS.match(sql, at):
-            at = found.end()
-        elif sql.startswith(b"/*", at) and (close := sql.find(b"*/", at + 2)) >= 0:
-            at = close + 2
-        else:
-            return at == len(sql)
 
 
 class StatementRunner:
@@ -97,7 +79,7 @@ class StatementRunner:
     def __init__(self, context: SessionContext) -> None:
         self.routed = RoutedStatements(context)
         self.streams = StreamStatements(context)
-        self.text_statements = TextStatements(context)
+        self.text_statements = TextStatements(context, self.run_one)
         self._context = context
         self._state = context.state
         self._executor = context.executor
@@ -127,7 +109,7 @@ class StatementRunner:
             Kind.DDL: self._ddl,
             Kind.QUEUE: queues.run,
             Kind.LOCK: self._lock,
-            Kind.PREPARE: self._prepared,
+            Kind.PREPARE: self.text_statements.run,
             Kind.KILL: self._kill_statement,
             Kind.EMPTY: self._empty,
         }
@@ -344,7 +326,11 @@ class StatementRunner:
     async def _empty(self, statement: Statement, reply: Reply) -> bool:
         if not statement.sql.strip(b"; \t\n\r\f\v"):
             raise EmptyQuery
-        if not await self._large_texts.read(len(statement.sql), _is_comment, statement.sql):
+        # A comment without an end takes what stands behind it.
+        size, behind = len(statement.sql), statement.sql + b"\n1"
+        if (await self._large_texts.read(size, self._target.parse, behind)).shape.kind is (
+            Kind.EMPTY
+        ):
             raise SqlError("a comment has no end, near '/*'")
         # A comment alone is answered OK by every server; drivers ping so.
         reply.ok()
@@ -374,11 +360,6 @@ class StatementRunner:
             await self._executor.ask([shard], None, query(statement.sql), statement.shape)
         reply.ok()
         return True
-
-    async def _prepared(self, statement: Statement, reply: Reply) -> bool:
-        if self._target.here().is_sharded:
-            return await self.text_statements.run(statement, reply, self.run_one)
-        return await self._on_rows(await self.text_statements.read(statement), reply)
 
     async def _kill_statement(self, statement: Statement, reply: Reply) -> bool:
         kill = statement.shape.kill

@@ -1,6 +1,6 @@
 """Which statements may write rows of tables that their text does not name. Pure.
 
-A view hides its table. A trigger, a foreign key that cascades, a stored function, a procedure, a block and EXECUTE write
+A view hides its table. A trigger, a foreign key that cascades, a stored function, a procedure and a block write
 what only their definitions say. Whatever such a statement wrote, no reader of its text knows it: it may have written to
 every table of its shard.
 """
@@ -94,8 +94,6 @@ def runs_unseen(shape: Shape) -> bool:
     match shape.kind:
         case Kind.CALL:
             return True
-        case Kind.PREPARE:
-            return shape.verb == "EXECUTE"
         case Kind.XA:
             # The transaction may be another session's.
             return shape.words[:1] == ("COMMIT",)

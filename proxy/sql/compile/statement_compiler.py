@@ -114,7 +114,6 @@ class GivenIds:
 MESSAGE_IDS: Final = ""
 _SHAPES_MAX: Final = 8192
 _INSERTS: Final = frozenset({Kind.INSERT, Kind.REPLACE})
-_GIVES_TIMES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.LOAD})
 _OF_SEVERAL: Final = frozenset({Kind.UPDATE, Kind.DELETE})
 _ON_ROWS: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.LOAD}
@@ -350,14 +349,6 @@ class StatementCompiler:
         facts, times = touched
         check_bound(statement, facts, times)
         return self._with_effect(statement, facts)
-
-    def check_unbound(self, statement: Statement) -> None:
-        """Raise DelayRefused for a statement that a server runs with values that the proxy does not see."""
-        if statement.shape.kind in _GIVES_TIMES:
-            place = self.target.resolve(statement)
-            touched = self._touched(place.view, place.statement.shape)
-            if touched is not None and touched[0] is not None and touched[0].refuses_delays:
-                check_not_delayed(place.statement.bind(()), touched[0], self.clock.time_ns())
 
     def _with_effect(self, statement: Statement, facts: TableFacts | None) -> CompiledStatement:
         if facts is None:

@@ -152,9 +152,9 @@ def test_an_open_ack_lets_others_insert(plain: Queue, *, prepared: bool) -> None
     stream.next()
     ack = "UPDATE my_message SET time_acked = {} WHERE id = {}"
     if prepared:
-        run(consumer, f"PREPARE ack FROM '{ack.format('?', '?')}'")
-        run(consumer, "SET @acked = 5, @id = 1")
-        assert run(consumer, "EXECUTE ack USING @acked, @id") == 1
+        run(consumer, f"PREPARE ack FROM '{ack.format('NOW()', '?')}'")
+        run(consumer, "SET @id = 1")
+        assert run(consumer, "EXECUTE ack USING @id") == 1
     else:
         assert run(consumer, ack.format("NOW()", 1)) == 1
     insert(producer, 2)

@@ -11,6 +11,7 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
+from streamfrom.proxy.embedded.servers import Family
 from tests.cases import in_turn, lines
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
@@ -132,11 +133,15 @@ def test_names_are_written_as_the_server_reads_them(servers, both, charset):
         b"A": "\u80fd\u8868\u9ec3\u5b57",
     }
     words = {key: word.encode(codec, "ignore") for key, word in names.items()}
+    texts = lines(__file__, "test_names_are_written_as_the_server_reads_them")
+    if servers[1].family is Family.MYSQL:
+        # It sends the literals of a text that it has prepared in UTF-8, whatever character_set_results is.
+        texts = [text for text in texts if text != "EXECUTE p"]
     found = []
     for port, database in both:
         client = connect(port, database, charset, raw=True)
         told = []
-        for sql in lines(__file__, "test_names_are_written_as_the_server_reads_them"):
+        for sql in texts:
             text = re.sub(rb"(?<![A-Z])[TCVA](?![A-Z])", lambda m: words[m[0]], sql.encode())
             told += [sql, answers(client, text)]
         run(client, "USE " + database)

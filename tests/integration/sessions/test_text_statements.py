@@ -1,4 +1,4 @@
-"""PREPARE, EXECUTE and DEALLOCATE as text, where rows may be on several shards."""
+"""PREPARE, EXECUTE and DEALLOCATE as text, where rows may be on several shards and where they are on one."""
 
 import ast
 import datetime
@@ -14,11 +14,14 @@ from tests.fixtures.streams import refused, reset, rows, run, value
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
 
-@pytest.fixture
-def client(tight: RunningProxy) -> Any:
-    return tight.connect(database="commerce", autocommit=True)
+@pytest.fixture(params=["commerce", "plain"])
+def client(request: pytest.FixtureRequest, tight: RunningProxy) -> Any:
+    connection = tight.connect(database=request.param, autocommit=True)
+    run(connection, "CREATE TABLE IF NOT EXISTS customer (id BIGINT PRIMARY KEY, n INT)")
+    return connection
 
 
+@pytest.mark.parametrize("client", ["commerce"], indirect=True)
 def test_the_values_route_an_execution(client, servers, sharded_database):
     run(client, "PREPARE put FROM 'INSERT INTO customer (id, n) VALUES (?, ?)'")
     for ident in (LOW, HIGH):
@@ -75,9 +78,20 @@ def test_what_is_wrong_is_told_and_the_session_goes_on(client, sql, code):
         assert refused(client, "EXECUTE p")[0] == 1243
 
 
+@pytest.mark.parametrize("client", ["commerce"], indirect=True)
 def test_it_stays_where_it_was_prepared(client: Any) -> None:
     run(client, "PREPARE p FROM 'SELECT COUNT(*) FROM customer'")
     run(client, "USE `commerce:-80`")
-    assert refused(client, "EXECUTE p")[0] == 1243, "on the server of that shard"
+    assert refused(client, "EXECUTE p")[0] == 1235
     run(client, "USE commerce")
     assert value(client, "EXECUTE p") == 0
+
+
+@pytest.mark.parametrize("client", ["plain"], indirect=True)
+def test_a_procedure_may_assign_to_its_parameters(client: Any) -> None:
+    run(client, "CREATE PROCEDURE twice (IN a INT, OUT b INT) SET b = 2 * a")
+    run(client, "PREPARE p FROM 'CALL twice(?, ?)'")
+    run(client, "SET @a = 21")
+    run(client, "EXECUTE p USING @a, @b")
+    assert value(client, "SELECT @b") == 42
+    run(client, "DROP PROCEDURE twice")

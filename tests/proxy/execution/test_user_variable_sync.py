@@ -35,7 +35,7 @@ async def test_who_may_not_read_their_names_is_told_so(server, shards, session):
     server.on(NAMES, Error(1142, "SELECT command denied", "42000"))
     server.on("SELECT @`a`", UNSET)
     await session.run("SET @a = NULL")
-    await session.run("EXECUTE s")
+    await session.run("CALL p()")
     with pytest.raises(Unsupported, match=r"does not list them.*command denied"):
         await session.run("SELECT 1", shard=1)
     await session.leave()
