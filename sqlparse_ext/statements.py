@@ -83,7 +83,7 @@ class Uses(IntFlag):
     MULTIPLE = 1 << 27  # more text after a `;`
     IDENTITY = (
         1 << 29
-    )  # CURRENT_USER, USER(), CONNECTION_ID(), @@workload: what the proxy itself knows of the client
+    )  # CURRENT_USER, USER(), CONNECTION_ID(): what the proxy itself knows of the client
     UNPARSED = 1 << 28  # the structure is not known: trust no field but kind, verb and uses
 
     def __and__(self, other: int) -> int:  # type: ignore[override]

@@ -80,29 +80,6 @@ class BadMessageId(ProxyError):
         super().__init__(f"an id must be {wanted}, not {kind} '{shown}'")
 
 
-class SessionVariable(ProxyError):
-    """SET GLOBAL of a variable that a session has for itself."""
-
-    mysql_code = 1228  # ER_LOCAL_VARIABLE
-    remedy = "`SET SESSION`"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL"
-        )
-
-
-class WrongVariableValue(ProxyError):
-    """A variable that the proxy itself keeps cannot have this value; *why* says which it can have."""
-
-    mysql_code = 1231  # ER_WRONG_VALUE_FOR_VAR
-    sqlstate = "42000"
-
-    def __init__(self, name: str, value: str, why: str) -> None:
-        shown = value[:40].encode("ascii", "replace").decode()
-        super().__init__(f"Variable '{name}' can't be set to the value of '{shown}': {why}")
-
-
 class QueryInterrupted(ProxyError):
     """KILL QUERY ended the statement."""
 

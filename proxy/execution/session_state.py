@@ -295,9 +295,6 @@ class SessionState:
         self.use(self.initial_settings)
         # The system variables whose changes the client is shown; None for all.
         self.tracked: frozenset[str] | None = SHOWN_BY_DEFAULT
-        # Vitess's @@workload, and whether its @@transaction_mode is this session's own 'single'.
-        self.workload = "OLTP"
-        self.keeps_to_one_shard = False
         # session_track_state_change is on, on the servers as well.
         self.tracks_changes = False
         # LAST_INSERT_ID() belongs to the session, but the connection of the last INSERT knows

@@ -240,7 +240,7 @@ class Branches:
                 f"a transaction of XA over several shards; it is on {first}; end it there,"
                 " or send one for each shard"
             )
-        if self._state.keeps_to_one_shard or not self.may_span_shards:
+        if not self.may_span_shards:
             raise TransactionSpansShards(first, second)
         if transaction.is_snapshot and len({s.keyspace for s in spanned}) < len(spanned):
             raise Unsupported(SNAPSHOT_OF_SHARDS)

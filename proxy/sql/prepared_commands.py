@@ -45,7 +45,7 @@ from streamfrom.proxy.sql.compile.answerers import PREPARED_BY_SHARDS, RETOLD
 from streamfrom.proxy.sql.compile.large_texts import size_of
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
 from streamfrom.proxy.sql.scatter.insert_selects import reads_first, with_named_columns
-from streamfrom.proxy.sql.set_variables import is_plain_query, sets_vitess_variables
+from streamfrom.proxy.sql.set_variables import has_no_effect, is_plain_query
 from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.prepare_response import PARAMETER, PrepareReader
@@ -127,7 +127,7 @@ class PreparedCommands:
 
     async def _prepare_own(self, statement: Statement, reply: Reply) -> None:
         warnings = 0
-        if statement.shape.kind in _CHECKED and not sets_vitess_variables(statement):
+        if statement.shape.kind in _CHECKED and not has_no_effect(statement):
             place = self._target.resolve(statement)
             try:
                 warnings = (await self._ask(PreparedStatement(place.statement, place))).warnings

@@ -10,7 +10,7 @@ sets time-outs and limits of rows that way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.pooling.connection_handover import (
@@ -18,15 +18,12 @@ from streamfrom.proxy.backends.pooling.connection_handover import (
     take_diagnostics,
 )
 from streamfrom.proxy.backends.statement_ids import StatementKey
-from streamfrom.proxy.config.file import TransactionMode
 from streamfrom.proxy.errors import (
     BackendLost,
     NotPreparable,
-    SessionVariable,
-    WrongVariableValue,
 )
 from streamfrom.proxy.execution.prepared_execution import Execution
-from streamfrom.proxy.execution.session_state import SessionState, footprint_of
+from streamfrom.proxy.execution.session_state import footprint_of
 from streamfrom.proxy.execution.session_tracking import apply_ok
 from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.compile.answerers import HAS_EXPRESSIONS
@@ -43,14 +40,11 @@ from streamfrom.sqlparse_ext.reading.session_settings import (
 from streamfrom.sqlparse_ext.reading.statement_features import may_assign
 from streamfrom.sqlparse_ext.statements import (
     Kind,
-    SetItem,
     SetKind,
     SetScope,
-    Shape,
     Statement,
     Uses,
 )
-from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 if TYPE_CHECKING:
@@ -108,10 +102,15 @@ class SetVariables:
 
     async def _run(self, statement: Statement, names: frozenset[str], reply: Reply) -> bool:
         shape = statement.shape
-        if sets_vitess_variables(statement):
-            set_vitess_variables(self._state, self._context.config.transaction_mode, statement)
+        if has_no_effect(statement):
             reply.ok()
             return True
+        if _TRANSACTION_MODE in names and any(
+            item.kind is SetKind.SYSTEM and item.name == _TRANSACTION_MODE for item in shape.set
+        ):
+            raise Unsupported(
+                f"SET {_TRANSACTION_MODE}; write it in [server] of the configuration"
+            )
         if names == {"statement"} and len(shape.set) == 1:
             return await self._run_for_one(statement, reply)
         read, size = self._large_texts.read, size_of(statement)
@@ -287,65 +286,17 @@ def is_plain_query(statement: Statement, target: SessionTarget) -> bool:
     return target.resolve(inner) == StatementTarget(here, target.database, inner)
 
 
-# --- Vitess's own variables: workload, transaction_mode, query_timeout -------------------------
+# Vitess's own, which its clients set before a STREAM.
+_WITHOUT_EFFECT: Final = frozenset({"workload", "query_timeout"})
+_TRANSACTION_MODE: Final = "transaction_mode"
 
-_NAMES: Final = frozenset({"workload", "transaction_mode", "query_timeout"})
-_WORKLOADS: Final = ("OLTP", "OLAP")
 
-
-def sets_vitess_variables(statement: Statement) -> bool:
-    """True for a SET of nothing but variables that only Vitess has."""
+def has_no_effect(statement: Statement) -> bool:
+    """True for a SET of nothing but variables that only Vitess has, and that mean nothing here."""
     items = statement.shape.set
-    return bool(items) and all(map(_is_vitesss, items))
-
-
-def _is_vitesss(item: SetItem) -> bool:
-    return item.kind is SetKind.SYSTEM and item.name in _NAMES
-
-
-def set_vitess_variables(
-    state: SessionState, own_mode: TransactionMode, statement: Statement
-) -> None:
-    """Carry out a statement that `sets_vitess_variables`, which no server knows. Only transaction_mode has an effect.
-
-    own_mode: the configuration's `transaction_mode`, which a session may only narrow.
-
-    Raises SessionVariable for SET GLOBAL, WrongVariableValue for a value that the session cannot have; nothing is set then.
-    """
-    workload, is_single = state.workload, state.keeps_to_one_shard
-    for item in statement.shape.set:
-        if item.scope is not SetScope.SESSION:
-            raise SessionVariable(item.name)
-        value = (statement.text(item.value) or "NULL").upper()
-        if item.name == "workload":
-            workload = _WORKLOADS[0] if value == "DEFAULT" else value
-            if workload not in _WORKLOADS:
-                raise WrongVariableValue(
-                    item.name, value, "'oltp' and 'olap' are known, and served alike"
-                )
-        elif item.name == "transaction_mode":
-            mode = own_mode.upper() if value == "DEFAULT" else value
-            if mode not in (own_mode.upper(), TransactionMode.SINGLE.upper()):
-                raise WrongVariableValue(
-                    item.name,
-                    value,
-                    f"the proxy's is \"{own_mode}\", and a session may have that or 'single'",
-                )
-            is_single = mode == TransactionMode.SINGLE.upper()
-    state.workload, state.keeps_to_one_shard = workload, is_single
-
-
-def vitess_variables(
-    state: SessionState, own_mode: TransactionMode, shape: Shape
-) -> Mapping[str, bytes]:
-    """Return the values of `@@workload` and `@@transaction_mode`, as SQL, in Vitess's capitals.
-
-    Return an empty mapping for a SET of one of them, where such a name is not its value.
-    """
-    if any(map(_is_vitesss, shape.set)):
-        return {}
-    mode = TransactionMode.SINGLE if state.keeps_to_one_shard else own_mode
-    return {
-        "@@WORKLOAD": literal(state.workload.encode()),
-        "@@TRANSACTION_MODE": literal(mode.upper().encode()),
-    }
+    return bool(items) and all(
+        item.kind is SetKind.SYSTEM
+        and item.scope is SetScope.SESSION
+        and item.name in _WITHOUT_EFFECT
+        for item in items
+    )

@@ -33,7 +33,7 @@ from streamfrom.proxy.sql.routed_statements import RoutedStatements
 from streamfrom.proxy.sql.scatter.insert_selects import with_named_columns, with_rows
 from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
 from streamfrom.proxy.sql.schema_names import with_schema_names
-from streamfrom.proxy.sql.set_variables import SetVariables, vitess_variables
+from streamfrom.proxy.sql.set_variables import SetVariables
 from streamfrom.proxy.sql.text_statements import TextStatements
 from streamfrom.proxy.sql.transaction_control import TransactionControl
 from streamfrom.proxy.wire.commands import query
@@ -191,10 +191,7 @@ class StatementRunner:
         asks_locks = locks and shape.uses & Uses.ADVISORY_LOCK
         if not shape.uses & Uses.IDENTITY and not asks_locks:
             return statement
-        values: dict[str, bytes] = {}
-        if shape.uses & Uses.IDENTITY:
-            mode = self._context.config.transaction_mode
-            values = {**self._identity, **vitess_variables(self._state, mode, shape)}
+        values = self._identity if shape.uses & Uses.IDENTITY else {}
         # A SELECT of no table runs on the first shard.
         holders = (
             self._context.others.holders(self._target.here().runtimes[0]) if asks_locks else {}

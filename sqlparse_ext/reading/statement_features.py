@@ -78,8 +78,6 @@ _SYSTEM_VARIABLES: Final[dict[str, int]] = {
     "warning_count": Uses.DIAGNOSTICS.value,
     "error_count": Uses.DIAGNOSTICS.value,
     "socket": Uses.IDENTITY.value,  # the path of the server's socket, not of the proxy's
-    "workload": Uses.IDENTITY.value,  # Vitess's, and no server's
-    "transaction_mode": Uses.IDENTITY.value,
 }
 # Of MariaDB.
 SEQUENCE_FUNCTIONS: Final = frozenset({"NEXTVAL", "SETVAL", "LASTVAL"})

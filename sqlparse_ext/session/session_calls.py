@@ -146,8 +146,6 @@ _NO_CALL_BEHIND: Final = frozenset(
 _LOCK_HOLDER: Final = "IS_USED_LOCK"
 _GLOBAL: Final = frozenset({"SOCKET"})
 _UNSIGNED: Final = frozenset({"CONNECTION_ID", "@@WARNING_COUNT", "@@ERROR_COUNT"})
-# Variables of Vitess.
-_UNKNOWN_TO_SERVERS: Final = frozenset({"@@WORKLOAD", "@@TRANSACTION_MODE"})
 # The one function among them that may be called without parentheses.
 _BARE: Final = "CURRENT_USER"
 
@@ -189,8 +187,6 @@ def inline(
 
 def _typed(name: Token, value: bytes) -> bytes:
     key = _name(name)
-    if key in _UNKNOWN_TO_SERVERS:
-        return value
     if key in _UNSIGNED:
         value = b"CAST(%b AS UNSIGNED)" % value
     elif value[:1] == b"'":

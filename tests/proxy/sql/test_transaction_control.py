@@ -1,8 +1,9 @@
 import pytest
 
+from streamfrom.proxy.config.file import TransactionMode
 from streamfrom.proxy.wire.constants import Status
 from tests.proxy.fake_answers import HangUp
-from tests.proxy.rigs import said
+from tests.proxy.rigs import running_proxy, said
 
 
 @pytest.mark.parametrize("by_variable", [False, True])
@@ -22,24 +23,21 @@ async def test_a_transaction_over_several_shards_may_be_chained_to_the_next(
 
 
 @pytest.mark.parametrize(
-    ("begin", "code", "reason"),
+    ("mode", "begin", "code", "reason"),
     [
-        ("START TRANSACTION WITH CONSISTENT SNAPSHOT", 1235, "CONSISTENT SNAPSHOT"),
-        ("SET transaction_mode = 'single'; BEGIN", 1105, "may not use 'commerce/80-'"),
-        (
-            "SET transaction_mode = 'single'; SET autocommit = 0",
-            1105,
-            "may not use 'commerce/80-'",
-        ),
+        ("multi", "START TRANSACTION WITH CONSISTENT SNAPSHOT", 1235, "CONSISTENT SNAPSHOT"),
+        ("single", "BEGIN", 1105, "may not use 'commerce/80-'"),
+        ("single", "SET autocommit = 0", 1105, "may not use 'commerce/80-'"),
     ],
 )
 async def test_what_may_not_be_on_several_shards_is_refused_before_the_first_row(
-    server, other_server, proxy, begin, code, reason
+    server, other_server, mode, begin, code, reason
 ):
-    client = await proxy.client(None)
-    for sql in begin.split("; "):
-        assert (await client.query(sql)).error is None
-    refused = await client.query("SELECT * FROM commerce.t")
+    mode = TransactionMode(mode)
+    async with running_proxy(server, other_server, transaction_mode=mode) as proxy:
+        client = await proxy.client(None)
+        assert (await client.query(begin)).error is None
+        refused = await client.query("SELECT * FROM commerce.t")
     assert (refused.code, reason in refused.message) == (code, True)
     assert not any("SELECT * FROM" in sql for sql in said(server) + said(other_server))
 
