@@ -15,7 +15,6 @@ from typing import Final
 
 from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.proxy.merge.comparison import (
-    INTEGER_TYPES,
     Sort,
     are_alike,
     loses_digits,
@@ -36,19 +35,16 @@ from streamfrom.sqlparse_ext.statements import Statement, Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, quoted
 
 
-_INTEGERS: Final[dict[int, str]] = {
-    FieldType.TINY: "TINYINT",
-    FieldType.SHORT: "SMALLINT",
-    FieldType.INT24: "MEDIUMINT",
-    FieldType.LONG: "INT",
-    FieldType.LONGLONG: "BIGINT",
-}
-_SCALED: Final[dict[int, str]] = {
-    FieldType.DATETIME: "DATETIME",
-    FieldType.TIMESTAMP: "DATETIME",
-    FieldType.TIME: "TIME",
-}
-_OTHERS: Final[dict[int, str]] = {
+_TYPES: Final[dict[int, str]] = {
+    FieldType.TINY: "TINYINT{unsigned}",
+    FieldType.SHORT: "SMALLINT{unsigned}",
+    FieldType.INT24: "MEDIUMINT{unsigned}",
+    FieldType.LONG: "INT{unsigned}",
+    FieldType.LONGLONG: "BIGINT{unsigned}",
+    FieldType.NEWDECIMAL: "DECIMAL({digits},{decimals})",
+    FieldType.DATETIME: "DATETIME({decimals})",
+    FieldType.TIMESTAMP: "DATETIME({decimals})",
+    FieldType.TIME: "TIME({decimals})",
     FieldType.DOUBLE: "DOUBLE",
     FieldType.DATE: "DATE",
     FieldType.YEAR: "YEAR",
@@ -151,24 +147,17 @@ class Stage:
 
 
 def _type(column: ColumnDefinition, collation: str) -> str:
-    kind = column.type
+    kind, decimals = column.type, column.decimals
     unsigned = " UNSIGNED" if column.flags & FieldFlag.UNSIGNED else ""
     is_padded = column.flags & FieldFlag.ZEROFILL and kind != FieldType.YEAR
     found: str | None = None
-    if is_padded or loses_digits(column):
-        found = None
-    elif kind in INTEGER_TYPES:
-        found = _INTEGERS[kind] + unsigned
-    elif kind == FieldType.NEWDECIMAL:
-        digits = column.length - bool(column.decimals) - (not unsigned)
-        found = f"DECIMAL({min(digits, 65)},{column.decimals})"
-    elif kind in _SCALED:
-        found = f"{_SCALED[kind]}({column.decimals})"
-    elif kind not in STRING_TYPES:
-        found = _OTHERS.get(kind)
+    if kind not in STRING_TYPES:
+        digits = min(column.length - bool(decimals) - (not unsigned), 65)
+        form = _TYPES.get(kind, "")
+        found = form.format(unsigned=unsigned, digits=digits, decimals=decimals)
     elif not column.flags & _MORE_THAN_TEXT:
         found = _HEX if column.charset == BINARY_CHARSET else _text(column, collation)
-    if found is None:
+    if not found or is_padded or loses_digits(column):
         raise Unsupported(f"going on with '{column.name}' over several shards")
     return found
 

@@ -58,7 +58,7 @@ class TakenRows:
         self._rows_max = rows_max
         self._bytes_max = bytes_max
         self.size = 0  # the bytes of the rows of all queries so far
-        self._count = 0
+        self.count = 0  # the number of the rows of all queries so far
         # The columns and rows of this query, as payloads of the text protocol.
         self.columns: Sequence[bytes] = ()
         self.rows: list[bytes] = []
@@ -71,9 +71,9 @@ class TakenRows:
     def more_rows(self, rows: Sequence[bytes]) -> None:
         """Take rows. Raises Unsupported or MergeTooLarge if there are too many."""
         self.rows += rows
-        self._count += len(rows)
+        self.count += len(rows)
         self.size += sum(map(len, rows))
-        if self._count > self._rows_max:
+        if self.count > self._rows_max:
             raise Unsupported(
                 f"{self._what} of more than {self._rows_max} rows over several shards"
             )
@@ -86,31 +86,21 @@ class TakenRows:
 
     def take_back(self) -> bool:
         """Drop the rows of this query, and return True."""
-        self._count -= len(self.rows)
+        self.count -= len(self.rows)
         self.size -= sum(map(len, self.rows))
         self.rows = []
         return True
 
 
-class RowCount:
-    """The number of rows of a query, in the place of a client; none of them is kept."""
-
-    binary = False
+class RowCount(TakenRows):
+    """The number of rows of a query; none of them is kept."""
 
     def __init__(self) -> None:
-        self.count = 0
-        self.warnings = 0
-
-    def head(self, columns: Sequence[bytes]) -> None:
-        """Take the column definitions."""
+        super().__init__(0, "")
 
     def more_rows(self, rows: Sequence[bytes]) -> None:
         """Count rows."""
         self.count += len(rows)
-
-    def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
-        """Take the number of warnings."""
-        self.warnings = warnings
 
     def take_back(self) -> bool:
         """Drop the count, and return True."""
@@ -263,7 +253,7 @@ class TwoStageSelect:
         part: Statement,
         bounded: bytes,
         route: Route,
-        taken: TakenRows | RowCount,
+        taken: TakenRows,
         diagnostics: LastDiagnostics | None = None,
     ) -> None:
         """Let the shards answer one SELECT. Raises as `run`.
