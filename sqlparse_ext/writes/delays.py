@@ -13,27 +13,23 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.sqlparse_ext.errors import DelayRefused
 from streamfrom.sqlparse_ext.literal_values import integer_of
 from streamfrom.sqlparse_ext.reading.queries import assigned_columns, parts_of_update
-from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource, Kind, Opaque, Param, Uses
+from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource, Kind, Opaque, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import InsertShape, Operand, Shape, Statement, Value
+    from streamfrom.sqlparse_ext.statements import InsertShape, Shape, Statement, Value
 
 _COLUMN: Final = "time_next"
 _SEVERAL_TABLES: Final = Uses.JOIN | Uses.CTE | NO_STRUCTURE
 _NUMBERS_AND_SIGNS: Final = frozenset("+-*()")
-_UNBOUND: Final = b"?"
 _DEFAULT: Final = b"DEFAULT"
 _EXPRESSION: Final = "time_next is given by an expression"
 
 
 def check_not_delayed(statement: Statement, facts: TableFacts, now_ns: int) -> None:
-    """Raise DelayRefused unless no message of *facts*, the table that is written, is due later than *now_ns*.
-
-    A `?` to which nothing is bound passes: it is looked at when there is a value.
-    """
+    """Raise DelayRefused unless no message of *facts*, the table that is written, is due later than *now_ns*."""
     match statement.shape.kind:
         case Kind.INSERT | Kind.REPLACE:
             _check_insert(statement, facts, now_ns)
@@ -41,7 +37,7 @@ def check_not_delayed(statement: Statement, facts: TableFacts, now_ns: int) -> N
             check_several_tables(statement.shape, facts)
             operand = statement.shape.assignments.get(_COLUMN)
             if not _is_heartbeat(statement.shape):
-                _check_operand(statement, operand, facts, now_ns)
+                _check(statement.known(operand), facts, now_ns)
         case Kind.LOAD:
             raise DelayRefused(facts.name, "the rows of LOAD DATA are not read here")
         case _:
@@ -64,7 +60,7 @@ def _check_insert(statement: Statement, facts: TableFacts, now_ns: int) -> None:
     if insert is None or shape.uses & NO_STRUCTURE:
         raise DelayRefused(facts.name, "the statement cannot be read")
     if insert.on_duplicate:
-        _check_operand(statement, shape.assignments.get(_COLUMN), facts, now_ns)
+        _check(statement.known(shape.assignments.get(_COLUMN)), facts, now_ns)
     given = (
         insert.set if insert.source is InsertSource.SET else insert.columns or facts.in_order
     )
@@ -74,7 +70,7 @@ def _check_insert(statement: Statement, facts: TableFacts, now_ns: int) -> None:
         if shape.template[slice(*insert.set_at[_COLUMN])].upper() == _DEFAULT:
             _check(facts.default_time_next_ns, facts, now_ns)
         else:
-            _check_operand(statement, insert.set[_COLUMN], facts, now_ns)
+            _check(statement.known(insert.set[_COLUMN]), facts, now_ns)
     else:
         _check_rows(statement, insert, facts, now_ns)
 
@@ -94,15 +90,8 @@ def _check_rows(
         text = statement.sql[slice(*elements[place])] if place < len(elements) else b""
         if text.upper() == _DEFAULT:
             _check(facts.default_time_next_ns, facts, now_ns)
-        elif text != _UNBOUND or statement.arguments is not None:
+        else:
             raise DelayRefused(facts.name, _EXPRESSION)
-
-
-def _check_operand(
-    statement: Statement, operand: Operand, facts: TableFacts, now_ns: int
-) -> None:
-    if statement.arguments is not None or not isinstance(operand, Param):
-        _check(statement.known(operand), facts, now_ns)
 
 
 def _check(value: Value | Opaque, facts: TableFacts, now_ns: int) -> None:
