@@ -136,7 +136,7 @@ class CommandLoop:
         while self._commands:
             self._take_queued()
         self._release_large()
-        self._dispatch.table.clear()
+        self._dispatch.forget_statements()
         return ending
 
     # --- one after the other --------------------------------------------------------------

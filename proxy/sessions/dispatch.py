@@ -70,6 +70,11 @@ class Dispatch:
         self.fast_path = FastPath(context, self.table, self.statements.transactions)
         self._prepared = PreparedCommands(context, self.statements, self.table)
 
+    def forget_statements(self) -> None:
+        """Remove all that is prepared."""
+        self.table.clear()
+        self.statements.text_statements.clear()
+
     async def dispatch(self, payload: bytes, reply: Reply) -> None:
         """Carry out a command and answer it. Raises StreamfromError, which *reply* has still to send."""
         try:
@@ -92,8 +97,7 @@ class Dispatch:
                 await statements.use(context.state.settings.decoded(arguments.rest()), reply)
             case Command.RESET_CONNECTION:
                 # A fresh session without a new login.
-                self.table.clear()
-                statements.text_statements.clear()
+                self.forget_statements()
                 ending = context.executor.forget()
                 context.state.reset()
                 if ending:

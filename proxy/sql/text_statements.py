@@ -49,7 +49,7 @@ _NUMBERS: Final = _FLOATS | {
 
 
 class _Kept(NamedTuple):
-    statement: Statement
+    sql: bytes
     target: str  # the session's, as the client wrote it
 
 
@@ -74,8 +74,16 @@ class TextStatements:
         self._kept: dict[str, _Kept] = {}
 
     def clear(self) -> None:
-        """Remove all statements: the session is reset."""
-        self._kept.clear()
+        """Remove all statements: the session is reset, or over."""
+        for name in [*self._kept]:
+            self._forget(name)
+
+    def _forget(self, name: str) -> bool:
+        """Remove a statement; False where there is none."""
+        kept = self._kept.pop(name, None)
+        if kept is not None:
+            self._context.memory.change(-len(kept.sql))
+        return kept is not None
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Carry out a statement of Kind.PREPARE. Raises as a server would, and Unsupported."""
@@ -86,7 +94,7 @@ class TextStatements:
                 " and values as user variables"
             )
         if asked.step is Step.DEALLOCATE:
-            if self._kept.pop(asked.name, None) is None:
+            if not self._forget(asked.name):
                 raise UnknownStatement(asked.name, asked.step.value)
             reply.ok()
             return True
@@ -98,26 +106,27 @@ class TextStatements:
                 raise Unsupported(
                     "EXECUTE in another keyspace or target than PREPARE; USE that one, or PREPARE it here"
                 )
-            return await self._run_one(await self._bound(kept.statement, asked), reply)
-        prepared = await self._prepared(statement, asked)
+            return await self._run_one(await self._bound(kept.sql, asked), reply)
+        sql = await self._prepared(statement, asked)
         if asked.step is Step.IMMEDIATE:
-            return await self._run_one(await self._bound(prepared, asked), reply)
-        if asked.name not in self._kept and len(self._kept) >= STATEMENTS_MAX:
+            return await self._run_one(await self._bound(sql, asked), reply)
+        if len(self._kept) >= STATEMENTS_MAX:
             raise TooManyStatements(STATEMENTS_MAX)
-        self._kept[asked.name] = _Kept(prepared, self._target.name)
+        self._context.memory.change(len(sql))
+        self._kept[asked.name] = _Kept(sql, self._target.name)
         reply.ok(info=b"Statement prepared")
         return True
 
-    async def _prepared(self, statement: Statement, asked: Dynamic) -> Statement:
-        """Return the statement to prepare. Its name is free from now on."""
-        self._kept.pop(asked.name, None)
+    async def _prepared(self, statement: Statement, asked: Dynamic) -> bytes:
+        """Return the text to prepare. Its name is free from now on."""
+        self._forget(asked.name)
         sql = await self._text(statement, asked) or b""
         if not sql.strip(b"; \t\n\r\f\v"):
             raise EmptyQuery
         read = self._large_texts.read
         found = await self._large_texts.parse(self._target, sql)
         if found.shape.uses & Uses.MULTIPLE:
-            raise self._compiler.one_at_a_time(found)
+            raise await read(size_of(found), self._compiler.one_at_a_time, found)
         if found.shape.kind is Kind.PREPARE:
             raise NotPreparable(found.shape.verb)
         await read(size_of(found), self._compiler.check, found)
@@ -129,7 +138,7 @@ class TextStatements:
                 shards = self._target.shards_to_prepare(view, own.shape)
                 asks = self._compiler.asked(view, own)
                 await self._executor.prepare_on(shards, database, asks)
-        return found
+        return sql
 
     def _is_own(self, shape: Shape) -> bool:
         """True for a statement that the proxy itself answers."""
@@ -149,22 +158,26 @@ class TextStatements:
         ((_, value),) = await self._values([text or ""])
         return value
 
-    async def _bound(self, statement: Statement, asked: Dynamic) -> Statement:
-        count = len(parameter_places(statement.sql, statement.mode))
+    async def _bound(self, sql: bytes, asked: Dynamic) -> Statement:
+        """Return the statement to run, as the session's sql_mode of this moment reads it."""
+        read = self._large_texts.read
+        statement = await self._large_texts.parse(self._target, sql)
+        count = len(await read(len(sql), parameter_places, statement.sql, statement.mode))
         if count != len(asked.using):
             raise BadArguments("EXECUTE")
-        if not count:
-            return statement
         escapes = SqlMode.NO_BACKSLASH_ESCAPES not in statement.mode
         if statement.shape.kind is Kind.CALL:  # it may assign to them
             texts = [name.encode("utf-8", "surrogateescape") for name in asked.using]
         else:
             texts = [
                 _literal(kind, value, backslash_escapes=escapes)
-                for kind, value in await self._values(asked.using)
+                for kind, value in (await self._values(asked.using) if count else ())
             ]
-        text = as_text(statement.bind((OPAQUE,) * count, texts.__getitem__))
-        return await self._large_texts.parse(self._target, text)
+        bound = statement.bind((OPAQUE,) * count, texts.__getitem__)
+        text = await read(len(sql), as_text, bound)
+        bound = await self._large_texts.parse(self._target, text)
+        await read(size_of(bound), self._compiler.check, bound)
+        return bound
 
     async def _values(self, variables: Sequence[str]) -> list[tuple[int, bytes | None]]:
         """Return the type and the value of each user variable; the type of bytes in no character set is BLOB."""

@@ -100,7 +100,6 @@ TEXTS: dict[str, tuple[bytes, bytes, int, bytes] | Callable[[], bytes]] = {
     "one word": (b"SELECT ", b"a", 15 * MB, b""),
     "operators": (b"SELECT 1", b"+1", 8 * MB, b""),
     "aggregates": (b"SELECT MAX(m)", b",MAX(id)", 300_000, b" FROM customer"),
-    "groups": (b"SELECT 1 FROM customer GROUP BY id", b",id+1", 200_000, b" WITH ROLLUP"),
     "HAVING": (b"SELECT m FROM customer GROUP BY m HAVING 1", b" OR MAX(id)", 300_000, b""),
     "CASE": (b"SELECT ", b"CASE WHEN 1 THEN ", 2 * MB, b""),
     "JOIN": lambda: b"SELECT * FROM customer " + b"JOIN customer " * 200,

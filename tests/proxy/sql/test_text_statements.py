@@ -16,3 +16,17 @@ async def test_there_is_a_bound_on_names(client, monkeypatch):
     for name in ("a", "b", "b"):
         assert (await client.query(f"PREPARE {name} FROM 'SELECT 1'")).error is None
     assert (await client.query("PREPARE c FROM 'SELECT 1'")).code == 1461
+
+
+async def test_what_is_kept_counts_until_it_is_gone(client, proxy):
+    used_bytes = proxy.app.services.memory_of("root").used_bytes
+    for sql in (
+        "PREPARE a FROM 'SELECT 1'",
+        "PREPARE a FROM 'SELECT 10'",
+        "PREPARE b FROM 'DO 1'",
+    ):
+        assert (await client.query(sql)).error is None
+    assert proxy.app.services.memory_of("root").used_bytes == used_bytes + len("SELECT 10DO 1")
+    assert (await client.query("DEALLOCATE PREPARE a")).error is None
+    assert (await client.query("PREPARE b FROM ''")).code == 1065
+    assert proxy.app.services.memory_of("root").used_bytes == used_bytes
