@@ -84,3 +84,16 @@ def test_long_texts_and_nulls_have_types_of_their_own(column, collation, typed):
 def test_what_a_text_alone_does_not_tell_is_refused(column):
     with pytest.raises(Unsupported, match="going on with 's'"):
         Stage([column], [""])
+
+
+@pytest.mark.parametrize(
+    ("kind", "length", "type_"),
+    [
+        (FieldType.VAR_STRING, 10, b"VARCHAR(20) CHARACTER SET ascii"),
+        (FieldType.VAR_STRING, 9000, b"MEDIUMTEXT CHARACTER SET ascii"),
+        (FieldType.BLOB, 255, b"MEDIUMTEXT CHARACTER SET ascii"),
+    ],
+)
+def test_short_bytes_become_no_blob_by_which_servers_count_differently(kind, length, type_):
+    column = ColumnDefinition("v", type=kind, charset=BINARY_CHARSET, length=length)
+    assert b"`v` " + type_ + b" PATH" in Stage([column], [""]).select([])
