@@ -114,24 +114,32 @@ class WrittenRows(Generic[T]):
 
 
 def write(
-    batch: Sequence[T], statement: Callable[[Sequence[T]], bytes]
+    batch: Sequence[T], *statements: Callable[[Sequence[T]], bytes]
 ) -> Conversation[WrittenRows[T]]:
-    """Write *batch* in the transaction under way, as far as the server takes it. statement: returns that for a part.
+    """Write *batch* in the transaction under way, as far as the server takes it.
 
+    statements: return those for a part. Of several either all count or none, and the last one counts its rows.
     Raises ServerRefused for an error that is not about rows.
     """
+    are_several = len(statements) > 1
     halves = Halves(batch)
     written: WrittenRows[T] = WrittenRows()
+    affected = 0
     while part := halves.next():
         try:
-            answer = yield StoreQuery(statement(part))
+            if are_several:
+                yield StoreQuery(b"SAVEPOINT part")
+            for statement in statements:
+                affected = (yield StoreQuery(statement(part))).affected
         except ServerRefused as refused:
+            if are_several:
+                yield StoreQuery(b"ROLLBACK TO SAVEPOINT part")
             if not is_of_rows(refused.code):
                 raise
             halves.refuse(part, refused.message)
         else:
             written.done += part
-            written.affected += answer.affected
+            written.affected += affected
     written.refused, written.left = halves.refused, halves.left
     return written
 

@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
-from streamfrom.engine.messaging.store.row_writes import Halves, is_of_rows, write
+from streamfrom.engine.messaging.store.row_writes import write
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.sql_names import quoted, update
 from streamfrom.engine.messaging.table.table_settings import CONSENT, settings_of
@@ -29,6 +29,7 @@ from streamfrom.sqlparse_ext.text.identifiers import literal, text_literal
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.store.row_writes import WrittenRows
     from streamfrom.engine.messaging.table.message_table import MessageTable
 
 
@@ -133,10 +134,14 @@ def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation
     }
     if not values:
         return Buried((), why=f"{name} has no column of it")
-    moved, halves, refusal = yield from _move(table, ids, table.name, name, values)
-    if refusal is not None and not is_of_rows(refusal.code):
-        return Buried(moved, why=refusal.message)
-    return Buried(moved, halves.left, refusal.message if refusal is not None else None)
+    yield StoreQuery(b"SAVEPOINT dead_letters")
+    try:
+        written = yield from _move(table, ids, table.name, name, values)
+    except ServerRefused as refused:
+        yield StoreQuery(b"ROLLBACK TO SAVEPOINT dead_letters")
+        return Buried((), why=refused.message)
+    _, why = written.refused[-1] if written.refused else (b"", None)
+    return Buried(written.done, written.left, why)
 
 
 def _columns(
@@ -160,35 +165,19 @@ def _move(
     source: str,
     to: str,
     values: Mapping[bytes, bytes],
-) -> Conversation[tuple[list[bytes], Halves[bytes], ServerRefused | None]]:
-    """Move rows, locked by this transaction, from one table into another, as far as the server takes them.
+) -> Conversation[WrittenRows[bytes]]:
+    """Move rows, locked by this transaction, from one table into another, as `write`. values: what the columns get."""
 
-    Return which were moved, what became of the others, and the last refusal. One that is not about rows ends it.
+    def rows(part: Sequence[bytes]) -> bytes:
+        ident = quoted(table.id_column)
+        return b" FROM %b WHERE %b IN (%b)" % (quoted(source), ident, b", ".join(part))
 
-    values: what the columns get.
-    """
-    halves, moved = Halves(ids), list[bytes]()
-    refusal: ServerRefused | None = None
-    while (refusal is None or is_of_rows(refusal.code)) and (part := halves.next()):
-        where = b"%b WHERE %b IN (%b)" % (
-            quoted(source),
-            quoted(table.id_column),
-            b", ".join(part),
-        )
-        yield StoreQuery(b"SAVEPOINT dead_letter")
-        try:
-            yield StoreQuery(
-                b"INSERT INTO %b (%b) SELECT %b FROM %b"
-                % (quoted(to), b", ".join(values), b", ".join(values.values()), where)
-            )
-            yield StoreQuery(b"DELETE FROM " + where)
-        except ServerRefused as refused:
-            yield StoreQuery(b"ROLLBACK TO SAVEPOINT dead_letter")
-            refusal = refused
-            halves.refuse(part, refused.message)
-        else:
-            moved += part
-    return moved, halves, refusal
+    copy = b"INSERT INTO %b (%b) SELECT %b" % (
+        quoted(to),
+        b", ".join(values),
+        b", ".join(values.values()),
+    )
+    return write(ids, lambda part: copy + rows(part), lambda part: b"DELETE" + rows(part))
 
 
 def _refusal(name: str, queue: str) -> str:
@@ -310,8 +299,6 @@ def restore(
     values |= {b"epoch": b"0", b"time_next": b"0", b"time_acked": b"NULL"}
     ids = [*map(table.id_literal, found)]
     name = table.properties.dead_letter
-    moved, halves, refusal = yield from _move(table, ids, name, table.name, values)
-    if refusal is not None and not is_of_rows(refusal.code):
-        raise refusal
+    written = yield from _move(table, ids, name, table.name, values)
     last = found[-1] if len(found) == limit else None
-    return Requeued(len(moved), last, tuple(halves.refused))
+    return Requeued(len(written.done), last, tuple(written.refused))

@@ -57,8 +57,8 @@ def test_what_both_have_is_copied_and_told_is_when_why_and_how_often():
         (b"dead_attempts", b"0"),
     )
     assert result == Buried([b"1", b"2"], [])
-    assert sent[1] == b"SAVEPOINT dead_letter"
-    assert sent[2:] == [
+    assert sent[1:3] == [b"SAVEPOINT dead_letters", b"SAVEPOINT part"]
+    assert sent[3:] == [
         b"INSERT INTO `grave` (`id`, `Message`, `dead_time`, `dead_reason`, `dead_attempts`)"
         b" SELECT `id`, `Message`, 1800000000000000000, 'sent 2 times and not acknowledged', epoch"
         b" FROM `msg` WHERE `id` IN (1, 2)",
@@ -69,13 +69,13 @@ def test_what_both_have_is_copied_and_told_is_when_why_and_how_often():
 def test_a_message_that_had_one_attempt_was_sent_once():
     once = loaded(raw_table("msg", f"{DEFAULT_COMMENT},vt_max_attempts=1,vt_dead_letter=grave"))
     _, sent = buried((b"id", b"1"), (b"dead_reason", b"0"), table=once)
-    assert b" SELECT `id`, 'sent once and not acknowledged' FROM" in sent[2]
+    assert b" SELECT `id`, 'sent once and not acknowledged' FROM" in sent[3]
 
 
 def test_a_message_table_gets_new_messages():
     names = (b"id", b"priority", b"epoch", b"time_next", b"time_acked")
     _, sent = buried(*((name, b"1") for name in names))
-    assert b" SELECT `id`, `priority`, 0, 1800000000000000000, NULL FROM" in sent[2]
+    assert b" SELECT `id`, `priority`, 0, 1800000000000000000, NULL FROM" in sent[3]
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,15 @@ def test_what_the_server_refuses_is_undone_alone():
     refusal = ServerRefused(1062, "Duplicate entry '1'")
     result, sent = buried((b"id", b"1"), refusal=refusal, of=b"IN (1")
     assert result == Buried([b"2"], [], "Duplicate entry '1'")
-    assert sent[3::3][:2] == [b"ROLLBACK TO SAVEPOINT dead_letter"] * 2
+    assert sent[4::3][:2] == [b"ROLLBACK TO SAVEPOINT part"] * 2
     assert sent[-1] == b"DELETE FROM `msg` WHERE `id` IN (2)"
 
 
 def test_what_is_about_no_row_keeps_all_where_they_are():
     result, sent = buried((b"id", b"1"), refusal=ServerRefused(1142, "INSERT command denied"))
-    assert result == Buried([], why="INSERT command denied")
-    assert sent[3:] == [b"ROLLBACK TO SAVEPOINT dead_letter"]
+    assert result == Buried((), why="INSERT command denied")
+    undone = [b"ROLLBACK TO SAVEPOINT %b" % one for one in (b"part", b"dead_letters")]
+    assert sent[4:] == undone
 
 
 OWN = ("id", "priority", "epoch", "time_next", "time_acked", "state", "message")
