@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 ORDER_INDEX: Final = "order_idx"
 KEY_INDEX: Final = "key_idx"
-_CONSEQUENCES: Final = {
+# Of an index that is missing.
+CONSEQUENCES: Final = {
     ORDER_INDEX: "each claim reads all messages of a key",
     KEY_INDEX: "a poll for a key reads all messages that wait",
 }
@@ -67,28 +68,3 @@ def index_definitions(properties: Properties) -> tuple[str, ...]:
         f"KEY `{name}` ({', '.join(map(quote_identifier, columns))})"
         for name, columns in index_columns(properties).items()
     )
-
-
-def index_of(
-    properties: Properties, indexes: Iterable[tuple[str, tuple[str, ...]]], name: str
-) -> str | None:
-    """Return which of *indexes*, names and columns, begins as the one that is called *name* here; None for none."""
-    wanted = index_columns(properties).get(name)
-    fitting = (
-        one
-        for one, columns in indexes
-        if wanted and tuple(column.lower() for column in columns[: len(wanted)]) == wanted
-    )
-    return next(fitting, None)
-
-
-def advice(
-    table: str, properties: Properties, indexes: Sequence[tuple[str, tuple[str, ...]]]
-) -> list[str]:
-    """Return what to say of the indexes that are missing."""
-    return [
-        f"no index on {', '.join(columns)}: {_CONSEQUENCES[name]};"
-        f" ALTER TABLE {quote_identifier(table)} ADD INDEX {name} ({', '.join(columns)})"
-        for name, columns in index_columns(properties).items()
-        if index_of(properties, indexes, name) is None
-    ]

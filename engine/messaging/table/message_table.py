@@ -10,7 +10,7 @@ priority. The texts of the faults are the original's.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -260,11 +260,12 @@ def _load(keyspace: str, raw: RawTable, shards: int) -> MessageTable:
         groups, group_index = (group, after), _leading(raw, group.lower())
     by_time = ("time_next",) if first_layout else ("time_acked", "priority", "time_next")
     key = columns[properties.key.lower()] if properties.key is not None else None
-    indexes = [(index.name, index.columns) for index in raw.indexes]
-    order_index = key_column.index_of(properties, indexes, key_column.ORDER_INDEX)
-    key_index = key_column.index_of(properties, indexes, key_column.KEY_INDEX)
-    advice = [*_advice(raw, groups, first_layout=first_layout), *properties.warnings]
-    advice += key_column.advice(raw.name, properties, indexes)
+    by_key = key_column.index_columns(properties)
+    order_index, key_index = (
+        _leading(raw, *by_key[name]) if name in by_key else None
+        for name in (key_column.ORDER_INDEX, key_column.KEY_INDEX)
+    )
+    advice = _advice(raw, groups, by_key, first_layout=first_layout)
     return MessageTable(
         keyspace=keyspace,
         name=raw.name,
@@ -284,7 +285,7 @@ def _load(keyspace: str, raw: RawTable, shards: int) -> MessageTable:
         purge_index=_leading(raw, "time_acked"),
         purge_by_schedule=first_layout and _leading(raw, "time_scheduled") is not None,
         null_lane=not first_layout or _leading(raw, "time_acked") is not None,
-        advice=tuple(advice),
+        advice=(*advice, *properties.warnings),
         visible=tuple(
             column.name for column in raw.columns if "invisible" not in column.extra.lower()
         ),
@@ -439,7 +440,13 @@ def _leading(raw: RawTable, *names: str, unique: bool = False) -> str | None:
     return min(fitting, key=lambda name: name != "PRIMARY", default=None)
 
 
-def _advice(raw: RawTable, groups: tuple[str, str] | None, *, first_layout: bool) -> list[str]:
+def _advice(
+    raw: RawTable,
+    groups: tuple[str, str] | None,
+    by_key: Mapping[str, tuple[str, ...]],
+    *,
+    first_layout: bool,
+) -> list[str]:
     found = _type_advice(raw)
 
     def advise(consequence: str, name: str, columns: str, missing: str = "") -> None:
@@ -457,6 +464,9 @@ def _advice(raw: RawTable, groups: tuple[str, str] | None, *, first_layout: bool
             f"{quote_identifier(groups[0])}, time_acked",
             f"index on {groups[0]}, time_acked",
         )
+    for name, columns in by_key.items():
+        if _leading(raw, *columns) is None:
+            advise(key_column.CONSEQUENCES[name], f"INDEX {name}", ", ".join(columns))
     by_time = ("time_acked", "priority", "time_next")
     if first_layout:
         if _leading(raw, "time_next") is None:

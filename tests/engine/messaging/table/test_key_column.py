@@ -7,7 +7,6 @@ from tests.engine.messaging.table.test_table_settings import comment
 
 
 TYPES = {"id": "bigint", "tenant": "varchar", "body": "json", "weight": "double"}
-NAMED = parse_comment(comment("vt_key=Tenant"))
 KEYED = parse_comment(comment("vt_key=Tenant", "vt_max_per_key=2"))
 STRICT = parse_comment(comment("vt_order=strict"))
 PLAIN = parse_comment(comment())
@@ -59,33 +58,3 @@ READ_APART = "KEY `key_idx` (`time_acked`, `tenant`, `priority`, `time_next`)"
 )
 def test_the_indexes_have_the_key(more, indexes):
     assert key_column.index_definitions(parse_comment(comment(*more))) == indexes
-
-
-def test_any_index_will_do_that_begins_so():
-    columns = ("time_acked", "epoch", "priority", "time_next")
-    indexes = [
-        ("PRIMARY", ("id",)),
-        ("mine", ("Tenant", *columns, "id")),
-        ("other", columns),
-        ("third", ("time_acked", "TENANT", "priority", "time_next")),
-    ]
-    assert key_column.index_of(KEYED, indexes, "order_idx") == "mine"
-    assert key_column.index_of(STRICT, indexes, "order_idx") == "other"
-    assert key_column.index_of(NAMED, indexes, "key_idx") == "third"
-    assert key_column.index_of(KEYED, indexes, "key_idx") is None
-    assert key_column.index_of(KEYED, indexes[:1], "order_idx") is None
-    assert key_column.index_of(PLAIN, indexes, "order_idx") is None
-
-
-def test_what_is_missing_is_told_with_its_cure():
-    ordered = (
-        "no index on tenant, time_acked, epoch, priority, time_next: each claim reads all messages of a"
-        " key; ALTER TABLE `my``q` ADD INDEX order_idx (tenant, time_acked, epoch, priority, time_next)"
-    )
-    read_apart = (
-        "no index on time_acked, tenant, priority, time_next: a poll for a key reads all messages that"
-        " wait; ALTER TABLE `my``q` ADD INDEX key_idx (time_acked, tenant, priority, time_next)"
-    )
-    assert key_column.advice("my`q", KEYED, []) == [ordered]
-    assert key_column.advice("my`q", NAMED, []) == [read_apart]
-    assert key_column.advice("my`q", PLAIN, []) == []

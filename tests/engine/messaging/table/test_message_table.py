@@ -59,6 +59,10 @@ def with_column(name, data_type="bigint", column_type="", *, raw=None, **changes
     return replace(raw, columns=tuple(columns))
 
 
+def without_nulls(raw):
+    return with_column("epoch", raw=raw, nullable=False)
+
+
 def without(name, raw):
     return with_columns(*(one.name for one in raw.columns if one.name != name))
 
@@ -284,12 +288,35 @@ def test_groups_are_columns_of_the_table_with_an_index():
     assert (table.advice, table.group_index) == ((), "group_idx")
 
 
-def test_a_key_alone_is_read_apart_by_an_index_of_its_own():
-    raw = with_comment("vt_key=message")
-    (line,) = loaded(raw).advice
-    assert line.startswith("no index on time_acked, message, priority, time_next: ")
-    columns = ("time_acked", "message", "priority", "time_next")
-    indexed = replace(
-        raw, indexes=(*raw.indexes, RawIndex("mine", unique=False, columns=columns))
-    )
-    assert (loaded(indexed).key_index, loaded(indexed).advice) == ("mine", ())
+OF_KEYS = [
+    (
+        ("vt_key=Message",),
+        ("time_acked", "message", "priority", "time_next"),
+        "a poll for a key reads all messages that wait; ALTER TABLE `t` ADD INDEX key_idx",
+        (None, "mine"),
+    ),
+    (
+        ("vt_key=Message", "vt_max_per_key=2"),
+        ("message", "time_acked", "epoch", "priority", "time_next"),
+        "each claim reads all messages of a key; ALTER TABLE `t` ADD INDEX order_idx",
+        ("mine", "mine"),
+    ),
+    (
+        ("vt_order=strict",),
+        ("time_acked", "epoch", "priority", "time_next"),
+        "each claim reads all messages of a key; ALTER TABLE `t` ADD INDEX order_idx",
+        ("mine", "mine"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "columns", "consequence", "found"), OF_KEYS)
+def test_keys_and_orders_have_an_index_and_any_will_do_that_begins_so(
+    settings, columns, consequence, found
+):
+    raw = without_nulls(with_comment(*settings))
+    names = ", ".join(columns)
+    assert loaded(raw).advice == (f"no index on {names}: {consequence} ({names})",)
+    mine = RawIndex("mine", unique=False, columns=(*map(str.capitalize, columns), "id"))
+    table = loaded(replace(raw, indexes=(*raw.indexes, mine)))
+    assert (table.order_index, table.key_index, table.advice) == (*found, ())
