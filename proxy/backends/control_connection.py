@@ -254,7 +254,7 @@ class Control:
             password=dsn.password.reveal().encode(),
             db=dsn.database,
             charset="utf8mb4",
-            autocommit=True,
+            autocommit=None,  # `init_command` says it
             init_command=own_statement(),
             connect_timeout=CONNECT_TIMEOUT_S,
             ssl=context,

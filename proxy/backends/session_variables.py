@@ -339,7 +339,10 @@ def own_settings(*, on_mariadb: bool, autocommit: bool) -> Settings:
 
 def own_statement() -> str:
     """Return the SET that turns a new connection to any server into one for statements of the proxy's own."""
-    common = names("utf8mb4", "utf8mb4_general_ci").with_changes(_OWN.items())
+    # Of a server that begins without autocommit, MySQL's answer to the login says that it is on.
+    common = names("utf8mb4", "utf8mb4_general_ci").with_changes(
+        [("autocommit", "ON"), *_OWN.items()]
+    )
     statement = common.statement_from(Settings())
     assert statement is not None
     # The one comment is text to MariaDB alone, the other to MySQL.

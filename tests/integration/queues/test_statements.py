@@ -213,7 +213,7 @@ def test_what_is_there_already_or_not_there_is_one_note(cluster, keyspace):
     assert value(client, "SELECT COUNT(*) FROM my_message") == 2
 
 
-# Globals that change what statements mean and how much they answer.
+# Globals that change what statements mean, how much they answer and when they commit.
 MODES = "ANSI,PAD_CHAR_TO_FULL_LENGTH,NO_BACKSLASH_ESCAPES,TRADITIONAL"
 MODES_OF = {Family.MARIADB: f"{MODES},ORACLE,NO_TABLE_OPTIONS", Family.MYSQL: MODES}
 HOSTILE = {
@@ -222,6 +222,7 @@ HOSTILE = {
     "sql_quote_show_create": "0",
     "group_concat_max_len": "4",
     "completion_type": "'CHAIN'",
+    "autocommit": "0",
 }
 
 
