@@ -313,6 +313,8 @@ _OWN: Final = {
     "sql_auto_is_null": "0",
     "group_concat_max_len": str(1 << 24),
     "completion_type": "0",
+    # Of the table's definition: by default the server waits a day or a year.
+    "lock_wait_timeout": "5",
     "foreign_key_checks": "1",
     "unique_checks": "1",
 }

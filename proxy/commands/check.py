@@ -43,7 +43,7 @@ from streamfrom.proxy.config.keyspaces import hash_of, make_keyspace
 from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.execution.user_variables import NAMES_ON_MYSQL, TABLES_ON_MYSQL
-from streamfrom.proxy.fleet.check_members import ServerLimits, check_members
+from streamfrom.proxy.fleet.check_members import ServerLimits, check_members, fix_of
 from streamfrom.proxy.report import CheckReport, Finding, Level
 from streamfrom.proxy.status.status_rows import is_own_schema
 from streamfrom.proxy.tls import ServerTls, expires_soon, fault_of_time
@@ -290,7 +290,7 @@ class _ShardCheck:
         try:
             yield
         except _FAILURES as error:
-            self._report.error(subject, f"{what}{error}")
+            self._report.error(subject, f"{what}{error}", fix_of(error))
 
     async def _check_tables(
         self, found: Sequence[RawTable], engines: Mapping[str, str]

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.engine.fleet.directory import CREATE, GRANT
-from streamfrom.engine.fleet.lock_connection import NO_DIRECTORY, member_lock
+from streamfrom.engine.fleet.lock_connection import DENIED, NO_DIRECTORY, member_lock
 from streamfrom.proxy.backends.control_connection import CONNECTIONS_MAX
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.sqlparse_ext.text.identifiers import literal
@@ -65,6 +65,11 @@ class ServerLimits:
             )
 
 
+# What ends a server's refusal, by its code: ER_LOCK_WAIT_TIMEOUT, ER_BINLOG_STMT_MODE_AND_ROW_ENGINE.
+_FIXES: Final = {
+    1205: "end the session that locks the table, and run this again",
+    1665: "SET GLOBAL binlog_format = 'ROW' there, and set it in the server's configuration",
+}
 REACH_TIMEOUT_S: Final = 2.0
 # They touch no row, and need every privilege that a member needs.
 _PROBES: Final = tuple(
@@ -83,6 +88,11 @@ _PRESENT: Final = (
     "SELECT member, fleet, address, version, configuration FROM streamfrom.members"
     " WHERE database_name = {database} AND IS_USED_LOCK(CONCAT({prefix}, member)) IS NOT NULL ORDER BY member"
 )
+
+
+def fix_of(error: Exception) -> str | None:
+    """Return what ends a failure, if it is a refusal of the server's that has an end of its own."""
+    return _FIXES.get(error.code) if isinstance(error, BackendError) else None
 
 
 async def check_members(
@@ -104,6 +114,8 @@ async def check_members(
     except BackendError as error:
         if error.code in NO_DIRECTORY:
             await _check_absent(shard, report)
+        elif error.code not in DENIED:
+            report.error(subject, f"the database streamfrom: {error}", fix_of(error))
         else:
             report.warning(
                 subject,

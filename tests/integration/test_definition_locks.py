@@ -1,5 +1,8 @@
 """A lock on a table's definition holds up no answer of the proxy's, and hides no other table."""
 
+from tests.fixtures.background import in_thread
+from tests.fixtures.database_servers import execute
+from tests.fixtures.fork_server import run_to_end
 from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import message_table, refused, run, value
 from tests.integration.conftest import SETTINGS
@@ -29,3 +32,29 @@ def test_who_locks_tables_is_not_kept_waiting_nor_are_others(
     assert refused(other, "STREAM * FROM l1")[0] != 0
     run(other, "INSERT INTO known (id, message) VALUES (1, '{}')")
     assert consume(proxy, "STREAM * FROM known", database=database).next()
+
+
+def test_a_table_that_a_forgotten_transaction_locks_is_what_the_log_and_the_check_say(
+    server, database, connect, start_proxy, consume, tmp_path
+):
+    """Both waited for 60 s, and then said that the shard is not available."""
+    config = SETTINGS + keyspace_toml(database, [server])
+    proxy = start_proxy(config)
+    client = proxy.connect(database=database, autocommit=True)
+    run(client, message_table("known", poller_interval=1))
+    stream = consume(proxy, "STREAM * FROM known", database=database)
+    forgotten = connect(server, database=database, autocommit=False)
+    run(forgotten, "SELECT 1 FROM known")
+    alter = "ALTER TABLE known ADD COLUMN extra INT"
+    changed = in_thread(lambda: execute(server, alter, database=database))
+    try:
+        proxy.wait_for_log("Lock wait timeout exceeded")
+        (tmp_path / "check.toml").write_text(config)
+        done = run_to_end(["check", "--config", str(tmp_path / "check.toml")], tmp_path)
+    finally:
+        forgotten.rollback()
+        changed()
+    fix = "; end the session that locks the table, and run this again"
+    assert f"known: Lock wait timeout exceeded; try restarting transaction{fix}" in done.stdout
+    run(client, "INSERT INTO known (id, message) VALUES (1, '{}')")
+    assert stream.next()

@@ -140,6 +140,8 @@ def foreign_keys(native):
     ("table", "answers", "says"),
     [
         ({}, {"information_schema.tables": Error(1227, "Access denied; you need PROCESS")}, ["error    plain/-: Access denied; you need PROCESS"]),
+        ({}, {module.PROBES[1].format(table="`msg`"): Error(1665, "BINLOG_FORMAT = STATEMENT")},
+         ["error    plain/-.msg: BINLOG_FORMAT = STATEMENT; SET GLOBAL binlog_format = 'ROW' there"]),
         *(({}, {probe.format(table="`msg`"): DENIED}, ["error    plain/-.msg: command denied to user 'u'"]) for probe in module.PROBES),
         ({"comment": f"{DEFAULT_COMMENT},vt_color=blue", "indexes": ()}, {}, ["vt_color", "ADD INDEX poller_idx"]),
         ({"engine": "Aria"}, {}, ["error    plain/-.msg: its engine Aria has no transactions", "; run: ALTER TABLE `msg` ENGINE = InnoDB"]),

@@ -80,6 +80,13 @@ async def test_a_directory_that_it_may_not_make_or_write_is_a_warning_with_the_g
     said = "\n".join(await lines_of(server))
     assert said.startswith("warning  plain/-: a proxy works alone here")
     assert "GRANT SELECT, INSERT, UPDATE, DELETE" in said
+    server.once("UPDATE streamfrom.members", Error(1665, "BINLOG_FORMAT = STATEMENT"))
+    (line,) = await lines_of(
+        server
+    )  # what is no matter of rights keeps each member from dispatching
+    assert line.startswith(
+        "error    plain/-: the database streamfrom: BINLOG_FORMAT = STATEMENT; SET"
+    )
     server.on("streamfrom.members", ABSENT)
     server.on("CREATE TABLE", Error(1142, "CREATE command denied"))
     server.on("CURRENT_USER()", Rows(("CURRENT_USER()",), ((b"app@%",),)))
