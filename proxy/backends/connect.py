@@ -29,6 +29,7 @@ from streamfrom.proxy.wire.constants import Capability
 
 
 CONNECT_TIMEOUT_S: Final = 5.0
+NO_SUCH_FUNCTION: Final = 1305  # what a server without roles says to ASK_ROLE
 # Sessions that begin later get another login: rights may be granted and revoked past the proxy.
 LOGIN_KEPT_S: Final = 30.0
 
@@ -94,8 +95,10 @@ async def open_backend(
                 greeting.server_version, ignores_space=bool(variant & Capability.IGNORE_SPACE)
             )
             answers = await backend.answers([query(backend.tracking), ASK_ROLE])
+            refusal = answers[1].error
+            has_roles = refusal is None or refusal.code != NO_SUCH_FUNCTION
             # MariaDB lets an account whose password has expired log in, and refuses all but SET.
-            checked(answers[: 1 + account.is_own])
+            checked(answers[: 1 + has_roles])
             backend.login_role = answers[1].rows
     except BaseException as error:
         link.abort()  # no session will ever use or close it
