@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-import asyncmy
+from asyncmy.connection import Connection
 from asyncmy.cursors import Cursor
 from asyncmy.errors import Error as DriverError
 
@@ -42,6 +42,18 @@ NO_SUCH_THREAD = 1094
 _FIRST_CLIENT_ERROR, _LAST_CLIENT_ERROR = 2000, 2999
 # ER_SERVER_SHUTDOWN, MariaDB's ER_CONNECTION_KILLED, ER_SESSION_WAS_KILLED, ER_CLIENT_INTERACTION_TIMEOUT.
 _SERVER_GOING_AWAY = frozenset({1053, 1927, 3169, 4031})
+
+
+class _SocketlessConnection(Connection):
+    """A connection whose socket may be gone before it is set up, and what the server said is still to be read: a full server's refusal."""
+
+    def _set_keep_alive(self) -> None:
+        with suppress(RuntimeError):
+            super()._set_keep_alive()  # type: ignore[misc]  # the stub leaves it out
+
+    def _set_nodelay(self, value: bool) -> None:  # noqa: FBT001 - the driver's
+        with suppress(RuntimeError):
+            super()._set_nodelay(value)  # type: ignore[misc]
 
 
 class _Warned(Cursor):
@@ -210,8 +222,7 @@ class Control:
             raise BackendUnavailable(self._keyspace, self._shard, "the proxy is shutting down")
         try:
             connection = await self._log_in()
-        except (DriverError, OSError, TimeoutError, RuntimeError) as error:
-            # RuntimeError: asyncmy finds no socket where the connection has broken at once.
+        except (DriverError, OSError, TimeoutError) as error:
             self._is_without_tls = False
             if _is_cancelled():
                 raise asyncio.CancelledError from error
@@ -245,7 +256,7 @@ class Control:
 
     async def _open(self, context: ssl.SSLContext | None) -> Any:
         dsn = self._dsn
-        return await asyncmy.connect(
+        connection = _SocketlessConnection(  # type: ignore[no-untyped-call]
             host=dsn.host,
             port=dsn.port,
             unix_socket=dsn.unix_socket,
@@ -259,6 +270,8 @@ class Control:
             connect_timeout=CONNECT_TIMEOUT_S,
             ssl=context,
         )
+        await connection.connect()
+        return connection
 
     def _translate(self, error: BaseException) -> BackendError | BackendUnavailable:
         if is_out_of_descriptors(error) or is_out_of_descriptors(error.__cause__):

@@ -132,7 +132,7 @@ class Connection:
 async def test_a_cancellation_that_the_driver_loses_is_not_lost(control, monkeypatch, succeeds):
     made = Connection()
 
-    async def connect(**_):
+    async def connect(_self):
         task = asyncio.current_task()
         assert task is not None
         task.cancel()
@@ -141,21 +141,23 @@ async def test_a_cancellation_that_the_driver_loses_is_not_lost(control, monkeyp
             await asyncio.sleep(0)
         if not succeeds:
             raise OSError("refused")
-        return made
 
-    monkeypatch.setattr("asyncmy.connect", connect)
+    monkeypatch.setattr(Connection, "connect", connect, raising=False)
+    monkeypatch.setattr(module, "_SocketlessConnection", lambda **_: made)
     asking = asyncio.ensure_future(control.rows("SELECT 1"))
     with pytest.raises(asyncio.CancelledError):
         await asking
     assert made.closed is succeeds
 
 
-async def test_a_connection_that_breaks_while_the_driver_sets_it_up_is_unavailable(
-    control, monkeypatch
+async def test_a_full_server_has_its_words_though_the_socket_is_gone_at_once(
+    server, control, monkeypatch
 ):
-    async def connect(**_):
-        raise RuntimeError("Transport does not expose socket instance")
+    def gone(*_):
+        raise RuntimeError("Transport does not expose socket instance")  # on uvloop
 
-    monkeypatch.setattr("asyncmy.connect", connect)
-    with pytest.raises(BackendUnavailable, match="socket instance"):
+    monkeypatch.setattr("asyncmy.connection.Connection._set_keep_alive", gone)
+    monkeypatch.setattr("asyncmy.connection.Connection._set_nodelay", gone)
+    server.refusal = Error(1040, "Too many connections")
+    with pytest.raises(BackendError, match="takes no more connections"):
         await control.rows("SELECT 1")
