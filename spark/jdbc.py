@@ -13,7 +13,6 @@ literals then, and a filter on a string finds nothing, without an error.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -25,19 +24,6 @@ DEBIAN_JAR: Final = Path("/usr/share/java/mariadb-java-client.jar")
 # A row streams from the server; by Spark's default a task holds its whole partition.
 FETCH_ROWS: Final = 10_000
 BATCH_ROWS: Final = 5000
-
-
-@dataclass(frozen=True, slots=True)
-class Driver:
-    """A JDBC driver: its class, and the fetch size with which it streams rows."""
-
-    class_name: str
-    fetch_rows: int
-
-
-MARIADB: Final = Driver("org.mariadb.jdbc.Driver", FETCH_ROWS)
-# Connector/J streams by this value alone, and buffers the whole answer by any other.
-CONNECTOR_J: Final = Driver("com.mysql.cj.jdbc.Driver", -(2**31))
 
 
 def driver_settings(jar: Path | None = None) -> dict[str, str]:
@@ -65,33 +51,30 @@ def driver_settings(jar: Path | None = None) -> dict[str, str]:
 def options(
     endpoint: Endpoint,
     shard: str = "",
-    driver: Driver = MARIADB,
     parameters: "Mapping[str, str] | None" = None,
 ) -> dict[str, str]:
     """Return options of `format("jdbc")` for a keyspace, or for one *shard* of it.
 
-    parameters: the driver's own, such as `{"tinyInt1isBit": "false"}`; they win over what is set
+    parameters: the driver's own, such as `{"tinyInt1isBit": "false"}`, or another driver's; they win over what is set
         here.
 
     Raises:
-        RequestError: Connector/J is to use TLS, and the certificates are not set.
+        RequestError: another driver is to use TLS, and *parameters* do not say how.
     """
     parameters = parameters or {}
-    tls = {}
-    if endpoint.ssl_ca and driver is CONNECTOR_J and "sslMode" not in parameters:
+    tls = {"useSSL": "true", "serverSslCert": endpoint.ssl_ca} if endpoint.ssl_ca else {}
+    if tls and "driver" in parameters and "sslMode" not in parameters:
         raise RequestError(
-            "Connector/J reads no PEM file: give it sslMode=VERIFY_IDENTITY and a"
-            " trustCertificateKeyStoreUrl as parameters, or use MariaDB's driver"
+            "only MariaDB's driver reads a PEM file: give another one its own parameters, such as sslMode=VERIFY_IDENTITY"
+            " and a trustCertificateKeyStoreUrl"
         )
-    if endpoint.ssl_ca and driver is not CONNECTOR_J:
-        tls = {"useSSL": "true", "serverSslCert": endpoint.ssl_ca}
     target = f"{endpoint.keyspace}:{shard}" if shard else endpoint.keyspace
     return {
         "url": f"jdbc:mysql://{endpoint.host}:{endpoint.port}/{target}",
-        "driver": driver.class_name,
+        "driver": "org.mariadb.jdbc.Driver",
         "user": endpoint.user,
         "password": endpoint.password,
-        "fetchsize": str(driver.fetch_rows),
+        "fetchsize": str(FETCH_ROWS),
         "isolationLevel": "READ_COMMITTED",
         "batchsize": str(BATCH_ROWS),
         "rewriteBatchedStatements": "true",

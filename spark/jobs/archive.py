@@ -6,7 +6,6 @@ published files, and only while they are still acknowledged in the window, so no
 not archived. A row whose acknowledgement was committed after it was looked for stays, and is counted.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +15,7 @@ import pymysql
 
 from streamfrom.spark.endpoint import IN_UTC, marked, quoted, shards_of
 from streamfrom.spark.errors import JobError
-from streamfrom.spark.jobs.checksum import Checksum, is_exact, total
+from streamfrom.spark.jobs.checksum import Checksum, checksums, total
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import WINDOW, JobConfig, begun, broken_off, check_window
 from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest
@@ -26,13 +25,11 @@ from streamfrom.spark.jobs.reading import (
     acked_between,
     acked_parts,
     check_closed,
-    checksum_of_frame,
-    checksums_of_servers,
     count_rows,
     read_rows,
 )
 from streamfrom.spark.session import SPARK_ERRORS
-from streamfrom.spark.table_schema import Field, fields_of, kept_type
+from streamfrom.spark.table_schema import fields_of, kept_type
 
 
 if TYPE_CHECKING:
@@ -92,8 +89,8 @@ def run(
             window.sweep()
             rows.write.partitionBy(SHARD).parquet(spark_path(window.staging))
             progress.enter("verify")
-            staged = checksum_of_frame(_read(spark, window.staging, rows), columns)
-            if not _is_in_table(rows, staged, config, columns, parts):
+            staged = _checksum(_read(spark, window.staging, rows))
+            if _checksum(rows) != staged:
                 raise JobError(
                     "the staged rows are not those of the table, which changed meanwhile: run again,"
                     " and keep vt_purge_after longer than the age of --from"
@@ -106,7 +103,7 @@ def run(
         else:
             # Whatever happened to the files since an earlier run.
             progress.enter("check")
-            is_whole = _is_whole(window.data, manifest, rows, columns)
+            is_whole = _is_whole(window.data, manifest, rows)
         if not is_whole:
             raise JobError(
                 f"{window.data} lacks rows of its manifest: restore it; nothing was purged"
@@ -124,30 +121,15 @@ def run(
     return Report("archive", config.name, counts, progress.steps_s, (str(window.data),))
 
 
-def _is_in_table(
-    rows: "DataFrame",
-    staged: Checksum,
-    config: ArchiveConfig,
-    columns: "Sequence[Field]",
-    parts: "Sequence[tuple[str, str]]",
-) -> bool:
-    """Say whether the table's rows have the checksum of those that are staged."""
-    if is_exact(columns):
-        where = config.endpoint, config.table, columns, parts
-        told = checksums_of_servers(rows.sparkSession, *where)
-        if staged == total(told.values()):
-            return True
-    # A server may write a rare type or a huge row in another way: what it sends decides.
-    return checksum_of_frame(rows, columns) == staged
+def _checksum(rows: "DataFrame") -> Checksum:
+    return total(checksums(rows, SHARD))
 
 
-def _is_whole(
-    folder: Path, manifest: Manifest, like: "DataFrame", columns: "Sequence[Field]"
-) -> bool:
+def _is_whole(folder: Path, manifest: Manifest, like: "DataFrame") -> bool:
     if not folder.is_dir():
         return False
     try:
-        found = checksum_of_frame(_read(like.sparkSession, folder, like), columns)
+        found = _checksum(_read(like.sparkSession, folder, like))
     except SPARK_ERRORS:
         return False
     return found == Checksum(manifest.rows, manifest.checksum)

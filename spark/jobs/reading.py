@@ -7,16 +7,14 @@ are read as they are at the moment, a shard at a time.
 """
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from streamfrom.spark.endpoint import IN_UTC, Endpoint, clock_of, quoted
+from streamfrom.spark.endpoint import Endpoint, clock_of, quoted
 from streamfrom.spark.errors import RequestError
-from streamfrom.spark.jobs.checksum import Checksum, of_batch, of_server, total
 from streamfrom.spark.table_schema import Field, ddl_of, fetch_rows
 from streamfrom.spark.worker_memory import keep_loaded
 
@@ -30,7 +28,6 @@ SHARD: Final = "streamfrom_shard"
 SLICES: Final = 4
 # By then a transaction that acknowledges has been committed.
 CLOSED_NS: Final = 60 * 10**9
-CHECKSUMS: Final = "shard string, condition string, rows bigint, bits string"
 
 
 def slices(low_ns: int, high_ns: int, count: int) -> list[tuple[int, int]]:
@@ -62,57 +59,8 @@ def read_rows(
                     yield rows.add_column(0, SHARD, pa.repeat(shard, rows.num_rows))
 
     schema = f"{SHARD} string, {ddl_of(columns)}"
-    return _work(spark, parts).mapInArrow(read, schema)
-
-
-def checksums_of_servers(
-    spark: "SparkSession",
-    endpoint: Endpoint,
-    table: str,
-    columns: "Sequence[Field]",
-    parts: "Sequence[tuple[str, str]]",
-) -> dict[tuple[str, str], Checksum]:
-    """Return the checksum of the rows of each of *parts*, (shard, condition), computed by the servers."""
-
-    def compute(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        for batch in batches:
-            for part in batch.to_pylist():
-                with endpoint.connect(part["shard"], IN_UTC) as connection:
-                    found = of_server(connection, table, columns, part["condition"])
-                yield as_batch(found, part["shard"], part["condition"])
-
-    return checksums(_work(spark, parts).mapInArrow(compute, CHECKSUMS))
-
-
-def checksum_of_frame(frame: "DataFrame", columns: "Sequence[Field]") -> Checksum:
-    """Return the checksum of the rows of *frame*, which has *columns*."""
-
-    def compute(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        for batch in batches:
-            yield as_batch(of_batch(batch, columns))
-
-    return total(checksums(mapped(frame, compute, CHECKSUMS)).values())
-
-
-def as_batch(found: Checksum, shard: str = "", condition: str = "") -> pa.RecordBatch:
-    """Return a checksum as a row that `checksums` reads."""
-    # As text: Spark has no integer of 64 bits without a sign.
-    row = {"shard": shard, "condition": condition, "rows": found.rows, "bits": str(found.bits)}
-    return pa.RecordBatch.from_pylist([row])
-
-
-def checksums(frame: "DataFrame") -> dict[tuple[str, str], Checksum]:
-    """Return the checksum of each (shard, condition) of *frame*, which has `CHECKSUMS`; that of no rows for all others."""
-    found: defaultdict[tuple[str, str], Checksum] = defaultdict(Checksum)
-    for row in frame.collect():
-        found[row["shard"], row["condition"]] += Checksum(row["rows"], int(row["bits"]))
-    return found
-
-
-def _work(spark: "SparkSession", parts: "Sequence[tuple[str, str]]") -> "DataFrame":
-    """Return *parts*, a task each."""
     work = spark.createDataFrame(list(parts), "shard string, condition string")
-    return work.repartitionByRange(len(parts), "shard", "condition")
+    return work.repartitionByRange(len(parts), "shard", "condition").mapInArrow(read, schema)
 
 
 def acked_between(low_ns: int, high_ns: int) -> str:

@@ -2,16 +2,17 @@
 
 What is acknowledged no longer changes, so it is copied while both sides work; the rest once writes have
 stopped. Rows pass through the target's proxy, which routes them. A copy may be killed at any moment and
-is run again: a slice of time whose checksum the target has already is not read, and a row that is there
+is run again: a slice of time whose checksum the target has already is not copied, and a row that is there
 stays as it is. `verify` compares, for each shard of the target, what the source has for it with what is
 there. Nothing is ever changed or deleted on the source.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 from streamfrom.spark.endpoint import (
     Endpoint,
@@ -23,20 +24,16 @@ from streamfrom.spark.endpoint import (
     text_of,
 )
 from streamfrom.spark.errors import JobError, RequestError
-from streamfrom.spark.jobs.checksum import Checksum, is_exact, of_batch, total
+from streamfrom.spark.functions import shard_of
+from streamfrom.spark.jobs.checksum import Checksum, checksums, total
 from streamfrom.spark.jobs.job import JobConfig, begun, broken_off
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import (
-    CHECKSUMS,
+    SHARD,
     acked_between,
-    as_batch,
+    acked_parts,
     check_closed,
-    checksum_of_frame,
-    checksums,
-    checksums_of_servers,
-    mapped,
     read_rows,
-    slices,
 )
 from streamfrom.spark.jobs.writing import insert_frame
 from streamfrom.spark.keyspace_ids import KeyspaceIdError, Shards, keyspace_ids
@@ -53,6 +50,8 @@ SLICE_ROWS: Final = 50_000
 SLICES_MAX: Final = 500
 _TARGET: Final = ("--to-proxy", "--to-password-env")
 _WAITING: Final = "time_acked IS NULL"
+_OWNER: Final = "streamfrom_owner"
+_SLICE: Final = "streamfrom_slice"
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,11 @@ def _place(endpoint: Endpoint) -> tuple[str, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class TableMove:
-    """What was asked for, and what the servers said: shards on both sides, the columns, and what routes a row."""
+    """What was asked for, and what the servers said: shards on both sides, the columns, and what routes a row.
+
+    acked: how many rows of the source are acknowledged.
+    low_ns, high_ns: a window that has all acknowledged rows of both sides that are to be alike.
+    """
 
     spark: "SparkSession"
     config: ReshardConfig
@@ -113,42 +116,29 @@ class TableMove:
     columns: tuple[Field, ...]
     vindex_column: str
     vindex: str
+    acked: int
+    low_ns: int
+    high_ns: int
 
-    @property
-    def condition(self) -> str:
-        """The rows that move."""
-        until_ns = self.config.until_ns
-        return "1 = 1" if until_ns is None else f"time_acked < {until_ns:d}"
+    def source(self) -> "DataFrame":
+        """Return the rows that move."""
+        return self._rows(self.config.endpoint, self.source_shards)
 
-    def source(self, conditions: "Sequence[str]") -> "DataFrame":
-        """Return the rows of the source that fulfil one of *conditions*."""
-        parts = [(shard, condition) for condition in conditions for shard in self.source_shards]
-        endpoint, table = self.config.endpoint, self.config.table
-        return read_rows(self.spark, endpoint, table, self.columns, parts)
+    def target(self) -> "DataFrame":
+        """Return the rows of the target that are to be the same."""
+        return self._rows(self.config.target, self.target_shards)
 
-    def sums_at(
-        self, endpoint: Endpoint, shards: "Sequence[str]", conditions: "Sequence[str]"
-    ) -> dict[tuple[str, str], Checksum]:
-        """Return what the servers compute for each (shard, condition)."""
-        parts = [(shard, condition) for shard in shards for condition in conditions]
-        return checksums_of_servers(
-            self.spark, endpoint, self.config.table, self.columns, parts
-        )
+    def _rows(self, endpoint: Endpoint, shards: "Sequence[str]") -> "DataFrame":
+        parts = acked_parts(shards, self.low_ns, self.high_ns)
+        if self.config.until_ns is None:
+            parts += [(shard, _WAITING) for shard in shards]
+        return read_rows(self.spark, endpoint, self.config.table, self.columns, parts)
 
     def expected(self) -> dict[str, Checksum]:
         """Return what each shard of the target ought to have, computed from the source's rows."""
-        columns, column, vindex = self.columns, self.vindex_column, self.vindex
-        owners = Shards.named(self.target_shards)
-
-        def sums(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-            for batch in batches:
-                names = owners.owning(keyspace_ids(batch.column(column), vindex))
-                for shard in owners.names:
-                    rows = batch.filter(pa.compute.equal(names, shard))
-                    yield as_batch(of_batch(rows, columns), shard)
-
-        found = checksums(mapped(self.source([self.condition]), sums, CHECKSUMS))
-        return {shard: found[shard, ""] for shard in self.target_shards}
+        owner = shard_of(F.col(quoted(self.vindex_column)), self.target_shards, self.vindex)
+        found = checksums(self.source().withColumn(_OWNER, owner), _OWNER, SHARD)
+        return {shard: found.get(shard, Checksum()) for shard in self.target_shards}
 
 
 def run(
@@ -194,8 +184,23 @@ def _checked(spark: "SparkSession", config: ReshardConfig, progress: Progress) -
         keyspace_ids(pa.array([], pa.int64()), vindex)
     except KeyspaceIdError as error:
         raise RequestError(f"{table} at --to-proxy cannot be verified: {error}") from error
+    acked, low_ns, high_ns = _extent(config, source_shards, target_shards)
     sides = tuple(source_shards), tuple(target_shards)
-    return TableMove(spark, config, progress, *sides, columns, column, vindex)
+    routed = column, vindex
+    return TableMove(spark, config, progress, *sides, columns, *routed, acked, low_ns, high_ns)
+
+
+def _extent(
+    config: ReshardConfig, source_shards: "Sequence[str]", target_shards: "Sequence[str]"
+) -> tuple[int, int, int]:
+    """Return how many rows of the source are acknowledged, and a window [low, high) with those of both sides."""
+    extent = f"SELECT COUNT(time_acked), MIN(time_acked), MAX(time_acked) FROM {quoted(config.table)}"  # noqa: S608  quoted
+    ours = [config.endpoint.ask(extent, shard=shard)[0] for shard in source_shards]
+    theirs = [config.target.ask(extent, shard=shard)[0] for shard in target_shards]
+    ends_ns = [int(end) for _, *ends in (*ours, *theirs) for end in ends if end is not None]
+    high_ns = config.until_ns or max(ends_ns, default=0) + 1
+    low_ns = min(ends_ns, default=0)
+    return sum(int(row[0]) for row in ours), min(low_ns, high_ns - 1), high_ns
 
 
 def _vindex_of(endpoint: Endpoint, table: str) -> tuple[str, str]:
@@ -212,27 +217,10 @@ def _vindex_of(endpoint: Endpoint, table: str) -> tuple[str, str]:
 # --- the rows --------------------------------------------------------------------------------
 
 
-def _slices(move: TableMove) -> list[str]:
-    """Cut the rows that move into conditions: slices of time, and what waits."""
-    config = move.config
-    extent = f"SELECT COUNT(*), MIN(time_acked), MAX(time_acked) FROM {quoted(config.table)} WHERE time_acked IS NOT NULL"  # noqa: S608  quoted
-    told = [config.endpoint.ask(extent, shard=shard)[0] for shard in move.source_shards]
-    found = [tuple(map(int, row)) for row in told if row[1] is not None]
-    result = [] if config.until_ns is not None else [_WAITING]
-    if found:
-        counts, lows_ns, highs_ns = zip(*found, strict=True)
-        low_ns, high_ns = min(lows_ns), max(highs_ns) + 1
-        high_ns = min(high_ns, config.until_ns or high_ns)
-        count = max(1, min(SLICES_MAX, -(-sum(counts) // SLICE_ROWS)))
-        cuts = slices(low_ns, high_ns, count) if low_ns < high_ns else []
-        result += [acked_between(low, high) for low, high in cuts]
-    return result
-
-
 def _plan(move: TableMove) -> dict[str, int]:
     move.progress.enter("plan")
     sums = move.expected()
-    return {"rows": total(sums.values()).rows} | {
+    return {"rows": total(sums).rows} | {
         f"to {shard}": found.rows for shard, found in sums.items()
     }
 
@@ -240,48 +228,48 @@ def _plan(move: TableMove) -> dict[str, int]:
 def _copy(move: TableMove) -> dict[str, int]:
     config, progress = move.config, move.progress
     progress.enter("compare")
-    conditions = _slices(move)
+    slices = max(1, min(SLICES_MAX, -(-move.acked // SLICE_ROWS)))
+    width_ns = -(-(move.high_ns - move.low_ns) // slices)
+    # Of rows that wait it is NULL.
+    place = F.expr(f"(time_acked - {move.low_ns:d}) div {width_ns:d}")
     ours, theirs = (
-        {
-            c: total(found for (_, which), found in sums.items() if which == c)
-            for c in conditions
-        }
-        for sums in (
-            move.sums_at(config.endpoint, move.source_shards, conditions),
-            move.sums_at(config.target, move.target_shards, conditions),
-        )
+        checksums(rows.withColumn(_SLICE, place), _SLICE, SHARD)
+        for rows in (move.source(), move.target())
     )
-    missing = [c for c in conditions if ours[c].rows and ours[c] != theirs[c]]
-    rows = total(ours.values()).rows
+    missing = [key for key, found in ours.items() if theirs.get(key) != found]
+    rows = total(ours).rows
     progress.enter("copy")
     copied = 0
     if missing:
+        parts = [
+            (shard, _condition(move, key, width_ns))
+            for key in missing
+            for shard in move.source_shards
+        ]
+        source = read_rows(move.spark, config.endpoint, config.table, move.columns, parts)
         kept = declared(config.target, move.target_shards[0], config.table)
         names = [quoted(column.name) for column in kept if not column.is_generated]
-        wanted = sum(ours[condition].rows for condition in missing)
+        wanted = sum(ours[key].rows for key in missing)
         sent, copied = insert_frame(
-            move.source(missing).select(*names), config.target, config.table, wanted, progress
+            source.select(*names), config.target, config.table, wanted, progress
         )
         rows += sent - wanted  # rows that came or went since they were counted
     return {"rows": rows, "copied": copied, "there before": rows - copied}
 
 
+def _condition(move: TableMove, place: int | None, width_ns: int) -> str:
+    if place is None:
+        return _WAITING
+    low_ns = move.low_ns + place * width_ns
+    return acked_between(low_ns, min(low_ns + width_ns, move.high_ns))
+
+
 def _verify(move: TableMove) -> dict[str, int]:
-    config, condition = move.config, move.condition
     move.progress.enter("source")
     expected = move.expected()
     move.progress.enter("target")
-    exact = is_exact(move.columns)
-    told = move.sums_at(config.target, move.target_shards, [condition]) if exact else {}
-    found = {}
-    for shard in move.target_shards:
-        one = told.get((shard, condition))
-        if one is None or one != expected[shard]:
-            # A server may write a rare type in another way: what it sends decides.
-            part = [(shard, condition)]
-            rows = read_rows(move.spark, config.target, config.table, move.columns, part)
-            one = checksum_of_frame(rows, move.columns)
-        found[shard] = one
+    there = checksums(move.target(), SHARD)
+    found = {shard: there.get(shard, Checksum()) for shard in move.target_shards}
     wrong = [
         f"{shard} has {found[shard].rows} rows of {expected[shard].rows}"
         + (", others" if found[shard].rows == expected[shard].rows else "")
@@ -293,6 +281,6 @@ def _verify(move: TableMove) -> dict[str, int]:
             f"the target differs: {'; '.join(wrong)}. Copy again; if it stays so, a client wrote there or"
             " to the source meanwhile, or purged: delete what differs on the target, never switch over"
         )
-    return {"rows": total(expected.values()).rows} | {
+    return {"rows": total(expected).rows} | {
         f"on {shard}": one.rows for shard, one in found.items()
     }

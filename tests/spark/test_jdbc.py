@@ -57,7 +57,11 @@ def test_the_url_has_a_dialect_and_a_shard_and_tls_is_verified_or_refused():
     assert (chosen["fetchsize"], chosen["rewriteBatchedStatements"]) == ("5", "true")
     assert chosen["serverSslCert"] == "/etc/ca.pem"
     with pytest.raises(RequestError, match="trustCertificateKeyStoreUrl"):
-        jdbc.options(endpoint, driver=jdbc.CONNECTOR_J)
+        jdbc.options(endpoint, parameters=CONNECTOR_J)
+
+
+# It streams by this fetch size alone, and buffers the whole answer by any other.
+CONNECTOR_J = {"driver": "com.mysql.cj.jdbc.Driver", "fetchsize": str(-(2**31))}
 
 
 @pytest.fixture(params=["mariadb", "connector_j"])
@@ -65,12 +69,12 @@ def driver(request):
     if request.param == "mariadb":
         if not MARIADB_JAR.is_file():
             pytest.skip("no MariaDB driver: apt-get install libmariadb-java")
-        return jdbc.MARIADB
+        return {}
     if connector_j() is None:
         pytest.skip(
             "no Connector/J: mvn dependency:get -Dartifact=com.mysql:mysql-connector-j:9.4.0"
         )
-    return jdbc.CONNECTOR_J
+    return CONNECTOR_J
 
 
 @pytest.fixture
@@ -166,7 +170,7 @@ def test_every_statement_of_spark_is_served_and_every_type_arrives(
     assert {row.id for row in load(spark, high).select("id").collect()} == there
     assert set(by_spark(recorder)) == {"commerce:80-"}
 
-    both = jdbc.options(endpoint, driver=driver)
+    both = jdbc.options(endpoint, parameters=driver)
     assert load(spark, both, "my_message").select("id").count() == ROWS
     assert by_spark(recorder) == {
         "commerce": ["SELECT * FROM my_message WHERE 1=0", "SELECT 1 FROM my_message"]
@@ -203,6 +207,6 @@ def test_a_password_goes_through_tls_that_is_verified(
     run(connection, "CREATE TABLE t (id INT PRIMARY KEY)")
     run(connection, "INSERT INTO t VALUES (1), (2)")
     connection.close()
-    parameters = {"sslMode": "REQUIRED"} if driver is jdbc.CONNECTOR_J else {}
-    chosen = jdbc.options(endpoint, driver=driver, parameters=parameters)
+    parameters = {**driver, "sslMode": "REQUIRED"} if driver else {}
+    chosen = jdbc.options(endpoint, parameters=parameters)
     assert load(spark, chosen, "t").count() == 2

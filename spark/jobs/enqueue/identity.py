@@ -8,13 +8,12 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window, functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from streamfrom.spark.endpoint import quoted
+from streamfrom.spark.jobs.checksum import row_hash
 
 
-# The rows are ranked in so many parts, each on one executor at a time.
-_PARTS: Final = 64
 _CONTENT: Final = "streamfrom_content"
 
 
@@ -26,17 +25,14 @@ def derived_id(columns: "Sequence[Column]", *, is_integer: bool) -> "Column":
     """
     texts = [column.cast("string") for column in columns]
     if is_integer:
-        # NULLs leave a hash as it was, so which values are NULL is hashed as well.
-        nulls = [text.isNull() for text in texts]
-        return F.xxhash64(*texts, *nulls).bitwiseAND(F.lit(2**63 - 1))
+        return row_hash(texts).bitwiseAND(F.lit(2**63 - 1))
     return F.sha2(F.to_json(F.array(*texts)), 256)
 
 
 def with_content(frame: "DataFrame") -> "DataFrame":
     """Add a hash of all that a row holds but its id."""
     others = [F.col(quoted(name)) for name in frame.columns if name != "id"]
-    nulls = [other.isNull() for other in others]
-    return frame.withColumn(_CONTENT, F.xxhash64(*others, *nulls) if others else F.lit(0))
+    return frame.withColumn(_CONTENT, row_hash(others) if others else F.lit(0))
 
 
 def clashes(frame: "DataFrame") -> "DataFrame":
@@ -53,31 +49,16 @@ def one_each(frame: "DataFrame") -> "DataFrame":
 
 
 def with_due(frame: "DataFrame", start_ns: int | None, rate_per_s: float | None) -> "DataFrame":
-    """Set `time_next` so that messages become due from *start_ns* on (by default now), *rate_per_s* of them each second.
+    """Set `time_next` so that messages become due from *start_ns* on (by default now), about *rate_per_s* of them each second.
 
-    They are evenly spaced, in an order that follows from a hash of their ids. Without a rate all are
+    Each has its own moment by a hash of its id, at random and the same in every run. Without a rate all are
     due at the start, without either when the table says.
     """
     if start_ns is None and rate_per_s is None:
         return frame
-    start_ns = time.time_ns() if start_ns is None else start_ns
-    if rate_per_s is None:
-        return frame.withColumn("time_next", F.lit(start_ns).cast("bigint"))
-    hashed = frame.withColumn("streamfrom_hash", F.xxhash64("id")).withColumn(
-        "streamfrom_part", F.pmod(F.col("streamfrom_hash"), F.lit(_PARTS))
-    )
-    sizes: dict[int, int] = dict(hashed.groupBy("streamfrom_part").count().collect())
-    before, firsts = 0, []
-    for part in sorted(sizes):
-        firsts += [F.lit(int(part)), F.lit(before)]
-        before += sizes[part]
-    if not firsts:
-        return frame.withColumn("time_next", F.lit(start_ns).cast("bigint"))
-    in_part = F.row_number().over(
-        Window.partitionBy("streamfrom_part").orderBy("streamfrom_hash", "id")
-    )
-    rank = F.create_map(*firsts)[F.col("streamfrom_part").cast("int")] + in_part - 1
-    due = F.lit(start_ns) + F.floor(rank * F.lit(1e9 / rate_per_s))
-    return hashed.withColumn("time_next", due.cast("bigint")).drop(
-        "streamfrom_hash", "streamfrom_part"
-    )
+    due = F.lit(time.time_ns() if start_ns is None else start_ns)
+    if rate_per_s is not None:
+        length_ns = frame.count() * 1e9 / rate_per_s
+        # 53 bits of the hash, which a double holds.
+        due += F.floor(F.shiftrightunsigned(F.xxhash64("id"), 11) * F.lit(length_ns / 2**53))
+    return frame.withColumn("time_next", due.cast("bigint"))

@@ -1,5 +1,7 @@
 """Ids and times that a retry gives again."""
 
+from collections import Counter
+
 import pytest
 from pyspark.sql import functions as F
 
@@ -44,13 +46,15 @@ def test_equal_rows_are_one_message_and_differing_ones_clash(spark):
     assert sorted(tuple(row) for row in one_each(alike).collect()) == [(1, "a"), (2, "b")]
 
 
-def test_messages_become_due_evenly_and_the_same_however_they_are_divided(spark):
+def test_messages_become_due_all_the_time_and_the_same_however_they_are_divided(spark):
     def due(parts):
-        frame = with_due(spark.range(100).repartition(parts), 7 * S, 4)
+        frame = with_due(spark.range(1000).repartition(parts), 7 * S, 4)
         return {row.id: row.time_next for row in frame.collect()}
 
     times = due(1)
-    assert sorted(times.values()) == [7 * S + n * S // 4 for n in range(100)]
+    quarters = Counter((at - 7 * S) * 4 // (250 * S) for at in times.values())
+    assert sorted(quarters) == [0, 1, 2, 3]
+    assert all(200 < many < 300 for many in quarters.values())
     assert due(3) == times
     at_once = with_due(spark.range(3), 7 * S, None).collect()
     assert {row.time_next for row in at_once} == {7 * S}
