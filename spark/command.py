@@ -16,6 +16,12 @@ from streamfrom.spark.jobs.progress import Progress
 from streamfrom.spark.session import start_session
 
 
+# Options that are gone, and what there is instead.
+_GONE: Final = {
+    "--time-unit": "leave it out, the unit is found",
+    "--due-column": "use --created-column",
+    "--delivered-column": "the proxy's /metrics have the delivery latency",
+}
 # What jobs write to, by the names that their options have in common.
 _FOLDERS: Final = (("--out", "out"), ("--checkpoint", "checkpoint"))
 
@@ -72,6 +78,9 @@ def _job_first(argv: "Sequence[str]") -> "Sequence[str]":
 
 def run_command(argv: "Sequence[str]") -> int:
     """Run one job and return 0, 1 if it broke off, or 2 if it cannot be done as asked."""
+    for option in [word.partition("=")[0] for word in argv]:
+        if option in _GONE:
+            return _ended(2, f"there is no {option} any more: {_GONE[option]}")
     argv = _job_first(argv)
     # Only the job that runs is imported, and help prints the options of that one.
     jobs = {name: load_job(name) for name in argv[:1] if name in JOBS}

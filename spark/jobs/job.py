@@ -5,7 +5,7 @@ import importlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields
 from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -59,17 +59,7 @@ class JobConfig:
         Raises:
             RequestError: the options do not fit together.
         """
-        return cast("Self", _made(cls, vars(options)))
-
-
-def _made(config: Any, given: dict[str, Any]) -> Any:
-    values = {field.name: given[field.name] for field in fields(config) if field.name in given}
-    parts = {
-        field.name: _made(field.type, given)
-        for field in fields(config)
-        if is_dataclass(field.type) and field.name not in given
-    }
-    return config(**values, **parts)
+        return cls(**{field.name: getattr(options, field.name) for field in fields(cls)})
 
 
 _KINDS: Final = frozenset({int, float, Path})
@@ -157,7 +147,7 @@ _OPTION: Final = re.compile(r"([ |]) (\w+) +(\S+)(?: (\S+))? {2,}(.+)")
 
 
 def add_options(parser: "argparse.ArgumentParser", config: Any) -> None:
-    """Add the options of the table of *config* and of its parts, which `JobConfig.OPTIONS` describes."""
+    """Add the options of *config*, which `JobConfig.OPTIONS` describes."""
     group: Any = None
     known = {field.name: field for field in fields(config)}
     rows = [_OPTION.fullmatch(line) for line in config.OPTIONS.splitlines() if line]
@@ -178,9 +168,6 @@ def add_options(parser: "argparse.ArgumentParser", config: Any) -> None:
             more |= {"dest": name, "required": is_required and group is None}
             more["default"] = None if is_required else field.default
         (group or parser).add_argument(flag, help=about, **more)
-    for field in known.values():
-        if hasattr(field.type, "OPTIONS"):
-            add_options(parser, field.type)
 
 
 def _taken(field: "Field[Any]", metavar: str | None) -> dict[str, Any]:

@@ -72,6 +72,12 @@ def test_what_is_no_run_of_a_job_ends_with_what_is_said(argv, code, said, capsys
     assert text == said if code == 0 else said in text
 
 
+@pytest.mark.parametrize("option", ["--time-unit=ms", "--due-column", "--delivered-column"])
+def test_an_option_that_is_gone_names_what_there_is_instead(option, capsys):
+    assert run_command(["analytics", "--table", "t", option]) == 2
+    assert f"there is no {option.partition('=')[0]} any more: " in told(capsys)
+
+
 def test_a_wrong_address_ends_with_2_and_without_the_password(capsys):
     assert run_command([*ASKED, "--proxy", "mysql://u:secret@db/ks"]) == 2
     said = told(capsys)

@@ -5,13 +5,12 @@ of them. This module reads and writes: the table is only read, and a run
 replaces the files of an earlier run in its folder.
 """
 
-import time
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from streamfrom.spark.endpoint import NOW_US, Endpoint, clock_of, quoted, shards_of
+from streamfrom.spark.endpoint import Endpoint, clock_of, quoted, shards_of
 from streamfrom.spark.jobs.analytics import measures, number_format
-from streamfrom.spark.jobs.analytics.config import AnalyticsConfig, needed, resolved, span
+from streamfrom.spark.jobs.analytics.config import AnalyticsConfig
 from streamfrom.spark.jobs.analytics.message_facts import acked_facts, waiting_facts
 from streamfrom.spark.jobs.analytics.page import Results, page
 from streamfrom.spark.jobs.files import spark_path
@@ -30,15 +29,14 @@ __all__ = ["AnalyticsConfig", "run"]
 
 CONFIG: Final = AnalyticsConfig
 
-# By the server's own clock as it looks, and by two seconds, which clocks may differ: consumers go on acknowledging meanwhile.
-IN_THE_FUTURE: Final = f"time_acked > ({NOW_US} + 2000000) * 1000"
 SHOWN: Final = (
     *("by_table", "by_window", "by_window_shard", "by_shard"),
-    *("attempts", "waits", "poison", "oldest"),
+    *("attempts", "waits", "poison"),
 )
 """The results that the page shows whole."""
 _TENANTS_SHOWN: Final = 25
-_OLDEST_SHOWN: Final = 15
+# As many as the folder has; the page shows the first of them.
+_POISON_ROWS: Final = 1000
 
 
 def run(
@@ -56,16 +54,18 @@ def run(
     name = config.name
     shards = shards_of(endpoint)
     columns = fields_of(endpoint, shards, table, kept_type)
-    told = resolved(config.told, columns, table)
-    chosen = needed(told, columns)
+    config = config.resolved(columns)
+    chosen = config.needed(columns)
     now_ns = min(clock_of(endpoint, shard) for shard in shards)
     acks_ns = [ack for shard in shards if (ack := _oldest_ack(endpoint, shard, table))]
-    low_ns, high_ns = span(config, now_ns, min(acks_ns, default=None))
+    low_ns, high_ns = config.span(now_ns, min(acks_ns, default=None))
     bucket_ns = (config.bucket_s or 0) * 10**9 or number_format.bucket_ns(low_ns, high_ns)
 
     progress.enter("read acknowledged")
     parts = acked_parts(shards, low_ns, high_ns)
-    acked = acked_facts(read_rows(spark, endpoint, table, chosen, parts), told)
+    acked = acked_facts(
+        read_rows(spark, endpoint, table, chosen, parts), config.tenant, config.created
+    )
     acked = measures.with_window(acked, "acked_ns", bucket_ns).persist()
     inside = acked_between(low_ns, high_ns)
     with progress.watching(spark, count_rows(endpoint, shards, table, inside)):
@@ -76,10 +76,8 @@ def run(
     with progress.watching(spark, count_rows(endpoint, shards, table, "time_acked IS NULL")):
         rows.count()
     # Asked once the rows are here, so that none was written later than its now.
-    made_ns = time.time_ns()
     clocks_ns = {shard: clock_of(endpoint, shard) for shard in shards}
-    acked_later = count_rows(endpoint, shards, table, IN_THE_FUTURE)
-    waiting = waiting_facts(rows, told, clocks_ns)
+    waiting = waiting_facts(rows, config.tenant, config.created, clocks_ns)
 
     progress.enter("measure")
     folder = config.out.resolve() / endpoint.keyspace / table / "analytics"
@@ -89,12 +87,12 @@ def run(
     }
     # Who was acknowledged after the window is not read, so only an open one knows what was written.
     arrivals = []
-    if told.created and config.high_ns is None:
+    if config.created and config.high_ns is None:
         inside = f"created_ns >= {low_ns} AND created_ns < {high_ns}"
         new = measures.written(acked.filter(inside), waiting.filter(inside), bucket_ns)
         arrivals = _rows(_stored(spark, new, folder / "written"))
     progress.enter("report")
-    tenants = stored["by_tenant"] if told.tenant else stored["by_tenant"].limit(0)
+    tenants = stored["by_tenant"] if config.tenant else stored["by_tenant"].limit(0)
     busiest = tenants.orderBy("acked", ascending=False).limit(_TENANTS_SHOWN)
     rows_of = {result: _rows(stored[result]) for result in SHOWN}
     rows_of |= {"tenants": _rows(busiest), "written": arrivals}
@@ -105,13 +103,11 @@ def run(
         low_ns=low_ns,
         high_ns=high_ns,
         bucket_ns=bucket_ns,
-        made_ns=made_ns,
+        made_ns=min(clocks_ns.values()),
         rows=rows_of,
         tenants_total=tenants.count(),
         poison_sends=config.poison_sends,
-        clocks_ns=clocks_ns,
-        acked_later=acked_later,
-        told=told,
+        created=config.created,
     )
     (folder / "report.html").write_text(page(results), encoding="utf-8")
     rows.unpersist()
@@ -136,8 +132,7 @@ def _measured(
     return frames | {
         "attempts": measures.attempts(acked, name),
         "waits": measures.waits(waiting, name, config.poison_sends),
-        "poison": measures.poison(waiting, name, config.poison_sends, config.poison_rows),
-        "oldest": measures.oldest(waiting, name, _OLDEST_SHOWN),
+        "poison": measures.poison(waiting, name, config.poison_sends, _POISON_ROWS),
     }
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 # The side of the square that is drawn in, which the page stretches to the room there is.
 _SIDE: Final = 100
-# Beyond this ratio a linear axis shows nothing of the smaller values.
-_LINEAR_MAX: Final = 60
+# For how many times there is room at most.
+_TICKS_MAX: Final = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,12 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class PlotArea:
-    """The time that a chart spans, the windows in it, and for how many times there is room at most."""
+    """The time that a chart spans, and the windows in it."""
 
     low_ns: int
     high_ns: int
     starts_ns: "Sequence[int]"
     bucket_ns: int
-    ticks_max: int = 5
 
     def x(self, at_ns: int) -> float:
         """Return where a moment is."""
@@ -68,14 +67,6 @@ class PlotArea:
     def edges(self) -> list[tuple[float, float]]:
         """Where each window begins and ends."""
         return [(self.x(at_ns), self.x(at_ns + self.bucket_ns)) for at_ns in self.starts_ns]
-
-
-def duration_axis(series: "Sequence[Series]") -> Axis:
-    """Return a linear axis, or a logarithmic one where the values lie far apart."""
-    values = [value for line in series for value in line.values if value] or [0.0]
-    if max(values) > _LINEAR_MAX * min(values):
-        return Axis(say.decades(values), say.duration)
-    return Axis(say.ticks(max(values), say.DURATIONS_MS), say.duration)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +92,7 @@ def bars(frame: PlotArea, layers: "Sequence[Series]", lines: "Sequence[Series]" 
     heights = np.nan_to_num([layer.known for layer in layers])
     tops = heights.cumsum(axis=0)
     highest = float(np.nanmax([*tops, *(line.known for line in lines)]))
-    axis = Axis(say.ticks(highest, say.VALUES), say.rate)
+    axis = Axis(say.ticks(highest), say.rate)
     paths = [
         (f"bar {layer.style}", _blocks(frame, axis, top - height, top, gap=0.15))
         for layer, height, top in zip(layers, heights, tops, strict=True)
@@ -114,7 +105,8 @@ def bars(frame: PlotArea, layers: "Sequence[Series]", lines: "Sequence[Series]" 
 
 def lines(frame: PlotArea, series: "Sequence[Series]", about: str) -> Chart:
     """Return *series* of milliseconds as lines, the room between first and last shaded."""
-    axis = duration_axis(series)
+    values = [value for line in series for value in line.values if value]
+    axis = Axis(say.decades(values), say.duration)
     paths = [("band", _blocks(frame, axis, series[0].known, series[-1].known))]
     paths += [(f"line {line.style}", _steps(frame, axis, line)) for line in series]
     keys = [(one.name, f"fill stroke {one.style}") for one in reversed(series)]
@@ -130,7 +122,7 @@ def _chart(
     keys: "Sequence[tuple[str, str]]",
 ) -> Chart:
     values = [(round(axis.y(at), 2), axis.text_of(at)) for at in axis.ticks]
-    ticks = say.time_ticks(frame.low_ns, frame.high_ns, frame.ticks_max)
+    ticks = say.time_ticks(frame.low_ns, frame.high_ns, _TICKS_MAX)
     times = [(round(frame.x(at_ns), 2), text) for at_ns, text in ticks]
     hovers = []
     for place, (left, right) in enumerate(frame.edges):

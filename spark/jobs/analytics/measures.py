@@ -22,7 +22,6 @@ GROUPINGS: Final = {
     "by_shard": ("shard",),
     "by_tenant": ("tenant",),
     "by_window_shard": ("window_ns", "shard"),
-    "by_window_shard_tenant": ("window_ns", "shard", "tenant"),
 }
 """Each result of acknowledged messages, and what a row of it is about in addition to the table."""
 
@@ -46,10 +45,8 @@ def measure(acked: "DataFrame", table: str, by: "Sequence[str]" = ()) -> "DataFr
         F.count_if(sends < 1).alias("never_sent"),
         F.count_if("is_skewed").alias("skewed"),
         F.coalesce(F.sum("retries"), F.lit(0)).alias("retries"),
-        *_percentiles(F.col("retries"), "retries_p%d"),
         F.max("retries").alias("retries_max"),
         *_spread("to_ack"),
-        *_spread("lag"),
     )
     return _of(table, counted)
 
@@ -76,7 +73,6 @@ def waits(waiting: "DataFrame", table: str, poison_sends: int) -> "DataFrame":
     groups = waiting.withColumn("until_ns", until).groupBy("shard", "state")
     counted = groups.agg(
         F.count("*").alias("messages"),
-        F.count_if("is_skewed").alias("skewed"),
         F.max("sends").alias("sends_max"),
         F.count_if(F.col("sends") >= poison_sends).alias("suspects"),
         *(part for name in ("overdue", "until", "age") for part in _spread(name)),
@@ -88,41 +84,29 @@ def poison(waiting: "DataFrame", table: str, sends_min: int, rows_max: int) -> "
     """Return at most *rows_max* messages sent *sends_min* times or more, the most often sent first."""
     suspects = waiting.filter(F.col("sends") >= sends_min)
     order = [F.desc("sends"), F.asc_nulls_last("created_ns"), F.asc("id")]
-    return _listed(suspects.orderBy(*order).limit(rows_max), table)
-
-
-def oldest(waiting: "DataFrame", table: str, rows_max: int) -> "DataFrame":
-    """Return the at most *rows_max* messages that have been ready for longest."""
-    known = waiting.filter(F.col("overdue_ns") >= 0)
-    order = [F.desc("overdue_ns"), F.asc("id")]
-    return _listed(known.orderBy(*order).limit(rows_max), table)
+    columns = ("shard", "id", "tenant", "priority", "sends", "state", "next_ns", "created_ns")
+    ages = _ms(F.col("overdue_ns")).alias("overdue_ms"), _ms(F.col("age_ns")).alias("age_ms")
+    return _of(table, suspects.orderBy(*order).limit(rows_max).select(*columns, *ages))
 
 
 def _of(table: str, counted: "DataFrame") -> "DataFrame":
     return counted.select(F.lit(table).alias("table"), "*")
 
 
-def _listed(waiting: "DataFrame", table: str) -> "DataFrame":
-    columns = ("shard", "id", "tenant", "priority", "sends", "state", "next_ns", "created_ns")
-    ages = _ms(F.col("overdue_ns")).alias("overdue_ms"), _ms(F.col("age_ns")).alias("age_ms")
-    return _of(table, waiting.select(*columns, *ages))
-
-
 def _ms(nanoseconds: "Column") -> "Column":
     return nanoseconds.cast("double") / 1e6
-
-
-def _percentiles(value: "Column", name: str) -> "list[Column]":
-    # Spark computes them once: the aggregate is the same in each.
-    found = F.percentile_approx(value, [percent / 100 for percent in PERCENTS], _ACCURACY)
-    return [found[place].alias(name % percent) for place, percent in enumerate(PERCENTS)]
 
 
 def _spread(name: str) -> "list[Column]":
     """Return the aggregates of `NAME_ns`, in milliseconds."""
     value = F.when(F.col(f"{name}_ns") >= 0, F.col(f"{name}_ns"))
+    # Spark computes them once: the aggregate is the same in each.
+    found = F.percentile_approx(_ms(value), [percent / 100 for percent in PERCENTS], _ACCURACY)
     return [
         F.count(value).alias(f"{name}_known"),
-        *_percentiles(_ms(value), f"{name}_p%d_ms"),
+        *(
+            found[place].alias(f"{name}_p{percent}_ms")
+            for place, percent in enumerate(PERCENTS)
+        ),
         _ms(F.max(value)).alias(f"{name}_max_ms"),
     ]

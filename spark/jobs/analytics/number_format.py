@@ -24,14 +24,9 @@ STEPS_S: Final = (
     *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
     *(3600, 7200, 10800, 21600, 43200, _DAY_S, 2 * _DAY_S, 7 * _DAY_S, 28 * _DAY_S),
 )
-# Steps of an axis of numbers, and of one of durations.
+# Steps of an axis of numbers.
 VALUES: Final = tuple(n * 10.0**power for power in range(-9, 13) for n in (1, 2, 2.5, 5))
-DURATIONS_MS: Final = (
-    *(value for value in VALUES if value < 15 * _SECOND_MS),
-    *(step * _SECOND_MS for step in STEPS_S if step >= 15),
-    *(value * _DAY_MS for value in VALUES if value > 28),
-)
-# And ticks of an axis on which each is several times the one before.
+# And ticks of an axis of durations, on which each is several times the one before.
 LADDER_MS: Final = (
     *(0.001, 0.01, 0.1, 1.0, 10.0, 100.0),
     *(_SECOND_MS, 10 * _SECOND_MS, _MINUTE_MS, 10 * _MINUTE_MS, _HOUR_MS, 6 * _HOUR_MS),
@@ -113,12 +108,12 @@ def time_ticks(low_ns: int, high_ns: int, ticks_max: int) -> "list[tuple[int, st
     ]
 
 
-def ticks(highest: float, steps: "Sequence[float]", ticks_max: int = 5) -> list[float]:
-    """Return multiples of one of *steps*, from 0 to the first that is not below *highest*."""
+def ticks(highest: float, ticks_max: int = 5) -> list[float]:
+    """Return multiples of one of `VALUES`, from 0 to the first that is not below *highest*."""
     if highest <= 0:
         return [0.0, 1.0]
     wanted = highest / (ticks_max - 1) * 0.999
-    step = next((step for step in steps if step >= wanted), steps[-1])
+    step = next((step for step in VALUES if step >= wanted), VALUES[-1])
     return [step * n for n in range(math.ceil(highest / step * 0.999) + 1)]
 
 

@@ -18,8 +18,6 @@ from streamfrom.spark.jobs.analytics.message_facts import STATES
 
 
 if TYPE_CHECKING:
-    from streamfrom.spark.jobs.analytics.message_facts import Told
-
     Row = Mapping[str, Any]
 
 # So many shards have a colour of their own.
@@ -33,9 +31,8 @@ class Results:
     """What the report shows.
 
     rows: what `spark.jobs.analytics.measures` counted, by the name of the result; `tenants` are the busiest of *tenants_total*.
-    clocks_ns, made_ns: the times that each shard's clock and this machine's showed at one moment.
-    acked_later: the number of messages that were acknowledged well after their shard's time.
-    told: the columns that the figures are made of. Without one for the delivery the lag is the time to the ack after one send.
+    made_ns: the time of the shards' clocks when the messages that wait had been read.
+    created: the column with the time at which a message was written, or None.
     """
 
     table: str
@@ -46,9 +43,7 @@ class Results:
     rows: "Mapping[str, Sequence[Row]]"
     tenants_total: int
     poison_sends: int
-    clocks_ns: "Mapping[str, int]"
-    acked_later: int
-    told: "Told"
+    created: str | None
 
     @property
     def suspects(self) -> int:
@@ -81,17 +76,16 @@ def page(results: Results) -> str:
         meanings=STATES,
         total=total,
         throughput=_throughput(results),
-        to_ack=_latency(results, "to_ack", "Time to acknowledge"),
-        lag=_latency(results, "lag", "Delivery lag"),
+        to_ack=_to_ack(results),
         attempts=_attempts(results),
         poison=sorted(results.rows["poison"], key=lambda row: -row["sends"])[:_POISON_SHOWN],
     )
 
 
-def _frame(results: Results, ticks_max: int) -> PlotArea:
+def _frame(results: Results) -> PlotArea:
     first = results.low_ns - results.low_ns % results.bucket_ns
     starts = range(first, results.high_ns, results.bucket_ns)
-    return PlotArea(results.low_ns, results.high_ns, starts, results.bucket_ns, ticks_max)
+    return PlotArea(results.low_ns, results.high_ns, starts, results.bucket_ns)
 
 
 def _seconds(frame: PlotArea, start_ns: int) -> float:
@@ -101,7 +95,7 @@ def _seconds(frame: PlotArea, start_ns: int) -> float:
 
 
 def _throughput(results: Results) -> Chart:
-    frame = _frame(results, 11)
+    frame = _frame(results)
     shards = [row["shard"] for row in results.rows["by_shard"]]
     counts = results.rows["by_window_shard"]
     if not 0 < len(shards) <= _COLOURS:
@@ -126,18 +120,18 @@ def _throughput(results: Results) -> Chart:
     return charts.bars(frame, layers, [Series("written", "ink", rates)] if written else [])
 
 
-def _latency(results: Results, name: str, about: str) -> Chart:
-    frame = _frame(results, 5)
+def _to_ack(results: Results) -> Chart:
+    frame = _frame(results)
     rows = {row["window_ns"]: row for row in results.rows["by_window"]}
     series = [
         Series(
             percent,
             percent,
-            [rows.get(at, {}).get(f"{name}_{percent}_ms") for at in frame.starts_ns],
+            [rows.get(at, {}).get(f"to_ack_{percent}_ms") for at in frame.starts_ns],
         )
         for percent in (f"p{percent}" for percent in PERCENTS)
     ]
-    return charts.lines(frame, series, about)
+    return charts.lines(frame, series, "Time to acknowledge")
 
 
 def _attempts(results: Results) -> list[tuple[str, int]]:

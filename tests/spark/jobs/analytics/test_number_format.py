@@ -50,17 +50,14 @@ def test_windows_and_ticks_are_what_people_count_in():
     assert number_format.bucket_ns(0, 60 * S) == S
     ticks = number_format.time_ticks(S, 3600 * S, 4)
     assert [text for _, text in ticks] == ["00:15", "00:30", "00:45", "01:00"]
-    found = number_format.ticks(200_000, number_format.DURATIONS_MS)
-    assert found == [0, 60_000, 120_000, 180_000, 240_000]
 
 
 @given(st.floats(1e-6, 1e12))
 def test_ticks_begin_at_zero_and_enclose_the_highest(highest):
-    for steps in (number_format.VALUES, number_format.DURATIONS_MS):
-        ticks = number_format.ticks(highest, steps)
-        assert ticks[0] == 0
-        assert ticks[-1] >= highest * 0.999
-        assert len(ticks) <= 400
+    ticks = number_format.ticks(highest)
+    assert ticks[0] == 0
+    assert ticks[-1] >= highest * 0.999
+    assert len(ticks) <= 6
 
 
 @given(st.floats(0.001, 1e12), st.floats(0.001, 1e12))
