@@ -64,24 +64,11 @@ def _add_common(job: argparse.ArgumentParser) -> None:
     )
 
 
-def _job_first(argv: "Sequence[str]") -> "Sequence[str]":
-    """Return *argv* with its job before all options: argparse takes the options of a job only after it.
-
-    Where several words could be the job, as in `--table archive replay`, nothing is guessed: argparse wants it first.
-    """
-    match [place for place, word in enumerate(argv) if word in JOBS]:
-        case [place]:
-            return [argv[place], *argv[:place], *argv[place + 1 :]]
-        case _:
-            return argv
-
-
 def run_command(argv: "Sequence[str]") -> int:
     """Run one job and return 0, 1 if it broke off, or 2 if it cannot be done as asked."""
     for option in [word.partition("=")[0] for word in argv]:
         if option in _GONE:
             return _ended(2, f"there is no {option} any more: {_GONE[option]}")
-    argv = _job_first(argv)
     # Only the job that runs is imported, and help prints the options of that one.
     jobs = {name: load_job(name) for name in argv[:1] if name in JOBS}
     options = parser(jobs).parse_args(argv)

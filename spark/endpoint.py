@@ -9,6 +9,7 @@ import re
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -32,6 +33,11 @@ IN_UTC: Final = "SET time_zone = '+00:00'"
 NOW_US: Final = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 # What names the address and the password on the command line; other places have other names for them.
 _OPTIONS: Final = ("--proxy", "--password-env")
+# A server takes 1E-7 for a DOUBLE.
+_ENCODERS: Final = {
+    **pymysql.converters.encoders,
+    Decimal: lambda value, _=None: format(value, "f"),
+}
 _LOCK_TRIES: Final = 5
 _LOST_LOCKS: Final = frozenset({1205, 1213})  # lock wait timeout, deadlock
 _UNREACHABLE: Final = 2003  # the client library's own error: no server listens there
@@ -81,7 +87,7 @@ class Endpoint:
                 ssl={"ca": self.ssl_ca} if self.ssl_ca else None,
                 init_command=setting,
                 client_flag=DEPRECATE_EOF if streams else 0,
-                conv=pymysql.converters.encoders,  # values come as the server sent them
+                conv=_ENCODERS,  # values come as the server sent them
             )
         except (pymysql.err.MySQLError, OSError) as error:
             if isinstance(error, OSError) or error.args[:1] == (_UNREACHABLE,):

@@ -25,7 +25,7 @@ _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 _DRIVER_HOSTS: Final = ("SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP")
 SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.ui.showConsoleProgress": "false",  # `spark.jobs.progress` says how far a job is
+    "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
 }
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 # What a query fails with; which one depends on where.

@@ -1,19 +1,12 @@
-"""How a job says what it is doing: a line for people on a terminal, JSON lines into a pipe."""
+"""How a job says what it is doing, next to the bar that Spark shows of its stages on a terminal."""
 
 import json
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-_LOOK_S: Final = 1.0
 _END: Final = "\n"
 _LINE_AGAIN: Final = "\r\x1b[K"
 
@@ -55,7 +48,7 @@ class Progress:
         self._count_time()
         self._step, self._started_s = step, time.monotonic()
         if step not in self.steps_s:
-            self._say({"step": step}, f"{step} …")
+            self._say(f"{step} …")
 
     def leave(self) -> None:
         """The last step has ended, or has broken off."""
@@ -77,7 +70,6 @@ class Progress:
         rate = done / max(time.monotonic() - self._started_s, 1e-3)
         left_s = (total - done) / rate if rate else 0.0
         self._say(
-            {"step": self._step, "rows": done, "of": total, "rows_per_s": round(rate)},
             f"{self._step}: {done:,} of {total:,} rows, {rate:,.0f}/s, {left_s:.0f} s left",
             counts=True,
         )
@@ -88,11 +80,7 @@ class Progress:
             return
         rate = rows / max(time.monotonic() - self._began_s, 1e-3)
         more = "".join(f", {count:,} {name}" for name, count in notes.items())
-        self._say(
-            {"rows": rows, "rows_per_s": round(rate), **notes},
-            f"{rows:,} rows, {rate:,.0f}/s{more}",
-            counts=True,
-        )
+        self._say(f"{rows:,} rows, {rate:,.0f}/s{more}", counts=True)
 
     def _is_time(self) -> bool:
         now_s = time.monotonic()
@@ -101,46 +89,11 @@ class Progress:
             self._said_s = now_s
         return is_time
 
-    @contextmanager
-    def watching(
-        self, spark: "SparkSession", total: int, passed: "Callable[[], int] | None" = None
-    ) -> "Iterator[None]":
-        """Say every second how far Spark is with *total* rows.
-
-        passed: returns how many rows are through; by default the share of the tasks that Spark has finished.
-        """
-        ended = threading.Event()
-        share = passed or (lambda: _by_tasks(spark, total))
-
-        def look() -> None:
-            while not ended.wait(_LOOK_S):
-                done = share()
-                # What was counted before may be less than there is, and the end is said at the end.
-                if 0 < done < total:
-                    self.rows(done, total)
-
-        thread = threading.Thread(target=look, name="progress", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
-    def _say(self, fields: dict[str, object], line: str, *, counts: bool = False) -> None:
-        if self._terminal:
-            before = "" if not self._counts else _LINE_AGAIN if counts else _END
-            sys.stderr.write(before + line + ("" if counts else _END))
-            self._counts = counts
-        else:
-            sys.stderr.write(json.dumps(fields) + _END)
+    def _say(self, line: str, *, counts: bool = False) -> None:
+        stays = not (counts and self._terminal)
+        before = _LINE_AGAIN if self._terminal else ""
+        if self._counts and stays:
+            before = _END
+        sys.stderr.write(before + line + (_END if stays else ""))
         sys.stderr.flush()
-
-
-def _by_tasks(spark: "SparkSession", total: int) -> int:
-    tracker = spark.sparkContext.statusTracker()
-    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    running = [(one.stageId, one.numCompletedTasks, one.numTasks) for one in stages if one]
-    # The last one depends on the others: it is what the step is about.
-    _, done, tasks = max(running, default=(0, 0, 1))
-    return total * done // tasks
+        self._counts = not stays

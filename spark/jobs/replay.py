@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession, Window as Over, functions as F
 
 from streamfrom.spark.endpoint import TableColumn, declared, shards_of
 from streamfrom.spark.errors import JobError, RequestError
-from streamfrom.spark.jobs.enqueue.fitting import as_sent, matched
+from streamfrom.spark.fitting import MISFITS, as_sent, matched
 from streamfrom.spark.jobs.enqueue.identity import derived_id, with_due
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import DUE, WINDOW, JobConfig, begun, check_rate, check_window
@@ -93,14 +93,15 @@ def run(
     with ArchiveWindow(home, 0, 0).locked():
         progress.enter("check")
         try:
-            read, rows = _messages(spark, config, home, found, targets)
+            read, sent = _messages(spark, config, home, found, targets)
         except SPARK_ERRORS as error:
             raise RequestError(
                 f"cannot read the archive so: {reason_of(error)}; nothing was written"
             ) from error
-        rows = with_due(rows, config.start_ns, config.rate_per_s)
+        rows = with_due(sent.drop(MISFITS), config.start_ns, config.rate_per_s)
         progress.enter("write")
-        written, inserted = insert_frame(rows, endpoint, table, read, progress)
+        written, inserted = insert_frame(rows, endpoint, table, read)
+        sent.unpersist()
     progress.leave()
     counts = {"windows": len(found)} | counts_of(read, written, inserted)
     return Report("replay", config.name, counts, progress.steps_s)
@@ -140,8 +141,7 @@ def _messages(
     left_out = _PAST.union(config.without, (one.name for one in targets if one.is_generated))
     kept = [name for name in rows.columns if name not in left_out]
     cure = "Alter the table or leave columns out (--without); nothing was written"
-    values = as_sent(rows, matched(kept, targets, []), cure)
-    return read, last_of_each(rows).select(*values)
+    return read, as_sent(last_of_each(rows), matched(kept, targets, []), cure)
 
 
 def _whole(spark: "SparkSession", home: Path, manifest: Manifest) -> DataFrame:

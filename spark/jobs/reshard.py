@@ -250,9 +250,7 @@ def _copy(move: TableMove) -> dict[str, int]:
         kept = declared(config.target, move.target_shards[0], config.table)
         names = [quoted(column.name) for column in kept if not column.is_generated]
         wanted = sum(ours[key].rows for key in missing)
-        sent, copied = insert_frame(
-            source.select(*names), config.target, config.table, wanted, progress
-        )
+        sent, copied = insert_frame(source.select(*names), config.target, config.table, wanted)
         rows += sent - wanted  # rows that came or went since they were counted
     return {"rows": rows, "copied": copied, "there before": rows - copied}
 

@@ -5,7 +5,7 @@ retry harmless. Rows are inserted without naming a shard: the proxy splits them,
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pymysql.constants import FIELD_TYPE
@@ -13,11 +13,9 @@ from pyspark.sql import DataFrame, functions as F
 
 from streamfrom.spark.endpoint import IN_UTC, Endpoint, ask, changed, marked
 from streamfrom.spark.errors import JobError
+from streamfrom.spark.fitting import columns_of
 from streamfrom.spark.jobs.reading import mapped
 
-
-if TYPE_CHECKING:
-    from streamfrom.spark.jobs.progress import Progress
 
 # So many rows go in one statement, or fewer of so many bytes: below any server's packet.
 INSERT_ROWS: Final = 1000
@@ -109,10 +107,7 @@ def insert_batches(
     """
     with endpoint.connect(setting=setting) as connection:
         for batch in arrow:
-            try:
-                columns = [column.to_pylist() for column in batch.columns]
-            except (ValueError, OverflowError) as error:
-                raise JobError(f"a date is not of the years 1 to 9999: {error}") from error
+            columns = columns_of(batch)
             if converters:
                 columns = [
                     [None if value is None else convert(value) for value in column]
@@ -123,7 +118,7 @@ def insert_batches(
 
 
 def insert_frame(
-    frame: "DataFrame", endpoint: Endpoint, table: str, total: int, progress: "Progress"
+    frame: "DataFrame", endpoint: Endpoint, table: str, total: int
 ) -> tuple[int, int]:
     """Insert all rows of *frame* whose ids are new and return how many it has, and how many were new.
 
@@ -131,19 +126,8 @@ def insert_frame(
     there what its first run inserted.
     """
     names = list(frame.columns)
-    # Reported by each task when it has ended, those that Spark runs again twice: for people alone.
-    passed = frame.sparkSession.sparkContext.accumulator(0)
-
-    def write(arrow: "Iterator[pa.RecordBatch]") -> "Iterator[tuple[int, int]]":
-        for rows, inserted in insert_batches(endpoint, table, names, arrow):
-            passed.add(rows)
-            yield rows, inserted
-
     parts = frame.repartition(max(_PARTS_MIN, total // TASK_ROWS))
-    with progress.watching(frame.sparkSession, total, lambda: passed.value):
-        rows, inserted = counted(parts, write)
-    progress.rows(rows, rows)
-    return rows, inserted
+    return counted(parts, lambda arrow: insert_batches(endpoint, table, names, arrow))
 
 
 def counted(

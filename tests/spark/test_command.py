@@ -40,15 +40,6 @@ def test_each_job_tells_its_options(name, capsys):
         assert option in said
 
 
-@pytest.mark.parametrize("place", [0, 2, 4, 6, 8, 10, 12])
-def test_every_option_may_stand_before_the_job_and_after_it(place, capsys, monkeypatch):
-    monkeypatch.delenv("ABSENT", raising=False)
-    job = ASKED[0]
-    options = [*ASKED[1:], "--proxy", "mysql://u@db/ks", "--password-env", "ABSENT"]
-    assert run_command([*options[:place], job, *options[place:]]) == 2
-    assert "ABSENT is not set" in told(capsys)
-
-
 @pytest.mark.parametrize(
     ("argv", "code", "said"),
     [
@@ -60,7 +51,6 @@ def test_every_option_may_stand_before_the_job_and_after_it(place, capsys, monke
         (["--proxy", "x"], 2, "usage: streamfrom-spark"),
         (["archive", "--nonsense"], 2, "usage: streamfrom-spark"),
         # A step keeps its place after the job.
-        (["--stopped", "reshard", "fly"], 2, "invalid choice: 'fly'"),
         (["reshard", "fly", "--stopped"], 2, "invalid choice: 'fly'"),
         # An archive purges what it has kept: nobody gets one by the name of a folder.
         (["--out", "archive", "analytics", "--table", "t", "--proxy", "mysql://u@db/ks"], 2, "usage: streamfrom-spark"),

@@ -16,7 +16,7 @@ from streamfrom.spark.jobs.analytics.page import Results, page
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import begun
 from streamfrom.spark.jobs.progress import Progress, Report
-from streamfrom.spark.jobs.reading import acked_between, acked_parts, count_rows, read_rows
+from streamfrom.spark.jobs.reading import acked_parts, read_rows
 from streamfrom.spark.table_schema import fields_of, kept_type
 
 
@@ -67,14 +67,11 @@ def run(
         read_rows(spark, endpoint, table, chosen, parts), config.tenant, config.created
     )
     acked = measures.with_window(acked, "acked_ns", bucket_ns).persist()
-    inside = acked_between(low_ns, high_ns)
-    with progress.watching(spark, count_rows(endpoint, shards, table, inside)):
-        acked.count()
+    acked.count()
     progress.enter("read waiting")
     not_acked = [(shard, "time_acked IS NULL") for shard in shards]
     rows = read_rows(spark, endpoint, table, chosen, not_acked).persist()
-    with progress.watching(spark, count_rows(endpoint, shards, table, "time_acked IS NULL")):
-        rows.count()
+    rows.count()
     # Asked once the rows are here, so that none was written later than its now.
     clocks_ns = {shard: clock_of(endpoint, shard) for shard in shards}
     waiting = waiting_facts(rows, config.tenant, config.created, clocks_ns)

@@ -15,7 +15,7 @@ from streamfrom.spark.endpoint import url_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.consume.checkpoint import Checkpoint
 from streamfrom.spark.jobs.consume.function import Function, checked, load_function, told
-from streamfrom.spark.jobs.consume.sinks import ConsoleSink, FolderSink, ResultSink, TableSink
+from streamfrom.spark.jobs.consume.sinks import FolderSink, ResultSink, TableSink
 from streamfrom.spark.jobs.consume.worker import Worker
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import JobConfig, begun
@@ -52,7 +52,7 @@ class ConsumeConfig(JobConfig):
   function       --function F           module:name or path.py:name, DataFrame -> DataFrame
   checkpoint     --checkpoint DIR       a folder of this consumer's own, to go on from
   out            --out DIR              results as Parquet, in a folder all executors share
-| into_table     --into-table T         results into another message table (else: standard output)
+| into_table     --into-table T         or into another message table
   retry_s        --retry-after S        seconds that a message waits that failed, twice as long each time (30)
   rows           --rows N               messages in a batch (10000)
   lease_s        --lease S              seconds that a batch is kept from others, renewed while it runs (60)
@@ -62,7 +62,7 @@ class ConsumeConfig(JobConfig):
 
     function: Function | str
     checkpoint: Path
-    out: Path | None = None
+    out: Path | None
     into_table: str | None = None
     retry_s: float = 30.0
     rows: int = 10_000
@@ -80,6 +80,8 @@ class ConsumeConfig(JobConfig):
         ):
             if not fits:
                 raise RequestError(f"{name} takes {wanted}")
+        if (self.out is None) == (self.into_table is None):
+            raise RequestError("results go to --out or to --into-table")
         if self.table == self.into_table:
             raise RequestError("--into-table takes another table than --table")
 
@@ -124,10 +126,11 @@ def run(
     checkpoint = Checkpoint(config.checkpoint.resolve())
     with checkpoint.locked():
         name = checkpoint.name_for(config.name, _sink_name(config))
-        sink: ResultSink = ConsoleSink(checkpoint)
-        if config.out is not None:
+        sink: ResultSink
+        if into is None:
+            assert config.out is not None
             sink = FolderSink(config.out.resolve(), name)
-        elif into is not None:
+        else:
             sink = TableSink(into, checkpoint)
         worker = Worker(
             function,
@@ -208,4 +211,4 @@ def _source_options(config: ConsumeConfig) -> dict[str, str]:
 def _sink_name(config: ConsumeConfig) -> str:
     if config.out is not None:
         return f"--out {config.out.resolve()}"
-    return f"--into-table {config.into_table}" if config.into_table else "standard output"
+    return f"--into-table {config.into_table}"

@@ -4,15 +4,12 @@ A batch is in its sink once `publish` has returned, and then `outcome` says so e
 """
 
 import shutil
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, functions as F
 
-from streamfrom.spark.errors import JobError
-from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome, Checkpoint, outcome_of
+from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome, outcome_of
 from streamfrom.spark.jobs.files import flush, spark_path, written_whole
 from streamfrom.spark.jobs.writing import counted
 
@@ -20,6 +17,9 @@ from streamfrom.spark.jobs.writing import counted
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pyspark.sql import DataFrame
+
+    from streamfrom.spark.jobs.consume.checkpoint import Checkpoint
     from streamfrom.spark.source.writer import WritePlan
 
 BATCH: Final = "streamfrom_batch"
@@ -65,56 +65,25 @@ class FolderSink:
         return self.home / "_staging" / f"{self.name}-{number:08d}"
 
 
-class CheckpointSink:
-    """A sink that cannot say itself what it has: the checkpoint knows it of the last batch."""
+@dataclass(frozen=True, slots=True)
+class TableSink:
+    """Another message table: what its ids say is there already is not written again; the checkpoint knows the last batch."""
 
-    def __init__(self, checkpoint: "Checkpoint") -> None:
-        self._checkpoint = checkpoint
+    plan: "WritePlan"
+    checkpoint: "Checkpoint"
 
     def outcome(self, number: int) -> BatchOutcome | None:
         """Return how batch *number* ended, if it is the last one that did."""
-        return self._checkpoint.outcome(number)
-
-    def publish(self, number: int, outcome: BatchOutcome) -> None:
-        """Write down that the batch is there."""
-        self._checkpoint.keep(number, outcome)
-
-
-class TableSink(CheckpointSink):
-    """Another message table: what its ids say is there already is not written again."""
-
-    def __init__(self, plan: "WritePlan", checkpoint: "Checkpoint") -> None:
-        super().__init__(checkpoint)
-        self._plan = plan
+        return self.checkpoint.outcome(number)
 
     def write(self, number: int, frame: "DataFrame") -> int:
         """Insert the rows whose ids are new, and return how many there are, new or not."""
-        return counted(frame, self._plan.insert)[0]
-
-
-class ConsoleSink(CheckpointSink):
-    """Standard output, a JSON object for each row."""
-
-    def __init__(self, checkpoint: "Checkpoint") -> None:
-        super().__init__(checkpoint)
-        self._lines: list[str] = []
-
-    def write(self, number: int, frame: "DataFrame") -> int:
-        """Hold the lines until they are published."""
-        # A NULL is a value like others.
-        lines = frame.select(F.to_json(F.struct("*"), {"ignoreNullFields": "false"}))
-        self._lines = [row[0] for row in lines.collect()]
-        return len(self._lines)
+        return counted(frame, self.plan.insert)[0]
 
     def publish(self, number: int, outcome: BatchOutcome) -> None:
-        """Print the lines."""
-        try:
-            sys.stdout.writelines(f"{line}\n" for line in self._lines)
-            sys.stdout.flush()
-        except BrokenPipeError as error:
-            raise JobError("standard output is closed; run it again") from error
-        super().publish(number, outcome)
+        """Write down that the batch is there."""
+        self.checkpoint.keep(number, outcome)
 
 
-ResultSink = FolderSink | TableSink | ConsoleSink
+ResultSink = FolderSink | TableSink
 """What takes the results of batches, by their numbers: a batch that is written again replaces an earlier try."""

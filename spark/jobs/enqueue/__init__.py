@@ -2,7 +2,7 @@
 
 All is checked before anything is written: columns, types, ids. Ids are given or made of the rows, never
 drawn, and what is in the table already stays as it is there, so a run may be killed and run again.
-`identity` makes ids and times, `fitting` says what a table takes, both pure; `spark.jobs.writing` writes.
+`identity` makes ids and times, `spark.fitting` says what a table takes, both pure; `spark.jobs.writing` writes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from streamfrom.spark.endpoint import TableColumn, declared, quoted, shards_of
 from streamfrom.spark.errors import RequestError
-from streamfrom.spark.jobs.enqueue.fitting import as_sent, fitted, matched, misfits
+from streamfrom.spark.fitting import MISFITS, as_sent, matched
 from streamfrom.spark.jobs.enqueue.identity import (
     clashes,
     derived_id,
@@ -102,7 +102,8 @@ def run(
     targets = {target.name: target for target in declared(endpoint, shards[0], table)}
     progress.enter("check")
     try:
-        rows = with_content(_checked(_read(spark, config), config, targets)).persist()
+        sent = _checked(_read(spark, config), config, targets)
+        rows = with_content(sent.drop(MISFITS))
         read = rows.count()
     except SPARK_ERRORS as error:
         raise RequestError(
@@ -116,8 +117,8 @@ def run(
         )
     messages = with_due(one_each(rows), config.start_ns, config.rate_per_s)
     progress.enter("write")
-    written, inserted = insert_frame(messages, endpoint, table, read, progress)
-    rows.unpersist()
+    written, inserted = insert_frame(messages, endpoint, table, read)
+    sent.unpersist()
     progress.leave()
     counts = counts_of(read, written, inserted)
     return Report("enqueue", config.name, counts, progress.steps_s)
@@ -133,7 +134,7 @@ def _read(spark: "SparkSession", config: EnqueueConfig) -> DataFrame:
 def _checked(
     given: DataFrame, config: EnqueueConfig, targets: "Mapping[str, TableColumn]"
 ) -> DataFrame:
-    """Return the columns of the table that *given* fills, each value as the server is sent it."""
+    """Return the columns of the table that *given* fills, as `as_sent` does."""
     named = given
     if config.id_column and config.id_column != "id":
         if config.id_column not in given.columns or "id" in given.columns:
@@ -149,14 +150,9 @@ def _checked(
     if is_scheduled and "time_next" in given.columns:
         raise RequestError("the input has time_next: leave --start and --rate away, or drop it")
     found = matched(named.columns, list(targets.values()), ["id"])
-    values = as_sent(named, found, "Nothing was written")
-    if any(target.name == "id" for target in found.values()):
-        return named.select(*values)
-    key = [F.col(quoted(name)) for name in config.key or sorted(named.columns)]
-    kind = targets["id"].mysql_type
-    made = derived_id(key, is_integer=kind.startswith(_INTEGERS))
-    whole = named.withColumn("id", made)
-    misfit = misfits(whole, [("id", fitted(whole, "id", targets["id"]))])
-    if misfit:
-        raise RequestError(f"no id can be made that {kind} holds: --id-column names one")
-    return whole.select(F.col("id"), *values)
+    if not any(target.name == "id" for target in found.values()):
+        key = [F.col(quoted(name)) for name in config.key or sorted(named.columns)]
+        is_integer = targets["id"].mysql_type.startswith(_INTEGERS)
+        named = named.withColumn("id", derived_id(key, is_integer=is_integer))
+        found = {"id": targets["id"], **found}
+    return as_sent(named, found, "Nothing was written")

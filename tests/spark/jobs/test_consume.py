@@ -12,7 +12,9 @@ from tests.cases import cases
 
 
 def test_a_password_is_given_by_its_variable():
-    config = ConsumeConfig(Endpoint("h", 1, "u", "ks", "secret"), "t", "m:f", Path("c"))
+    config = ConsumeConfig(
+        Endpoint("h", 1, "u", "ks", "secret"), "t", "m:f", Path("c"), Path("o")
+    )
     nobody: Any = None
     with pytest.raises(RequestError, match="password_env"):
         run(nobody, config)

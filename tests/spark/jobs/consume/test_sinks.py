@@ -6,7 +6,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome, Checkpoint
-from streamfrom.spark.jobs.consume.sinks import ConsoleSink, FolderSink, TableSink
+from streamfrom.spark.jobs.consume.sinks import FolderSink, TableSink
 
 
 pytestmark = pytest.mark.spark
@@ -31,17 +31,6 @@ def test_a_folder_appears_whole_with_how_the_batch_ended(spark, tmp_path):
     folder.publish(4, BatchOutcome(0, 0))
 
 
-def test_lines_are_printed_once_the_batch_is_done(spark, tmp_path, capsys):
-    console = ConsoleSink(Checkpoint(tmp_path))
-    rows = spark.createDataFrame([(1, "é"), (2, None)], "id bigint, word string")
-    assert console.write(0, rows) == 2
-    assert capsys.readouterr().out == ""
-    console.publish(0, BatchOutcome(2, 2))
-    assert capsys.readouterr().out == '{"id":1,"word":"é"}\n{"id":2,"word":null}\n'
-    assert console.outcome(0) == BatchOutcome(2, 2)
-    assert console.outcome(1) is None
-
-
 def test_all_rows_that_were_given_to_a_table_are_counted(spark, tmp_path):
     class Fake:
         def insert(self, arrow):
@@ -51,3 +40,6 @@ def test_all_rows_that_were_given_to_a_table_are_counted(spark, tmp_path):
     table = TableSink(plan, Checkpoint(tmp_path))
     assert table.write(0, spark.range(12)) == 12
     assert table.write(0, spark.range(0)) == 0
+    table.publish(0, BatchOutcome(12, 12))
+    assert table.outcome(0) == BatchOutcome(12, 12)
+    assert table.outcome(1) is None

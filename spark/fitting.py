@@ -1,0 +1,333 @@
+"""Do rows fit a message table, and what is sent of them.
+
+A value fits if the table holds it exactly: nothing is cut, rounded or guessed. The source finds a value that does not fit when it comes
+to its row, the jobs before anything is written. Times without a zone are in UTC, as are those of a DATETIME column.
+"""
+
+import json
+import math
+import re
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, time
+from decimal import Context, Decimal, localcontext
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, functions as F
+
+from streamfrom.spark.endpoint import quoted
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.table_schema import arrow_type, base_of
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from streamfrom.spark.endpoint import TableColumn
+
+Sender = Callable[[Any], Any]
+"""Returns what is sent of a value that is not NULL; raises ValueError or ArithmeticError if the table would hold another one."""
+
+MISFITS: Final = "streamfrom_misfits"
+NESTED: Final = ("struct", "array", "map", "variant")
+_MISFIT: Final = pa.list_(pa.struct({"place": pa.int32(), "shown": pa.string()}))
+_SHOWN_CHARS: Final = 80
+# A message that is new was never sent and never acknowledged.
+_NOT_NEW: Final = frozenset({"epoch", "time_acked"})
+_INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+# How many bytes the length of a text or blob has.
+_LENGTH_BYTES: Final = {"tiny": 1, "": 2, "medium": 3, "long": 4}
+_NUMBER: Final = re.compile(
+    r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?\s*", re.ASCII | re.IGNORECASE
+)
+_TIME: Final = re.compile(r"-?([0-7]?\d{1,2}|8[0-2]\d|83[0-8]):[0-5]\d:[0-5]\d(\.\d{1,6})?")
+# Of a TIMESTAMP; older servers end in 2038, and say so.
+_FIRST, _LAST = datetime(1970, 1, 1, 0, 0, 1), datetime(2106, 2, 7, 6, 28, 15)  # noqa: DTZ001  in UTC
+_DIGITS_MAX: Final = 38  # of Spark's decimals
+_DATE_CHARS: Final = len("2026-01-02")
+
+
+def matched(
+    names: "Sequence[str]", targets: "Sequence[TableColumn]", given: "Sequence[str]"
+) -> dict[str, "TableColumn"]:
+    """Return the table's column for each of the input's *names*, which may differ in case.
+
+    given: columns that the job itself fills.
+
+    Raises:
+        RequestError: the input has a column that the table lacks or that is not for new messages, or
+            lacks one that the table requires.
+    """
+    by_name = {target.name.lower(): target for target in targets}
+    found: dict[str, TableColumn] = {}
+    for name in names:
+        target = by_name.get(name.lower())
+        if target is None:
+            raise RequestError(
+                f"the input's column {name!r} is not in the table, which has"
+                f" {', '.join(target.name for target in targets)}: drop or rename it"
+            )
+        if target.is_generated or target.name.lower() in _NOT_NEW:
+            raise RequestError(f"the input's column {name!r} is not for new messages: drop it")
+        if target in found.values():
+            raise RequestError(f"the input has two columns for {target.name!r}: drop one")
+        found[name] = target
+    filled = {target.name for target in found.values()} | set(given)
+    for target in targets:
+        if target.is_required and target.name not in filled:
+            raise RequestError(
+                f"the table's column {target.name!r} takes no NULL and has no default: the input"
+                " must have it"
+            )
+    return found
+
+
+def sender(target: "TableColumn") -> "Sender":
+    """Return what makes of a value the one to send to the column *target*; it raises a JobError that says what to do.
+
+    Raises:
+        RequestError: the table's type is one that messages cannot be fed into.
+    """
+    _, send = _rule(target)
+
+    def sent(value: Any) -> Any:
+        try:
+            return send(value)
+        except (ValueError, ArithmeticError) as error:
+            shown = f"column {target.name!r}: {target.mysql_type} cannot hold {value!r:.{_SHOWN_CHARS}}"
+            raise JobError(f"{shown} as it is: round, cut or cast it first") from error
+
+    return sent
+
+
+def as_sent(frame: "DataFrame", found: "Mapping[str, TableColumn]", fix: str) -> "DataFrame":
+    """Return the columns of *frame* that *found* names as the table takes them, and `MISFITS`, empty; computed once and persisted.
+
+    Raises:
+        RequestError: values do not fit; the text ends in *fix*.
+    """
+    targets = list(found.values())
+    kinds, senders = zip(*map(_rule, targets), strict=True)
+    types = [*map(arrow_type, kinds), _MISFIT]
+    names = [*(target.name for target in targets), MISFITS]
+
+    def convert(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        for batch in batches:
+            wrong: list[list[dict[str, Any]]] = [[] for _ in range(batch.num_rows)]
+            each = zip(columns_of(batch), targets, senders, strict=True)
+            columns = [_fitted(place, *one, wrong) for place, one in enumerate(each)]
+            arrays = list(map(pa.array, [*columns, wrong], types))
+            yield pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, MISFITS])
+
+    given = [_flat(frame, *one).alias(f"c{place}") for place, one in enumerate(found.items())]
+    schema = [f"c{place} {kind}" for place, kind in enumerate(kinds)]
+    schema.append(f"{MISFITS} array<struct<place: int, shown: string>>")
+    sent = frame.select(*given).mapInArrow(convert, ", ".join(schema)).toDF(*names).persist()
+    misfits = sent.select(F.explode(MISFITS).alias("one")).groupBy("one.place")
+    wrong = [
+        f"{many:,} values of {list(found)[place]!r} do not fit {targets[place].mysql_type}"
+        f"{'' if targets[place].takes_null else ' NOT NULL'}, such as {shown!r}"
+        for place, many, shown in sorted(
+            misfits.agg(F.count("*"), F.first("one.shown")).collect()
+        )
+    ]
+    if wrong:
+        sent.unpersist()
+        raise RequestError(f"{'; '.join(wrong)}. {fix}")
+    return sent
+
+
+def _flat(frame: "DataFrame", name: str, target: "TableColumn") -> "Column":
+    """Return the column *name* without structs, arrays and maps, which become JSON."""
+    kind = next(kind for column, kind in frame.dtypes if column == name)
+    if not kind.startswith(NESTED):
+        return F.col(quoted(name))
+    if target.mysql_type != "json":
+        shown = f"the input's column {name!r} is {kind.partition('<')[0]}"
+        raise RequestError(f"{shown}: only a json column holds that")
+    return F.to_json(quoted(name))
+
+
+def _fitted(
+    place: int,
+    values: "Sequence[Any]",
+    target: "TableColumn",
+    send: "Sender",
+    wrong: "Sequence[list[dict[str, Any]]]",
+) -> list[Any]:
+    """Return what is sent of *values*, and note in *wrong*, by the row, those that do not fit."""
+    sent: list[Any] = []
+    for value, misfits in zip(values, wrong, strict=True):
+        fits, found = value is not None or target.takes_null, None
+        try:
+            found = None if value is None else send(value)
+        except (ValueError, ArithmeticError):
+            fits = False
+        sent.append(found)
+        if not fits:
+            shown = "NULL" if value is None else str(value)[:_SHOWN_CHARS]
+            misfits.append({"place": place, "shown": shown})
+    return sent
+
+
+def columns_of(batch: pa.RecordBatch) -> list[list[Any]]:
+    """Return the values of a batch, column by column.
+
+    Raises:
+        JobError: a date is of a year that no server has.
+    """
+    try:
+        return [column.to_pylist() for column in batch.columns]
+    except (ValueError, OverflowError) as error:
+        raise JobError(f"a date is not of the years 1 to 9999: {error}") from error
+
+
+# --- what is sent of a value ----------------------------------------------------------------------
+
+
+def _rule(target: "TableColumn") -> tuple[str, "Sender"]:
+    """Return the Spark type of what is sent to *target*, and what makes it of a value."""
+    base = base_of(target.mysql_type)
+    sizes = [int(size) for size in re.findall(r"\d+", target.mysql_type)]
+    is_unsigned = "unsigned" in target.mysql_type
+    low = 0 if is_unsigned else -math.inf
+    match base:
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
+            end = 1 << _INTEGER_BITS[base] - (not is_unsigned)
+            within = range(0 if is_unsigned else -end, end)
+            return "decimal(20,0)", lambda value: _integer(value, within)
+        case "bit":
+            return "decimal(20,0)", lambda value: _integer(value, range(1 << sizes[0]))
+        case "year":
+            return "decimal(20,0)", lambda value: _integer(value, (0, *range(1901, 2156)))
+        case "decimal" if sizes[0] <= _DIGITS_MAX:
+            kind = f"decimal({sizes[0]},{sizes[1]})"
+            return kind, lambda value: _decimal(value, sizes, low)
+        case "decimal":
+            return "string", lambda value: format(_decimal(value, sizes, low), "f")
+        case "double" | "float":
+            return "double", lambda value: _double(value, f"<{base[0]}", sizes, low)
+        case "json":
+            return "string", _json
+        case "binary":
+            # A server adds zeros to a shorter one, and finds it by its own bytes no more.
+            return "binary", lambda value: _sized(_raw(value), sizes[0], sizes[0])
+        case "varbinary":
+            return "binary", lambda value: _sized(_raw(value), sizes[0])
+        case "char" | "varchar":
+            return "string", lambda value: _sized(_text(value), sizes[0])
+        case _ if base.endswith(("text", "blob")):
+            most = 256 ** _LENGTH_BYTES[base[:-4]] - 1
+            if base.endswith("blob"):
+                return "binary", lambda value: _sized(_raw(value), most)
+            return "string", lambda value: _sized(_raw(value), most).decode()
+        case "enum" | "set":
+            found = re.findall(r"'((?:[^']|'')*)'", target.mysql_type)
+            members = {member.replace("''", "'").casefold() for member in found}
+            return "string", lambda value: _member(_text(value), members, base)
+        case "date" | "datetime" | "timestamp" | "time":
+            # A server would round or cut what is behind the digits of its column, and says nothing.
+            cut = re.compile(rf"\.\d{{{sum(sizes)}}}0*[1-9]")
+            return "string", lambda value: _moment(value, base, cut)
+        case "uuid" | "inet4" | "inet6":
+            return "string", _text
+        case _:
+            raise RequestError(
+                f"messages cannot be fed into {target.name!r}, which is {target.mysql_type}"
+            )
+
+
+def _number(value: Any) -> Decimal:
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+        raise ValueError(value)
+    number = Decimal(repr(value) if isinstance(value, float) else value)
+    if not number.is_finite():
+        raise ValueError(value)
+    return number
+
+
+def _integer(value: Any, within: "Sequence[int]") -> int:
+    if isinstance(value, bytes):  # of a BIT
+        value = int.from_bytes(value)
+    number = value if isinstance(value, int) else _number(value)
+    if number != int(number) or int(number) not in within:
+        raise ValueError(value)
+    return int(number)
+
+
+def _decimal(value: Any, sizes: "Sequence[int]", low: float) -> Decimal:
+    digits, fraction = sizes
+    number = _number(value)
+    with localcontext(Context(prec=1000)):
+        held = round(number, fraction)
+        if held != number or not low <= number or abs(number) >= 10 ** (digits - fraction):
+            raise ValueError(value)
+    return held
+
+
+def _double(value: Any, form: str, sizes: "Sequence[int]", low: float) -> float:
+    def held(number: float) -> float:
+        return float(struct.unpack(form, struct.pack(form, number))[0])
+
+    number = float(value if isinstance(value, float) else _number(value))
+    fits = math.isfinite(number) and low <= number
+    # A whole number has no digits to round; and this says whether a FLOAT reaches as far.
+    fits &= held(number) == value or not isinstance(value, int)
+    if sizes:
+        # A FLOAT of Spark is the DOUBLE that it is.
+        rounded = round(number, sizes[1])
+        fits &= number in {rounded, held(rounded)} and abs(rounded) < 10 ** (
+            sizes[0] - sizes[1]
+        )
+    if not fits:
+        raise ValueError(value)
+    return number
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _raw(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+def _sized(value: Any, most: int, least: int = 0) -> Any:
+    if not least <= len(value) <= most:
+        raise ValueError(value)
+    return value
+
+
+def _member(text: str, members: set[str], base: str) -> str:
+    parts = [text] if base == "enum" else text.split(",") if text else []
+    if not members.issuperset(part.casefold() for part in parts):
+        raise ValueError(text)
+    return text
+
+
+def _json(value: Any) -> str:
+    text = _text(value)
+    try:
+        json.loads(text, parse_constant=_number)  # which refuses NaN and Infinity
+    except RecursionError as error:
+        raise ValueError(value) from error
+    return text
+
+
+def _moment(value: Any, base: str, cut: "re.Pattern[str]") -> str:
+    text = _text(value).strip()
+    if cut.search(text) or (base == "time" and not _TIME.fullmatch(text)):
+        raise ValueError(value)
+    if base == "time":
+        return text
+    moment = value if isinstance(value, datetime) else datetime.fromisoformat(text)
+    if moment.tzinfo:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    if base == "timestamp" and not _FIRST <= moment <= _LAST:
+        raise ValueError(value)
+    if base != "date":
+        return moment.isoformat(" ")
+    if moment.time() != time() or (isinstance(value, str) and len(text) > _DATE_CHARS):
+        raise ValueError(value)
+    return moment.date().isoformat()
