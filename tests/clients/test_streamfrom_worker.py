@@ -36,6 +36,7 @@ from streamfrom_worker.handler import Handler
 from streamfrom_worker.session import Answer, Session
 from streamfrom_worker.table import Table, describe
 from streamfrom_worker.task_store import Acknowledger, Inbox, Receiver, TaskStore
+from streamfrom_worker.worker import log_result
 from tests.cases import cases, in_turn
 
 
@@ -277,6 +278,20 @@ def test_a_line_of_the_log_has_the_fields_of_its_record() -> None:
         {"msg": "message %s", "args": ("ended",), "id": 7, "outcome": "acked", "error": None}
     )
     assert WithFields("%(message)s").format(record) == "message ended id=7 outcome=acked"
+
+
+@pytest.mark.parametrize(
+    ("error", "has_trace"),
+    [(None, False), (ValueError("no"), True), (Retry("later"), False), (Park("no"), False)],
+)
+def test_an_outcome_that_a_function_asks_for_is_logged_without_a_trace(
+    error: Exception | None, has_trace: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, "streamfrom_worker"):
+        log_result(Result("q", 7, 1, Outcome.ACKED, 0.1, error))
+    (record,) = caplog.records
+    assert bool(record.exc_info) == has_trace
+    assert vars(record)["error"] == (None if error is None or has_trace else str(error))
 
 
 async def test_a_worker_stops_while_the_proxy_is_away() -> None:

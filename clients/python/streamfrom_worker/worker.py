@@ -12,7 +12,7 @@ from typing import TypeVar
 from . import address
 from .consumer import Consumer
 from .handler import Function, Handler
-from .outcomes import Result
+from .outcomes import Park, Result, Retry
 
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -150,21 +150,28 @@ class Worker:
         await self.serve()
 
     def _report(self, result: Result) -> None:
-        log.log(
-            logging.DEBUG if result.error is None else logging.WARNING,
-            "message ended",
-            extra={
-                "outcome": result.outcome.value,
-                "queue": result.queue,
-                "id": result.id,
-                "delivery": result.delivery,
-                "seconds": result.seconds,
-                "retry_after": result.retry_after,
-            },
-            exc_info=result.error,
-        )
+        log_result(result)
         if self._hook is not None:
             try:
                 self._hook(result)
             except Exception:  # a hook must not cost a message
                 log.exception("on_result failed")
+
+
+def log_result(result: Result) -> None:
+    """Log how work on a message ended; what a function asks for, by Retry or Park, is no failure to trace."""
+    is_asked = isinstance(result.error, (Retry, Park))
+    log.log(
+        logging.DEBUG if result.error is None else logging.WARNING,
+        "message ended",
+        extra={
+            "outcome": result.outcome.value,
+            "queue": result.queue,
+            "id": result.id,
+            "delivery": result.delivery,
+            "seconds": result.seconds,
+            "retry_after": result.retry_after,
+            "error": str(result.error) if is_asked else None,
+        },
+        exc_info=None if is_asked else result.error,
+    )
