@@ -96,7 +96,7 @@ def sender(target: "TableColumn") -> "Sender":
             return send(value)
         except (ValueError, ArithmeticError) as error:
             shown = f"column {target.name!r}: {target.mysql_type} cannot hold {value!r:.{_SHOWN_CHARS}}"
-            raise JobError(f"{shown} as it is: round, cut or cast it first") from error
+            raise JobError(f"{shown} as it is: correct, cut or cast it first") from error
 
     return sent
 
