@@ -95,7 +95,7 @@ def sender(target: "TableColumn") -> "Sender":
         try:
             return send(value)
         except (ValueError, ArithmeticError) as error:
-            shown = f"column {target.name!r}: {target.mysql_type} cannot hold {value!r:.{_SHOWN_CHARS}}"
+            shown = f"column {target.name!r}: {target.mysql_type} cannot hold {str(value)[:_SHOWN_CHARS]!r}"
             raise JobError(f"{shown} as it is: correct, cut or cast it first") from error
 
     return sent

@@ -48,7 +48,7 @@ def test_a_value_is_sent_as_it_is_or_not_at_all(mysql_type, values, sent):
 
 def test_what_does_not_fit_says_what_to_do():
     with pytest.raises(
-        JobError, match=r"^column 'c': decimal\(4,2\) cannot hold 0.125 as it is: correct"
+        JobError, match=r"^column 'c': decimal\(4,2\) cannot hold '0.125' as it is: correct"
     ):
         sender(target(mysql_type="decimal(4,2)"))(0.125)
     with pytest.raises(RequestError, match="cannot be fed into 'c', which is geometry"):

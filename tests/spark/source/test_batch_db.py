@@ -155,7 +155,10 @@ def test_what_cannot_be_written_says_why(table, spark):
             r"'stamp': timestamp.* cannot hold",
         ),
         (["id", "timestamp_ntz'+10000-01-01 00:00:00' as at"], r"of the years 1 to 9999"),
-        (["id", "float('inf') as ratio"], r"cannot hold inf as it is: correct, cut or cast it"),
+        (
+            ["id", "float('inf') as ratio"],
+            r"cannot hold 'inf' as it is: correct, cut or cast it",
+        ),
         (["id", "array(1) as doc"], r"'doc' is array: make JSON of it"),
     ]:
         frame = spark.range(1, 3).selectExpr(*columns)
