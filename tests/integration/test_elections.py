@@ -34,6 +34,7 @@ from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.embedded.servers import Family
 from streamfrom.proxy.errors import BackendLost
+from tests.fixtures.background import running
 from tests.fixtures.database_servers import execute
 from tests.fixtures.streams import eventually, run
 
@@ -259,11 +260,11 @@ async def test_a_claim_on_the_locks_connection_is_one_transaction(opened, databa
 
 
 @pytest.mark.one_server  # which looks every five seconds whether its client is there
-async def test_a_cancelled_statement_gives_the_lock_up(opened, database):
+async def test_a_cancelled_statement_gives_the_lock_up(opened, database, server):
     first, second = await opened(A), await opened(B)
     await acquired(first, database)
     sleeping = asyncio.ensure_future(first.converse(statements("SELECT SLEEP(600)")))
-    await asyncio.sleep(0.05)
+    await asyncio.to_thread(eventually, lambda: running(server, "SLEEP(600)"))
     sleeping.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await sleeping

@@ -174,13 +174,15 @@ async def test_who_does_not_finish_its_opening_is_disconnected(monkeypatch, piec
 
 
 async def test_who_has_finished_its_opening_may_be_silent(monkeypatch):
-    monkeypatch.setattr(listening, "FIRST_BYTES_S", 1.0)
+    loop = asyncio.get_running_loop()
     async with limited(listening.PortLimits(9, 9), opening=b"\r\n\r") as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for one in (b"\r", b"\n\r"):
             writer.write(one)
             assert await reader.readexactly(len(one)) == one
-        await asyncio.sleep(1.2 * listening.FIRST_BYTES_S)
+        now_s = loop.time() + 2 * listening.FIRST_BYTES_S
+        monkeypatch.setattr(loop, "time", lambda: now_s)
+        await asyncio.sleep(0)
         writer.write(b"go on")
         assert await reader.readexactly(5) == b"go on"
         writer.close()

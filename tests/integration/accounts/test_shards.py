@@ -89,6 +89,9 @@ def test_a_pool_that_others_fill_takes_no_right_away(
     ack = f"UPDATE my_message SET time_acked = NOW() WHERE time_acked IS NULL AND id = {LOW}"
     for sql in (ack, "STREAM * FROM my_message LIMIT 1 WAIT 0"):
         refuses(ann, sql, 1105, "no free connection")
+    proxy.reload(
+        config.replace("pool_timeout = 0.5", "pool_timeout = 60") + BOSS + accounts.toml("ann")
+    )
     run(hogs[0], f"INSERT INTO my_message (id) VALUES ({LOW})")
     stream.nothing(0.5)
     run(hogs[0], "COMMIT")

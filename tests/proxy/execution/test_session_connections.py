@@ -158,22 +158,20 @@ async def where(client, server, other_server, sql="SELECT NOW()", prepared=None)
     )
 
 
-@pytest.fixture
-def impatient(monkeypatch):
-    monkeypatch.setattr(shard_module, "CHECK_INTERVAL_S", 0.01)
-    monkeypatch.setattr(shard_module, "ANSWERS_WITHIN_S", 0.02)
-
-
 @pytest.mark.parametrize("is_prepared", [False, True])
 async def test_a_statement_without_tables_moves_to_another_shard_when_its_own_falls_silent(
-    server, other_server, impatient, client, is_prepared
+    server, other_server, proxy, client, monkeypatch, is_prepared
 ):
     prepared = (await client.prepare("SELECT NOW()"))[0] if is_prepared else None
     servers = server, other_server
     assert await where(client, *servers, prepared=prepared) == "1"
     for text in ("SELECT NOW()", "@@global.read_only"):
         server.on(text, Silence())
-    assert await where(client, *servers, prepared=prepared) == "12"
+    asked = asyncio.ensure_future(where(client, *servers, prepared=prepared))
+    await until(lambda: any("SELECT NOW()" in text for text in server.heard))
+    monkeypatch.setattr(shard_module, "ANSWERS_WITHIN_S", 0.02)
+    proxy.app.shards["commerce", "-80"].suspect()
+    assert await asked == "12"
     assert await where(client, *servers, prepared=prepared) == "2"
     assert await where(client, *servers, "SHOW VARIABLES") == "2"
 

@@ -141,14 +141,16 @@ async def test_what_was_sent_before_a_stop_still_comes_where_the_way_was_not_the
     await stopping
 
 
-async def test_an_outage_of_a_member_is_logged_once_and_so_is_its_end(pair, impatient):
+async def test_an_outage_of_a_member_is_logged_once_and_so_is_its_end(pair, monkeypatch):
     one, two = pair
     await two.door.stop()
     with capture_logs() as logs:
-        for _ in range(2):
-            hearer = Hearer()
-            one.links.connect(two.own, hearer)
-            await hearer.reasons.get()
+        with monkeypatch.context() as hasty:
+            hasty.setattr(grpc_links, "CONNECT_TIMEOUT_S", 0.02)
+            for _ in range(2):
+                hearer = Hearer()
+                one.links.connect(two.own, hearer)
+                await hearer.reasons.get()
         two.door = GrpcDoor(two.certificate, fleet_port(two.own.address), two)
         await two.door.start()
         for _ in range(2):

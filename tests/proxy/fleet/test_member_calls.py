@@ -96,8 +96,13 @@ async def three():
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(member_calls, "SESSIONS_TIMEOUT_S", 1)
-    monkeypatch.setattr(member_calls, "KILL_TIMEOUT_S", 1)
+    """Wait for the member two, whose door is shut, for a moment alone, and for others as long as it takes."""
+
+    async def asks(channel, member, method, request, answer, _timeout_s):
+        timeout_s = 0.02 if member.id == "two" else 60.0
+        return await ask(channel, member, method, request, answer, timeout_s)
+
+    monkeypatch.setattr(member_calls, "ask", asks)
 
 
 async def test_all_members_have_one_list_and_a_kill_goes_by_its_id_and_the_rules_of_one(three):

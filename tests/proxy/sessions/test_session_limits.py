@@ -15,10 +15,28 @@ from tests.proxy.fake_client import MODERN, OLD, Refused
 from tests.proxy.rigs import running_proxy
 
 
+LIMIT_S = 3600.0
+
+
 @pytest.fixture
 async def proxy(server, other_server):
-    async with running_proxy(server, other_server, statement_timeout_s=0.3) as made:
+    async with running_proxy(server, other_server, statement_timeout_s=LIMIT_S) as made:
         yield made
+
+
+def overdue(proxy):
+    """Let all statements under way have taken too long."""
+    now_s = asyncio.get_running_loop().time() + LIMIT_S + 1
+    for session in proxy.app.services.sessions.values():
+        session.work.keep_limits(now_s, proxy.app.services.config)
+
+
+async def late_result(proxy, client, sql, *servers):
+    """Return the result of a statement that has taken too long once *servers* have heard of it."""
+    client.send(sql)
+    await until(lambda: all(sql in server.heard for server in servers))
+    overdue(proxy)
+    return (await client.answer())[-1]
 
 
 async def test_a_write_to_several_shards_that_was_stopped_is_undone(
@@ -26,7 +44,8 @@ async def test_a_write_to_several_shards_that_was_stopped_is_undone(
 ):
     client = await proxy.client("commerce")
     other_server.once("DELETE", Silence())
-    assert (await client.query("DELETE FROM t")).code == 3024
+    found = await late_result(proxy, client, "DELETE FROM t", server, other_server)
+    assert found.code == 3024
     assert "ROLLBACK" in server.heard
 
 
@@ -41,10 +60,9 @@ async def test_a_write_that_succeeded_all_the_same_is_not_denied(server, proxy, 
     monkeypatch.setattr(fake_connection.Connection, "_silence", succeeds)
     client = await proxy.client()
     server.once("UPDATE", Silence(answer=Ok(affected_rows=3)))
-    result = await client.query("UPDATE t SET a = 1")
-    assert result.error is None
+    assert (await late_result(proxy, client, "UPDATE t SET a = 1", server)).error is None
     server.once("SLEEP", Silence(answer=rows_of(1)))
-    assert (await client.query("SELECT SLEEP(9)")).code == 3024
+    assert (await late_result(proxy, client, "SELECT SLEEP(9)", server)).code == 3024
 
 
 @pytest.mark.parametrize("capabilities", [MODERN, OLD])
@@ -52,23 +70,18 @@ async def test_an_error_behind_some_rows_is_the_right_one(server, proxy, capabil
     client = await proxy.client(capabilities=capabilities)
     answer = Rows(("a",), ((b"1",),), then=Error(1317, "Query execution was interrupted"))
     server.once("SELECT a", Silence(answer=answer))
-    client.send("SELECT a FROM t")
-    await until(lambda: "SELECT a FROM t" in server.heard)
-    connection = next(c for c in server.relays if "SELECT a FROM t" in c.heard)
-    connection.was_killed.clear()
-    result = (await client.answer())[0]
-    assert result.code == 3024
+    assert (await late_result(proxy, client, "SELECT a FROM t", server)).code == 3024
     assert (await client.query("SELECT 1")).values == [b"1"]
 
 
-async def test_a_server_that_cannot_be_stopped_loses_its_connection(server, proxy, monkeypatch):
+async def test_a_server_that_cannot_be_stopped_loses_its_connection(server, monkeypatch):
     from streamfrom.proxy.sessions import command_loop
 
     monkeypatch.setattr(command_loop, "STOP_S", 0.05)
     server.once("KILL QUERY", *[Ok()] * 9)
     server.once("UPDATE", Silence())
-    client = await proxy.client()
-    result = await client.query("UPDATE t SET a = 1")
+    async with running_proxy(server, statement_timeout_s=0.05) as proxy:
+        result = await (await proxy.client()).query("UPDATE t SET a = 1")
     assert result.code == 1105
     assert "whether it took effect is unknown" in result.message
 

@@ -9,7 +9,7 @@ from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.resultset import parse_text_row
 from tests.cases import cases, in_turn
-from tests.proxy.fake_answers import Error, Ok, rows_of, until
+from tests.proxy.fake_answers import HANG_S, Error, Ok, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused, parameter
 from tests.proxy.rigs import add_message_table, running_proxy
 from tests.proxy.wire.peers import write_parameters
@@ -222,11 +222,12 @@ async def test_no_cursor_is_over_a_stream_without_an_end(server):
 
 async def test_an_open_cursor_keeps_its_connection_until_it_is_closed(server):
     server.on("SELECT a", rows_of(1, 2, column="a"))
-    async with running_proxy(server, pool_size=1, pool_timeout_s=0.1) as proxy:
+    async with running_proxy(server, pool_size=1, pool_timeout_s=0.02) as proxy:
         client, other = await proxy.client(), await proxy.client()
         await client.prepare("SELECT a FROM t")
         await client.execute(1, flags=1)
         assert "no free connection" in (await other.query("SELECT 1")).message
+        proxy.app.shards["plain", "-"].pool.timeout_s = HANG_S
         client.write(stmt_reset(1))
         assert (await client.answer())[-1].ok
         assert (await other.query("SELECT 1")).rows
