@@ -80,16 +80,16 @@ def _place(ident):
 def answer(table, sql, rows):
     """Answer one of a poll's questions about unacked *rows* as the database would: SQLite carries it out."""
     name = sql.split(b"FROM ")[1].split(b" ")[0].decode()
-    shard = _shard(name, table.key_column)
-    shard.execute(f"DELETE FROM {name}")
+    shard, there = _shard(name, table.key_column)
     # Ties stand in the order of the id, backwards, as on a descending index read in reverse.
-    shard.executemany(
-        f"INSERT INTO {name} VALUES (?, ?, ?, NULL, ?)",
-        (
-            (_value(row.id), row.priority, row.time_next_ns, _value(row.key))
-            for row in sorted(rows, key=by_id, reverse=True)
-        ),
-    )
+    wanted = [
+        (_value(row.id), row.priority, row.time_next_ns, _value(row.key))
+        for row in sorted(rows, key=by_id, reverse=True)
+    ]
+    if wanted != there:
+        shard.execute(f"DELETE FROM {name}")
+        shard.executemany(f"INSERT INTO {name} VALUES (?, ?, ?, NULL, ?)", wanted)
+        there[:] = wanted
     found = shard.execute(re.sub(rb" FORCE INDEX \(\S+\)", b"", sql).decode())
     return [
         (tuple(None if one is None else str(one).encode() for one in row), b"") for row in found
@@ -98,12 +98,12 @@ def answer(table, sql, rows):
 
 @lru_cache
 def _shard(name, key_column):
-    """Return a database with a table. One for each question would make histories take half as long again."""
+    """Return a database with a table, and its rows. One for each question would make histories take half as long again."""
     shard = sqlite3.connect(":memory:", isolation_level=None)
     shard.execute(
         f"CREATE TABLE {name} (id, priority, time_next, time_acked, `{key_column or 'no key'}`)"
     )
-    return shard
+    return shard, list[tuple[object, ...]]()
 
 
 def _value(text):

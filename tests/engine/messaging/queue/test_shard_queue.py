@@ -1,10 +1,11 @@
 """Names that begin with k restate tests of the original's cache, for keys that may lie in the future."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.messaging.queue.poll import PollResult, TierRead
+from streamfrom.engine.messaging.queue.poll import PollResult, TierRead, poll
 from streamfrom.engine.messaging.queue.shard_queue import (
     LOCKED_PAUSE_FIRST_NS,
     LOCKED_PAUSE_LAST_NS,
@@ -12,7 +13,9 @@ from streamfrom.engine.messaging.queue.shard_queue import (
     REMOVED,
     ShardQueue,
 )
+from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
+from tests.sim.memory_store import StoredRow, answer, loaded, raw_table
 
 
 NOW_NS = 10**12
@@ -183,33 +186,6 @@ def test_the_queue_behaves_like_the_naive_model(steps, newest):
         assert made.first_ns() == min(moments, default=None)
 
 
-@given(
-    rows=st.lists(keys, unique_by=lambda one: one.id, max_size=13),
-    late=st.lists(keys, max_size=10),
-    limit=st.integers(1, 6),
-    newest=st.booleans(),
-)
-def test_a_narrow_cache_holds_its_limit_and_loses_nothing_but_to_a_poll(
-    rows, late, limit, newest
-):
-    made = ShardQueue(limit, newest=newest)
-    database = {}
-    for one in (*rows, *late):
-        database[one.id] = one
-        made.add(one, NOW_NS)
-        assert len(made) <= limit
-    held = {ident for ident in database if ident in made}
-    assert all(made.get(ident) == database[ident] for ident in held)
-    # What is not here is known to be left out: it will be polled for, now or at its horizon.
-    left_out = [one for ident, one in database.items() if ident not in held]
-    if left_out:
-        while made.take(5, NOW_NS + 100):
-            pass
-        wanted_ns = made.next_poll_ns()
-        assert wanted_ns is not None
-        assert wanted_ns <= min(one.time_next_ns for one in left_out)
-
-
 def test_a_lease_that_gets_longer_brings_no_key_to_a_queue_that_was_cleared():
     keys = queue(key(1, NOW_NS))
     keys.unwritten[b"1"] = key(1, NOW_NS)
@@ -219,3 +195,109 @@ def test_a_lease_that_gets_longer_brings_no_key_to_a_queue_that_was_cleared():
     keys.add(key(1, NOW_NS + SECOND_NS), NOW_NS)
     keys.renew(b"1", NOW_NS + 2 * SECOND_NS, NOW_NS)
     assert keys.get(b"1") == keys.unwritten[b"1"] == key(1, NOW_NS + 2 * SECOND_NS)
+
+
+# A poll is a few statements long, and the cache hears of changes meanwhile: nothing may fall between
+
+RETRY_NS = NOW_NS + 30
+
+
+class Shard:
+    """A table, the queue of it, and at most one poll under way, which reads the table as it is."""
+
+    def __init__(self, limit, newest):
+        self.table = loaded(raw_table("my_message"))
+        self.queue = ShardQueue(limit, newest=newest)
+        self.rows = {}
+        self.poll: Any = None
+        self.query: Any = None
+
+    def write(self, one):
+        self.rows[one.id] = StoredRow(one.id, one.priority, time_next_ns=one.time_next_ns)
+        self.queue.add(one, NOW_NS)
+
+    def ack(self, ident):
+        if self.rows.pop(ident, None):
+            self.queue.remove(ident)
+
+    def send(self, rows_max):
+        for one in self.queue.take(rows_max, NOW_NS):
+            self.rows[one.id].time_next_ns = RETRY_NS
+            self.queue.requeue(one.id, one._replace(time_next_ns=RETRY_NS), NOW_NS)
+
+    def poll_on(self):
+        """Begin a poll, or let it ask its next question."""
+        try:
+            if self.poll is None:
+                self.poll = poll(self.table, self.queue.poll_started(NOW_NS), NOW_NS)
+                self.query = next(self.poll)
+            else:
+                rows = answer(self.table, self.query.sql, list(self.rows.values()))
+                self.query = self.poll.send(StoreAnswer(rows))
+        except StopIteration as stop:
+            self.poll = None
+            self.queue.poll_finished(stop.value, NOW_NS)
+
+
+writes_and_polls = st.one_of(
+    st.tuples(st.just(Shard.write), keys),
+    st.tuples(st.just(Shard.ack), st.integers(0, 12).map(lambda ident: b"%d" % ident)),
+    st.tuples(st.just(Shard.send), st.integers(1, 4)),
+    st.tuples(st.just(Shard.poll_on)),
+)
+
+
+@given(
+    steps=st.lists(writes_and_polls, max_size=40), limit=st.integers(1, 6), newest=st.booleans()
+)
+def test_what_is_not_in_the_cache_will_be_polled_for(steps, limit, newest):
+    shard = Shard(limit, newest)
+    for step, *values in steps:
+        step(shard, *values)
+        assert len(shard.queue) <= limit
+    while shard.poll is not None:
+        shard.poll_on()
+    held = {ident: one for ident in shard.rows if (one := shard.queue.get(ident)) is not None}
+    for one in held.values():
+        row = shard.rows[one.id]
+        assert (one.priority, one.time_next_ns) == (row.priority, row.time_next_ns)
+    # What is not here is polled for, at the latest when all that is here is used up.
+    left_out = [row for ident, row in shard.rows.items() if ident not in held]
+    if left_out:
+        while shard.queue.take(5, NOW_NS + 100):
+            pass
+        wanted_ns = shard.queue.next_poll_ns()
+        assert wanted_ns is not None
+        assert wanted_ns <= min(row.time_next_ns for row in left_out)
+
+
+# Keys that streams name are read apart, and whoever names them takes their messages alone
+
+A = frozenset({b"'a'"})
+
+
+def named_queue():
+    made = ShardQueue(100)
+    assert made.name_keys(A)
+    assert not made.name_keys(A)
+    assert made.poll_started(NOW_NS).named == (b"'a'",)
+    return made
+
+
+def test_named_keys_that_were_left_out_are_asked_for_by_themselves():
+    made = named_queue()
+    own = [key(number)._replace(key=b"'a'") for number in (1, 2)]
+    read = TierRead(50, own, True, [], False, 0, FOREVER_NS, b"'a'")
+    made.poll_finished(PollResult((read, tier([5]))), NOW_NS)
+    made.take(1, NOW_NS, A)
+    assert made.next_poll_ns(made.named) == 0
+    assert made.next_poll_ns() is None
+
+
+def test_a_follower_has_its_key_where_streams_name_it_though_no_poll_has_found_it():
+    made = named_queue()
+    made.following[b"7"] = key(7)._replace(key=b"'a'")
+    made.following[b"8"] = key(8)._replace(key=b"'b'")
+    made.poll_finished(PollResult(()), NOW_NS)
+    assert [int(one.id) for one in made.take(9, NOW_NS, A)] == [7]
+    assert taken(made, 9) == [8]

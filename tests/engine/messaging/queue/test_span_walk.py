@@ -4,7 +4,8 @@ import pytest
 
 from streamfrom.engine.messaging.queue.poll import SPAN_KEYS, poll
 from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
-from tests.engine.messaging.conversations import from_memory
+from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from tests.engine.messaging.conversations import carry_out
 from tests.sim.memory_store import StoredRow, answer, loaded, raw_table
 
 
@@ -22,10 +23,14 @@ class Rig:
         self.run(self.queue.poll_started(NOW_NS))
 
     def run(self, request):
-        result, queries = from_memory(TABLE, poll(TABLE, request, NOW_NS), self.rows.values())
-        self.read = sum(
-            len(answer(TABLE, each.sql, list(self.rows.values()))) for each in queries
-        )
+        self.read = 0
+
+        def answer_to(query):
+            found = StoreAnswer(answer(TABLE, query.sql, list(self.rows.values())))
+            self.read += len(found.rows)
+            return found
+
+        result = carry_out(poll(TABLE, request, NOW_NS), answer_to)
         self.queue.poll_finished(result, NOW_NS)
 
     def check(self):
