@@ -14,6 +14,7 @@ from streamfrom.engine.messaging.figures.figures import QueueFigures, ShardFigur
 from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
+from tests.cases import cases
 from tests.examples.test_deployment import needs, run
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
@@ -97,16 +98,7 @@ def test_the_dashboard_names_what_proxies_tell() -> None:
             assert not faults_of(f"sum by ({label}) ({metric})"), variable["name"]
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "streamfrom_queue_deep > 1",
-        'streamfrom_queue_depth{shard="-80"} > 1',
-        "sum by (shard) (streamfrom_queue_depth)",
-        "streamfrom_queue_depth > ignoring (state) streamfrom_queue_ready",
-        "1 > 0",
-    ],
-)
+@cases(expression=str)
 def test_what_no_proxy_tells_is_found(expression: str) -> None:
     assert faults_of(expression)
 

@@ -220,20 +220,7 @@ def test_figures_are_shown_of_the_proxy_that_is_named(
     assert unconfigured == [{"verbose": False, "quiet": True}]
 
 
-@pytest.mark.parametrize(
-    ("words", "expected", "values"),
-    [
-        ("queues --watch=", "a number of seconds > 0", ["0", "-1", "nan", "inf", "soon"]),
-        (
-            "serve --config CONFIG --workers=",
-            "1 to 64, or auto",
-            ["0", "65", "-1", "many", "1.5", ""],
-        ),
-        ("demo --workers=", "1 to 64, or auto", ["0", "65", "-1", "many", "1.5", ""]),
-        ("demo --shards=", "1 to 64", ["0", "65", "-1"]),
-        ("demo --port=", "1 to 65000", ["0", "65536"]),
-    ],
-)
+@cases(words=str, expected=str, values=ast.literal_eval)
 def test_a_number_that_cannot_be_is_explained(words, expected, values, config, capsys):
     for value in values:
         with pytest.raises(SystemExit) as ended:

@@ -1,3 +1,4 @@
+import ast
 import asyncio
 import socket
 import ssl
@@ -8,6 +9,7 @@ import pytest
 
 from streamfrom.proxy import listening, net
 from streamfrom.proxy.net import Link
+from tests.cases import cases
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import until
 from tests.virtual_loop import run_virtual
@@ -175,17 +177,7 @@ async def test_a_peer_that_does_not_read_blocks_the_link_until_it_does(high_wate
         assert not server.link.blocked
 
 
-@pytest.mark.parametrize(
-    ("peername", "peer", "is_near"),
-    [
-        (("127.0.0.1", 5), "127.0.0.1", True),
-        (("::1", 5, 0, 0), "::1", True),
-        (("192.0.2.7", 5), "192.0.2.7", False),
-        (("fe80::1%eth0", 5, 0, 3), "fe80::1%eth0", False),
-        # It hung up before it could be asked who it is.
-        (None, "localhost", False),
-    ],
-)
+@cases(peername=ast.literal_eval, peer=str, is_near=ast.literal_eval)
 def test_only_this_machines_addresses_are_loopback(peername, peer, is_near):
     link, transport = Link(Owner), Mock()
     transport.get_extra_info = {"peername": peername}.get

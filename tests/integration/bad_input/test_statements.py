@@ -105,15 +105,7 @@ class TestVanishing:
         stream.connection._sock.sendall(b"\x01\0\0\0\x01")
         assert stream.is_closed()
 
-    @pytest.mark.parametrize(
-        "sql",
-        [
-            "SELECT SLEEP(600)",
-            "SELECT SLEEP(600), id FROM my_message",
-            "UPDATE my_message SET tenant_id = SLEEP(600)",
-            "INSERT INTO my_message (id) SELECT SLEEP(600) + 5",
-        ],
-    )
+    @cases(sql=str)
     def test_what_a_vanished_client_was_running_is_killed(self, queue: Queue, sql: str) -> None:
         if queue.keyspace == "commerce" and "INSERT" in sql:
             pytest.skip("refused in a sharded keyspace")

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from streamfrom.engine.messaging.table.groups import HELD_NS
+from tests.cases import cases
 from tests.fixtures.streams import eventually, rows, run, value
 from tests.integration.conftest import Queue
 
@@ -72,20 +71,7 @@ def test_two_who_ack_the_last_two_members_at_once_fire_what_comes_after_once(que
     assert rows(client, "SELECT id FROM step WHERE time_acked IS NULL") == ()
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        "DELETE FROM step WHERE id = 1",
-        # Texts that do not say which messages they are about.
-        "DELETE FROM step WHERE batch = 'b'",
-        "UPDATE step SET time_acked = NOW() WHERE batch = 'b'",
-        # It is a member no more.
-        "UPDATE step SET batch = NULL WHERE id = 1",
-        "UPDATE step SET batch = NULL WHERE batch = 'b'",
-        # Who waits for it waits no more.
-        "UPDATE step SET finishes = NULL WHERE finishes = 'b'",
-    ],
-)
+@cases(end=str)
 def test_whatever_ends_a_group_fires_what_comes_after(plain: Queue, end: str) -> None:
     client = make(plain)
     stream = plain.stream(STREAM)

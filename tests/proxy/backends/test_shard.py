@@ -1,3 +1,4 @@
+import ast
 import asyncio
 import errno
 import time
@@ -17,6 +18,7 @@ from streamfrom.proxy.backends.shard import (
 )
 from streamfrom.proxy.errors import NoDescriptor, ServerFull
 from streamfrom.proxy.wire.constants import FieldType
+from tests.cases import cases
 from tests.proxy.backends.pools import Tenant
 from tests.proxy.fake_answers import Error, Rows, Silence, until
 from tests.proxy.fake_server import PASSWORD
@@ -231,14 +233,6 @@ async def test_a_replica_must_be_near_its_primary(column):
     assert await found(31) == ("8.4.3", None, [7])
 
 
-@pytest.mark.parametrize(
-    ("channels", "trouble"),
-    [
-        ([], "the server is no replica"),
-        ([{"Seconds_Behind_Source": None}], "replication is not running"),
-        ([{"Seconds_Behind_Master": None, "Last_SQL_Error": "", "Last_IO_Error": "no route"}], "replication is not running: no route"),
-        ([{"Seconds_Behind_Source": 0}, {"Seconds_Behind_Source": "7"}], "7 s behind, more than replica_max_lag"),
-    ],
-)  # fmt: skip
+@cases(channels=ast.literal_eval, trouble=str)
 def test_what_keeps_a_replica_from_being_read_is_told(channels, trouble):
     assert lag_trouble(channels, 5) == trouble

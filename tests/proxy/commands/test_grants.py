@@ -17,16 +17,7 @@ def asked(name, queue=None):
     return wanted(replace(config, keyspaces=keyspaces), "reader", name, queue)
 
 
-@pytest.mark.parametrize(
-    ("queue", "found"),
-    [
-        (None, None),
-        ("plain.q", ("plain", "q")),
-        ("plain.eu.q", ("plain.eu", "q")),
-        ("plain.eu", ("plain", "eu")),
-        ("plain.q.q", ("plain", "q.q")),
-    ],
-)
+@cases(queue=ast.literal_eval, found=ast.literal_eval)
 def test_a_queue_is_one_of_the_longest_keyspace_that_fits(queue, found):
     assert asked("app", queue) == Wanted(Purpose.READER, "app", found)
 

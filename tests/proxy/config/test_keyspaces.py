@@ -1,5 +1,6 @@
 """Keyspaces and shards of a configuration, and every fault with its key."""
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -92,15 +93,7 @@ def test_a_vschema_is_read_again_from_where_it_came(read, tmp_path):
     assert reread_vschema(plain) is plain
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b'{"sharded": tru', r"/vschema.json: .* is no JSON"),
-        (b'{"\xe9": 1}', "expected UTF-8 in "),
-        (b"{}", "expected a sharded vschema for 2 shards, got another"),
-        (None, "cannot read "),
-    ],
-)
+@cases(content=ast.literal_eval, problem=str)
 def test_what_is_wrong_with_a_new_vschema_is_told_with_the_key(
     read, tmp_path, content, problem
 ):

@@ -1,3 +1,5 @@
+import ast
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -15,6 +17,7 @@ from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.cases import cases
 from tests.proxy.merge.answers import answer, number, planned, texts
 
 
@@ -35,14 +38,8 @@ def sorted_merge(*sorts, window=None, memory_bytes=1 << 20):
     )
 
 
-@pytest.mark.parametrize(
-    ("symbol", "literal", "is_float", "passing"),
-    [
-        (">", 2, False, [b"3", b"2.5"]),
-        ("=", "2.50", False, [b"2.5"]),
-        ("<=", "25e-1", True, [b"1", b"2.5"]),
-        ("<>", 1, True, [b"3", b"2.5"]),
-    ],
+@cases(
+    symbol=str, literal=ast.literal_eval, is_float=ast.literal_eval, passing=ast.literal_eval
 )
 def test_a_condition_compares_values_and_null_passes_none(symbol, literal, is_float, passing):
     condition = Condition(0, symbol, literal, is_float)

@@ -5,6 +5,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, strategies as st
 
+from streamfrom.engine.sharding.keyspace import Shard
 from streamfrom.proxy.errors import BadVindexValue
 from streamfrom.proxy.routing.planner import Planner
 from streamfrom.proxy.routing.routes import (
@@ -17,7 +18,7 @@ from streamfrom.proxy.routing.routes import (
     WriteParts,
 )
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
-from tests.cases import cases, in_turn
+from tests.cases import cases
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
 
@@ -43,27 +44,7 @@ def test_everything_goes_to_the_only_shard(sql):
     assert route(sql, keyspace=PLAIN) == OneShard(PLAIN.shards[0])
 
 
-@in_turn
-@pytest.mark.parametrize(
-    ("sql", "shard"),
-    [
-        ("SELECT * FROM t WHERE id = 5", LOW_SHARD),
-        (f"SELECT * FROM t WHERE id = {HIGH}", HIGH_SHARD),
-        (f"SELECT * FROM t WHERE x = 1 AND T.ID = '{HIGH}'", HIGH_SHARD),
-        (
-            f"SELECT COUNT(*), MAX(a) FROM t WHERE id IN ({HIGH}, {HIGH + 1}) LIMIT 2",
-            HIGH_SHARD,
-        ),
-        (f"SELECT * FROM t WHERE id IN ({HIGH}, NULL)", HIGH_SHARD),
-        (f"UPDATE t SET a = 1 WHERE id = {HIGH} LIMIT 1", HIGH_SHARD),
-        (f"DELETE FROM t WHERE id = {HIGH} ORDER BY a", HIGH_SHARD),
-        (f"INSERT INTO t (a, id) VALUES (1, {HIGH}), (2, {HIGH + 1})", HIGH_SHARD),
-        (f"REPLACE INTO t SET a = 1, id = {HIGH}", HIGH_SHARD),
-        ("INSERT INTO msg VALUES (7, 'columns are known')", LOW_SHARD),
-        ("SELECT GET_LOCK('a', 1)", LOW_SHARD),  # where all sessions meet
-        ("DO RELEASE_LOCK('a')", LOW_SHARD),
-    ],
-)
+@cases(sql=str, shard=Shard.named)
 def test_values_of_the_vindex_column_name_the_shard(sql, shard):
     assert route(sql) == OneShard(shard)
 
@@ -78,19 +59,7 @@ def test_what_needs_no_database_needs_no_shard_of_it(sql):
     assert route(sql, keyspace=PLAIN) == AnyShard(PLAIN.shards[0])
 
 
-@pytest.mark.parametrize(
-    ("sql", "shard"),
-    [
-        ("SELECT COUNT(*), a FROM pin_high GROUP BY a ORDER BY 1 LIMIT 3", HIGH_SHARD),
-        ("SELECT * FROM ref r LEFT JOIN pin_high p ON r.a = p.a", HIGH_SHARD),
-        ("SELECT * FROM pin_high WHERE a IN (SELECT a FROM ref)", HIGH_SHARD),
-        ("SELECT a FROM pin_high UNION SELECT a FROM ref", HIGH_SHARD),
-        ("INSERT INTO pin_high (a) VALUES (1), (NOW())", HIGH_SHARD),
-        ("INSERT INTO pin_high SELECT * FROM ref", HIGH_SHARD),
-        ("UPDATE pin_high SET a = (SELECT MAX(a) FROM ref) LIMIT 1", HIGH_SHARD),
-        ("DELETE FROM pin ORDER BY a LIMIT 1", LOW_SHARD),
-    ],
-)
+@cases(sql=str, shard=Shard.named)
 def test_pinned_tables_are_answered_by_one_shard(sql, shard):
     assert route(sql) == OneShard(shard)
 
@@ -139,16 +108,7 @@ def test_what_could_be_answered_wrongly_is_refused_by_name(sql, sentence):
     assert refused.value.wire_code() == (1235, "42000")
 
 
-@pytest.mark.parametrize(
-    ("sql", "rows"),
-    [
-        ("SELECT STD(a) FROM t GROUP BY a WITH ROLLUP", "SELECT 1 FROM t"),
-        (
-            "SELECT id, RANK() OVER (ORDER BY a) FROM t AS x WHERE x.a > 5",
-            "SELECT 1 FROM t AS x WHERE x.a > 5",
-        ),
-    ],
-)
+@cases(sql=str, rows=str)
 def test_what_cannot_be_merged_is_made_of_the_rows(sql, rows):
     found = route(sql)
     assert isinstance(found, Combine)

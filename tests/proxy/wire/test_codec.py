@@ -1,8 +1,11 @@
+import ast
+
 import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.codec import PacketReader, lenenc_int, read_lenenc_int
+from tests.cases import cases
 
 
 @given(value=st.integers(0, (1 << 64) - 1))
@@ -11,18 +14,7 @@ def test_integers_come_back(value):
     assert read_lenenc_int(b"??" + encoded + b"!", 2) == (value, 2 + len(encoded))
 
 
-@pytest.mark.parametrize(
-    ("value", "encoded"),
-    [
-        (0, b"\x00"),
-        (250, b"\xfa"),
-        (251, b"\xfc\xfb\x00"),
-        (0xFFFF, b"\xfc\xff\xff"),
-        (0x10000, b"\xfd\x00\x00\x01"),
-        (0xFFFFFF, b"\xfd\xff\xff\xff"),
-        (0x1000000, b"\xfe\x00\x00\x00\x01\x00\x00\x00\x00"),
-    ],
-)
+@cases(value=ast.literal_eval, encoded=ast.literal_eval)
 def test_integers_take_the_form_of_the_manual(value, encoded):
     assert lenenc_int(value) == encoded
 

@@ -1,3 +1,4 @@
+import ast
 import asyncio
 import os
 import socket
@@ -8,6 +9,7 @@ import pytest
 
 from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.workers.worker_seat import HURRY, READY, Parent, WorkerSeat, check_ports
+from tests.cases import cases
 from tests.proxy.fake_answers import HANG_S
 from tests.proxy.fake_server import FakeServer
 from tests.proxy.rigs import config_of
@@ -35,27 +37,7 @@ def test_each_worker_tells_its_figures_at_a_port_of_its_own(configured, own):
     assert replace(seat(), number=1).seated(config).admin == configured
 
 
-@pytest.mark.parametrize(
-    ("admin", "grpc", "workers", "error"),
-    [
-        (("h", 4), ("h", 7), 3, ""),
-        (("h", 4), ("i", 7), 4, ""),
-        (("h", 0), ("h", 0), 4, ""),
-        (
-            ("h", 4),
-            ("h", 7),
-            4,
-            "admin.listen: expected a port for each worker; 7 is grpc.listen's",
-        ),
-        (
-            ("h", 8),
-            None,
-            2,
-            "admin.listen: expected a port for each worker; 9 is server.listen's",
-        ),
-        (None, ("h", 9), 1, "grpc.listen: expected another port; 9 is server.listen's"),
-    ],
-)
+@cases(admin=ast.literal_eval, grpc=ast.literal_eval, workers=ast.literal_eval, error=str)
 def test_no_port_is_wanted_twice(admin, grpc, workers, error):
     config = config_of(FakeServer())
     config = replace(

@@ -2,8 +2,6 @@
 
 import ast
 
-import pytest
-
 from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource, Kind
 from tests.cases import cases
 from tests.sqlparse_ext.facts import conditions, shape, statement, tables, uses
@@ -59,15 +57,7 @@ def test_what_follows_the_rows():
     assert found.shape.assignments["c"] is None
 
 
-@pytest.mark.parametrize(
-    ("sql", "assigned"),
-    [
-        ("INSERT INTO t VALUES (1, f(2)), (3, f(4)) ON DUPLICATE KEY UPDATE a = 5", {"a": 5}),
-        # Not mistaken for a join.
-        ("INSERT INTO t SELECT * FROM u JOIN v ON u.a = v.a ON DUPLICATE KEY UPDATE b = 1", {"b": 1}),
-        ("INSERT INTO t SET a = 1, b = NOW() AS n ON DUPLICATE KEY UPDATE a = 2", {"a": 2}),
-    ],
-)  # fmt: skip
+@cases(sql=str, assigned=ast.literal_eval)
 def test_assignments_behind_rows_a_query_or_set_keep_their_values(sql, assigned):
     found = statement(sql)
     assert {

@@ -193,14 +193,7 @@ def test_an_ack_of_1970_is_refused_with_what_to_write(sql, value):
         completed(fine.replace("{}", "1").encode())
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "UPDATE m SET time_acked = ? WHERE id = 7",
-        "INSERT INTO m SET time_acked = ?",
-        "INSERT INTO m (id) VALUES (7) ON DUPLICATE KEY UPDATE time_acked = ?",
-    ],
-)
+@cases(sql=str)
 def test_what_is_bound_to_an_ack_of_1970_is_refused(sql):
     bound = statement(sql.encode())
     for fine in (None, 1800000000000000005):

@@ -8,7 +8,7 @@ from streamfrom.sqlparse_ext.errors import DelayRefused
 from streamfrom.sqlparse_ext.statements import OPAQUE
 from streamfrom.sqlparse_ext.writes.completion import complete
 from streamfrom.sqlparse_ext.writes.delays import check_not_delayed, check_several_tables
-from tests.cases import cases, in_turn
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import CURRENT, FIRST, NOW_NS
 
@@ -37,16 +37,7 @@ def test_what_is_later_or_may_be_is_refused(sql):
         check(sql)
 
 
-@in_turn
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "INSERT INTO m (id, time_next) VALUES (1, ?)",
-        "INSERT INTO m SET id = 1, time_next = ?",
-        "INSERT INTO m (id) VALUES (1) ON DUPLICATE KEY UPDATE time_next = ?",
-        "UPDATE m SET time_next = ? WHERE id = 1",
-    ],
-)
+@cases(sql=str)
 def test_a_bound_value_counts_as_one_that_is_written(sql):
     for value in (0, None, NOW_NS, b"%d" % NOW_NS):
         check(sql, arguments=(value,))

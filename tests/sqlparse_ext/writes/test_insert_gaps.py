@@ -111,15 +111,7 @@ def test_without_an_update_of_duplicates_no_row_is_known_to_stay():
     assert not keeps_shard(statement("INSERT INTO t (id) VALUES (1)").shape, "id")
 
 
-@pytest.mark.parametrize(
-    ("sql", "last"),
-    [
-        ("VALUES (5), (6)", 6),
-        ("VALUES (5), ('7')", 7),
-        ("VALUES (5), (0x39)", None),
-        ("VALUES (1 + 1)", None),
-    ],
-)
+@cases(sql=str, last=ast.literal_eval)
 def test_the_last_value_that_a_client_gave_is_known(sql, last):
     found = statement(f"INSERT INTO t (id) {sql}")
     assert gaps(found, "id", None, zero_is_value=False).last == last

@@ -1,10 +1,11 @@
-import pytest
+import ast
 
 from streamfrom.engine.messaging.leases.lease_rows import FindLeases, is_lease, look
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.store_job import At
 from streamfrom.engine.messaging.table.table_settings import parse_comment
+from tests.cases import cases
 from tests.engine.messaging.conversations import run
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
@@ -24,19 +25,7 @@ def test_a_look_reads_the_unacked_rows_without_a_lock():
     assert found == {b"1": 5, b"3": 0}
 
 
-@pytest.mark.parametrize(
-    ("epoch", "wait_s", "found"),
-    [
-        (0, 20, False),  # scheduled for later, and never sent
-        (1, 20, True),
-        (1, 0, False),
-        (1, 40, True),
-        (1, 41, False),  # longer than a first send says: rescheduled
-        (2, 41, True),
-        (2, 81, False),
-        (1000, 3600, True),
-    ],
-)
+@cases(epoch=ast.literal_eval, wait_s=ast.literal_eval, found=ast.literal_eval)
 def test_a_row_that_was_sent_and_waits_no_longer_than_a_lease_is_in_flight(
     epoch, wait_s, found
 ):

@@ -1,6 +1,6 @@
 """Room, the rule by which it gathers, and equal shares."""
 
-import pytest
+import ast
 
 from streamfrom.engine.messaging.streams.attached_receiver import (
     GATHER_NS,
@@ -8,23 +8,18 @@ from streamfrom.engine.messaging.streams.attached_receiver import (
     AttachedReceiver,
     shares,
 )
+from tests.cases import cases
 
 
 def receiver(limit, held=0):
     return AttachedReceiver(1, None, ("id",), None, limit, held)
 
 
-@pytest.mark.parametrize(
-    ("limit", "held", "rows", "is_at_once"),
-    [
-        (100, 99, 1, True),  # a lone message fits
-        (100, 99, 10, False),
-        (100, 90, 10, True),  # a whole batch fits
-        (100, 50, 80, True),  # half of it is worked off
-        (100, 51, 80, False),
-        (1, 0, 10, True),
-        (0, 5000, 10, True),
-    ],
+@cases(
+    limit=ast.literal_eval,
+    held=ast.literal_eval,
+    rows=ast.literal_eval,
+    is_at_once=ast.literal_eval,
 )
 def test_room_gathers_only_while_there_is_enough_to_work_on(limit, held, rows, is_at_once):
     gathered_ns = receiver(limit, held).gathered_ns(rows, 7)

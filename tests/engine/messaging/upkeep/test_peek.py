@@ -1,5 +1,6 @@
 """What a look at messages asks, of tables that differ from the recommended one."""
 
+import ast
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -21,6 +22,7 @@ from streamfrom.engine.messaging.upkeep.peek import (
     rows_of,
     ways,
 )
+from tests.cases import cases
 from tests.engine.messaging.conversations import answered
 from tests.sim.memory_store import loaded, raw_table
 
@@ -158,14 +160,7 @@ def test_rows_of_a_value_come_page_by_page(sqlite):
     assert found == ([1, 3, 5, 7], [2, 2, 0])
 
 
-@pytest.mark.parametrize(
-    ("kind", "collation", "contains", "expected"),
-    [
-        ("json", "", False, b"`message` = CAST('1' AS JSON)"),
-        ("bit", "", False, b"`message` = 0x31"),
-        ("varchar", "latin1_bin", True, b"`message` LIKE CAST(CONVERT('%1%' USING latin1) AS BINARY) ESCAPE '|'"),
-    ],
-)  # fmt: skip
+@cases(kind=str, collation=str, contains=ast.literal_eval, expected=str.encode)
 def test_values_are_compared_as_their_type_needs_it(kind, collation, contains, expected):
     types = tuple(
         replace(of, text=kind, collation=collation) if name == "message" else of

@@ -1,3 +1,4 @@
+import ast
 from types import SimpleNamespace
 
 import pytest
@@ -62,16 +63,13 @@ async def test_several_shards_read_ascii_only(gbk):
     assert (await gbk.query(b"SELECT * FROM t WHERE a = 'x'")).error is None
 
 
-@pytest.mark.parametrize(
-    ("may_update", "affected", "servers", "rows", "told", "last"),
-    [
-        (False, 2, 0, None, 100, 100),
-        (False, 1, 0, 101, 101, 101),
-        (False, 0, 0, None, 0, 7),
-        (True, 2, 55, None, 55, 7),
-        (True, 0, 55, None, 0, 7),
-        (True, 3, 55, 101, 101, 101),
-    ],
+@cases(
+    may_update=ast.literal_eval,
+    affected=ast.literal_eval,
+    servers=ast.literal_eval,
+    rows=ast.literal_eval,
+    told=ast.literal_eval,
+    last=ast.literal_eval,
 )
 async def test_the_insert_id_is_that_of_a_row(may_update, affected, servers, rows, told, last):
     async def rows_uncommitted(sql):

@@ -1,3 +1,4 @@
+import ast
 from base64 import b64decode
 
 import pytest
@@ -16,6 +17,7 @@ from streamfrom.proxy.passwords.scramble import (
 from streamfrom.proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD
 from streamfrom.proxy.wire.login.client_auth import ClientAuth
 from streamfrom.proxy.wire.login.handshake import encode_auth_switch
+from tests.cases import cases
 from tests.proxy.wire.accounts import DICE, KEY, NONCE
 
 
@@ -60,16 +62,7 @@ def test_the_password_itself_goes_over_a_secure_transport_alone(client, plugin, 
     assert secure.receive(switch) == b"pw\0"
 
 
-@pytest.mark.parametrize(
-    "questions",
-    [
-        [b"\x02Your name: "],
-        [b"", b"\x04Password: "],
-        # Of the first, the second is what it calls a new one.
-        [b"\x04Password: ", b"\x04New password: "],
-        [b"\x05Password: ", b"\x05Again: "],
-    ],
-)
+@cases(questions=ast.literal_eval)
 def test_pam_is_told_the_password_once_and_nothing_else(questions):
     auth = ClientAuth(b"pw", is_secure=True, dice=DICE)
     auth.begin(CACHING_SHA2, NONCE)
