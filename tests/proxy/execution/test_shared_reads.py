@@ -15,7 +15,7 @@ from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query
-from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, rows_of, until
+from tests.proxy.fake_answers import HANG_S, Error, HangUp, Rows, Silence, rows_of, until
 from tests.proxy.fake_client import read_result
 from tests.proxy.rigs import SessionRig, running_shard
 from tests.sqlparse_ext.facts import shape
@@ -26,7 +26,7 @@ READ = "SELECT id FROM t WHERE id = 1"
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
-    monkeypatch.setattr(multiplexing, "_PATIENCE_S", 5.0)
+    monkeypatch.setattr(multiplexing, "_PATIENCE_S", HANG_S)
 
 
 @pytest.fixture

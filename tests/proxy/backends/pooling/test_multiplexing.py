@@ -22,7 +22,7 @@ from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.wire.commands import query
 from tests.proxy.backends.pools import Tenant, pool_on
-from tests.proxy.fake_answers import Error, Ok, Silence, until
+from tests.proxy.fake_answers import HANG_S, Error, Ok, Silence, until
 
 
 SETTINGS = Settings({"autocommit": "ON"}.items())
@@ -93,7 +93,7 @@ async def held(lines, database):
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """No line breaks up because the machine that tests it is slow."""
-    monkeypatch.setattr(module, "_PATIENCE_S", 5.0)
+    monkeypatch.setattr(module, "_PATIENCE_S", HANG_S)
 
 
 class Timers:
