@@ -248,11 +248,14 @@ writes_and_polls = st.one_of(
 
 
 @given(
-    steps=st.lists(writes_and_polls, max_size=40), limit=st.integers(1, 6), newest=st.booleans()
+    rows=st.lists(keys, min_size=7, max_size=20),  # more than fit
+    steps=st.lists(writes_and_polls, max_size=40),
+    limit=st.integers(1, 6),
+    newest=st.booleans(),
 )
-def test_what_is_not_in_the_cache_will_be_polled_for(steps, limit, newest):
+def test_what_is_not_in_the_cache_will_be_polled_for(rows, steps, limit, newest):
     shard = Shard(limit, newest)
-    for step, *values in steps:
+    for step, *values in [*((Shard.write, one) for one in rows), *steps]:
         step(shard, *values)
         assert len(shard.queue) <= limit
     while shard.poll is not None:
