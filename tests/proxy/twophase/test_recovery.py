@@ -9,7 +9,7 @@ from streamfrom.proxy.twophase.decisions import Decisions
 from streamfrom.proxy.twophase.recovery import Recovery
 from streamfrom.proxy.twophase.xid import FORMAT_ID, GlobalId
 from streamfrom.proxy.wire.constants import FieldType
-from tests.proxy.fake_answers import Error, Rows, until
+from tests.proxy.fake_answers import HANG_S, Error, Rows, until
 from tests.proxy.rigs import add_decisions
 
 
@@ -38,7 +38,7 @@ class Watch:
         self.shards = shards
         self.decisions = Decisions(lambda: "f" * 16)
         self.coordinator = Coordinator(
-            self.decisions, SystemClock(), patience_s=1, new_number=lambda: "1" * 32
+            self.decisions, SystemClock(), patience_s=HANG_S, new_number=lambda: "1" * 32
         )
         self.recovery = Recovery(shards, self.decisions, self.coordinator, grace_s=1e-9)
 
