@@ -103,7 +103,7 @@ class PreparedCommands:
         """Prepare a statement, and answer with its parameters and columns. Raises what every execution would raise."""
         self._table.begin()
         read = self._large_texts.read
-        statement = await self._large_texts.parse(self._target, sql)
+        statement = await self._large_texts.parse(self._target.parse, sql)
         shape, size = statement.shape, size_of(statement)
         if shape.kind is Kind.EMPTY and not sql.strip(b"; \t\n\r\f\v"):
             raise EmptyQuery
@@ -111,7 +111,7 @@ class PreparedCommands:
             texts = await read(size, split_statements, statement.sql, statement.mode)
             if len(texts) > 1:
                 raise await read(size, self._compiler.one_at_a_time, statement)
-            statement = await self._large_texts.parse(self._target, texts[0])
+            statement = await self._large_texts.parse(self._target.parse, texts[0])
         await read(size, self._compiler.check, statement)
         answerer = await self._statements.answers.answerer(statement)
         if answerer not in PREPARED_BY_SHARDS or (

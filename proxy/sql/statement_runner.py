@@ -129,7 +129,7 @@ class StatementRunner:
     async def run(self, sql: bytes, reply: Reply) -> None:
         """Run the text of one command: one statement, or several if the client may send them. Raises whatever stops it."""
         read = self._large_texts.read
-        whole = await self._large_texts.parse(self._target, sql)
+        whole = await self._large_texts.parse(self._target.parse, sql)
         texts = [whole.sql]
         if whole.shape.uses & Uses.MULTIPLE:
             texts = await read(size_of(whole), split_statements, whole.sql, whole.mode)
@@ -139,7 +139,9 @@ class StatementRunner:
             reply.more = index < len(texts) - 1
             # A large text is in no cache.
             is_read = text is whole.sql and len(text) > LARGE_TEXT_BYTES
-            statement = whole if is_read else await self._large_texts.parse(self._target, text)
+            statement = (
+                whole if is_read else await self._large_texts.parse(self._target.parse, text)
+            )
             await read(size_of(statement), self._compiler.check, statement)
             if not await self.run_one(statement, reply):
                 return

@@ -124,7 +124,7 @@ class TextStatements:
         if not sql.strip(b"; \t\n\r\f\v"):
             raise EmptyQuery
         read = self._large_texts.read
-        found = await self._large_texts.parse(self._target, sql)
+        found = await self._large_texts.parse(self._target.parse, sql)
         if found.shape.uses & Uses.MULTIPLE:
             raise await read(size_of(found), self._compiler.one_at_a_time, found)
         if found.shape.kind is Kind.PREPARE:
@@ -161,7 +161,7 @@ class TextStatements:
     async def _bound(self, sql: bytes, asked: Dynamic) -> Statement:
         """Return the statement to run, as the session's sql_mode of this moment reads it."""
         read = self._large_texts.read
-        statement = await self._large_texts.parse(self._target, sql)
+        statement = await self._large_texts.parse(self._target.parse, sql)
         count = len(await read(len(sql), parameter_places, statement.sql, statement.mode))
         if count != len(asked.using):
             raise BadArguments("EXECUTE")
@@ -175,7 +175,7 @@ class TextStatements:
             ]
         bound = statement.bind((OPAQUE,) * count, texts.__getitem__)
         text = await read(len(sql), as_text, bound)
-        bound = await self._large_texts.parse(self._target, text)
+        bound = await self._large_texts.parse(self._target.parse, text)
         await read(size_of(bound), self._compiler.check, bound)
         return bound
 

@@ -24,7 +24,6 @@ from streamfrom.sqlparse_ext.text.chunks import (
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.sql.compile.session_target import SessionTarget
     from streamfrom.sqlparse_ext.errors import StreamfromError
     from streamfrom.sqlparse_ext.statements import Statement
 
@@ -59,12 +58,14 @@ class LargeTexts:
         self._under_way: asyncio.Future[object] | None = None
         self._error: StreamfromError | None = None
 
-    async def parse(self, target: SessionTarget, sql: bytes) -> Statement:
-        """Return what *sql* is. Raises as `SessionTarget.parse`, or what `interrupt` was given."""
+    async def parse(
+        self, parse: Callable[[bytes, int | None], Statement], sql: bytes
+    ) -> Statement:
+        """Return what *sql* is. Raises what *parse*, of `SessionTarget`, raises, or `interrupt` was given."""
         if len(sql) <= LARGE_TEXT_BYTES:
             with suppress(LongTemplate):
-                return target.parse(sql, LARGE_TEMPLATE_BYTES)
-        return await self._in_thread(target.parse, sql)
+                return parse(sql, LARGE_TEMPLATE_BYTES)
+        return await self._in_thread(parse, sql, None)
 
     async def read(
         self,

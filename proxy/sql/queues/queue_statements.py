@@ -410,7 +410,7 @@ class QueueStatements:
 
     async def _allowed(self, sql: bytes) -> Statement:
         """Return a definition, once the user may send it. Raises what refuses it."""
-        statement = await self._large_texts.parse(self._target, sql)
+        statement = await self._large_texts.parse(self._target.parse, sql)
         self._compiler.check(statement)
         return statement
 

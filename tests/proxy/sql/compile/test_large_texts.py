@@ -98,14 +98,14 @@ async def test_the_loop_reads_what_is_short_or_known_and_threads_read_the_rest(t
     large = b"SELECT " + b"1," * LARGE_TEXT_BYTES + b"1"
     target, texts, here = Target(), LargeTexts(threads), threading.get_ident()
     for sql in (b"SELECT 1", of_literals, long, long, large, large):
-        assert (await texts.parse(target, sql)).sql == sql
+        assert (await texts.parse(target.parse, sql)).sql == sql
     assert [each == here for each in target.threads] == [True, True, False, True, False, False]
     sizes = [size_of(target.parse(sql)) for sql in (b"SELECT 1", of_literals, long, large)]
     assert [size > LARGE_TEXT_BYTES for size in sizes] == [False, False, True, True]
 
 
 async def test_others_have_a_turn_between_two_readings_on_the_loop(threads):
-    others = []
+    others: list[str] = []
     asyncio.get_running_loop().call_soon(others.append, "came in")
     await LargeTexts(threads).read(1, time.sleep, 2 * SLICE_S)
     assert others
