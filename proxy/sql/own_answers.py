@@ -141,14 +141,15 @@ class OwnAnswers:
         return self._listed(statement, await self._sight())
 
     def _listed(self, statement: Statement, sight: Sight) -> Table:
-        target, keyspaces = self._target, self._keyspaces(sight)
+        catalog, target, keyspaces = self._context.catalog, self._target, self._keyspaces(sight)
         match target.answerer(statement.shape):
             case Answerer.VSCHEMA:
                 view = target.view
                 selected = None if view is None else view.keyspace
                 return show_vschema(statement.shape, keyspaces, selected)
             case Answerer.VITESS:
-                return show_vitess(statement, keyspaces, target.name)
+                tablets = (each for each in catalog.tablets() if sight.sees(each.keyspace))
+                return show_vitess(statement, keyspaces, tablets, target.name)
             case _:
                 return show_databases(statement, keyspaces)
 

@@ -65,6 +65,10 @@ def can_use(client: Any, target: str) -> bool:
     return is_there and tried(client, "SELECT @@server_id") == ((2,),)
 
 
+def tablets(client: Any) -> list[tuple[str, str]]:
+    return [(row[3], row[4]) for row in rows(client, "SHOW VITESS_TABLETS")]
+
+
 def test_a_replica_answers_reads_and_refuses_writes(pair, proxy):
     _, replica = pair
     client = proxy.connect(autocommit=True)
@@ -93,10 +97,12 @@ def test_a_replica_answers_reads_and_refuses_writes(pair, proxy):
     refuses(client, "STREAM * FROM item", 1105, "only for primary tablet type")
 
     # Stopped, it is not read from, by sessions old and new; then it is again.
+    serving = [("PRIMARY", "SERVING"), ("REPLICA", "SERVING")]
+    eventually(lambda: tablets(writer) == serving)
     execute(replica, "STOP SLAVE")
     eventually(lambda: not can_use(proxy.connect(autocommit=True), "shop@replica"))
-    # A row of a shard is about its primary.
-    assert rows(writer, "SELECT is_up FROM streamfrom.shards") == ((1,),)
+    stopped = [("PRIMARY", "SERVING"), ("REPLICA", "NOT_SERVING")]
+    eventually(lambda: tablets(writer) == stopped)
     code, sentence = refused(client, "SELECT * FROM item")
     assert code == 1105
     assert sentence.startswith(

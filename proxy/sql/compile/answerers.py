@@ -81,11 +81,7 @@ def tables_column_edits(shape: Shape, shown: str, database: str | None) -> list[
     ]
 
 
-# The first words behind SHOW of what there is no more, and what replaces it.
-_GONE: Final = {
-    ("QUEUE", "PARTITIONS"): "SELECT … FROM information_schema.partitions",
-    ("VITESS_TABLETS",): "SELECT … FROM streamfrom.shards",
-}
+_GONE: Final = ("QUEUE", "PARTITIONS")
 # The first that takes a shape answers it.
 _BY_SHAPE: Final[tuple[tuple[Callable[[Shape], bool], Answerer], ...]] = (
     (is_vexplain, Answerer.VEXPLAIN),
@@ -102,15 +98,16 @@ _BY_SHAPE: Final[tuple[tuple[Callable[[Shape], bool], Answerer], ...]] = (
 
 
 def answerer(shape: Shape, schema: str | None) -> Answerer | None:
-    """Return what answers a statement of *shape*; None if shards do. Raises Unsupported for one of `_GONE`.
+    """Return what answers a statement of *shape*; None if shards do. Raises Unsupported for a SHOW that is gone.
 
     schema: the session's target if that is no keyspace.
     """
     if shape.kind not in _KINDS:
         return None
-    for words, instead in _GONE.items():
-        if shape.kind is Kind.SHOW and shape.words[: len(words)] == words:
-            raise Unsupported(f"SHOW {' '.join(words)}; use {instead}")
+    if shape.kind is Kind.SHOW and shape.words[:2] == _GONE:
+        raise Unsupported(
+            "SHOW QUEUE PARTITIONS; use SELECT … FROM information_schema.partitions"
+        )
     if is_status(shape, schema):
         return Answerer.STATUS_TABLES
     return next((found for takes, found in _BY_SHAPE if takes(shape)), None)

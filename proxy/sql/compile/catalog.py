@@ -7,7 +7,7 @@ shards in reach, the planner that routes over them, the real database behind the
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -16,6 +16,7 @@ from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard, parse_target
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.proxy.errors import NoHealthyReplica, UnknownDatabase
+from streamfrom.proxy.local_statements.show_keyspaces import Tablet
 from streamfrom.proxy.routing.planner import Planner
 from streamfrom.sqlparse_ext.errors import Unsupported
 
@@ -197,6 +198,16 @@ class Catalog:
     def keyspaces(self) -> Sequence[Keyspace]:
         """All keyspaces, by name."""
         return [self._keyspaces[name] for name in sorted(self._keyspaces)]
+
+    def tablets(self) -> Iterator[Tablet]:
+        """Yield the servers of all keyspaces, each shard's primary first."""
+        for keyspace in self.keyspaces:
+            for shard in keyspace.shards:
+                key = keyspace.name, shard.name
+                primary = self._runtimes[key]
+                for one in (primary, *self._replicas.get(key, ())):
+                    server, is_serving = one.dsn.server, one.trouble is None
+                    yield Tablet(*key, one is primary, server, one.dsn.host, is_serving)
 
     def every_shard(self, near: View) -> tuple[ShardRuntime, ...]:
         """Return all shards' primaries, behind those of *near*."""

@@ -5,15 +5,43 @@ import pytest
 
 from streamfrom.proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
 from streamfrom.proxy.local_statements.show_keyspaces import (
+    Tablet,
     chosen_databases,
     like,
     pattern_text,
     show_databases,
+    show_vitess,
     show_vschema,
 )
 from tests.cases import cases
 from tests.proxy.keyspaces import PLAIN, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
+
+
+TABLETS = [
+    Tablet("commerce", "-80", True, "db1:3306", "db1", True),
+    Tablet("commerce", "-80", False, "db2:3306", "db2", False),
+    Tablet("plain", "-", True, "/run/mysqld.sock", "localhost", True),
+]
+
+
+def told(sql, target=""):
+    found = statement(sql)
+    columns, rows = show_vitess(found, [SHARDED, PLAIN], TABLETS, target)
+    return [column.name for column in columns], rows
+
+
+def test_a_tablet_is_a_server_of_a_shard():
+    names, rows = told("SHOW VITESS_TABLETS")
+    assert names == [
+        *("Cell", "Keyspace", "Shard", "TabletType"),
+        *("State", "Alias", "Hostname", "PrimaryTermStartTime"),
+    ]
+    assert rows == [
+        (b"", b"commerce", b"-80", b"PRIMARY", b"SERVING", b"db1:3306", b"db1", b""),
+        (b"", b"commerce", b"-80", b"REPLICA", b"NOT_SERVING", b"db2:3306", b"db2", b""),
+        (b"", b"plain", b"-", b"PRIMARY", b"SERVING", b"/run/mysqld.sock", b"localhost", b""),
+    ]
 
 
 def vschema(sql, selected=SHARDED):

@@ -14,10 +14,7 @@ def test_who_answers(sql, expected):
 
 @pytest.mark.parametrize(
     ("sql", "instead"),
-    [
-        ("SHOW QUEUE PARTITIONS FROM q", "FROM information_schema.partitions"),
-        ("SHOW VITESS_TABLETS LIKE '%'", "FROM streamfrom.shards"),
-    ],
+    [("SHOW QUEUE PARTITIONS FROM q", "FROM information_schema.partitions")],
 )
 def test_what_is_gone_says_what_to_use(sql, instead):
     with pytest.raises(Unsupported, match=f"SHOW .*; use SELECT … {instead}"):
