@@ -116,7 +116,7 @@ class PreparedCommands:
         answerer = await self._statements.answers.answerer(statement)
         if answerer not in PREPARED_BY_SHARDS or (
             shape.kind in self._statements.own_kinds
-            and not is_plain_query(statement, self._target)
+            and not await read(size, is_plain_query, statement, self._target)
         ):
             await self._prepare_own(statement, reply)
         else:
@@ -128,7 +128,9 @@ class PreparedCommands:
     async def _prepare_own(self, statement: Statement, reply: Reply) -> None:
         warnings = 0
         if statement.shape.kind in _CHECKED and not has_no_effect(statement):
-            place = self._target.resolve(statement)
+            place = await self._large_texts.read(
+                size_of(statement), self._target.resolve, statement
+            )
             try:
                 warnings = (await self._ask(PreparedStatement(place.statement, place))).warnings
             except BackendError as error:

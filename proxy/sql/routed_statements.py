@@ -28,6 +28,7 @@ from streamfrom.proxy.routing.routes import (
     WriteParts,
 )
 from streamfrom.proxy.sql.ack_desk import AckDesk, Offer
+from streamfrom.proxy.sql.compile.large_texts import size_of
 from streamfrom.proxy.sql.scatter.scattered_writes import write_parts
 from streamfrom.proxy.sql.scatter.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
@@ -131,8 +132,9 @@ class RoutedStatements:
             )
             effect = step.effect
             if effect is not None and effect.ids is not None:
+                size = max(len(sql), size_of(step.statement))
                 effect = await self._large_texts.read(
-                    len(sql), self._effect_of_part, view, effect, sql
+                    size, self._effect_of_part, view, effect, sql
                 )
             effects.append(effect)
         before = await self._insert_id_before(step.given, shards[0], database)

@@ -131,12 +131,13 @@ class TextStatements:
             raise NotPreparable(found.shape.verb)
         await read(size_of(found), self._compiler.check, found)
         if found.shape.kind in _CHECKED and not self._is_own(found.shape):
-            view, database, own = await read(size_of(found), self._target.resolve, found)
+            size = size_of(found)
+            view, database, own = await read(size, self._target.resolve, found)
             if found.shape.kind is Kind.OTHER and view.is_sharded:
-                view.planner.plan(own.shape)
+                await read(size, view.planner.plan, own.shape)
             else:
-                shards = self._target.shards_to_prepare(view, own.shape)
-                asks = self._compiler.asked(view, own)
+                shards = await read(size, self._target.shards_to_prepare, view, own.shape)
+                asks = await read(size, self._compiler.asked, view, own)
                 await self._executor.prepare_on(shards, database, asks)
         return sql
 

@@ -112,7 +112,7 @@ class QueueStatements:
         Raises SqlError, BadQueue, Unsupported, QueueExists or NoSuchQueue if nothing is made; BackendUnavailable or BackendError if a shard
         refused: the message names the shards that succeeded before.
         """
-        if len(statement.sql) > LARGE_TEXT_BYTES:  # the loop reads it itself
+        if len(statement.sql) > LARGE_TEXT_BYTES:  # the loop reads what is made of it
             raise Unsupported(
                 f"{statement.shape.verb} QUEUE by a text of more than {LARGE_TEXT_BYTES} bytes;"
                 " make fewer columns, and add the others by ALTER TABLE"

@@ -1,8 +1,15 @@
+import threading
+import traceback
+from contextlib import suppress
+
 import pytest
 
 from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.sqlparse_ext.text import tokens
+from streamfrom.sqlparse_ext.text.chunks import LARGE_TEMPLATE_BYTES
 from tests.cases import in_turn
 from tests.proxy.fake_answers import Error, Rows, rows_of
+from tests.proxy.fake_client import Refused
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import running_proxy, said
 
@@ -42,6 +49,62 @@ async def test_an_ack_that_a_deadlock_undid_is_sent_again_on_both_ways(server, m
         assert (await client.query(ack)).error is None
     server.once("UPDATE msg", *[DEADLOCK] * 10)
     assert (await client.query(ack)).code == 1213
+
+
+LONG = ", ".join(f"SUM(n + {number})" for number in range(400))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT {LONG} FROM t",
+        f"SELECT n FROM t GROUP BY n HAVING {LONG.replace(',', ' AND')}",
+        f"SELECT x.n FROM (SELECT n, {LONG} FROM t) AS x",
+        f"SELECT {LONG} FROM t UNION SELECT {LONG} FROM t",
+        f"SELECT DATABASE(), CONNECTION_ID(), {LONG} FROM t",
+        f"SELECT {LONG} FROM information_schema.tables WHERE table_schema = 'commerce'",
+        f"INSERT INTO t SELECT {LONG} FROM t",
+        f"UPDATE t SET n = 1 WHERE {LONG.replace('SUM', '').replace(',', ' OR')}",
+        f"DELETE FROM t WHERE {LONG.replace('SUM', '').replace(',', ' OR')}",
+        f"REPLACE INTO t (n) VALUES ({LONG})",
+        f"WITH x AS (SELECT {LONG} FROM t) SELECT * FROM x",
+        f"SELECT n FROM t WHERE id IN (SELECT {LONG} FROM t)",
+        f"SELECT t.n FROM t JOIN t AS u ON t.id = u.id AND {LONG.replace(',', ' AND')}",
+        f"SELECT DISTINCT {LONG} FROM t ORDER BY {LONG} LIMIT 5",
+        f"SELECT GROUP_CONCAT({LONG}) FROM t GROUP BY n WITH ROLLUP",
+        f"SELECT n FROM t UNION SELECT {LONG} FROM u",
+        f"SET STATEMENT lock_wait_timeout = 1 FOR SELECT {LONG} FROM t",
+        f"CALL p({LONG})",
+        f"ALTER TABLE t ADD ({LONG.replace('SUM(n + ', 'c').replace(')', ' INT')})",
+        f"STREAM id FROM t WHERE {LONG}",
+        f"SET @a = ({LONG})",
+        f"SHOW TABLES WHERE {LONG.replace(',', ' AND')}",
+        f"EXPLAIN SELECT {LONG} FROM t",
+        f"VEXPLAIN PLAN SELECT {LONG} FROM t",
+        f"PREPARE p FROM 'SELECT {LONG} FROM t'",
+        f"DO {LONG}",
+        f"CREATE TABLE x ({LONG.replace('SUM(n + ', 'c').replace(')', ' INT')})",
+        f"CREATE QUEUE x ({LONG.replace('SUM(n + ', 'c').replace(')', ' INT')})",
+        f"SELECT 1; SELECT {LONG} FROM t",
+    ],
+    ids=lambda sql: sql[:12],
+)
+@pytest.mark.parametrize("target", ["commerce", "plain"])
+async def test_a_long_template_is_never_read_on_the_loop(client, monkeypatch, sql, target):
+    loop, read_here, token = threading.get_ident(), [], tokens.Token
+
+    def noted(key, start, *rest):
+        if start > LARGE_TEMPLATE_BYTES and threading.get_ident() == loop:
+            read_here.append("".join(traceback.format_stack(limit=8)))
+        return token(key, start, *rest)
+
+    await client.query(f"USE {target}")
+    monkeypatch.setattr(tokens, "Token", noted)
+    for _ in range(2):
+        await client.query(sql)
+    with suppress(Refused):
+        await client.execute((await client.prepare(sql))[0])
+    assert not read_here, read_here[0]
 
 
 async def test_an_open_comment_behind_many_is_refused_at_once(client):
