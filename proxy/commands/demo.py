@@ -24,6 +24,7 @@ from typing import Final, Protocol
 
 import uvloop
 
+from streamfrom.proxy import process
 from streamfrom.proxy.backends.control_connection import Control
 from streamfrom.proxy.config.file import Config, load
 from streamfrom.proxy.embedded.servers import EmbeddedServer, EmbeddedServerError
@@ -187,6 +188,9 @@ async def _run(shards: int, port: int, folder: Path | None, serve: Serve) -> Non
                 config = _write_config(place, servers, password, port, admin_port)
                 await _create_table(config)
                 async with serve(config, place / "streamfrom.toml") as app:
+                    process.prepare(
+                        config
+                    )  # or the collector holds the loop up, for 60 ms each time
                     _say(_session(servers, app.port, admin_port, place))
                     await asyncio.Event().wait()  # until a signal cancels it
     _say("stopped")
