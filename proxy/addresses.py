@@ -6,7 +6,7 @@ import ipaddress
 from collections import Counter
 
 
-class Crowd(Counter[str]):
+class AddressCounts(Counter[str]):
     """How many there are of each address."""
 
     def enter(self, address: str) -> None:

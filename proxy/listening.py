@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import structlog
 
-from streamfrom.proxy.addresses import Crowd, group
+from streamfrom.proxy.addresses import AddressCounts, group
 from streamfrom.proxy.log import SparingLog
 
 
@@ -69,7 +69,7 @@ class Listener:
         self._opening = opening
         self._loop = asyncio.get_running_loop()
         self._log = SparingLog(log.bind(port=name))
-        self._addresses = Crowd()
+        self._addresses = AddressCounts()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
         self._is_closed = False

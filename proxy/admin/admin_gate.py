@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from streamfrom.proxy.addresses import Crowd, group
+from streamfrom.proxy.addresses import AddressCounts, group
 from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.listening import FIRST_BYTES_S
 from streamfrom.proxy.net import is_loopback
@@ -108,7 +108,7 @@ class AdminGate:
         self._services = services
         self._sessions = WebSessions(lambda: secrets.token_urlsafe(32))
         self._csrf_of_all = secrets.token_urlsafe(32)
-        self._trying = Crowd()
+        self._trying = AddressCounts()
 
     def visitor(self, request: web.Request) -> Visitor:
         """Return who asks. Raises HTTPUnauthorized or HTTPForbidden."""

@@ -20,7 +20,7 @@ from streamfrom.engine.clock import SystemClock
 from streamfrom.engine.messaging.shell.registry import Registry
 from streamfrom.engine.messaging.shell.watch import Watch
 from streamfrom.proxy import listening, process
-from streamfrom.proxy.addresses import Crowd
+from streamfrom.proxy.addresses import AddressCounts
 from streamfrom.proxy.app.config_reload import ConfigReload, credentials_of, has_admin
 from streamfrom.proxy.app.disconnection import Disconnection
 from streamfrom.proxy.app.membership import MemberNumber, Membership, take_number
@@ -217,8 +217,8 @@ class Application:
                 lambda: self.services.config.user_memory_bytes, UserMemoryExceeded
             ),
             work=LoginWork(),
-            connected=Crowd(),
-            strangers=Crowd(),
+            connected=AddressCounts(),
+            strangers=AddressCounts(),
             coordinator=coordinator,
             readers=readers(),
             spawn=self._spawn,

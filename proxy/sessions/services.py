@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.shell.registry import Registry
-    from streamfrom.proxy.addresses import Crowd
+    from streamfrom.proxy.addresses import AddressCounts
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.local_statements.show_processlist import Process
@@ -157,8 +157,8 @@ class Services:
     # Returns the memory budget that all connections of the named user share.
     memory_of: Callable[[str], Memory]
     work: LoginWork  # runs the costly parts of logins
-    connected: Crowd  # the connections of each address
-    strangers: Crowd  # those of them that have not logged in
+    connected: AddressCounts  # the connections of each address
+    strangers: AddressCounts  # those of them that have not logged in
     # Commits in two phases; None without `transaction_mode = "twopc"`.
     coordinator: Coordinator | None
     readers: ThreadPoolExecutor  # the threads that read large texts

@@ -1,9 +1,9 @@
-from streamfrom.proxy.addresses import Crowd, group
+from streamfrom.proxy.addresses import AddressCounts, group
 from tests.cases import cases
 
 
 def test_who_has_left_is_not_counted_and_takes_no_memory():
-    crowd = Crowd()
+    crowd = AddressCounts()
     for address in "aab":
         crowd.enter(address)
     crowd.leave("b")

@@ -97,7 +97,7 @@ def table(cluster: SharedCluster) -> str:
     return "readable"
 
 
-class Crowd:
+class AddressCounts:
     """Clients that read rows by id until they are stopped, each in a thread of its own.
 
     Attributes:
@@ -158,8 +158,8 @@ class Crowd:
 
 
 @pytest.fixture
-def crowd(cluster: SharedCluster, table: str) -> Iterator[Crowd]:
-    reading = Crowd(cluster, table)
+def crowd(cluster: SharedCluster, table: str) -> Iterator[AddressCounts]:
+    reading = AddressCounts(cluster, table)
     yield reading
     reading.stop()
 

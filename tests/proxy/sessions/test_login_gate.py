@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import structlog
 
-from streamfrom.proxy.addresses import Crowd
+from streamfrom.proxy.addresses import AddressCounts
 from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import (
@@ -45,8 +45,8 @@ def made(
         ),
         has_admin=has_admin,
         work=LoginWork(),
-        connected=Crowd(),
-        strangers=Crowd(),
+        connected=AddressCounts(),
+        strangers=AddressCounts(),
         loopback_only=loopback_only,
         sessions={n: SimpleNamespace(user=user) for n, user in enumerate(users)},
         backoff=LoginBackoff(backoff_s),
