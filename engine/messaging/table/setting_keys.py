@@ -33,12 +33,12 @@ KEYS: Final = {
         " `CREATE QUEUE` and `ALTER QUEUE` add it"
     ),
     "vt_max_in_flight": (
-        "messages | none | the most messages that are [in flight](../concepts/limits.md#how-many-are-in-flight) on "
+        "messages | none | the most messages that are [in flight](../concepts/limits.md#concurrency-limit) on "
         "all shards together; at least the number of shards"
     ),
     "vt_max_rate": (
         "messages a second | none | the most messages that are [delivered a "
-        "second](../concepts/limits.md#how-many-are-sent-a-second) from all shards together; may have a fraction"
+        "second](../concepts/limits.md#rate-limit) from all shards together; may have a fraction"
     ),
     "vt_message_cols": "`id\\|c\\|…` | all but the hidden | the columns of a stream, in this order, `id` first",
     "vt_release_after": (
@@ -66,7 +66,7 @@ KEYS: Final = {
     "vt_paused": "`on`, `off` | `off` | `on`: no message is delivered, [everything else works](../concepts/limits.md#pausing)",
     "vt_delayed": (
         "`on`, `off` | `on` | `off`: a statement that would schedule a message for later [is "
-        "refused](../concepts/scheduling.md#no-scheduled-messages)"
+        "refused](../concepts/scheduling.md#forbid-scheduled-messages)"
     ),
     "vt_group": "a column | none | the column with the [group](../concepts/batches.md) of a message",
     "vt_after": (
