@@ -1,6 +1,6 @@
-# Sourced by the image of MariaDB when a shard's data is made: the accounts of the proxy and of its users.
+# MariaDB's image sources this file when it creates a shard's data: the accounts of the proxy and of its users.
 docker_process_sql <<SQL
--- Where members of a fleet find each other; the proxy makes this database.
+-- Members of a fleet find each other in this database, which the proxy creates.
 GRANT ALL PRIVILEGES ON streamfrom.* TO streamfrom@'%';
 CREATE USER app@'%' IDENTIFIED BY '$(docker_sql_escape_string_literal "$APP_PASSWORD")';
 GRANT ALL PRIVILEGES ON commerce.* TO app@'%';

@@ -1,7 +1,7 @@
 """Runs a batch with a last step: python examples/batch.py [how many parts].
 
-The parts and the step that comes after them are inserted in one transaction. Two workers take whatever is
-due; the last step is not, until every part is acknowledged, whichever worker was the last.
+One transaction inserts the parts and the last step. Two workers take due messages. The last step is due only
+when every part is acknowledged, by either worker.
 """
 
 import os
@@ -17,7 +17,7 @@ CREATE QUEUE IF NOT EXISTS import_step (
   tenant BIGINT NOT NULL, batch VARCHAR(36), finishes VARCHAR(36), job VARCHAR(100)
 ) SHARD BY (tenant) WITH (group = batch, after = finishes)
 """
-TENANT = 7  # a batch is on one shard: that of its tenant
+TENANT = 7  # all messages of a batch are on one shard, that of the tenant
 
 
 def connect() -> "pymysql.Connection[pymysql.cursors.Cursor]":

@@ -1,9 +1,9 @@
-"""Receives messages and acknowledges them: python examples/consumer.py, ended by SIGTERM or Ctrl-C.
+"""Receives messages and acknowledges them: python examples/consumer.py, stopped by SIGTERM or Ctrl-C.
 
-Any MySQL driver will do if it can read rows one by one: STREAM is a result set that does not end.
-That connection is busy for as long as it streams, so acknowledgements go over a second one. Run
-several of these: each message goes to one of them, and what a crashed one held comes again. It ends
-when the proxy does; examples/consumers has programs that connect again.
+You can use any MySQL driver that reads rows one by one, because STREAM returns an endless result set.
+It keeps the connection busy, so acknowledge over a second one. You can run several consumers: each
+message goes to one of them, and if one crashes, others get its messages. This program ends when the
+proxy does; examples/consumers has programs that reconnect.
 """
 
 import os
@@ -38,7 +38,7 @@ def main() -> None:
     rows, done = stream.cursor(), acks.cursor()
 
     def stop(*_: object) -> None:
-        # From a third connection: a signal may come while either of the others is in use.
+        # Over a third connection: a signal may come while the other two are in use.
         with connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"KILL QUERY {stream.thread_id()}")
 

@@ -1,7 +1,7 @@
 """Sends messages: python examples/producer.py [how many].
 
-A message is a row, so it is sent by the transaction that writes whatever it is about: both are
-there after COMMIT, or neither. The proxy gives each message an id, as the table has vt_auto_id=on.
+A message is a row. Insert it in the same transaction as your own data: both are committed, or
+neither. The proxy generates the ids, because the table has vt_auto_id=on.
 """
 
 import json

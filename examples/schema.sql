@@ -1,4 +1,4 @@
--- The message table, on every shard. The comment makes it one; all durations are seconds. The proxy makes the ids.
+-- The message table, on every shard. The comment makes it a message table; durations are in seconds. The proxy generates the ids.
 CREATE TABLE my_message (
   id BIGINT NOT NULL,
   priority TINYINT NOT NULL DEFAULT 50,

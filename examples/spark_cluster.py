@@ -3,9 +3,9 @@
     python examples/spark_cluster.py run archive --proxy mysql://root@127.0.0.1:15306/commerce \
         --table my_message --out /tmp/archive --from 2026-11-21 --to 2026-11-21T04:39
 
-It submits the job as you would to a cluster that is there: Spark's `local-cluster` starts a master and two workers of a process each
-for it, and stops them. The workers get the package in an archive. WORKER_PYTHON=/path/of/python lets them run in another Python, which
-needs nothing of its own: all that is installed here but Spark is in the archive, too.
+The job is submitted as to a real cluster: Spark's `local-cluster` starts a master and two workers, each a process, and stops them.
+The workers get the package in an archive. With WORKER_PYTHON=/path/of/python they run in another Python, which needs no packages:
+everything that is installed here except Spark is in the archive, too.
 """
 
 import importlib.util
@@ -48,7 +48,7 @@ def environment() -> dict[str, str]:
 
 
 def pack(archive: Path) -> None:
-    """Write the package, and for a Python of their own all that it imports, as the workers are to have it in a folder."""
+    """Write the package, and for another Python all installed packages, as a folder for the workers."""
     with tarfile.open(archive, "w:gz", compresslevel=1, dereference=True) as file:
         file.add(PACKAGE, PACKAGE.name)
         if "WORKER_PYTHON" in os.environ:
@@ -88,6 +88,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    # So that a plain kill, too, stops the job and its cluster.
+    # So that a plain kill stops the job and its cluster, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

@@ -14,22 +14,22 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * A consumer with JDBC: java -cp mysql-connector-j.jar Consumer.java, ended by SIGTERM or Ctrl-C.
+ * A consumer with JDBC: java -cp mysql-connector-j.jar Consumer.java, stopped by SIGTERM or Ctrl-C.
  *
- * <p>Each worker takes a message, works and acknowledges, over a connection of its own. Work in progress ends and is
- * acknowledged, also after the signal and while the proxy restarts. A heartbeat holds long work. Failed work comes
- * again by itself, each time later.
+ * <p>Each worker takes a message, does the work and acknowledges, over its own connection. Running work is finished and
+ * acknowledged, also after the signal and while the proxy restarts. A heartbeat extends the lease of long work. Failed
+ * work is retried, each time later.
  */
 public final class Consumer implements Runnable {
   private static final int WORKERS = 4;
   private static final int HEARTBEAT_S = 10; // well below the lease, vt_ack_wait
-  private static final int SILENCE_S = 30; // after which a connection is given up; well above WAIT
+  private static final int SILENCE_S = 30; // then a connection is replaced; well above WAIT
   private static final String TAKE = "STREAM id, message FROM my_message LIMIT 1 WAIT 5";
   private static final String MINE = " WHERE id = ? AND time_acked IS NULL";
   private static final String HEARTBEAT =
       "UPDATE my_message SET time_next = time_next + INTERVAL " + HEARTBEAT_S + " SECOND" + MINE;
   private static final String ACK = "UPDATE my_message SET time_acked = NOW()" + MINE;
-  // No second try heals these: a wrong password or right, no such database, table or column, wrong or unsupported SQL.
+  // Permanent errors: a wrong password, a missing right, database, table or column, wrong or unsupported SQL.
   private static final Set<Integer> PERMANENT = Set.of(1044, 1045, 1049, 1054, 1064, 1142, 1146, 1235);
 
   private static final ExecutorService works = Executors.newCachedThreadPool();
@@ -43,10 +43,10 @@ public final class Consumer implements Runnable {
   }
 
   private static void work(String message) throws Exception {
-    System.out.println("working on " + message); // yours; it may see a message twice
+    System.out.println("working on " + message); // your work; a message may come twice
   }
 
-  /** Returns what the action returns, which may take until the proxy is back; null after the signal if it is a take. */
+  /** Repeats the action until it succeeds, and returns its result; returns null after the signal if it is a take. */
   private <T> T keepTrying(boolean isTake, Action<T> action) throws Exception {
     for (long pause = 100; ; pause = Math.min(pause * 2, 10_000)) {
       try {
@@ -81,7 +81,7 @@ public final class Consumer implements Runnable {
   private Message take() throws Exception {
     return keepTrying(true, () -> {
       try (PreparedStatement statement = connection.prepareStatement(TAKE)) {
-        statement.execute(); // as executeQuery() of MySQL's driver knows no STREAM
+        statement.execute(); // not executeQuery(), which refuses STREAM in MySQL's driver
         ResultSet rows = statement.getResultSet();
         return rows.next() ? new Message(rows.getLong(1), rows.getString(2)) : null;
       }

@@ -1,7 +1,7 @@
-// A consumer for Go with go-sql-driver: go run consumer.go, ended by SIGTERM or Ctrl-C.
+// A consumer for Go with go-sql-driver: go run consumer.go, stopped by SIGTERM or Ctrl-C.
 //
-// Each worker takes a message, works and acknowledges. Work in progress ends and is acknowledged, also after the signal
-// and while the proxy restarts. A heartbeat holds long work. Failed work comes again by itself, each time later.
+// Each worker takes a message, does the work and acknowledges. Running work is finished and acknowledged, also after the
+// signal and while the proxy restarts. A heartbeat extends the lease of long work. Failed work is retried, each time later.
 package main
 
 import (
@@ -25,24 +25,24 @@ import (
 const (
 	workers   = 4
 	beat      = 10 * time.Second // well below the lease, vt_ack_wait
-	silence   = 30 * time.Second // after which a connection is given up; well above WAIT
+	silence   = 30 * time.Second // then a connection is replaced; well above WAIT
 	take      = "STREAM id, message FROM my_message LIMIT 1 WAIT 5"
 	mine      = " WHERE id = ? AND time_acked IS NULL"
 	heartbeat = "UPDATE my_message SET time_next = time_next + INTERVAL ? SECOND" + mine
 	ack       = "UPDATE my_message SET time_acked = NOW()" + mine
 )
 
-// No second try heals these: a wrong password or right, no such database, table or column, wrong or unsupported SQL.
+// Permanent errors: a wrong password, a missing right, database, table or column, wrong or unsupported SQL.
 var permanent = []uint16{1044, 1045, 1049, 1054, 1064, 1142, 1146, 1235}
 
 var db *sql.DB
 
 func work(message string) error {
-	fmt.Println("working on", message) // yours; it may see a message twice
+	fmt.Println("working on", message) // your work; a message may come twice
 	return nil
 }
 
-// keepTrying returns when the action has worked, which may take until the proxy is back, or after the signal of until.
+// keepTrying repeats the action until it succeeds, or until ends.
 func keepTrying(until context.Context, action func() error) {
 	for pause := 100 * time.Millisecond; ; pause = min(pause*2, 10*time.Second) {
 		err := action()

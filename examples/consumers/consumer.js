@@ -1,20 +1,20 @@
-// A consumer for Node with mysql2: npm install && node consumer.js, ended by SIGTERM or Ctrl-C.
+// A consumer for Node with mysql2: npm install && node consumer.js, stopped by SIGTERM or Ctrl-C.
 //
-// Each worker takes a message, works and acknowledges, over a connection of its own. Work in progress ends and is
-// acknowledged, also after the signal and while the proxy restarts. A heartbeat holds long work. Failed work comes
-// again by itself, each time later.
+// Each worker takes a message, does the work and acknowledges, over its own connection. Running work is finished and
+// acknowledged, also after the signal and while the proxy restarts. A heartbeat extends the lease of long work. Failed
+// work is retried, each time later.
 "use strict";
 const mysql = require("mysql2/promise");
 const { setTimeout: sleep } = require("node:timers/promises");
 
 const WORKERS = 4;
 const HEARTBEAT_S = 10; // well below the lease, vt_ack_wait
-const SILENCE_S = 30; // after which a connection is given up; well above WAIT
+const SILENCE_S = 30; // then a connection is replaced; well above WAIT
 const TAKE = "STREAM id, message FROM my_message LIMIT 1 WAIT 5";
 const MINE = "WHERE id = ? AND time_acked IS NULL";
 const HEARTBEAT = `UPDATE my_message SET time_next = time_next + INTERVAL ${HEARTBEAT_S} SECOND ${MINE}`;
 const ACK = `UPDATE my_message SET time_acked = NOW() ${MINE}`;
-// No second try heals these: a wrong password or right, no such database, table or column, wrong or unsupported SQL.
+// Permanent errors: a wrong password, a missing right, database, table or column, wrong or unsupported SQL.
 const PERMANENT = new Set([1044, 1045, 1049, 1054, 1064, 1142, 1146, 1235]);
 const server = {
   host: process.env.HOST ?? "127.0.0.1",
@@ -22,23 +22,23 @@ const server = {
   user: process.env.USER_NAME ?? "app",
   password: process.env.PASSWORD ?? "app-password",
   database: "commerce",
-  jsonStrings: true, // else JSON is parsed before MySQL and a string before MariaDB
+  jsonStrings: true, // else JSON is parsed with MySQL and a string with MariaDB
 };
 let stopping = false;
 
 async function work(message) {
-  console.log("working on", message); // yours; it may see a message twice
+  console.log("working on", message); // your work; a message may come twice
 }
 
 async function connect() {
   const connection = await mysql.createConnection(server);
-  return connection.on("error", () => {}); // the next statement fails, and says it
+  return connection.on("error", () => {}); // the next statement fails with it
 }
 
 async function consume() {
   let connection; // a promise, which a heartbeat and an acknowledgement may wait for together
 
-  // Returns rows, or how many rows changed, which may take until the proxy is back.
+  // Returns rows, or the number of changed rows; while the proxy is away, tries again.
   async function run(sql, ...values) {
     for (let pause = 100; ; pause = Math.min(pause * 2, 10_000)) {
       const mine = (connection ??= connect());

@@ -1,8 +1,8 @@
-"""A consumer with asyncio: python examples/consumers/consumer_asyncio.py, ended by SIGTERM or Ctrl-C.
+"""A consumer with asyncio: python examples/consumers/consumer_asyncio.py, stopped by SIGTERM or Ctrl-C.
 
-Each worker takes a message, works and acknowledges, over a connection of its own. Work in progress ends
-and is acknowledged, also after the signal and while the proxy restarts. A heartbeat holds long work.
-Failed work comes again by itself, each time later.
+Each worker takes a message, does the work and acknowledges, over its own connection. Running work is
+finished and acknowledged, also after the signal and while the proxy restarts. A heartbeat extends the
+lease of long work. Failed work is retried, each time later.
 """
 
 import asyncio
@@ -17,30 +17,30 @@ from asyncmy.errors import MySQLError
 
 WORKERS = 4
 HEARTBEAT_S = 10  # well below the lease, vt_ack_wait
-SILENCE_S = 30  # after which a connection is given up; well above WAIT
+SILENCE_S = 30  # then a connection is replaced; well above WAIT
 TAKE = "STREAM id, message FROM my_message LIMIT 1 WAIT 5"
 MINE = "WHERE id = %s AND time_acked IS NULL"
 HEARTBEAT = (
     f"UPDATE my_message SET time_next = time_next + INTERVAL {HEARTBEAT_S} SECOND {MINE}"
 )
 ACK = f"UPDATE my_message SET time_acked = NOW() {MINE}"
-# No second try heals these: a wrong password or right, no such database, table or column, wrong or unsupported SQL.
+# Permanent errors: a wrong password, a missing right, database, table or column, wrong or unsupported SQL.
 PERMANENT = {1044, 1045, 1049, 1054, 1064, 1142, 1146, 1235}
 
 stopping = asyncio.Event()
 
 
 async def work(message: str) -> None:
-    print("working on", message)  # yours; it may see a message twice
+    print("working on", message)  # your work; a message may come twice
 
 
 class Session:
-    """One connection, opened again as often as it breaks."""
+    """One connection, reopened whenever it breaks."""
 
     connection: Any = None
 
     async def run(self, sql: str, *values: object) -> Any:
-        """Return rows, or how many rows changed, which may take until the proxy is back."""
+        """Return rows, or the number of changed rows; while the proxy is away, try again."""
         pause = 0.1
         while True:
             try:

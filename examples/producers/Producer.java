@@ -11,24 +11,24 @@ import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * A producer with JDBC: java -cp mysql-connector-j.jar Producer.java < messages, one message in each line.
+ * A producer with JDBC: java -cp mysql-connector-j.jar Producer.java < messages, one message per line.
  *
- * <p>Each message is sent once, whatever happens to the connection. The program makes the id, so it may send an INSERT
- * again whose outcome it does not know: where the first one took effect, the second one is a duplicate.
+ * <p>Each message is sent once, even if the connection breaks. The program chooses the id, so it can repeat an INSERT
+ * whose outcome is unknown: if the first one took effect, the second one is a duplicate.
  */
 public final class Producer {
-  private static final int SILENCE_S = 30; // after which a connection is given up
-  private static final int PATIENCE_S = 60; // after which a message is given up, with the error
+  private static final int SILENCE_S = 30; // then a connection is replaced
+  private static final int PATIENCE_S = 60; // then a message fails with the error
   private static final int DUPLICATE = 1062;
-  // Another try may end these: a full or stopping proxy, a shard that is away, a lock, a deadlock, a connection that is gone.
+  // Temporary errors: a full or stopping proxy, an unavailable shard, a lock, a deadlock, a lost connection.
   private static final Set<Integer> PASSING = Set.of(1040, 1053, 1105, 1205, 1213, 2013, 4031);
   private static final String INSERT = "INSERT INTO my_message (id, message) VALUES (?, ?)";
 
   private Connection connection;
 
-  /** Returns the id of the message, which is committed then. */
+  /** Sends a message, commits it and returns its id. */
   private long send(String message) throws SQLException, InterruptedException {
-    long id = ThreadLocalRandom.current().nextLong(1, 1L << 53); // every driver keeps so many bits
+    long id = ThreadLocalRandom.current().nextLong(1, 1L << 53); // every driver keeps 53 bits
     long end = System.nanoTime() + PATIENCE_S * 1_000_000_000L;
     boolean isRepeated = false;
     for (long pause = 100; ; pause = Math.min(pause * 2, 10_000)) {

@@ -1,7 +1,7 @@
-// A producer for Go with go-sql-driver: go run producer.go < messages, one message in each line.
+// A producer for Go with go-sql-driver: go run producer.go < messages, one message per line.
 //
-// Each message is sent once, whatever happens to the connection. The program makes the id, so it may send an INSERT again
-// whose outcome it does not know: where the first one took effect, the second one is a duplicate.
+// Each message is sent once, even if the connection breaks. The program chooses the id, so it can repeat an INSERT whose
+// outcome is unknown: if the first one took effect, the second one is a duplicate.
 package main
 
 import (
@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	silence   = 30 * time.Second // after which a connection is given up
-	patience  = 60 * time.Second // after which a message is given up, with the error
+	silence   = 30 * time.Second // then a connection is replaced
+	patience  = 60 * time.Second // then a message fails with the error
 	duplicate = 1062
 	insert    = "INSERT INTO my_message (id, message) VALUES (?, ?)"
 )
 
-// Another try may end these: a full or stopping proxy, a shard that is away, a lock, a deadlock, a connection that is gone.
+// Temporary errors: a full or stopping proxy, an unavailable shard, a lock, a deadlock, a lost connection.
 var passing = []uint16{1040, 1053, 1105, 1205, 1213, 2013, 4031}
 
-// send returns the id of the message, which is committed then.
+// send sends a message, commits it and returns its id.
 func send(db *sql.DB, message string) (int64, error) {
-	id := 1 + rand.Int64N(1<<53-1) // every driver keeps so many bits
+	id := 1 + rand.Int64N(1<<53-1) // every driver keeps 53 bits
 	end := time.Now().Add(patience)
 	for pause := 100 * time.Millisecond; ; pause = min(pause*2, 10*time.Second) {
 		_, err := db.Exec(insert, id, message)

@@ -1,17 +1,17 @@
-// A producer for Node with mysql2: npm install && node producer.js < messages, one message in each line.
+// A producer for Node with mysql2: npm install && node producer.js < messages, one message per line.
 //
-// Each message is sent once, whatever happens to the connection. The program makes the id, so it may send an INSERT again
-// whose outcome it does not know: where the first one took effect, the second one is a duplicate.
+// Each message is sent once, even if the connection breaks. The program chooses the id, so it can repeat an INSERT whose
+// outcome is unknown: if the first one took effect, the second one is a duplicate.
 "use strict";
 const mysql = require("mysql2/promise");
 const { randomBytes } = require("node:crypto");
 const readline = require("node:readline");
 const { setTimeout: sleep } = require("node:timers/promises");
 
-const SILENCE_S = 30; // after which a connection is given up
-const PATIENCE_S = 60; // after which a message is given up, with the error
+const SILENCE_S = 30; // then a connection is replaced
+const PATIENCE_S = 60; // then a message fails with the error
 const DUPLICATE = 1062;
-// Another try may end these: a full or stopping proxy, a shard that is away, a lock, a deadlock, a connection that is gone.
+// Temporary errors: a full or stopping proxy, an unavailable shard, a lock, a deadlock, a lost connection.
 const PASSING = new Set([1040, 1053, 1105, 1205, 1213, 2013, 4031]);
 const server = {
   host: process.env.HOST ?? "127.0.0.1",
@@ -24,10 +24,10 @@ let connection;
 
 async function connect() {
   const opened = await mysql.createConnection(server);
-  return opened.on("error", () => {}); // the next statement fails, and says it
+  return opened.on("error", () => {}); // the next statement fails with it
 }
 
-// Returns the id of the message, which is committed then.
+// Sends a message, commits it and returns its id.
 async function send(message) {
   const id = randomBytes(8).readBigUInt64BE() >> 11n || 1n; // every driver keeps 53 bits
   const sql = `INSERT INTO my_message (id, message) VALUES (${id}, ?)`;

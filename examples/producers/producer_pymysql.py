@@ -1,7 +1,7 @@
-"""A producer with PyMySQL: python examples/producers/producer_pymysql.py < messages, one message in each line.
+"""A producer with PyMySQL: python examples/producers/producer_pymysql.py < messages, one message per line.
 
-Each message is sent once, whatever happens to the connection. The program makes the id, so it may send an INSERT again
-whose outcome it does not know: where the first one took effect, the second one is a duplicate.
+Each message is sent once, even if the connection breaks. The program chooses the id, so it can repeat an INSERT whose
+outcome is unknown: if the first one took effect, the second one is a duplicate.
 """
 
 import os
@@ -14,21 +14,21 @@ from typing import Any
 import pymysql
 
 
-SILENCE_S = 30  # after which a connection is given up
-PATIENCE_S = 60  # after which a message is given up, with the error
+SILENCE_S = 30  # then a connection is replaced
+PATIENCE_S = 60  # then a message fails with the error
 DUPLICATE = 1062
-# Another try may end these: a full or stopping proxy, a shard that is away, a lock, a deadlock, a connection that is gone.
+# Temporary errors: a full or stopping proxy, an unavailable shard, a lock, a deadlock, a lost connection.
 PASSING = {1040, 1053, 1105, 1205, 1213, 4031, *range(2000, 3000)}
 
 
 class Producer:
-    """One connection, opened again as often as it breaks."""
+    """One connection, reopened whenever it breaks."""
 
     connection: Any = None
 
     def send(self, message: str) -> int:
-        """Return the id of the message, which is committed then."""
-        ident = 1 + secrets.randbelow(2**53 - 1)  # every driver keeps so many bits
+        """Send a message, commit it and return its id."""
+        ident = 1 + secrets.randbelow(2**53 - 1)  # every driver keeps 53 bits
         pause, end_s = 0.1, time.monotonic() + PATIENCE_S
         is_repeated = False
         while True:
