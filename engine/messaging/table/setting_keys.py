@@ -20,12 +20,12 @@ KEYS: Final = {
     "vt_min_backoff": "seconds | `vt_ack_wait` | the shortest wait between two deliveries",
     "vt_max_backoff": "seconds | none | the longest wait",
     "vt_max_attempts": (
-        "deliveries | 0 | after so many deliveries a message is [parked](../concepts/retries.md#the-end-of-retries); "
+        "deliveries | 0 | after so many deliveries a message is [parked](../concepts/retries.md#parked-messages); "
         "0 for no limit"
     ),
     "vt_dead_letter": (
         "a table; in `CREATE QUEUE` and `ALTER QUEUE` also `on` | none | the table to which a message moves after "
-        "`vt_max_attempts` deliveries, [instead of being parked](../concepts/retries.md#the-end-of-retries). It is in"
+        "`vt_max_attempts` deliveries, [instead of being parked](../concepts/retries.md#parked-messages). It is in"
         " the same keyspace and named without it; names that begin with `streamfrom_` are reserved"
     ),
     "vt_dead_letters_of": (
@@ -86,7 +86,7 @@ KEYS: Final = {
         "on each shard; 1: one by one, in order"
     ),
     "vt_fair": (
-        "`on`, `off` | `off` | `on`: keys [take turns](../concepts/ordering.md#keys-in-turn), so that the flood of "
+        "`on`, `off` | `off` | `on`: keys [take turns](../concepts/ordering.md#fair-scheduling), so that the flood of "
         "one delays no other; needs `vt_key`"
     ),
     "vt_order": (
