@@ -215,10 +215,9 @@ class SetItem:
 
 @dataclass(frozen=True, slots=True)
 class KillTarget:
-    """The target of a KILL. *by*: what MariaDB's further forms name, USER or QUERY ID; empty for a connection id."""
+    """The connection that a KILL names by its id; OPAQUE without one."""
 
     query_only: bool
-    by: str
     operand: Slot | Opaque
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.errors import EmptyQuery, LocalDataDisabled, NoSuchThread, UnknownDatabase
+from streamfrom.proxy.errors import EmptyQuery, LocalDataDisabled, UnknownDatabase
 from streamfrom.proxy.execution.diagnostics_queries import (
     ASKS_BACK,
     AnswerHere,
@@ -38,13 +38,12 @@ from streamfrom.proxy.sql.text_statements import TextStatements
 from streamfrom.proxy.sql.transaction_control import TransactionControl
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Capability, Status
-from streamfrom.proxy.wire.resultset import STATE_CHANGED, parse_text_row, schema_state
+from streamfrom.proxy.wire.resultset import STATE_CHANGED, schema_state
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.split import split_statements
-from streamfrom.sqlparse_ext.reading.utility_statements import killed_expression
 from streamfrom.sqlparse_ext.session.information_schema import asks_database
 from streamfrom.sqlparse_ext.session.session_calls import inline, lock_calls
-from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Statement, Uses
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.message_effects import UNKNOWN
@@ -52,12 +51,10 @@ from streamfrom.sqlparse_ext.writes.message_effects import UNKNOWN
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.compile.session_target import SessionTarget
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.sqlparse_ext.statements import KillTarget
 
 
 # Kinds that may ask for the client's user. In a definition such a function means the user who calls it later.
@@ -363,9 +360,9 @@ class StatementRunner:
     async def _kill_statement(self, statement: Statement, reply: Reply) -> bool:
         kill = statement.shape.kill
         assert kill is not None
-        number = await killed_id(
-            kill, statement, self._target, self._executor, self.with_identity
-        )
+        number = None if kill.operand is OPAQUE else statement.value(kill.operand)
+        if not isinstance(number, int):
+            raise Unsupported("this form of KILL; KILL a connection id of SHOW PROCESSLIST")
         await self._context.others.kill(number, query_only=kill.query_only)
         reply.ok()
         return True
@@ -377,44 +374,6 @@ class StatementRunner:
         if statement.shape.stream is not None:
             return await self.streams.definitions(statement)
         return []
-
-
-# --- KILL --------------------------------------------------------------------------------------
-
-
-async def killed_id(
-    kill: KillTarget,
-    statement: Statement,
-    target: SessionTarget,
-    executor: Executor,
-    with_identity: Callable[[Statement], Awaitable[Statement]],
-) -> int:
-    """Return the id of the connection that a KILL means; a server computes an expression.
-
-    with_identity: returns a statement with the client's own CONNECTION_ID() and user in it.
-
-    Raises as `Executor.ask`; SqlError or Unsupported if it names no connection, NoSuchThread if it names no id.
-    """
-    if kill.by:
-        raise Unsupported(f"KILL {kill.by}; KILL each connection that SHOW PROCESSLIST lists")
-    if not isinstance(kill.operand, Slot):
-        expression = killed_expression(statement)
-        if not expression:
-            raise SqlError("KILL takes a connection id")
-        asked = await with_identity(target.parse(b"SELECT (" + expression + b")"))
-        shape = asked.shape
-        if shape.kind is not Kind.SELECT or shape.tables or shape.uses & Uses.SUBQUERY:
-            raise Unsupported("this form of KILL; give a connection id")
-        shards, database = target.here().runtimes, target.database
-        answer = await executor.ask(shards, database, query(asked.sql), shape)
-        value = parse_text_row(answer.rows[0])[0] or b""
-        number = int(value) if value.isdigit() else None
-    else:
-        found = statement.value(kill.operand)
-        number = found if isinstance(found, int) else None
-    if number is None:
-        raise NoSuchThread(0)
-    return number
 
 
 async def use(session: SessionTarget, target: str) -> None:

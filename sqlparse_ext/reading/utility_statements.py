@@ -13,12 +13,11 @@ from streamfrom.sqlparse_ext.reading.queues import name_queue
 from streamfrom.sqlparse_ext.reading.session_settings import read_set
 from streamfrom.sqlparse_ext.reading.statement_features import COMPOUND
 from streamfrom.sqlparse_ext.statements import OPAQUE, KillTarget, Kind, Slot, Uses
-from streamfrom.sqlparse_ext.text.lexer import locate
-from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
+    from streamfrom.sqlparse_ext.statements import Shape, TableRef
+    from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 
 OBJECTS: Final = frozenset(
@@ -132,7 +131,6 @@ _EXPLAINABLE: Final = frozenset(
 # What may follow the BEGIN of a transaction. Else it is an anonymous block of MariaDB's: NOT ATOMIC,
 # or in its Oracle mode the first statement in it.
 BEHIND_BEGIN: Final = frozenset({"", ";", "WORK"})
-_KILL_WORDS: Final = frozenset({"HARD", "SOFT", "CONNECTION", "QUERY"})
 _VINDEXES_ON: Final = ("VSCHEMA", "VINDEXES", "ON")
 _SHOW_OF_TABLE: Final = frozenset({"COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS"})
 
@@ -302,28 +300,13 @@ def _by_verb(shape: Shape, _cursor: Cursor) -> None:
 
 
 def _kill(shape: Shape, cursor: Cursor) -> None:
-    """Read KILL, MariaDB's forms included: https://mariadb.com/kb/en/kill/."""
+    """Read KILL of a connection id; every other form has none."""
     shape.kind = Kind.KILL
     cursor.accept_any({"HARD", "SOFT"})
     query_only = cursor.accept_any({"CONNECTION", "QUERY"}) == "QUERY"
-    by = "USER" if cursor.accept("USER") else ""
-    if query_only and cursor.accept("ID"):
-        by = "QUERY ID"
     slot = cursor.take().slot
     operand = slot if isinstance(slot, Slot) and not cursor.key else OPAQUE
-    shape.kill = KillTarget(query_only, by, operand)
-
-
-def killed_expression(statement: Statement) -> bytes:
-    """Return the expression that names the connection to kill; empty without one."""
-    template = statement.shape.template
-    cursor = Cursor(statement_tokens(template), template, 1)
-    cursor.skip_all(_KILL_WORDS)
-    if not cursor.key:
-        return b""
-    borders = cursor.peek().start, cursor.tokens[-1].end
-    start, end = locate(statement.sql, statement.mode, borders)
-    return statement.sql[start:end]
+    shape.kill = KillTarget(query_only, operand)
 
 
 # What statements do that are known by their verbs alone.

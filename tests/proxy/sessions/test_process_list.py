@@ -36,12 +36,14 @@ async def test_an_admin_ends_the_connections_of_others(three, form):
     assert (await root.query(f"KILL {boss.greeting.connection_id}")).code == 1095
 
 
-@pytest.mark.parametrize("form", ["USER eve", "QUERY USER 'eve'@'%'", "QUERY ID 8"])
+@pytest.mark.parametrize(
+    "form", ["USER eve", "QUERY ID 8", "CONNECTION_ID()", "@x", "(SELECT id FROM t)", "", "'x'"]
+)
 async def test_only_a_connection_id_names_what_is_killed(three, form):
     _, eve, boss = three
     told = await boss.query(f"KILL {form}")
     assert told.code == 1235
-    assert told.message.endswith("; KILL each connection that SHOW PROCESSLIST lists")
+    assert told.message.endswith("; KILL a connection id of SHOW PROCESSLIST")
     assert (await eve.query("SELECT 1")).values == [b"1"]
 
 

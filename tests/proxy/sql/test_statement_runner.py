@@ -8,7 +8,7 @@ from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.text import tokens
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEMPLATE_BYTES
 from tests.cases import in_turn
-from tests.proxy.fake_answers import Error, Rows, rows_of
+from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.fake_client import Refused
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import running_proxy, said
@@ -112,27 +112,6 @@ async def test_an_open_comment_behind_many_is_refused_at_once(client):
     found = await client.query("/**/" * 200 + "/*")
     assert found.error is not None
     assert "a comment has no end" in str(found.error)
-
-
-# KILL by an expression, and of oneself.
-async def test_a_user_variable_may_name_the_victim(server, proxy):
-    victim, killer = await proxy.client(), await proxy.client()
-    server.once("SELECT (@victim", rows_of(victim.greeting.connection_id))
-    assert (await killer.query("KILL @victim")).error is None
-    assert await victim.is_closed()
-
-
-@in_turn
-@pytest.mark.parametrize("value", [None, b"x", b"", b"-1"])
-async def test_what_is_no_id_is_an_unknown_one(server, proxy, value):
-    client = await proxy.client()
-    server.once("SELECT (@victim", Rows(("@victim",), ((value,),)))
-    assert (await client.query("KILL @victim")).code == 1094
-
-
-async def test_tables_are_not_asked_whom_to_kill(server, proxy):
-    client = await proxy.client()
-    assert (await client.query("KILL (SELECT id FROM t)")).code == 1235
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from streamfrom.sqlparse_ext.reading.statement_features import COMPOUND
 from streamfrom.sqlparse_ext.reading.utility_statements import (
     READERS,
     STATEMENT_VERBS,
-    killed_expression,
 )
 from streamfrom.sqlparse_ext.statements import Kind, Opaque
 from tests.cases import cases
@@ -36,21 +35,16 @@ def test_the_table_whose_vindexes_are_shown_is_named(name):
     assert tables(f"SHOW VSCHEMA VINDEXES ON {name}") == [name.replace("`", "")]
 
 
-@cases(sql=str, query_only=ast.literal_eval, by=ast.literal_eval, operand=ast.literal_eval)
-def test_kill(sql, query_only, by, operand):
+@cases(sql=str, query_only=ast.literal_eval, operand=ast.literal_eval)
+def test_kill(sql, query_only, operand):
     found = statement(sql)
     kill = found.shape.kill
     assert kill is not None
-    assert (kill.query_only, kill.by) == (query_only, by)
+    assert kill.query_only == query_only
     if operand is None:
         assert kill.operand is Opaque.OPAQUE
     else:
         assert found.value(kill.operand) == operand
-
-
-@cases(sql=str, expression=str)
-def test_the_expression_of_kill_is_found(sql, expression):
-    assert killed_expression(statement(sql)).decode() == expression
 
 
 def test_what_is_read_by_its_verb_may_begin_a_statement():
