@@ -206,14 +206,12 @@ def read_update(shape: Shape, cursor: Cursor) -> None:
         add_subqueries(shape, as_select(cursor.tokens, start, "UPDATE"))
 
 
-def parts_of_update(
-    shape: Shape, *, of_several: bool = False
-) -> tuple[Cursor, UpdateParts | None]:
-    """Return a cursor over the tokens of an UPDATE of one table, or *of_several*, and its parts; None for the parts of another."""
+def parts_of_update(shape: Shape) -> tuple[Cursor, UpdateParts | None]:
+    """Return a cursor over the tokens of an UPDATE, and its parts; None for the parts of one of several tables."""
     cursor = Cursor(statement_tokens(shape.template), shape.template)
     cursor.at = cursor.find({"UPDATE"}) + 1
     parts = update_parts(cursor)
-    return cursor, None if parts is None or (parts.table is None) != of_several else parts
+    return cursor, None if parts is None or parts.table is None else parts
 
 
 def update_parts(cursor: Cursor) -> UpdateParts | None:

@@ -16,7 +16,11 @@ from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.reading.queries import UpdateParts, parts_of_update
+from streamfrom.sqlparse_ext.reading.queries import (
+    UpdateParts,
+    assigned_columns,
+    parts_of_update,
+)
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.statements import (
     OPAQUE,
@@ -28,7 +32,6 @@ from streamfrom.sqlparse_ext.statements import (
     Uses,
 )
 from streamfrom.sqlparse_ext.stored_forms import StoredForm, stored_form
-from streamfrom.sqlparse_ext.text.identifiers import quoted
 from streamfrom.sqlparse_ext.text.insert_rows import InsertRows, insert_rows
 from streamfrom.sqlparse_ext.text.lexer import (
     Edit,
@@ -64,15 +67,12 @@ _FIRST_LAYOUT_TIME_COLUMNS: Final = _TIME_COLUMNS | {"time_scheduled", "time_cre
 COUNT_SEND: Final = (
     b", epoch = IF(epoch, epoch, IFNULL(IFNULL(time_next, FALSE) <= time_acked, TRUE))"
 )
-# In an UPDATE of several tables, wherever it stands.
-_GUARD: Final = re.compile(rb"\btime_acked`?\s+IS\s+NULL\b", re.IGNORECASE)
 # In the value of time_acked: some rows may get NULL, as by an ORM's `CASE id WHEN … END`, and keep their lease.
 _CHOICES: Final = frozenset({"CASE", "COALESCE", "IF", "IFNULL", "NULL", "NULLIF", "SELECT"})
-_IF_ACKED: Final = b", @time_next = CASE WHEN @time_acked IS NULL THEN @time_next END"
-# Before a value of time_acked, in an UPDATE that acks in several queues.
-_KEPT: Final = b"COALESCE(%btime_acked, "
+_IF_ACKED: Final = b", time_next = CASE WHEN time_acked IS NULL THEN time_next END"
 _LITERAL: Final = re.compile(b"[" + NUMBER + STRING + b"]")
 NO_STRUCTURE: Final = Uses.UNPARSED | Uses.MULTIPLE
+_SEVERAL_TABLES: Final = Uses.JOIN | Uses.CTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +145,8 @@ def complete(
         edits = moment_edits(moments, statement, now_ns)
     in_text: list[Edit] = []
     words: tuple[Edit, ...] = ()
-    if shape.kind is Kind.UPDATE and shape.uses & Uses.JOIN:
-        edits += _joined_ack(shape, times.foreign)
+    if shape.kind is Kind.UPDATE and shape.uses & _SEVERAL_TABLES:
+        _check_no_ack(shape)
     if facts is not None and not shape.uses & NO_STRUCTURE:
         if shape.kind is Kind.UPDATE:
             words = _words(statement, facts)
@@ -239,73 +239,39 @@ def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
         hint = (_behind(cursor, tokens[parts.table_end - 1], b" FORCE INDEX (PRIMARY)"),)
     if not is_ack:
         return _UpdatePlan(hinted=hint)
-    leaving = [] if any(each.column == "time_next" for each in parts.assignments) else [b""]
-    guarded = [] if "time_acked" in shape.guards else [b""]
-    fixed = _idiom(cursor, parts, leaving, guarded)
     chooses = _chooses(cursor, parts)
+    fixed = _idiom(shape, cursor, parts, chooses=chooses)
     if is_lazy and not chooses and "epoch" not in shape.assignments:
         fixed.insert(0, _behind(cursor, tokens[acked[0].end - 1], COUNT_SEND))
     return _UpdatePlan(tuple(fixed), (*hint, *fixed), is_ack=not chooses)
 
 
-def _idiom(
-    cursor: Cursor, parts: UpdateParts, leaving: Collection[bytes], guarded: Collection[bytes]
-) -> list[Edit]:
-    """Return the edits that give an ack `time_next = NULL` and the guard, each with what stands before its tables' columns."""
-    edits, tokens = [], cursor.tokens
-    # An acked row leaves the index of those that are due.
-    leaves = _IF_ACKED if _chooses(cursor, parts) else b", @time_next = NULL"
-    behind_set = b"".join(leaves.replace(b"@", of) for of in leaving)
-    guard = b" OR ".join(b"%btime_acked IS NULL" % of for of in guarded)
-    if guard and parts.where is None:
-        behind_set += b" WHERE " + guard
-    elif guard and parts.where is not None and parts.where[0] < parts.where[1]:
-        first, last = parts.where
-        # In parentheses, as there may be an OR.
-        guard = b"(%b)" % guard if len(guarded) > 1 else guard
-        edits.append(Edit(tokens[first].start, tokens[first].start, b"("))
-        edits.append(_behind(cursor, tokens[last - 1], b") AND " + guard))
+def _idiom(shape: Shape, cursor: Cursor, parts: UpdateParts, *, chooses: bool) -> list[Edit]:
+    """Return the edits that give an ack `time_next = NULL` and the guard."""
+    edits, tokens, behind_set = [], cursor.tokens, b""
+    if "time_next" not in shape.assignments:
+        # An acked row leaves the index of those that are due.
+        behind_set = _IF_ACKED if chooses else b", time_next = NULL"
+    if "time_acked" not in shape.guards:
+        if parts.where is None:
+            behind_set += b" WHERE time_acked IS NULL"
+        elif parts.where[0] < parts.where[1]:
+            # In parentheses, as there may be an OR.
+            first, last = parts.where
+            edits.append(Edit(tokens[first].start, tokens[first].start, b"("))
+            edits.append(_behind(cursor, tokens[last - 1], b") AND time_acked IS NULL"))
     if behind_set:
         edits.append(_behind(cursor, tokens[parts.set_end - 1], behind_set))
     return edits
 
 
-@lru_cache(maxsize=1024)
-def _joined_ack(shape: Shape, foreign: frozenset[str]) -> list[Edit]:
-    """Return the edits that make an UPDATE of several tables, *foreign* ones among them, the whole idiom where it acknowledges.
-
-    Leases are written before a statement whose effect is unknown, so no send is left to be counted.
-    """
-    cursor, parts = parts_of_update(shape, of_several=True)
-    if parts is None:
-        return []
-    tokens, template = cursor.tokens, shape.template
-    queues = [n for t in shape.tables if (n := t.alias or t.name).lower() not in foreign]
-    acked: dict[str, bytes] = {}  # what stands before the columns of the queues, by name
-    scheduled = set()
-    values: list[tuple[bytes, Token, Token]] = []
-    for column, value, end in parts.assignments:
-        first = at = value - 2
-        while tokens[first - 1].key == ".":
-            first -= 2
-        of = template[tokens[first].start : tokens[at].start]
-        name = unquote(tokens[at - 2], template).lower() if of else ""
-        if not of and len(queues) == 1:
-            of, name = quoted(queues[0]) + b".", queues[0].lower()
-        if column == "time_next":
-            scheduled.add(name)
-        elif column == "time_acked" and name not in foreign and _acks(cursor, value, end):
-            acked[name] = of
-            values.append((_KEPT % of, tokens[value], tokens[end - 1]))
-    leaving = [of for name, of in acked.items() if name not in scheduled]
-    guarded = () if _GUARD.search(template) is not None else acked.values()
-    edits: list[Edit] = []
-    # No guard holds for each of several: a joined row may have one message that was acked before, and one that was not.
-    for kept, first_of, last_of in values if len(acked) > 1 else ():
-        if not template.startswith(kept, first_of.start):
-            edits.append(Edit(first_of.start, first_of.start, kept))
-            edits.append(Edit(last_of.end, last_of.end, b")"))
-    return edits + _idiom(cursor, parts, leaving, guarded)
+def _check_no_ack(shape: Shape) -> None:
+    """Raise Unsupported if an UPDATE that is not completed assigns time_acked."""
+    if "time_acked" in (assigned_columns(shape.template) or ()):
+        raise Unsupported(
+            "time_acked in an UPDATE of several tables or using WITH; UPDATE the queue alone,"
+            " WHERE id IN (SELECT …)"
+        )
 
 
 def _behind(cursor: Cursor, token: Token, text: bytes) -> Edit:

@@ -87,13 +87,11 @@ def test_acks_become_the_whole_idiom(sql, expected):
     assert completed(sql) == (expected or sql)
 
 
-@cases(sql=str.encode, expected=str.encode)
-def test_acks_by_a_join_become_the_whole_idiom(sql, expected):
-    times = CURRENT.times._replace(foreign=frozenset({"u", "d"}))
+@cases(sql=str.encode)
+def test_an_ack_that_is_not_completed_is_refused(sql):
     for facts in (None, CURRENT):  # of the first table
-        once = completed(sql, facts, times=times)
-        assert once == (expected or sql)
-        assert completed(once, facts, times=times) == once
+        with pytest.raises(Unsupported, match="UPDATE the queue alone, WHERE id IN"):
+            completed(sql, facts, times=CURRENT.times)
 
 
 @cases(sql=str.encode, expected=str.encode)
