@@ -343,8 +343,7 @@ class Elector:
         self._given_up_ns = None
         if not self._is_over and not self._is_sending and self._is_proven():
             self._is_sending = self._is_telling = True
-            extra = {**self._named, "term": self._term}
-            log.info("shard is dispatched from here", extra=extra)
+            log.info("shard is dispatched from here", extra=self._named)
             self._tables.dispatch(self._term)
             self._is_telling = False
             self.look()
