@@ -34,7 +34,7 @@ class StreamfromError(Exception):
 
 
 class SqlError(StreamfromError):
-    """A statement is written wrongly, in the words of servers: one that only streamfrom has, such as STREAM, or several at once."""
+    """A statement is written wrongly: one that only streamfrom has, such as STREAM."""
 
     mysql_code = 1064  # ER_PARSE_ERROR
     sqlstate = "42000"

@@ -25,6 +25,15 @@ class EmptyQuery(ProxyError):
     sentence = "Query was empty"
 
 
+class SeveralStatements(ProxyError):
+    """A command holds several statements and takes one."""
+
+    mysql_code = 1064  # ER_PARSE_ERROR
+    sqlstate = "42000"
+    remedy = "send one at a time, or enable your driver's multi-statements"
+    sentence = "You have an error in your SQL syntax; the command takes one statement"
+
+
 class RoundedId(ProxyError):
     """An ack by an id that a driver has rounded: it matched no row, and a message in flight has the same double."""
 

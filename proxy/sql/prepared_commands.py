@@ -26,6 +26,7 @@ from streamfrom.proxy.errors import (
     EmptyQuery,
     MalformedPacket,
     NoOpenCursor,
+    SeveralStatements,
     WireError,
 )
 from streamfrom.proxy.execution.attempt import Attempt
@@ -110,7 +111,7 @@ class PreparedCommands:
         if shape.uses & Uses.MULTIPLE:
             texts = await read(size, split_statements, statement.sql, statement.mode)
             if len(texts) > 1:
-                raise await read(size, self._compiler.one_at_a_time, statement)
+                raise SeveralStatements
             statement = await self._large_texts.parse(self._target.parse, texts[0])
         await read(size, self._compiler.check, statement)
         answerer = await self._statements.answers.answerer(statement)

@@ -10,7 +10,12 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.errors import EmptyQuery, LocalDataDisabled, UnknownDatabase
+from streamfrom.proxy.errors import (
+    EmptyQuery,
+    LocalDataDisabled,
+    SeveralStatements,
+    UnknownDatabase,
+)
 from streamfrom.proxy.execution.diagnostics_queries import (
     ASKS_BACK,
     AnswerHere,
@@ -129,9 +134,9 @@ class StatementRunner:
         whole = await self._large_texts.parse(self._target.parse, sql)
         texts = [whole.sql]
         if whole.shape.uses & Uses.MULTIPLE:
-            texts = await read(size_of(whole), split_statements, whole.sql, whole.mode)
             if not self._state.multi_statements:
-                raise await read(size_of(whole), self._compiler.one_at_a_time, whole)
+                raise SeveralStatements
+            texts = await read(size_of(whole), split_statements, whole.sql, whole.mode)
         for index, text in enumerate(texts):
             reply.more = index < len(texts) - 1
             # A large text is in no cache.

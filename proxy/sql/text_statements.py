@@ -13,6 +13,7 @@ from streamfrom.proxy.errors import (
     BadArguments,
     EmptyQuery,
     NotPreparable,
+    SeveralStatements,
     TooManyStatements,
     UnknownStatement,
 )
@@ -126,7 +127,7 @@ class TextStatements:
         read = self._large_texts.read
         found = await self._large_texts.parse(self._target.parse, sql)
         if found.shape.uses & Uses.MULTIPLE:
-            raise await read(size_of(found), self._compiler.one_at_a_time, found)
+            raise SeveralStatements
         if found.shape.kind is Kind.PREPARE:
             raise NotPreparable(found.shape.verb)
         await read(size_of(found), self._compiler.check, found)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.statement_features import COMPOUND
 from streamfrom.sqlparse_ext.reading.utility_statements import (
     BEHIND_BEGIN,
@@ -23,8 +22,6 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, tokenise
 
 
 _BLANKS: Final = b" \t\n\r\f\v"
-# How much of a statement a server's syntax error quotes.
-_SHOWN_BYTES: Final = 80
 # Words that open a block when a statement begins with them, and what stands before a statement.
 _BLOCKS: Final = frozenset({"IF", "LOOP", "REPEAT", "WHILE", "FOR"})
 _STATEMENT_FOLLOWS: Final = frozenset(
@@ -66,29 +63,6 @@ def split_statements(sql: bytes, mode: SqlMode = DEFAULT_MODE) -> list[bytes]:
         for start, end, nothing in zip(starts, ends, empty, strict=True)
         if not nothing
     ]
-
-
-def several(sql: bytes, mode: SqlMode, *, on_mariadb: bool) -> SqlError:
-    """Return what a server says of *sql*, several statements, where a server takes only one."""
-    template = fingerprint(sql, mode).template
-    tokens = tokenise(template).tokens
-    end = end_of_statement(tokens, 0, template)
-    (place,) = locate(sql, mode, [tokens[end + 1 if end else 0].start])
-    line = sql.count(b"\n", 0, place) + 1
-    product = "MariaDB" if on_mariadb else "MySQL"
-    return SqlError(
-        f"check the manual that corresponds to your {product} server version for the right syntax"
-        f" to use near '{_shown(sql[place:], on_mariadb=on_mariadb)}' at line {line}"
-    )
-
-
-def _shown(text: bytes, *, on_mariadb: bool) -> str:
-    """Return as much of *text* as servers quote, MariaDB with dots where there is more."""
-    if len(text) <= _SHOWN_BYTES:
-        return text.decode("utf-8", "surrogateescape")
-    if on_mariadb:
-        return text[: _SHOWN_BYTES - 3].decode("utf-8", "ignore") + "..."
-    return text[:_SHOWN_BYTES].decode("utf-8", "ignore")
 
 
 def end_of_statement(tokens: list[Token], start: int, template: bytes) -> int:

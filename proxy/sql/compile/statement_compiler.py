@@ -17,10 +17,9 @@ from streamfrom.proxy.execution.session_tracking import generated
 from streamfrom.proxy.sql.compile.answerers import answerer
 from streamfrom.proxy.sql.compile.session_target import SessionTarget, usable_table
 from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA, names_schema
-from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.parser import explained_text
 from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
-from streamfrom.sqlparse_ext.reading.split import several
 from streamfrom.sqlparse_ext.session.information_schema import asks_database, describes
 from streamfrom.sqlparse_ext.session.session_calls import takes_text
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, Uses
@@ -184,11 +183,6 @@ class StatementCompiler:
             # The text in a PREPARE would have to be read first, which is done only for a PREPARE that stands alone.
             raise Unsupported(f"{inner.shape.verb} in another statement; send it alone")
         self.check(inner)
-
-    def one_at_a_time(self, statement: Statement) -> SqlError:
-        """Return the error of a server for several statements in a command that takes one."""
-        on_mariadb = self.target.here().is_mariadb
-        return several(statement.sql, statement.mode, on_mariadb=on_mariadb)
 
     def routed(
         self, view: View, statement: Statement, *, has_own_clock: bool = False

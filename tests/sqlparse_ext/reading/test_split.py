@@ -7,10 +7,8 @@ from hypothesis import given, strategies as st
 
 from streamfrom.sqlparse_ext.reading.split import (
     are_several,
-    several,
     split_statements,
 )
-from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.text.tokens import tokenise
 from tests.cases import cases, in_turn
 from tests.sqlparse_ext.strategies import MODES, texts
@@ -67,23 +65,6 @@ def test_nothing_but_separators_gets_lost(sql, mode):
     for part in parts:
         assert part == part.strip()
         at = sql.index(part, at) + len(part)
-
-
-@cases(sql=str.encode, near=str, line=ast.literal_eval)
-def test_a_second_statement_is_refused_in_the_words_of_servers(sql, near, line):
-    for on_mariadb, product in ((True, "MariaDB"), (False, "MySQL")):
-        assert str(several(sql, DEFAULT_MODE, on_mariadb=on_mariadb)) == (
-            "You have an error in your SQL syntax; check the manual that corresponds to your"
-            f" {product} server version for the right syntax to use near '{near}' at line {line}"
-        )
-
-
-def test_a_long_second_statement_is_quoted_as_far_as_servers_quote_it():
-    sql = "select 1; select '" + "é" * 100 + "'"
-    on_mysql = str(several(sql.encode(), DEFAULT_MODE, on_mariadb=False))
-    on_mariadb = str(several(sql.encode(), DEFAULT_MODE, on_mariadb=True))
-    assert "near 'select '" + "é" * 36 + "' at line 1" in on_mysql
-    assert "near 'select '" + "é" * 34 + "...' at line 1" in on_mariadb
 
 
 @cases(sql=str.encode, are=ast.literal_eval)
