@@ -16,8 +16,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -29,7 +28,7 @@ from streamfrom import __version__
 from streamfrom.proxy import log
 from streamfrom.proxy.accounts.job_grants import Purpose
 from streamfrom.proxy.config.file import Config, ConfigError, LogFormat, LogSettings, load
-from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, FleetConfig, worker_count
+from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, worker_count
 from streamfrom.proxy.printable import printable
 from streamfrom.proxy.process import ServiceManager
 from streamfrom.proxy.report import CheckReport
@@ -39,7 +38,6 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.commands.demo import ListeningProxy
     from streamfrom.proxy.config.dsn import Dsn
 
 
@@ -80,8 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.command == "demo":
             from streamfrom.proxy.commands.demo import run_demo
 
-            serve = DemoProxy(worker_count(FleetConfig(), arguments.workers, _cores()))
-            return run_demo(arguments.shards, arguments.port, arguments.data, serve)
+            return run_demo(arguments.shards, arguments.port, arguments.data)
         if arguments.command == "queues":
             from streamfrom.proxy.commands.top import watch
 
@@ -152,6 +149,12 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     serve = commands.add_parser("serve", parents=[common], help="run the proxy")
     serve.add_argument("--config", type=Path, required=True, metavar="FILE")
+    serve.add_argument(
+        "--workers",
+        type=_workers,
+        metavar="N",
+        help="processes that share the port, or auto: one for each core",
+    )
     serve.add_argument("--worker-seat", type=WorkerSeat.parse, help=argparse.SUPPRESS)
     checking = commands.add_parser(
         "check", parents=[common], help="check config, backends, privileges and message tables"
@@ -201,13 +204,6 @@ def _parser() -> argparse.ArgumentParser:
     # Behind it there is room for the port of the status page.
     showing.add_argument("--port", type=partial(_whole, 1, 65_000), default=15306, metavar="P")
     showing.add_argument("--data", type=Path, metavar="DIR", help="keep the data there")
-    for place in (serve, showing):
-        place.add_argument(
-            "--workers",
-            type=_workers,
-            metavar="N",
-            help="processes that share the port, or auto: one for each core",
-        )
     return parser
 
 
@@ -290,23 +286,6 @@ def _whole(least: int, most: int, text: str, other: str = "") -> int:
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0))
-
-
-@dataclass(frozen=True, slots=True)
-class DemoProxy:
-    """Starts the proxy of the demo, by so many workers."""
-
-    workers: int
-
-    def __call__(
-        self, config: Config, path: Path
-    ) -> AbstractAsyncContextManager[ListeningProxy]:
-        """Return the proxy that serves *config*, which stands at *path*."""
-        if self.workers == 1:
-            from streamfrom.proxy.app.application import Application
-
-            return Application(config)
-        return Workers(config, command_of(path), self.workers, os.environ)
 
 
 def _configure_log(settings: LogSettings, seat: WorkerSeat | None, *, verbose: bool) -> None:

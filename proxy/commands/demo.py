@@ -18,13 +18,14 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import uvloop
 
 from streamfrom.proxy import process
+from streamfrom.proxy.app.application import Application
 from streamfrom.proxy.backends.control_connection import Control
 from streamfrom.proxy.config.file import Config, load
 from streamfrom.proxy.embedded.servers import EmbeddedServer, EmbeddedServerError
@@ -137,33 +138,21 @@ class DemoError(Exception):
     """The demo cannot run as asked; the message says what to do."""
 
 
-class ListeningProxy(Protocol):
-    """What the demo asks of the proxy that it runs."""
-
-    @property
-    def port(self) -> int:
-        """The TCP port that clients reach it by."""
-
-
-Serve = Callable[[Config, Path], contextlib.AbstractAsyncContextManager[ListeningProxy]]
-
-
-def run_demo(shards: int, port: int, folder: Path | None, serve: Serve) -> int:
+def run_demo(shards: int, port: int, folder: Path | None) -> int:
     """Run until Ctrl-C and return the exit code.
 
     port: of the proxy; if it is taken, the default one gives way to the next free one.
     folder: keeps the data; None is a temporary folder.
-    serve: runs the proxy, given the configuration and its file.
     """
     try:
-        uvloop.run(_run(shards, port, folder, serve))
+        uvloop.run(_run(shards, port, folder))
     except (DemoError, EmbeddedServerError) as error:
         sys.stderr.write(f"streamfrom demo: {error}\n")
         return 1
     return 0
 
 
-async def _run(shards: int, port: int, folder: Path | None, serve: Serve) -> None:
+async def _run(shards: int, port: int, folder: Path | None) -> None:
     _check_shards(shards, folder)
     _quieten()
     port = free_port(port)
@@ -187,7 +176,7 @@ async def _run(shards: int, port: int, folder: Path | None, serve: Serve) -> Non
                 init.unlink()
                 config = _write_config(place, servers, password, port, admin_port)
                 await _create_table(config)
-                async with serve(config, place / "streamfrom.toml") as app:
+                async with Application(config) as app:
                     process.prepare(
                         config
                     )  # or the collector holds the loop up, for 60 ms each time

@@ -14,7 +14,7 @@ from unittest.mock import Mock, call
 import pytest
 
 from streamfrom.proxy import cli
-from streamfrom.proxy.cli import EXIT_FAULT, EXIT_USAGE, DemoProxy, main
+from streamfrom.proxy.cli import EXIT_FAULT, EXIT_USAGE, main
 from streamfrom.proxy.workers.worker_seat import WorkerSeat
 from tests.cases import cases
 from tests.fixtures.programs import END_S
@@ -271,15 +271,13 @@ def test_shells_are_told_how_to_complete_commands_and_options(shell, capsys):
 def test_the_demo_gets_what_the_command_line_says_and_its_interruption_is_an_exit_code(
     monkeypatch, tmp_path
 ):
-    run_demo = Mock(side_effect=[0, 0, 0, KeyboardInterrupt])
+    run_demo = Mock(side_effect=[0, 0, KeyboardInterrupt])
     monkeypatch.setattr("streamfrom.proxy.commands.demo.run_demo", run_demo)
     assert main(["demo"]) == 0
     assert main(["demo", "--shards", "4", "--port", "5", "--data", str(tmp_path)]) == 0
-    assert main(["demo", "--workers", "3"]) == 0
     assert run_demo.call_args_list == [
-        call(2, 15306, None, DemoProxy(1)),
-        call(4, 5, tmp_path, DemoProxy(1)),
-        call(2, 15306, None, DemoProxy(3)),
+        call(2, 15306, None),
+        call(4, 5, tmp_path),
     ]
     assert main(["demo"]) == 128 + signal.SIGINT
 

@@ -201,20 +201,16 @@ def test_key_ranges_are_equal_and_meet_however_many_they_are():
         assert all(low[1] == high[0] != "" for low, high in itertools.pairwise(names))
 
 
-def serve(config, path):
-    raise AssertionError("it must not come so far")
-
-
 def test_a_folder_of_other_shards_and_a_taken_port_are_refused(tmp_path, capsys):
     for name in ("shard-0", "shard-1", "shard-2"):
         (tmp_path / name).mkdir()
-    assert run_demo(2, free_port(), tmp_path, serve) == 1
+    assert run_demo(2, free_port(), tmp_path) == 1
     assert "holds 3 shards: say --shards 3, or another folder" in capsys.readouterr().err
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        assert run_demo(2, port, None, serve) == 1
+        assert run_demo(2, port, None) == 1
     assert f"port {port} is taken; choose another with --port" in capsys.readouterr().err
 
 
