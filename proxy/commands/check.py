@@ -45,7 +45,6 @@ from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.execution.user_variables import NAMES_ON_MYSQL, TABLES_ON_MYSQL
 from streamfrom.proxy.fleet.check_members import ServerLimits, check_members, fix_of
 from streamfrom.proxy.report import CheckReport, Finding, Level
-from streamfrom.proxy.status.status_rows import is_own_schema
 from streamfrom.proxy.tls import ServerTls, expires_soon, fault_of_time
 from streamfrom.proxy.twophase.decisions import TABLE, read_own_id
 from streamfrom.sqlparse_ext.stored_forms import folds_case
@@ -164,12 +163,6 @@ async def _check_keyspace(
         )
         for each in unknown_keys(config.vschema_text or "{}"):
             report.warning(config.name, f"vschema {config.vschema_path}: {each}")
-    if is_own_schema(config.name):
-        report.warning(
-            config.name,
-            "the proxy's own tables are called streamfrom.queues, .streams, .shards and .members:"
-            " tables of these names in this keyspace cannot be read by a qualified name",
-        )
     members = worker_count(whole.fleet, None, cores=len(os.sched_getaffinity(0)))
     listed: list[_ShardCheck] = []
     away: list[str] = []

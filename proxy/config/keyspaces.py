@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import KeyspaceError, VindexError, VschemaError
+from streamfrom.engine.fleet.directory import SCHEMA
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard, check_partition
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.config.dsn import FORM, Dsn, parse
@@ -149,8 +150,10 @@ def _keyspace(
         raise ConfigError(
             table.path, "expected a keyspace's name without any of : @ / [ ] ` \\"
         )
-    if name.lower() in SYSTEM_SCHEMAS:
-        raise ConfigError(table.path, "expected a name that is not one of the server's schemas")
+    if name.lower() in SYSTEM_SCHEMAS | {SCHEMA}:
+        raise ConfigError(
+            table.path, "expected a name that is not one of the server's or the proxy's schemas"
+        )
     vschema: tuple[Path | None, str | None, bool] = None, None, False
     if "vschema" in table:
         vschema = table.attempt(lambda: _vschema(name, table))

@@ -232,10 +232,6 @@ class Catalog:
                     usual = ""
         return found
 
-    def has_keyspace(self, name: str) -> bool:
-        """Return whether a keyspace is called so."""
-        return name in self._keyspaces
-
     def sequence(self, name: str, home: Keyspace) -> tuple[ShardRuntime, str]:
         """Return the shard and the table of the sequence that *name* means in the vschema of *home*. Raises VschemaError."""
         place = resolve(name, home, self._keyspaces)

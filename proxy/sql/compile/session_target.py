@@ -128,7 +128,7 @@ class SessionTarget:
                 if home.has_neighbours
                 else self._catalog.system_view(schema, home)
             )
-        elif schema == STATUS_SCHEMA and not self._catalog.has_keyspace(target):
+        elif schema == STATUS_SCHEMA:
             home = self.here()
             if home.schema is not None:  # next to a keyspace, and none itself
                 home = self._catalog.anywhere()

@@ -37,15 +37,6 @@ def roomy(server, other_server):
         each.on("@@max_connections", Rows((str(each.port), "1", "d", "1000")))
 
 
-async def test_a_keyspace_of_the_name_of_the_proxys_own_schema_is_a_warning(server, report):
-    config = config_of(server)
-    own = replace(config.keyspaces[0], name="streamfrom")
-    code, lines = await report(replace(config, keyspaces=(own,)))
-    assert code == 0
-    (line,) = (line for line in lines if line.startswith("warning  streamfrom:"))
-    assert "streamfrom.queues" in line
-
-
 @pytest.mark.parametrize(
     ("refusal", "fix"),
     [

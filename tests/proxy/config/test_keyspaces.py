@@ -45,6 +45,7 @@ FAULTS = [
     ("[keyspaces]\ncommerce = 1", "keyspaces.commerce: expected a table, got 1"),
     (UNSHARDED.replace("commerce", '"a:b"'), 'keyspaces."a:b": expected a keyspace\'s name'),
     (UNSHARDED.replace("commerce", "mysql"), "keyspaces.mysql: expected a name that is not one"),
+    (UNSHARDED.replace("commerce", "Streamfrom"), "keyspaces.Streamfrom: expected a name that is not"),
     (UNSHARDED.replace('"0"', '"-80"'), "keyspaces.commerce.shards[0].name: expected"),
     (shard("-80", 1) + shard("80-", 2), "keyspaces.commerce.shards: expected one shard without"),
     (UNSHARDED + "share_reads = 1", "keyspaces.commerce.shards[0].share_reads: expected true or false"),
