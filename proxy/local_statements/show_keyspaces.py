@@ -84,8 +84,6 @@ def pattern_text(statement: Statement) -> str:
 
 _TABLETS: Final = "VITESS_TABLETS"
 _SHARDS: Final = "VITESS_SHARDS"
-_TARGET: Final = ("VITESS_TARGET",)
-_LISTS: Final = frozenset({_TABLETS, _SHARDS, "KEYSPACES", "VITESS_KEYSPACES"})
 _TABLET_COLUMNS: Final = (
     *("Cell", "Keyspace", "Shard", "TabletType"),
     *("State", "Alias", "Hostname", "PrimaryTermStartTime"),
@@ -105,34 +103,25 @@ class Tablet(NamedTuple):
 
 def is_show_vitess(shape: Shape) -> bool:
     """True for the forms that `show_vitess` answers."""
-    words = shape.words
-    if shape.verb != "SHOW" or not words:
-        return False
-    return words == _TARGET or words[0] in _LISTS
+    return shape.verb == "SHOW" and shape.words[:1] in ((_TABLETS,), (_SHARDS,))
 
 
 def show_vitess(
-    statement: Statement, keyspaces: Iterable[Keyspace], tablets: Iterable[Tablet], target: str
+    statement: Statement, keyspaces: Iterable[Keyspace], tablets: Iterable[Tablet]
 ) -> Table:
     """Return columns and rows for a statement whose shape `is_show_vitess`.
 
-    *keyspaces* and *tablets* are those in the user's sight, *target* is the session's own as the client named it, "" for none.
+    *keyspaces* and *tablets* are those in the user's sight.
 
     There are no cells here, so `Cell` is empty; so is `PrimaryTermStartTime`, as no server shows when it became the primary.
     """
     words = statement.shape.words
-    if words == _TARGET:
-        return table_of_texts(("Target",), [(target,)])
     chosen = like(statement) if words[1:2] == ("LIKE",) else None
-    if words[0] != _TABLETS:
+    if words[0] == _SHARDS:
         ordered = sorted(keyspaces, key=lambda keyspace: keyspace.name)
-        if words[0] == _SHARDS:
-            column = "Shards"
-            names = [f"{each.name}/{shard.name}" for each in ordered for shard in each.shards]
-        else:
-            column, names = "Database", [each.name for each in ordered]
+        names = [f"{each.name}/{shard.name}" for each in ordered for shard in each.shards]
         return table_of_texts(
-            (column,), [(name,) for name in names if not chosen or chosen.fullmatch(name)]
+            ("Shards",), [(name,) for name in names if not chosen or chosen.fullmatch(name)]
         )
     return table_of_texts(
         _TABLET_COLUMNS,

@@ -141,15 +141,16 @@ class OwnAnswers:
         return self._listed(statement, await self._sight())
 
     def _listed(self, statement: Statement, sight: Sight) -> Table:
-        catalog, target, keyspaces = self._context.catalog, self._target, self._keyspaces(sight)
+        target, keyspaces = self._target, self._keyspaces(sight)
         match target.answerer(statement.shape):
             case Answerer.VSCHEMA:
                 view = target.view
                 selected = None if view is None else view.keyspace
                 return show_vschema(statement.shape, keyspaces, selected)
             case Answerer.VITESS:
-                tablets = (each for each in catalog.tablets() if sight.sees(each.keyspace))
-                return show_vitess(statement, keyspaces, tablets, target.name)
+                tablets = self._context.catalog.tablets()
+                seen = (each for each in tablets if sight.sees(each.keyspace))
+                return show_vitess(statement, keyspaces, seen)
             case _:
                 return show_databases(statement, keyspaces)
 

@@ -229,7 +229,8 @@ def test_lists_show_what_the_account_sees(cluster: Cluster) -> None:
             found = rows(client, "SELECT queue FROM streamfrom.queues ORDER BY queue")
             assert [name for (name,) in found] == queues
             assert len(rows(client, "SHOW QUEUE STATUS")) == len(queues)
-            assert rows(client, "SHOW VITESS_KEYSPACES") == ((cluster.database,),)
+            (shown,) = rows(client, "SHOW VSCHEMA KEYSPACES")
+            assert shown[0] == cluster.database
             assert rows(client, KEYSPACES) == ((cluster.database,),)
             assert len(rows(client, "SELECT * FROM streamfrom.shards")) == 2
     cluster.direct("REVOKE ALL ON {database}.secret FROM stranger@'%'")
@@ -237,7 +238,7 @@ def test_lists_show_what_the_account_sees(cluster: Cluster) -> None:
     client = cluster.connect("stranger", database=None)
     assert rows(client, "SELECT * FROM streamfrom.queues") == ()
     assert rows(client, "SELECT * FROM streamfrom.shards") == ()
-    assert rows(client, "SHOW VITESS_KEYSPACES") == ()
+    assert rows(client, "SHOW VSCHEMA KEYSPACES") == ()
     assert rows(client, KEYSPACES) == ()
 
 

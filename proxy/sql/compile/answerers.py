@@ -81,7 +81,13 @@ def tables_column_edits(shape: Shape, shown: str, database: str | None) -> list[
     ]
 
 
-_GONE: Final = ("QUEUE", "PARTITIONS")
+# What answers instead of former forms of SHOW.
+_GONE: Final = {
+    ("QUEUE", "PARTITIONS"): "SELECT … FROM information_schema.partitions",
+    ("KEYSPACES",): "SHOW VSCHEMA KEYSPACES",
+    ("VITESS_KEYSPACES",): "SHOW VSCHEMA KEYSPACES",
+    ("VITESS_TARGET",): "SELECT DATABASE()",
+}
 # The first that takes a shape answers it.
 _BY_SHAPE: Final[tuple[tuple[Callable[[Shape], bool], Answerer], ...]] = (
     (is_vexplain, Answerer.VEXPLAIN),
@@ -104,10 +110,8 @@ def answerer(shape: Shape, schema: str | None) -> Answerer | None:
     """
     if shape.kind not in _KINDS:
         return None
-    if shape.kind is Kind.SHOW and shape.words[:2] == _GONE:
-        raise Unsupported(
-            "SHOW QUEUE PARTITIONS; use SELECT … FROM information_schema.partitions"
-        )
+    if shape.kind is Kind.SHOW and (instead := _GONE.get(shape.words[:2])):
+        raise Unsupported(f"SHOW {' '.join(shape.words[:2])}; use {instead}")
     if is_status(shape, schema):
         return Answerer.STATUS_TABLES
     return next((found for takes, found in _BY_SHAPE if takes(shape)), None)

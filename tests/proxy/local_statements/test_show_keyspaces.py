@@ -25,9 +25,9 @@ TABLETS = [
 ]
 
 
-def told(sql, target=""):
+def told(sql):
     found = statement(sql)
-    columns, rows = show_vitess(found, [SHARDED, PLAIN], TABLETS, target)
+    columns, rows = show_vitess(found, [SHARDED, PLAIN], TABLETS)
     return [column.name for column in columns], rows
 
 
