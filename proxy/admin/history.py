@@ -72,10 +72,6 @@ class QueueHistory:
         self._samples: deque[bytes] = deque(maxlen=SAMPLES_MAX)
         self._histograms: tuple[list[int], list[int]] | None = None
 
-    def __len__(self) -> int:
-        """Return how many samples there are."""
-        return len(self._samples)
-
     def add(self, queue: QueueFigures, at_s: float) -> None:
         """Take a sample."""
         counters = queue.counters
@@ -121,10 +117,6 @@ class History:
 
     def __init__(self) -> None:
         self._queues: dict[QueueName, QueueHistory] = {}
-
-    def __len__(self) -> int:
-        """Return how many queues have a history."""
-        return len(self._queues)
 
     def forget_all_but(self, queues: Iterable[QueueFigures]) -> None:
         """Forget the queues that are gone."""

@@ -94,9 +94,6 @@ class Answers(Generic[K, T]):
         """Have everything asked again."""
         self.generation += 1
 
-    def __len__(self) -> int:
-        return len(self._answers)
-
 
 # A statement that finds no row takes longer only while a lock on the table's definition is in its way.
 ASK_TIMEOUT_S: Final = 5.0
