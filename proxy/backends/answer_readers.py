@@ -1,12 +1,13 @@
 """Readers of a backend connection's answers, one for each command.
 
 `Backend.send` takes an `AnswerReader` for the answer that will come. The readers of this module make an object of it: a
-whole answer (`AnswerCollector`, `AnswerCallback`), a prepared statement (`PrepareAnswerReader`), a login (`LoginReader`), or
+whole answer (`AnswerCollector`), a prepared statement (`PrepareAnswerReader`), a login (`LoginReader`), or
 nothing (`DiscardedAnswer`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
@@ -16,8 +17,6 @@ from streamfrom.proxy.wire.row_collector import RowCollector
 
 
 if TYPE_CHECKING:
-    import asyncio
-
     from streamfrom.proxy.errors import BackendLost
     from streamfrom.proxy.net import Link
 
@@ -58,7 +57,7 @@ class BufferedAnswer:
 
     __slots__ = ("bytes", "columns", "error", "ok", "rows")
 
-    def __init__(self, collector: RowCollector, rows: list[bytes], size: int = 0) -> None:
+    def __init__(self, collector: RowCollector, rows: list[bytes], size: int) -> None:
         self.columns = collector.columns  # column definitions, as payloads
         self.rows = rows  # the rows in the protocol of the command, as payloads
         # The bytes of the rows on the wire; with more than was allowed, `rows` is empty.
@@ -67,44 +66,22 @@ class BufferedAnswer:
         self.error = collector.error  # the server's error, None after success
 
 
-class AwaitedReader(AnswerReader, Generic[T]):
-    """A reader whose sender waits."""
-
-    __slots__ = ("finished",)
-
-    def __init__(self, finished: asyncio.Future[T]) -> None:
-        # The result; raises BackendLost if the rest of the answer will not come.
-        self.finished = finished
-
-    def succeed(self, result: T) -> None:
-        """Wake the sender with *result*, unless it has stopped waiting."""
-        if not self.finished.done():
-            self.finished.set_result(result)
-
-    def fail(self, error: Exception) -> None:
-        """Wake the sender with *error*, unless it has stopped waiting."""
-        if not self.finished.done():
-            self.finished.set_exception(error)
-            # Read: asyncio would log it where a sender of several commands is cancelled at the same moment.
-            self.finished.exception()
-
-    def connection_lost(self, error: BackendLost) -> None:
-        """Fail: the rest will not come, as `AnswerReader.connection_lost`."""
-        self.fail(error)
-
-
-class AnswerCollector(AwaitedReader[BufferedAnswer]):
-    """Collects a whole answer.
+class AnswerCollector:
+    """Collects a whole answer and calls *heard* with it, be it a refusal; *lost* if the rest will not come. So no task needs to wait.
 
     bytes_max: how many bytes of rows are kept; of an answer with more no row is kept.
     """
 
-    __slots__ = ("_bytes", "_bytes_max", "_collector", "_rows")
+    __slots__ = ("_bytes", "_bytes_max", "_collector", "_heard", "_lost", "_rows")
 
     def __init__(
-        self, finished: asyncio.Future[BufferedAnswer], bytes_max: int = sys.maxsize
+        self,
+        heard: Callable[[BufferedAnswer], None],
+        lost: Callable[[BackendLost], None],
+        bytes_max: int = sys.maxsize,
     ) -> None:
-        super().__init__(finished)
+        self._heard = heard
+        self._lost = lost
         self._collector = RowCollector()
         self._rows: list[bytes] = []
         self._bytes = 0
@@ -121,50 +98,43 @@ class AnswerCollector(AwaitedReader[BufferedAnswer]):
         return self._collector.rest if self._collector.done else None
 
     def answer_completed(self) -> None:
-        """Give the answer, be it a refusal."""
-        self.succeed(BufferedAnswer(self._collector, self._rows, self._bytes))
-
-
-class AnswerCallback:
-    """Collects a whole answer and calls a function with it, so that no task waits.
-
-    After an error or a lost connection *missed* is called instead.
-    """
-
-    __slots__ = ("_collector", "_heard", "_missed", "_rows")
-
-    def __init__(
-        self, heard: Callable[[BufferedAnswer], None], missed: Callable[[], None]
-    ) -> None:
-        self._heard = heard
-        self._missed = missed
-        self._collector = RowCollector()
-        self._rows: list[bytes] = []
-
-    def data_received(self, data: bytes) -> bytes | None:
-        """Take bytes, as `AnswerReader.data_received`."""
-        self._rows += self._collector.feed(data)
-        return self._collector.rest if self._collector.done else None
-
-    def answer_completed(self) -> None:
-        """Call the function with the answer."""
-        if self._collector.error is None:
-            self._heard(BufferedAnswer(self._collector, self._rows))
-        else:
-            self._missed()
+        """Call *heard*."""
+        self._heard(BufferedAnswer(self._collector, self._rows, self._bytes))
 
     def connection_lost(self, error: BackendLost) -> None:
-        """Call *missed*."""
-        self._missed()
+        """Call *lost*."""
+        self._lost(error)
 
 
-class PrepareAnswerReader(AwaitedReader[PrepareReader]):
+class Outcome(Generic[T]):
+    """What a sender waits for."""
+
+    __slots__ = ("future",)
+
+    def __init__(self) -> None:
+        # Raises BackendLost if the rest of the answer will not come.
+        self.future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def succeed(self, result: T) -> None:
+        """Wake the sender with *result*, unless it has stopped waiting."""
+        if not self.future.done():
+            self.future.set_result(result)
+
+    def fail(self, error: Exception) -> None:
+        """Wake the sender with *error*, unless it has stopped waiting."""
+        if not self.future.done():
+            self.future.set_exception(error)
+            # Read: asyncio would log it where the sender is cancelled at the same moment.
+            self.future.exception()
+
+
+class PrepareAnswerReader(Outcome[PrepareReader]):
     """Reads the answer to COM_STMT_PREPARE."""
 
     __slots__ = ("_answer", "_link")
 
-    def __init__(self, finished: asyncio.Future[PrepareReader], link: Link) -> None:
-        super().__init__(finished)
+    def __init__(self, link: Link) -> None:
+        super().__init__()
         self._link = link
         self._answer = PrepareReader()
 
@@ -181,8 +151,10 @@ class PrepareAnswerReader(AwaitedReader[PrepareReader]):
         """Give the answer, be it a refusal."""
         self.succeed(self._answer)
 
+    connection_lost = Outcome.fail
 
-class LoginReader(AwaitedReader[None]):
+
+class LoginReader(Outcome[None]):
     """Reads a login, whose packets are no answers to commands."""
 
     __slots__ = ("conversation",)
@@ -193,7 +165,9 @@ class LoginReader(AwaitedReader[None]):
     def data_received(self, data: bytes) -> bytes | None:
         """Take bytes, as `AnswerReader.data_received`."""
         self.conversation(data)
-        return b"" if self.finished.done() else None
+        return b"" if self.future.done() else None
 
     def answer_completed(self) -> None:
         """Do nothing more: `succeed` has woken the sender."""
+
+    connection_lost = Outcome.fail

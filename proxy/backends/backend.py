@@ -16,12 +16,12 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from streamfrom.proxy.backends.answer_readers import (
-    AnswerCallback,
     AnswerCollector,
     DiscardedAnswer,
+    Outcome,
     PrepareAnswerReader,
 )
 from streamfrom.proxy.backends.session_variables import Settings
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.wire.prepare_response import PrepareReader
     from streamfrom.proxy.wire.resultset import Tracker
+
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False)
@@ -259,29 +262,20 @@ class Backend:
         Raises BackendLost.
         """
         self.check_open()
-        loop = asyncio.get_running_loop()
-        readers = [AnswerCollector(loop.create_future(), bytes_max) for _ in packets]
-        self._readers.extend(readers)
+        if not packets:
+            return []
+        found: list[BufferedAnswer] = []
+        # One for all: answers come in order.
+        outcome: Outcome[list[BufferedAnswer]] = Outcome()
+
+        def heard(answer: BufferedAnswer) -> None:
+            found.append(answer)
+            if len(found) == len(packets):
+                outcome.succeed(found)
+
+        self._readers.extend(AnswerCollector(heard, outcome.fail, bytes_max) for _ in packets)
         self.link.write(b"".join(packets))
-        answers: list[BufferedAnswer] = []
-        lost: BackendLost | None = None
-        try:
-            # The answers are awaited in turn: `asyncio.wait` would make a future and a callback for each. All are read
-            # before an error is raised, since asyncio logs an exception that is never read.
-            for reader in readers:
-                try:
-                    answers.append(await reader.finished)
-                except BackendLost as error:
-                    lost = error
-        except BaseException:
-            # The rest will not be read: the connection cannot be used again.
-            for reader in readers:
-                reader.finished.cancel()
-            self.abort()
-            raise
-        if lost is not None:
-            raise lost
-        return answers
+        return await self._result_of(outcome)
 
     async def prepare(self, key: StatementKey) -> PrepareReader:
         """Prepare a statement under this connection's variables; keep its id in `statements`.
@@ -324,7 +318,7 @@ class Backend:
             if not done.done():
                 done.set_result(None)
 
-        self.send(PING, AnswerCallback(end, end))
+        self.send(PING, AnswerCollector(end, end))
         return done
 
     def release_statements(self) -> bool:
@@ -336,13 +330,16 @@ class Backend:
 
     async def _prepare(self, sql: bytes) -> PrepareReader:
         self.check_open()
-        reader = PrepareAnswerReader(asyncio.get_running_loop().create_future(), self.link)
+        reader = PrepareAnswerReader(self.link)
         self._readers.append(reader)
         # COM_STMT_CLOSE has no answer, so it travels for nothing with the next command.
         closes = map(stmt_close, self.statements.take_stale())
         self.link.write(b"".join((*closes, stmt_prepare(sql))))
+        return await self._result_of(reader)
+
+    async def _result_of(self, outcome: Outcome[T]) -> T:
         try:
-            return await reader.finished
+            return await outcome.future
         except asyncio.CancelledError:
             # The rest will not be read: the connection cannot be used again.
             self.abort()

@@ -62,7 +62,7 @@ async def open_backend(
         requires_tls=dsn.ssl_mode not in {SslMode.DISABLED, SslMode.PREFERRED},
         is_secure=dsn.unix_socket is not None,
     )
-    login = LoginReader(asyncio.get_running_loop().create_future())
+    login = LoginReader()
     backend.expect(login)
 
     def owner_of(link: net.Link) -> Backend:
@@ -86,7 +86,7 @@ async def open_backend(
         raise BackendUnavailable(keyspace, shard, f"{dsn}: {error}") from None
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            await login.finished
+            await login.future
             greeting = wire.greeting
             backend.thread_id = greeting.connection_id
             backend.database = database

@@ -18,7 +18,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
-from streamfrom.proxy.backends.answer_readers import AnswerCallback
+from streamfrom.proxy.backends.answer_readers import AnswerCollector
 from streamfrom.proxy.errors import (
     BackendError,
     BackendLost,
@@ -38,6 +38,7 @@ from streamfrom.sqlparse_ext.writes.hidden_writes import WRITES, runs_unseen
 
 
 if TYPE_CHECKING:
+    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.pending_effects import PendingEffects
@@ -270,8 +271,12 @@ class Branches:
         assert transaction is not None
         backend.in_transaction = transaction.has_begun = True
         self._joined(shard, backend)
-        # Its OK says nothing new.
-        reader = AnswerCallback(lambda _: None, backend.abort)
+
+        def heard(answer: BufferedAnswer) -> None:
+            if answer.error is not None:  # an OK says nothing new
+                backend.abort()
+
+        reader = AnswerCollector(heard, lambda _: None)
         backend.send(query(transaction.begin), reader, ahead=True)
 
     def _check_commits_nothing(self, shard: ShardRuntime, shape: Shape) -> None:

@@ -133,15 +133,11 @@ class ServerSession:
             return Rows(("user", "version", "host", "port", "folder"), (who,))
         if "information_schema.COLLATIONS" in sql:
             return collations_of(self._server.version, self._server.collation)
-        if (
-            sql
-            == "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0) LIMIT 1"
-        ):
-            before, self.last_insert_id = self.last_insert_id, 0
-            return Rows(("a", "b", "c", "d"), ((b"3", b"0", b"%d" % before, b"0"),))
-        if sql == "SELECT LAST_INSERT_ID() + LAST_INSERT_ID(0) LIMIT 1":
-            before, self.last_insert_id = self.last_insert_id, 0
-            return rows_of(before)
+        if sql.endswith("LAST_INSERT_ID() + LAST_INSERT_ID(0) LIMIT 1"):
+            before, self.last_insert_id = b"%d" % self.last_insert_id, 0
+            if sql.startswith("SELECT FOUND_ROWS(), ROW_COUNT(), "):
+                return Rows(("a", "b", "c"), ((b"3", b"0", before),))
+            return rows_of(int(before))
         if "LAST_INSERT_ID()" in sql:
             return rows_of(self.last_insert_id)
         return next((rows for text, rows in _ANSWERS if text in sql), rows_of(1))

@@ -9,11 +9,11 @@ variables and database, and resets the connection where the new owner could noti
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.answer_readers import AnswerCallback, BufferedAnswer
+from streamfrom.proxy.backends.answer_readers import AnswerCollector
 from streamfrom.proxy.backends.backend import LastDiagnostics
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.wire.commands import RESET_CONNECTION, init_db, query
@@ -21,6 +21,7 @@ from streamfrom.proxy.wire.resultset import parse_text_row
 
 
 if TYPE_CHECKING:
+    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
     from streamfrom.proxy.backends.session_variables import Settings
 
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
 # Read from left to right: LAST_INSERT_ID() is the value before, LAST_INSERT_ID(0) sets it to 0.
 _COUNTS: Final = query(
-    b"SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0) LIMIT 1"
+    b"SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID() + LAST_INSERT_ID(0) LIMIT 1"
 )
-# An INSERT leaves only this to ask, since its answer has the counts. One column takes a third of the packets of four.
+# An INSERT leaves only this to ask, since its answer has the counts. One column takes half of the packets of three.
 _INSERT_ID: Final = query(b"SELECT LAST_INSERT_ID() + LAST_INSERT_ID(0) LIMIT 1")
 
 
@@ -120,71 +121,56 @@ def take_diagnostics(backend: Backend, owner: ConnectionOwner | None) -> LastDia
     warns = asks and backend.has_warnings
     counts = asks and (found is None or backend.row_count is None)
     counts = counts or (backend.has_residue and owner is not None)
-    if warns or counts or backend.has_insert_id:
+    # In this order: on both servers SHOW WARNINGS leaves FOUND_ROWS() as it is.
+    questions = [SHOW_WARNINGS] if warns else []
+    if counts or backend.has_insert_id:
+        questions.append(_COUNTS if counts else _INSERT_ID)
+    if questions:
         diagnostics.asked = asyncio.get_running_loop().create_future()
         backend.leaving = diagnostics
-        questions = _HandoverQuestions(backend, owner, diagnostics, diagnostics.asked)
-        # In this order: on both servers SHOW WARNINGS leaves FOUND_ROWS() as it is.
-        if warns:
-            questions.ask(SHOW_WARNINGS, questions.warned)
-        if counts:
-            questions.ask(_COUNTS, questions.counted)
-        elif backend.has_insert_id:
-            questions.ask(_INSERT_ID, questions.told_insert_id)
+        _ask(questions, backend, owner, diagnostics, diagnostics.asked)
     return diagnostics
 
 
-@dataclass(slots=True)
-class _HandoverQuestions:
-    """The questions to a server before a handover, and the use of their answers."""
+def _ask(
+    questions: Sequence[bytes],
+    backend: Backend,
+    owner: ConnectionOwner | None,
+    diagnostics: LastDiagnostics,
+    asked: asyncio.Future[None],
+) -> None:
+    """Send *questions*; *asked* is done once the server has answered the last one."""
+    unanswered = deque(questions)
 
-    _backend: Backend
-    _owner: ConnectionOwner | None
-    _diagnostics: LastDiagnostics
-    _asked: asyncio.Future[None]  # as of the diagnostics
-    _unanswered: int = 0
+    def lost(_: object) -> None:
+        backend.abort()
+        end()
 
-    def ask(self, question: bytes, heard: Callable[[BufferedAnswer], None]) -> None:
-        self._unanswered += 1
-        self._backend.send(question, AnswerCallback(heard, self._missed), ahead=True)
+    def end() -> None:
+        backend.leaving = None
+        if not asked.done():
+            asked.set_result(None)
 
-    def warned(self, answer: BufferedAnswer) -> None:
-        self._diagnostics.columns, self._diagnostics.rows = answer.columns, answer.rows
-        self._answered()
+    def heard(answer: BufferedAnswer) -> None:
+        if answer.error is not None:
+            lost(answer)
+            return
+        if unanswered.popleft() is SHOW_WARNINGS:
+            diagnostics.columns, diagnostics.rows = answer.columns, answer.rows
+        else:
+            values = parse_text_row(answer.rows[0])
+            *counts, insert_id = (int(value or 0) for value in values)
+            if counts and backend.found_rows is None:
+                diagnostics.found_rows = counts[0]
+            if counts and backend.row_count is None:
+                diagnostics.row_count = counts[1]
+            if owner is not None:
+                owner.handed_over(backend, insert_id)
+            backend.has_insert_id = False
+            # The SELECT of this question has found one row itself.
+            backend.found_rows = 1
+        if not unanswered:
+            end()
 
-    def counted(self, answer: BufferedAnswer) -> None:
-        backend, diagnostics = self._backend, self._diagnostics
-        values = parse_text_row(answer.rows[0])
-        found, counted, insert_id, _ = (int(value or 0) for value in values)
-        if backend.found_rows is None:
-            diagnostics.found_rows = found
-        if backend.row_count is None:
-            diagnostics.row_count = counted
-        self._took(insert_id)
-
-    def told_insert_id(self, answer: BufferedAnswer) -> None:
-        (insert_id,) = parse_text_row(answer.rows[0])
-        self._took(int(insert_id or 0))
-
-    def _took(self, insert_id: int) -> None:
-        backend = self._backend
-        if self._owner is not None:
-            self._owner.handed_over(backend, insert_id)
-        backend.has_insert_id = False
-        # The SELECT of this question has found one row itself.
-        backend.found_rows = 1
-        self._answered()
-
-    def _answered(self) -> None:
-        self._unanswered -= 1
-        if not self._unanswered:
-            self._end()
-
-    def _missed(self) -> None:
-        self._backend.abort()
-        self._end()
-
-    def _end(self) -> None:
-        self._backend.leaving = None
-        if not self._asked.done():
-            self._asked.set_result(None)
+    for question in questions:
+        backend.send(question, AnswerCollector(heard, lost), ahead=True)
