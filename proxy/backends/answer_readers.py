@@ -1,7 +1,7 @@
 """Readers of a backend connection's answers, one for each command.
 
 `Backend.send` takes an `AnswerReader` for the answer that will come. The readers of this module make an object of it: a
-whole answer (`AnswerCollector`), a prepared statement (`PrepareAnswerReader`), a login (`LoginReader`), or
+whole answer (`AnswerCollector`), a prepared statement (`PrepareAnswerReader`), or
 nothing (`DiscardedAnswer`).
 """
 
@@ -150,24 +150,5 @@ class PrepareAnswerReader(Outcome[PrepareReader]):
     def answer_completed(self) -> None:
         """Give the answer, be it a refusal."""
         self.succeed(self._answer)
-
-    connection_lost = Outcome.fail
-
-
-class LoginReader(Outcome[None]):
-    """Reads a login, whose packets are no answers to commands."""
-
-    __slots__ = ("conversation",)
-
-    # Takes what the server says; it calls `succeed` or `fail`.
-    conversation: Callable[[bytes], None]
-
-    def data_received(self, data: bytes) -> bytes | None:
-        """Take bytes, as `AnswerReader.data_received`."""
-        self.conversation(data)
-        return b"" if self.future.done() else None
-
-    def answer_completed(self) -> None:
-        """Do nothing more: `succeed` has woken the sender."""
 
     connection_lost = Outcome.fail

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from functools import partial
 from typing import Final
 
 from streamfrom.proxy import net
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
-from streamfrom.proxy.backends.answer_readers import LoginReader
+from streamfrom.proxy.backends.answer_readers import Outcome
 from streamfrom.proxy.backends.backend import ASK_ROLE, Backend, checked
 from streamfrom.proxy.backends.control_connection import tls_context
 from streamfrom.proxy.backends.session_variables import tracking
@@ -62,12 +61,11 @@ async def open_backend(
         requires_tls=dsn.ssl_mode not in {SslMode.DISABLED, SslMode.PREFERRED},
         is_secure=dsn.unix_socket is not None,
     )
-    login = LoginReader()
+    login = _LoginReader(wire, dsn)
     backend.expect(login)
 
     def owner_of(link: net.Link) -> Backend:
-        backend.link = link
-        login.conversation = partial(_log_in, wire, link, dsn, login)
+        backend.link = login.link = link
         return backend
 
     try:
@@ -112,27 +110,41 @@ async def open_backend(
     return backend
 
 
-def _log_in(
-    wire: ClientConnection, link: net.Link, dsn: Dsn, login: LoginReader, data: bytes
-) -> None:
-    try:
-        phase = wire.receive_data(data)
-        answer = wire.data_to_send()
-        if answer:
-            link.write(answer)
-        if phase is LoginPhase.TLS:
-            _start_tls(wire, link, dsn)
-        elif phase is LoginPhase.READY:
-            login.succeed(None)
-    except (WireError, BackendError, OSError) as error:
-        login.fail(error)
+class _LoginReader(Outcome[None]):
+    """Reads a login, whose packets are no answers to commands."""
 
+    link: net.Link
 
-def _start_tls(wire: ClientConnection, link: net.Link, dsn: Dsn) -> None:
-    """Switch to TLS. Raises OSError if the file of the authorities cannot be read."""
-    context = tls_context(dsn)
-    assert context is not None
-    hostname = dsn.host if context.check_hostname else None
-    link.start_tls(context, server_side=False, hostname=hostname, early=b"")
-    wire.tls_started()
-    link.write(wire.data_to_send())
+    def __init__(self, wire: ClientConnection, dsn: Dsn) -> None:
+        super().__init__()
+        self._wire = wire
+        self._dsn = dsn
+
+    def data_received(self, data: bytes) -> bytes | None:
+        """Go on with what the server says, as `AnswerReader.data_received`."""
+        wire = self._wire
+        try:
+            phase = wire.receive_data(data)
+            if answer := wire.data_to_send():
+                self.link.write(answer)
+            if phase is LoginPhase.TLS:
+                self._start_tls()
+            elif phase is LoginPhase.READY:
+                self.succeed(None)
+        except (WireError, BackendError, OSError) as error:
+            self.fail(error)
+        return b"" if self.future.done() else None
+
+    def _start_tls(self) -> None:
+        """Switch to TLS. Raises OSError if the file of the authorities cannot be read."""
+        context = tls_context(self._dsn)
+        assert context is not None
+        hostname = self._dsn.host if context.check_hostname else None
+        self.link.start_tls(context, server_side=False, hostname=hostname, early=b"")
+        self._wire.tls_started()
+        self.link.write(self._wire.data_to_send())
+
+    def answer_completed(self) -> None:
+        """Do nothing more: `succeed` has woken the sender."""
+
+    connection_lost = Outcome.fail

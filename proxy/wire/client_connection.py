@@ -10,7 +10,7 @@ connection always include ``BACKEND_NEEDS``, whatever flags the clients have.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
@@ -80,19 +80,16 @@ class ClientConnection:
     wants_tls: bool = False  # use TLS if the server offers it
     requires_tls: bool = False  # refuse a server that does not offer TLS
     is_secure: bool = False  # no third party can listen: TLS, or a unix socket
-    phase: LoginPhase = LoginPhase.GREETING
+    phase: LoginPhase = field(init=False)
     capabilities: int = 0  # the flags in force, 0 before
-    is_tls: bool = False
-    _greeting: Greeting | None = None
-    _auth: ClientAuth | None = None
+    greeting: Greeting = field(init=False)  # the server's, once it has come
+    _steps: Generator[LoginPhase, bytes, None] = field(init=False)
     _framer: Framer = field(default_factory=lambda: Framer(_LOGIN_BYTES_MAX))
     _out: list[bytes] = field(default_factory=list)
 
-    @property
-    def greeting(self) -> Greeting:
-        """The server's greeting. It must not be read before the greeting has come."""
-        assert self._greeting is not None, "the server has not spoken yet"
-        return self._greeting
+    def __post_init__(self) -> None:
+        self._steps = self._conversation()
+        self.phase = next(self._steps)
 
     def data_to_send(self) -> bytes:
         """Return and remove the bytes to write."""
@@ -110,7 +107,12 @@ class ClientConnection:
         try:
             self._framer.feed(data)
             while (payload := self._framer.next_packet()) is not None:
-                if self._packet(payload) not in _READING:
+                if not payload:
+                    raise WireError("empty packet during the login at a backend")
+                if payload[0] == ERR_HEADER:
+                    raise parse_err(payload).exception()
+                self.phase = self._steps.send(payload)
+                if self.phase not in _READING:
                     if self._framer.take_rest():
                         raise WireError("the server speaks out of turn")
                     break
@@ -122,28 +124,35 @@ class ClientConnection:
     def tls_started(self) -> None:
         """Go on after the TLS handshake: bytes from now on have come through TLS."""
         assert self.phase is LoginPhase.TLS
-        self.is_tls = self.is_secure = True
-        self._log_in()
+        self.phase = next(self._steps)
 
-    def _packet(self, payload: bytes) -> LoginPhase:
-        """Take a packet; return the phase that it leads to."""
-        if not payload:
-            raise WireError("empty packet during the login at a backend")
-        if payload[0] == ERR_HEADER:
-            raise parse_err(payload).exception()
-        if self.phase is LoginPhase.GREETING:
-            self._greeted(payload)
-        elif payload[0] == OK_HEADER:
-            self.phase = LoginPhase.READY
-        else:
-            assert self._auth is not None
-            answer = self._auth.receive(payload)
-            if answer is not None:
+    def _conversation(self) -> Generator[LoginPhase, bytes, None]:
+        """Yield each phase, and take the packet that ends it."""
+        greeting = self.greeting = decode_greeting((yield LoginPhase.GREETING))
+        self._check(greeting)
+        self.capabilities = (BACKEND_WISHES | self.options) & greeting.capabilities
+        if self.database is not None:
+            self.capabilities |= Capability.CONNECT_WITH_DB
+        offers_tls = bool(greeting.capabilities & Capability.SSL)
+        is_tls = offers_tls and (self.wants_tls or self.requires_tls)
+        if is_tls:
+            self.capabilities |= Capability.SSL
+            self._send(encode_tls_request(self._login("", b"")))
+            yield LoginPhase.TLS
+        auth = ClientAuth(
+            self._password.encode(),
+            is_secure=self.is_secure or is_tls,
+            is_tls=is_tls,
+            dice=self.dice,
+        )
+        self._send(encode_login(self._login(*auth.begin(greeting.plugin, greeting.nonce))))
+        while (payload := (yield LoginPhase.AUTHENTICATING))[0] != OK_HEADER:
+            if (answer := auth.receive(payload)) is not None:
                 self._send(answer)
-        return self.phase
+        yield LoginPhase.READY
 
-    def _greeted(self, payload: bytes) -> None:
-        greeting = self._greeting = decode_greeting(payload)
+    def _check(self, greeting: Greeting) -> None:
+        """Raise BackendError if the server lacks what is needed."""
         missing = BACKEND_NEEDS & ~greeting.capabilities
         if missing:
             raise BackendError(
@@ -159,36 +168,12 @@ class ClientConnection:
                 f"server {greeting.server_version} lacks the extended metadata that other servers"
                 " have and this session's login has promised; log in again",
             )
-        wishes = BACKEND_WISHES | self.options
-        self.capabilities = wishes & greeting.capabilities
-        if self.database is not None:
-            self.capabilities |= Capability.CONNECT_WITH_DB
-        if (
-            not (self.wants_tls or self.requires_tls)
-            or not greeting.capabilities & Capability.SSL
-        ):
-            if self.requires_tls:
-                raise BackendError(
-                    _CR_SSL_CONNECTION_ERROR,
-                    "HY000",
-                    "TLS is required but the server has none; configure it there, or set ssl_mode in the shard's address",
-                )
-            self._log_in()
-            return
-        self.capabilities |= Capability.SSL
-        self._send(encode_tls_request(self._login("", b"")))
-        self.phase = LoginPhase.TLS
-
-    def _log_in(self) -> None:
-        self.phase = LoginPhase.AUTHENTICATING
-        self._auth = ClientAuth(
-            self._password.encode(),
-            is_secure=self.is_secure,
-            is_tls=self.is_tls,
-            dice=self.dice,
-        )
-        plugin, proof = self._auth.begin(self.greeting.plugin, self.greeting.nonce)
-        self._send(encode_login(self._login(plugin, proof)))
+        if self.requires_tls and not greeting.capabilities & Capability.SSL:
+            raise BackendError(
+                _CR_SSL_CONNECTION_ERROR,
+                "HY000",
+                "TLS is required but the server has none; configure it there, or set ssl_mode in the shard's address",
+            )
 
     def _login(self, plugin: str, proof: bytes) -> LoginRequest:
         return LoginRequest(

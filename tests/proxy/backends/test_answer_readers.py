@@ -7,7 +7,6 @@ from unittest.mock import Mock
 import pytest
 
 from streamfrom.proxy.backends.answer_readers import (
-    LoginReader,
     Outcome,
     PrepareAnswerReader,
 )
@@ -22,10 +21,9 @@ def preparing(link=None):
     return PrepareAnswerReader(link or Mock(spec=Link))
 
 
-@pytest.mark.parametrize("kind", [preparing, LoginReader])
 @pytest.mark.parametrize("is_left", [False, True])
-async def test_a_lost_connection_is_what_a_sender_gets_that_waits(kind, is_left):
-    reader = kind()
+async def test_a_lost_connection_is_what_a_sender_gets_that_waits(is_left):
+    reader = preparing()
     if is_left:
         reader.future.cancel()
     reader.connection_lost(BackendLost("commerce", "0"))
