@@ -14,6 +14,7 @@ from django.db import connections
 from django.utils.module_loading import import_string
 
 from streamfrom_worker.names import quoted
+from streamfrom_worker.producer import Queue
 from streamfrom_worker.table import ERROR_MAX
 from streamfrom_worker.task_store import UTF8, TaskStore
 
@@ -128,20 +129,14 @@ class StreamfromBackend(BaseTaskBackend):
             "enqueued_at": enqueued.isoformat(),
             "run_after": task.run_after and task.run_after.isoformat(),
         }
-        # Django's highest priority is delivered first, and so is streamfrom's lowest.
-        values = [
-            task.queue_name,
-            json.dumps(payload),
-            -task.priority,
-            _moment_ns(task.run_after),
-        ]
-        with connections[self.database].cursor() as cursor:
-            cursor.execute(
-                f"INSERT INTO {quoted(self._table)} (queue, payload, priority, time_next) "
-                "VALUES (%s, %s, %s, %s)",
-                values,
-            )
-            ident = cursor.lastrowid
+        ident = Queue(self._table).enqueue(
+            connections[self.database],
+            at=task.run_after and task.run_after.astimezone(),
+            # Django's highest priority is delivered first, and so is streamfrom's lowest.
+            priority=-task.priority,
+            queue=task.queue_name,
+            payload=payload,
+        )
         result = self._result(task, ident, payload, {})
         signals.task_enqueued.send(type(self), task_result=result)
         return result
@@ -238,7 +233,3 @@ def now() -> str:
 
 def _moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
-
-
-def _moment_ns(moment: datetime | None) -> int:
-    return 0 if moment is None else max(round(moment.timestamp() * 1e6) * 1000, 0)
