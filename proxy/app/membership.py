@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.dsn import Dsn
     from streamfrom.proxy.config.file import Config
-    from streamfrom.proxy.fleet.member_calls import GrpcMembers
+    from streamfrom.proxy.fleet.member_calls import FleetCalls
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.sessions.process_list import LocalSessions
     from streamfrom.proxy.sessions.services import Asker
@@ -269,7 +269,7 @@ class Membership:
     """The parts by which a process is a member of its fleet, from its start to its stop.
 
     To the rest of the process it is the other members: `PeerTransport`, `OtherMembers` and `OtherFigures`. What they do
-    is done by gRPC (`GrpcMembers`) once there are any. Raises OSError if nothing can listen where others are to reach it.
+    is done by gRPC (`FleetCalls`) once there are any. Raises OSError if nothing can listen where others are to reach it.
     """
 
     def __init__(
@@ -306,11 +306,12 @@ class Membership:
         source.others = self
 
     @cached_property
-    def _members(self) -> GrpcMembers:
+    def _members(self) -> FleetCalls:
         # gRPC takes 14 MB and a tenth of a second: a process that is alone in its fleet does without.
-        from streamfrom.proxy.fleet.member_calls import GrpcMembers
+        from streamfrom.proxy.fleet.grpc_links import GrpcLinks
+        from streamfrom.proxy.fleet.member_calls import FleetCalls
 
-        return GrpcMembers(self._own, self.fleet, self._source, self._sessions)
+        return FleetCalls(self.fleet, GrpcLinks(self._own), self._source, self._sessions)
 
     @property
     def _has_met(self) -> bool:
@@ -352,17 +353,17 @@ class Membership:
         """End a connection, as `OtherMembers.kill`."""
         if await self._is_alone():
             raise NoSuchThread(connection_id)
-        await self._members.calls.kill(asker, connection_id, query_only=query_only)
+        await self._members.kill(asker, connection_id, query_only=query_only)
 
     async def processes(self, asker: Asker) -> list[Process]:
         """Return lines, as `OtherMembers.processes`."""
-        return [] if await self._is_alone() else await self._members.calls.processes(asker)
+        return [] if await self._is_alone() else await self._members.processes(asker)
 
     async def ask(self, tables: Iterable[str], viewer: Viewer | None = None) -> MembersFigures:
         """Return figures, as `OtherFigures.ask`."""
         if not self.fleet.connected():
             return MembersFigures()
-        return await self._members.calls.ask(tables, viewer)
+        return await self._members.ask(tables, viewer)
 
     async def _is_alone(self) -> bool:
         """Return whether no directory, read now, has another member; once there was one, its sessions are asked for anyway."""

@@ -207,7 +207,7 @@ class GrpcLinks:
     """The ways to other members: `PeerTransport`. Belongs to one event loop."""
 
     def __init__(self, own: MemberCertificate) -> None:
-        self._own = own
+        self.own = own
         self._tasks: dict[asyncio.Task[None], Outbox[ToDispatcher]] = {}
         # A link is tried again and again: each outage is logged once.
         self._unreached: set[str] = set()
@@ -236,8 +236,8 @@ class GrpcLinks:
         """
         credentials = grpc.ssl_channel_credentials(
             root_certificates=member.certificate.encode(),
-            private_key=self._own.key,
-            certificate_chain=self._own.certificate,
+            private_key=self.own.key,
+            certificate_chain=self.own.certificate,
         )
         options = dict(OPTIONS) | {
             "grpc.ssl_target_name_override": member.id,

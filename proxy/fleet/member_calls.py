@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.fleet import Fleet
-    from streamfrom.proxy.fleet.member_certificate import MemberCertificate
     from streamfrom.proxy.grpc_port import GrpcPort
     from streamfrom.proxy.status.status_source import StatusSource, Viewer
 
@@ -198,17 +197,18 @@ ANSWER_BYTES_MAX: Final = 32 << 20
 
 
 class FleetCalls:
-    """The sessions (`sessions.services.OtherMembers`) and figures (`OtherFigures`) of the other members of *fleet*, and its own for them.
+    """The other members of *fleet*, by *links*: their sessions (`sessions.services.OtherMembers`) and figures (`OtherFigures`).
 
-    sessions: those of this process.
-    source: what this process knows.
+    sessions: those of this process, which others may list and end.
+    source: what this process knows, which others may read.
     """
 
     def __init__(
         self, fleet: Fleet, links: GrpcLinks, source: StatusSource, sessions: LocalSessions
     ) -> None:
         self._fleet = fleet
-        self._links = links
+        self._door: GrpcDoor | None = None
+        self.links = links
         self._source = source
         self._sessions = sessions
 
@@ -220,6 +220,18 @@ class FleetCalls:
             "Sessions": self._answered(pb.SessionsRequest, pb.SessionsReply, self._list),
             "Status": self._answered(pb.StatusRequest, pb.StatusReply, self._status),
         }
+
+    async def open(self, port: GrpcPort) -> None:
+        """Let in, by *port*, the members that the fleet knows."""
+        self._door = GrpcDoor(self.links.own, port, self._fleet)
+        self._door.add(self.methods)
+        await self._door.start()
+
+    async def stop(self) -> None:
+        """Close all ways to others and from them."""
+        await self.links.stop()
+        if self._door is not None:
+            await self._door.stop()
 
     async def _ask(
         self,
@@ -233,7 +245,7 @@ class FleetCalls:
         """Return each of *members* with what `ask` returns of it; all are asked at once. Who has left meanwhile is not missing."""
 
         async def one(member: Member) -> tuple[Member, AnswerT | str]:
-            channel = partial(self._links.channel, answer_bytes_max=answer_bytes_max)
+            channel = partial(self.links.channel, answer_bytes_max=answer_bytes_max)
             return member, await ask(channel, member, method, request, answer, timeout_s)
 
         answers = await asyncio.gather(*map(one, members))
@@ -385,32 +397,3 @@ def _named(member: Member) -> str:
 
 def _said(member: Member, fault: str) -> str:
     return f"{_named(member)}: {fault}"
-
-
-class GrpcMembers:
-    """The other members of *fleet*, and what they are served: *sessions* and the figures of *source*."""
-
-    def __init__(
-        self,
-        own: MemberCertificate,
-        fleet: Fleet,
-        source: StatusSource,
-        sessions: LocalSessions,
-    ) -> None:
-        self._own = own
-        self._fleet = fleet
-        self._door: GrpcDoor | None = None
-        self.links = GrpcLinks(own)
-        self.calls = FleetCalls(fleet, self.links, source, sessions)
-
-    async def open(self, port: GrpcPort) -> None:
-        """Let in, by *port*, the members that the fleet knows."""
-        self._door = GrpcDoor(self._own, port, self._fleet)
-        self._door.add(self.calls.methods)
-        await self._door.start()
-
-    async def stop(self) -> None:
-        """Close all ways to others and from them."""
-        await self.links.stop()
-        if self._door is not None:
-            await self._door.stop()

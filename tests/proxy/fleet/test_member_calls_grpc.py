@@ -4,7 +4,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from streamfrom.engine.fleet.directory import Member
-from streamfrom.proxy.fleet.member_calls import GrpcMembers
+from streamfrom.proxy.fleet.grpc_links import GrpcLinks
+from streamfrom.proxy.fleet.member_calls import FleetCalls
 from streamfrom.proxy.fleet.member_certificate import make_certificate
 from streamfrom.proxy.grpc_port import fleet_port
 from streamfrom.proxy.sessions.process_list import LocalSessions
@@ -25,11 +26,12 @@ class OneMember(Reader):
         self.known = []
         self.opened = 0
         source: Any = SimpleNamespace(clock=VirtualClock())
-        self.grpc = GrpcMembers(own, self, source, LocalSessions({}))  # type: ignore[arg-type]
+        fleet: Any = self
+        self.others = FleetCalls(fleet, GrpcLinks(own), source, LocalSessions({}))
 
     async def open(self):
         self.opened += 1
-        await self.grpc.open(self.port)
+        await self.others.open(self.port)
 
     def look(self):
         raise AssertionError("nobody is new")
@@ -40,8 +42,8 @@ async def test_the_first_connection_opens_the_door_and_no_other_one():
     one.known, two.known = [two.own], [one.own]
     for _ in range(2):
         # A member that cannot be reached would have a line.
-        assert await one.grpc.calls.processes(Asker("root", True)) == []
+        assert await one.others.processes(Asker("root", True)) == []
     assert (one.opened, two.opened) == (0, 1)
     for each in (one, two):
-        await each.grpc.stop()
+        await each.others.stop()
         each.port.close()
