@@ -146,7 +146,7 @@ class Backend:
     on_lost: Callable[[Backend], None] | None = None
     # Called when the server has too many prepared statements and none of them is this connection's; closes some
     # elsewhere and returns futures of their end.
-    on_crowded: Callable[[], Sequence[asyncio.Future[None]]] | None = None
+    on_crowded: Callable[[], Sequence[asyncio.Future[object]]] | None = None
     # Called once when the server has read what was waiting to be sent.
     on_writable: Callable[[], None] | None = None
     # The prepared statements of the connection, for any session that comes.
@@ -310,16 +310,11 @@ class Backend:
         await asyncio.wait(closing)
         return True
 
-    def caught_up(self) -> asyncio.Future[None]:
+    def caught_up(self) -> asyncio.Future[object]:
         """Return a future that is done when the server has carried out all commands, or is gone."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def end(_: object = None) -> None:
-            if not done.done():
-                done.set_result(None)
-
-        self.send(PING, AnswerCollector(end, end))
-        return done
+        outcome: Outcome[object] = Outcome()
+        self.send(PING, AnswerCollector(outcome.succeed, outcome.succeed))
+        return outcome.future
 
     def release_statements(self) -> bool:
         """Close every prepared statement of the connection; False if there is none."""

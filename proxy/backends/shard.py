@@ -367,16 +367,16 @@ class ShardRuntime:
     async def _watch(self) -> None:
         retry_s = RETRY_FIRST_S
         while True:
-            healthy = self.trouble is None
-            retry_s = RETRY_FIRST_S if healthy else min(retry_s * 2, RETRY_LAST_S)
             # A caller's suspicion shortens the wait of a healthy server only: one that is
             # known to be down is asked at its own pace, however many statements ask.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(CHECK_INTERVAL_S if healthy else retry_s):
-                    if healthy:
+            if self.trouble is None:
+                retry_s = RETRY_FIRST_S
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(CHECK_INTERVAL_S):
                         await self._check_now.wait()
-                    else:
-                        await asyncio.Event().wait()
+            else:
+                retry_s = min(retry_s * 2, RETRY_LAST_S)
+                await asyncio.sleep(retry_s)
             self._check_now.clear()
             await self.probe()
 

@@ -9,12 +9,12 @@ session left state there that nothing else can rebuild) or gives it back.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from streamfrom.proxy.backends.answer_readers import Outcome
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.attempt import Attempt, SucceedingStep
@@ -42,6 +42,8 @@ from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 
 
 if TYPE_CHECKING:
+    import asyncio
+
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend, LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
@@ -243,8 +245,8 @@ class Executor:
                 shards, attempt.database, packet, shape, retries
             )
             attempt.shard = shard
-            done = asyncio.get_running_loop().create_future()
-            attempt.on_over = partial(_resolve, done)
+            outcome: Outcome[object] = Outcome()
+            attempt.on_over = outcome.succeed  # unless the client has left meanwhile
             attempt.backend, attempt.failure = backend, None
             scanner = attempt.scanner = attempt.reply.scanner(
                 columns=columns,
@@ -258,7 +260,7 @@ class Executor:
             self._active[backend] = shard
             backend.send(data, attempt)
             backend.has_other = self._other(shards, shard, shape)
-            await done
+            await outcome.future
             backend.has_other = None
             if diagnostics is not None and scanner.ok is not None and scanner.ok.warnings:
                 # If the connection breaks now, the next statement finds it broken.
@@ -467,9 +469,3 @@ async def _is_renewed(ending: Ending, backend: Backend, packet: bytes | Packet) 
         # A procedure's PREPARE takes a place among the server's prepared statements, too.
         return not backend.is_busy and await backend.make_room()
     return True
-
-
-def _resolve(done: asyncio.Future[object], outcome: object) -> None:
-    # Cancelled when the client has left meanwhile.
-    if not done.done():
-        done.set_result(outcome)

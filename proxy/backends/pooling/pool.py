@@ -22,6 +22,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streamfrom.proxy.backends.answer_readers import Outcome
 from streamfrom.proxy.backends.pooling.connection_handover import (
     hand_over,
     take_diagnostics,
@@ -178,27 +179,24 @@ class Pool:
         self, owner: ConnectionOwner, database: str | None, deadline_s: float = 0.0
     ) -> Backend | None:
         """Return what a waiter is served; *deadline_s* is that of `timeout_s` unless given. Raises PoolTimeout."""
-        outcome: asyncio.Future[Backend | None] = asyncio.get_running_loop().create_future()
+        outcome: Outcome[Backend | None] = Outcome()
+        future = outcome.future
 
         def served(backend: Backend | None) -> None:
-            if outcome.done():
+            if future.done():
                 # Its task was cancelled, and has not run since.
                 self._take_back(backend)
             else:
-                outcome.set_result(backend)
+                future.set_result(backend)
 
-        def failed(error: Exception) -> None:
-            if not outcome.done():
-                outcome.set_exception(error)
-
-        waiter = PoolWaiter(owner, database, served, failed, deadline_s=deadline_s)
+        waiter = PoolWaiter(owner, database, served, outcome.fail, deadline_s=deadline_s)
         self.enqueue(waiter)
         try:
-            return await outcome
+            return await future
         except asyncio.CancelledError:
             self.dequeue(waiter)
-            if outcome.done() and not outcome.cancelled() and outcome.exception() is None:
-                self._take_back(outcome.result())
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._take_back(future.result())
             raise
 
     def release(self, backend: Backend) -> None:
@@ -258,7 +256,7 @@ class Pool:
                 del self._idle[backend]
                 self._idle = {backend: None, **self._idle}
 
-    def release_statements(self) -> list[asyncio.Future[None]]:
+    def release_statements(self) -> list[asyncio.Future[object]]:
         """Close the prepared statements of the idle connections.
 
         Return futures that are done when the server has closed them; none where there are no statements.
