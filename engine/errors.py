@@ -102,10 +102,6 @@ class StoreError(EngineError):
     """A call of the Store that failed: whatever the backend, or the way to it, did."""
 
 
-class OutcomeUnknown(StoreError):
-    """A transaction whose connection broke, or that got no answer: it may have taken effect."""
-
-
 class TableGone(StoreError):
     """The server has no such table: it was dropped, and its streams end once the definitions are read again."""
 

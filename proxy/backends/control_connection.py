@@ -189,33 +189,27 @@ class Control:
         async with self._slots:
             times_left = self._times_left
             connection = self._idle.pop() if self._idle else await self._connect()
+            is_usable = False
             try:
                 async with asyncio.timeout(STATEMENT_TIMEOUT_S):
                     yield connection
+                is_usable = True
             except DriverError as error:
                 failure = self._translate(error)
-                if isinstance(failure, BackendUnavailable):
-                    connection.close()
+                is_usable = isinstance(failure, BackendError)
+                if not is_usable:
                     # The server has restarted: what else lies here is as dead.
                     self._drop_idle()
-                else:
-                    self._put_back(connection, times_left)
                 raise failure from error
             except TimeoutError:
-                connection.close()
                 reason = f"{self._dsn}: no answer within {STATEMENT_TIMEOUT_S:g} s"
                 raise BackendUnavailable(self._keyspace, self._shard, reason) from None
-            except BaseException:
-                # Cancelled or broken half way: no caller reads the answer that is under way.
-                connection.close()
-                raise
-            self._put_back(connection, times_left)
-
-    def _put_back(self, connection: Any, times_left: int) -> None:
-        if times_left != self._times_left:
-            connection.close()
-        else:
-            self._idle.append(connection)
+            finally:
+                # Where it was cancelled or broke half way, no caller reads the answer that is under way.
+                if is_usable and times_left == self._times_left:
+                    self._idle.append(connection)
+                else:
+                    connection.close()
 
     async def _connect(self) -> Any:
         if self._closed:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from streamfrom.engine.errors import OutcomeUnknown, PartitionsChanging, StoreError, TableGone
+from streamfrom.engine.errors import PartitionsChanging, StoreError, TableGone
 from streamfrom.engine.fleet.lock_connection import NO_SUCH_TABLE
 from streamfrom.engine.messaging.shell.message_store import Store
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
@@ -28,7 +28,7 @@ from streamfrom.proxy.backends.lock_session import (
     store_answer,
 )
 from streamfrom.proxy.backends.session_variables import own_settings
-from streamfrom.proxy.errors import BackendLost, ProxyError
+from streamfrom.proxy.errors import ProxyError
 
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class ShardStore(Store):
                 async with self._purges[at]:
                     return await self._by_backend(runtime, talk)
             case Access.APART:
-                return await self._apart(runtime, talk())
+                return await self._by_backend(runtime, talk, is_apart=True)
 
     async def _as_dispatcher(
         self, keyspace: str, shard: ShardName, make: Callable[[], Conversation[T]]
@@ -138,55 +138,44 @@ class ShardStore(Store):
             return await self._by_backend(runtime, make)
         try:
             return await elector.write(make)
-        except BackendLost as error:
-            runtime.suspect()
-            raise OutcomeUnknown(str(error)) from error
         except ProxyError as error:
-            runtime.suspect()
-            raise StoreError(str(error)) from error
+            raise _failed(runtime, error) from error
 
     async def _by_backend(
-        self, runtime: ShardRuntime, make: Callable[[], Conversation[T]]
+        self,
+        runtime: ShardRuntime,
+        make: Callable[[], Conversation[T]],
+        *,
+        is_apart: bool = False,
     ) -> T:
-        backend = await _acquire(runtime)
-
-        async def ask(query: StoreQuery) -> StoreAnswer:
-            return answer_of(query, await backend.pipeline(packets_of(query)))
-
+        """Run a conversation on a connection; one that runs apart is closed behind it, with all locks that it took."""
+        ask = _patiently if is_apart else _plainly
+        timeout_s = PARTITION_TIMEOUT_S if is_apart else STATEMENT_TIMEOUT_S
         try:
-            async with asyncio.timeout(STATEMENT_TIMEOUT_S):
-                result = await carry_out(make(), ask)
+            backend = await runtime.pool.acquire(_ENGINES[runtime.is_mariadb], runtime.database)
+        except ProxyError as error:
+            raise StoreError(str(error)) from error
+        is_kept = False
+        try:
+            async with asyncio.timeout(timeout_s):
+                result = await carry_out(make(), partial(ask, runtime, backend))
+            is_kept = not is_apart
         except (ProxyError, ServerRefused, TimeoutError) as error:
-            runtime.suspect()
-            # What the transaction had done is undone with its connection.
-            runtime.pool.discard(backend)
-            is_known = not isinstance(error, BackendLost | TimeoutError)
-            reason = str(error) or f"no answer in {STATEMENT_TIMEOUT_S:g} s"
-            raise (StoreError if is_known else OutcomeUnknown)(reason) from error
-        except BaseException:
-            runtime.pool.discard(backend)
-            raise
-        runtime.pool.release(backend)
+            raise _failed(runtime, error, timeout_s) from error
+        finally:
+            # What the transaction of one that failed had done is undone with its connection.
+            (runtime.pool.release if is_kept else runtime.pool.discard)(backend)
         return result
 
-    async def _apart(self, runtime: ShardRuntime, conversation: Conversation[T]) -> T:
-        """Run a conversation on a connection that is closed behind it, with all locks that it took."""
-        backend = await _acquire(runtime)
-        try:
-            async with asyncio.timeout(PARTITION_TIMEOUT_S):
-                return await carry_out(conversation, partial(_patiently, runtime, backend))
-        except (ProxyError, ServerRefused, TimeoutError) as error:
-            runtime.suspect()
-            raise StoreError(str(error) or f"no answer in {PARTITION_TIMEOUT_S:g} s") from error
-        finally:
-            runtime.pool.discard(backend)
+
+def _failed(runtime: ShardRuntime, error: Exception, timeout_s: float = 0.0) -> StoreError:
+    """Have the server checked, and return what its failure is to the engine."""
+    runtime.suspect()
+    return StoreError(str(error) or f"no answer in {timeout_s:g} s")
 
 
-async def _acquire(runtime: ShardRuntime) -> Backend:
-    try:
-        return await runtime.pool.acquire(_ENGINES[runtime.is_mariadb], runtime.database)
-    except ProxyError as error:
-        raise StoreError(str(error)) from error
+async def _plainly(_: ShardRuntime, backend: Backend, query: StoreQuery) -> StoreAnswer:
+    return answer_of(query, await backend.pipeline(packets_of(query)))
 
 
 async def by_control(runtime: ShardRuntime, conversation: Conversation[T]) -> T:
