@@ -15,8 +15,8 @@ A `OneOfCodec` knows classes by their names: ``OpenStream`` is the field ``open_
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from google.protobuf.descriptor import FieldDescriptor
 
@@ -37,6 +37,18 @@ class FieldCodec(Protocol):
 
     def decode(self, found: Any, now_ns: int, /) -> Any:
         """Return the value of a field that is present."""
+
+
+class ByFunctions(NamedTuple):
+    """A codec of two functions."""
+
+    encode: Callable[[Any, int], Any]
+    decode: Callable[[Any, int], Any]
+
+
+_AGE: Final = ByFunctions(
+    lambda moment_ns, now_ns: now_ns - moment_ns, lambda age_ns, now_ns: now_ns - age_ns
+)
 
 
 class FieldsCodec(Generic[ValueT, MessageT]):
@@ -121,14 +133,6 @@ def _message_of(whole: type[MessageT], field: str) -> type[Message]:
     return type(getattr(whole(), field))
 
 
-class _AgeCodec:
-    def encode(self, value: int, now_ns: int) -> int:
-        return now_ns - value
-
-    def decode(self, found: int, now_ns: int) -> int:
-        return now_ns - found
-
-
 class _SharedField:
     """One field of both. default: that of the class."""
 
@@ -142,7 +146,7 @@ class _SharedField:
         if field.message_type is not None:
             self._codec = nested[field.message_type.name]
         elif field.type == FieldDescriptor.TYPE_INT64 and field.name.endswith("_ns"):
-            self._codec = _AgeCodec()
+            self._codec = _AGE
 
     def encode(self, value: object, now_ns: int) -> Any:
         found: Any = getattr(value, self.name)

@@ -25,7 +25,12 @@ from streamfrom.engine.fleet.peer_link import FromDispatcher, ToDispatcher
 from streamfrom.engine.messaging.dispatch.events import TableEvent
 from streamfrom.engine.messaging.table.message import MessageKey
 from streamfrom.proxy.fleet import members_pb2 as pb
-from streamfrom.proxy.fleet.fields_codec import FieldCodec, FieldsCodec, OneOfCodec
+from streamfrom.proxy.fleet.fields_codec import (
+    ByFunctions,
+    FieldCodec,
+    FieldsCodec,
+    OneOfCodec,
+)
 from streamfrom.proxy.fleet.member_certificate import MemberCertificate, TrustedCertificates
 from streamfrom.proxy.grpc_port import PING_TIMEOUT_MS, SERVER_OPTIONS, GrpcPort
 
@@ -34,34 +39,19 @@ if TYPE_CHECKING:
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.fleet import Fleet
     from streamfrom.engine.fleet.peer_link import LinkHearer
-    from streamfrom.engine.sharding.keyspace import ShardName
 
 
 PROTOCOL: Final = 1
 PeerMessage = TypeVar("PeerMessage")
 
 
-class _IdsCodec:
-    """A message around ids, as an empty repeated field is an absent one, and None is any."""
-
-    def encode(self, value: tuple[bytes, ...], _now_ns: int) -> pb.Ids:
-        return pb.Ids(ids=value)
-
-    def decode(self, found: pb.Ids, _now_ns: int) -> tuple[bytes, ...]:
-        return tuple(found.ids)
-
-
-class _HeldCodec:
-    def encode(self, value: tuple[ShardName, tuple[bytes, ...]], _now_ns: int) -> pb.Held:
-        return pb.Held(shard=value[0], ids=value[1])
-
-    def decode(self, found: pb.Held, _now_ns: int) -> tuple[ShardName, tuple[bytes, ...]]:
-        return found.shard, tuple(found.ids)
-
-
 _NESTED: Final[dict[str, FieldCodec]] = {
-    "Held": _HeldCodec(),
-    "Ids": _IdsCodec(),
+    "Held": ByFunctions(
+        lambda held, _: pb.Held(shard=held[0], ids=held[1]),
+        lambda found, _: (found.shard, tuple(found.ids)),
+    ),
+    # A message around ids, as an empty repeated field is an absent one, and None is any.
+    "Ids": ByFunctions(lambda ids, _: pb.Ids(ids=ids), lambda found, _: tuple(found.ids)),
     "Key": FieldsCodec(MessageKey, pb.Key),
 }
 # What is of a kind that this version does not know the dispatcher finds by its poll.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.fleet.directory import CREATE
 from streamfrom.engine.fleet.lock_connection import NO_DIRECTORY
 from streamfrom.proxy.errors import BackendError, BackendUnavailable, NoDecisionTable
-from streamfrom.proxy.twophase.xid import GlobalId
+from streamfrom.proxy.twophase.xid import GlobalId, text_of
 
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ class Decisions:
         """
         found = await shard.control.rows(_READ_ALL.format(table=self._ids[shard]))
         return {
-            whole: frozenset(_as_text(branches).split(","))
+            whole: frozenset(text_of(branches).split(","))
             for name, branches in found
-            if (whole := GlobalId.parse(_as_text(name))) is not None
+            if (whole := GlobalId.parse(text_of(name))) is not None
         }
 
     def forget(self, shard: ShardRuntime, whole: GlobalId) -> None:
@@ -179,8 +179,3 @@ def _own(database: str) -> str:
 def _self_value(table: str, database: str) -> str:
     """Return the literal that the row `self` holds, whatever the character set around it."""
     return f"x'{f'{table} {database}'.encode().hex()}'"
-
-
-def _as_text(value: object) -> str:
-    """Return a value of a binary column, which drivers give as bytes or as text."""
-    return value.decode("latin-1") if isinstance(value, bytes | bytearray) else str(value)

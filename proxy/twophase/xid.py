@@ -62,14 +62,18 @@ class Xid:
         return f"XA {verb} {self}".encode()
 
 
+def text_of(name: object) -> str:
+    """Return a name, which MySQL gives as text and MariaDB as bytes; ours is ASCII, others' may be anything."""
+    return name.decode("latin-1") if isinstance(name, bytes | bytearray) else str(name)
+
+
 def recovered(row: Sequence[object]) -> Xid | None:
     """Return the branch that a row of XA RECOVER shows, None if it is not one of ours.
 
     A row is: format id, length of the first half, of the second, both halves as one.
     """
     format_id, whole_bytes, branch_bytes, data = row
-    # MySQL gives the name as text, MariaDB as bytes; ours is ASCII, others' may be anything.
-    text = data.decode("latin-1") if isinstance(data, bytes | bytearray) else str(data)
+    text = text_of(data)
     if format_id != FORMAT_ID or len(text) != int(str(whole_bytes)) + int(str(branch_bytes)):
         return None
     cut = int(str(whole_bytes))
