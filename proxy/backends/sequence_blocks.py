@@ -68,15 +68,12 @@ class Sequences:
 
     async def _extended(self, table: str, block: SequenceBlock, count: int) -> SequenceBlock:
         name = quote_identifier(table)
-        found = block
 
-        def update(rows: list[tuple[Any, ...]]) -> str:
-            nonlocal found
-            found = extend(table, block, [(row[0], row[1]) for row in rows], count)
-            return f"UPDATE {name} SET next_id = {found.end} WHERE id = 0"  # noqa: S608 - quoted
+        def extended(rows: list[tuple[Any, ...]]) -> SequenceBlock:
+            return extend(table, block, [(row[0], row[1]) for row in rows], count)
 
-        await self._control.change(
+        rows = await self._control.change(
             f"SELECT next_id, cache FROM {name} WHERE id = 0 FOR UPDATE",  # noqa: S608 - quoted
-            update,
+            lambda rows: f"UPDATE {name} SET next_id = {extended(rows).end} WHERE id = 0",  # noqa: S608
         )
-        return found
+        return extended(rows)

@@ -165,25 +165,26 @@ async def _hear(
     codec: LinkCodec[MessageT],
     hearer: LinkHearer[MessageT],
     outbox: Outbox[Any],
-) -> None:
-    """Let what comes by a link be heard until this side closes it; messages that are not known here are logged once.
-
-    Raises PeerMessageUnreadable for what is no message.
-    """
+) -> str:
+    """Let what comes by a link be heard until it is over; return why that is. Messages that are not known here are logged once."""
     is_told = False
-    async for data in came:
-        for message in codec.decode(data):
-            if outbox.is_closed:
-                break
-            if message is not None:
-                hearer.heard(message)
-            elif not is_told:
-                is_told = True
-                log.warning(
-                    "a member sent fields that this version does not know; they are ignored",
-                    member=member.id,
-                    version=member.version,
-                )
+    try:
+        async for data in came:
+            for message in codec.decode(data):
+                if outbox.is_closed:
+                    break
+                if message is not None:
+                    hearer.heard(message)
+                elif not is_told:
+                    is_told = True
+                    log.warning(
+                        "a member sent fields that this version does not know; they are ignored",
+                        member=member.id,
+                        version=member.version,
+                    )
+    except PeerMessageUnreadable:
+        return "a message cannot be read"
+    return "the other side has closed it"
 
 
 def _end(outbox: Outbox[Any], hearer: LinkHearer[Any], reason: str) -> None:
@@ -254,7 +255,6 @@ class GrpcLinks:
     async def _run(
         self, member: Member, hearer: LinkHearer[FromDispatcher], outbox: Outbox[ToDispatcher]
     ) -> None:
-        reason = "the other side has closed it"
         async with self.channel(member) as channel:
             try:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
@@ -269,14 +269,12 @@ class GrpcLinks:
                     )
                 )
                 call = link(outbox.batches(), metadata=((PROTOCOL_KEY, str(PROTOCOL)),))
-                await _hear(member, aiter(call), FROM_DISPATCHER, hearer, outbox)
+                reason = await _hear(member, aiter(call), FROM_DISPATCHER, hearer, outbox)
             except TimeoutError:
                 reason = f"no connection within {CONNECT_TIMEOUT_S:g} s"
                 self._not_reached(member, reason)
             except grpc.aio.AioRpcError as error:
                 reason = error.details() or error.code().name
-            except PeerMessageUnreadable:
-                reason = "a message cannot be read"
         _end(outbox, hearer, f"member {member.id} at {member.address}: {reason}")
 
     def _reached(self, member: Member) -> None:
@@ -367,7 +365,11 @@ class GrpcDoor:
         member = await calling_member(context, self._fleet)
         outbox: Outbox[FromDispatcher] = Outbox()
         hearer = self._fleet.accept(member, outbox)
-        reading = self._loop.create_task(_read(requests, member, hearer, outbox))
+
+        async def read() -> None:
+            _end(outbox, hearer, await _hear(member, requests, TO_DISPATCHER, hearer, outbox))
+
+        reading = self._loop.create_task(read())
         try:
             async for batch in outbox.batches():
                 yield batch
@@ -376,17 +378,3 @@ class GrpcDoor:
             with suppress(asyncio.CancelledError):
                 await reading
             _end(outbox, hearer, f"member {member.id}: the link is over")
-
-
-async def _read(
-    requests: AsyncIterator[bytes],
-    member: Member,
-    hearer: LinkHearer[ToDispatcher],
-    outbox: Outbox[FromDispatcher],
-) -> None:
-    reason = "the member has closed the link"
-    try:
-        await _hear(member, requests, TO_DISPATCHER, hearer, outbox)
-    except PeerMessageUnreadable:
-        reason = "a message cannot be read"
-    _end(outbox, hearer, reason)

@@ -248,13 +248,13 @@ class Pool:
         """Take the owner from a departed session's idle connection, so that it is taken first."""
         if backend is not None and backend.owner is owner:
             backend.owner = None
-            if backend in self._idle and backend.is_spent:
+            if backend in self._idle:
                 del self._idle[backend]
-                backend.close()
-            elif backend in self._idle:
-                # To the front: no session will come back for it.
-                del self._idle[backend]
-                self._idle = {backend: None, **self._idle}
+                if backend.is_spent:
+                    backend.close()
+                else:
+                    # To the front: no session will come back for it.
+                    self._idle = {backend: None, **self._idle}
 
     def release_statements(self) -> list[asyncio.Future[object]]:
         """Close the prepared statements of the idle connections.

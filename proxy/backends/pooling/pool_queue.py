@@ -56,16 +56,14 @@ class PoolQueue:
             waiters[waiter] = None
         self._count += 1
 
-    def remove(self, waiter: PoolWaiter) -> bool:
-        """Take *waiter* out; False where it does not wait."""
+    def remove(self, waiter: PoolWaiter) -> None:
+        """Take *waiter* out if it waits."""
         waiters = self._accounts.get(waiter.owner.account, {})
-        if waiter not in waiters:
-            return False
-        del waiters[waiter]
-        self._count -= 1
-        if not waiters:
-            del self._accounts[waiter.owner.account]
-        return True
+        if waiter in waiters:
+            del waiters[waiter]
+            self._count -= 1
+            if not waiters:
+                del self._accounts[waiter.owner.account]
 
     def heads(self) -> list[PoolWaiter]:
         """Return the first waiter of each account, in the order of the turns."""

@@ -22,9 +22,10 @@ class Control:
     async def change(self, sql, update):
         self.transactions += 1
         await asyncio.sleep(0)
-        self.texts += [sql, update([self.row])]
+        rows = [self.row]
+        self.texts += [sql, update(rows)]
         self.row = (int(self.texts[-1].split()[5]), self.row[1])
-        return []
+        return rows
 
 
 async def test_two_proxies_share_a_sequence_and_sessions_at_the_same_time_a_block():

@@ -121,7 +121,7 @@ async def test_what_was_sent_before_a_close_still_comes_and_the_other_side_hears
     link.send(RowsTaken(1, 1))
     link.close()
     link.send(RowsTaken(1, 2))
-    assert await there.reasons.get() == "the member has closed the link"
+    assert await there.reasons.get() == "the other side has closed it"
     assert there.said.qsize() == 1
     back.send(StreamEnded(1, "nobody hears it"))
     assert here.reasons.empty()
