@@ -190,7 +190,7 @@ class Executor:
         if stands is not None:
             self.current = None
             if not stands:
-                return decide(Ending.SET_ASIDE) is Verdict.STANDS
+                return False  # the client has seen nothing, and the next one is on a connection of the session's own
         elif attempt.failure is None and attempt.scanner.error is None:
             # The usual end asks no rule: to name a member of an enumeration is a call (Python 3.11).
             self.settle(attempt, attempt.shape)

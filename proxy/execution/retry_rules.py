@@ -10,7 +10,6 @@ How an attempt ended, and what follows (`decide`; its test is the same as a tabl
 | STALE, FULL | it is sent again at once, one time | the same |
 | DEADLOCK, an ack with autocommit | it is sent again at once, DEADLOCKS_MAX times | the error stands |
 | DEADLOCK, anything else | the error stands: its client knows what else it has read | the same |
-| SET_ASIDE | it is sent again at once, on a connection of its own | cannot be |
 | ANSWERED | the answer stands | the same |
 
 An answer of which the client has seen a part, and the answer of a statement that was stopped, always stand. A
@@ -56,7 +55,6 @@ class Ending(Enum):
     STALE = auto()  # the server did nothing: it does not know the prepared statement any more
     FULL = auto()  # the server did nothing: it has no room for another prepared statement
     DEADLOCK = auto()  # the server undid the statement, and the transaction that it was in
-    SET_ASIDE = auto()  # on a shared connection, not as a quick read ends, and dropped
     ANSWERED = auto()  # the server answered anything else, an error or not
 
 
@@ -89,9 +87,6 @@ def decide(
     """
     if is_final or ending is Ending.ANSWERED:
         return Verdict.STANDS
-    # The client has seen nothing, and the next attempt is on a connection of the session's own.
-    if ending is Ending.SET_ASIDE:
-        return Verdict.AGAIN
     # Once: a server that does not know a statement that was prepared a moment ago never will.
     if ending is Ending.STALE or ending is Ending.FULL:
         return Verdict.STANDS if renewals else Verdict.AGAIN

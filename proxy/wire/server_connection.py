@@ -31,12 +31,7 @@ from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.wire.compression import Compression, packer_for
 from streamfrom.proxy.wire.constants import HEADER_BYTES, Capability, Command, Status
 from streamfrom.proxy.wire.framing import Framer, frame
-from streamfrom.proxy.wire.login.auth import (
-    Authenticated as Authenticated,
-    Deferred,
-    Send,
-    ServerAuth,
-)
+from streamfrom.proxy.wire.login.auth import Authenticated, Deferred, Send, ServerAuth
 from streamfrom.proxy.wire.login.handshake import (
     decode_change_user,
     decode_login,
@@ -147,7 +142,6 @@ class ServerConnection:
     phase: ConnectionPhase = ConnectionPhase.GREETED
     capabilities: int = 0  # the flags in force, 0 before a login was read
     login: LoginRequest | None = None  # the last login read
-    user: str | None = None  # the name of the user that is logged in
     is_tls: bool = False
     # Whole packets, or packed bytes, wait; call ``receive_data(b"")`` for them after other sessions have run.
     holds_back: bool = False
@@ -386,7 +380,6 @@ class ServerConnection:
 
     def _begin(self, login: LoginRequest, events: list[Event], *, is_change: bool) -> None:
         self.login = login
-        self.user = None
         self._move(ConnectionPhase.AUTHENTICATING)
         events.append(LoginAttempt(login, is_change))
         self._auth = ServerAuth(
@@ -410,9 +403,8 @@ class ServerConnection:
             self._move(ConnectionPhase.DECIDING)
             if step.ahead:
                 self._send(step.ahead)
-            self.user = step.proof.user
             self._login_info = step.info
-            events.append(step.proof)
+            events.append(step)
 
 
 # The largest packet before the login is accepted.

@@ -99,11 +99,6 @@ class Pool:
         return len(self._idle) + len(self._lent) + self._opening
 
     @property
-    def idle(self) -> tuple[Backend, ...]:
-        """The connections that no session holds, least recently used first."""
-        return tuple(self._idle)
-
-    @property
     def waiting(self) -> int:
         """How many sessions wait for a connection."""
         return len(self._waiting)

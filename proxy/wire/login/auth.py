@@ -1,6 +1,6 @@
 """The server's side of a login, as a generator for each attempt.
 
-    begin ──┬─ proof fits the account's plugin ───────────┬─ right ──────────────► Accepted
+    begin ──┬─ proof fits the account's plugin ───────────┬─ right ──────────────► Authenticated
             │                                             ├─ wrong ──────────────► AccessDenied
             └─ other plugin, or COM_CHANGE_USER           └─ only a crypt hash known:
                  └─ AuthSwitch with a nonce ─ proof ───────┘    "full authentication": the
@@ -9,7 +9,7 @@
 The caller chooses the moment when a proof is judged: it gets a ``Deferred``, and calls ``judge``. So guesses can wait, and
 the work for a crypt hash can be done in pieces.
 
-A step returns the packet to send, and the last step returns ``Accepted``. Every refusal raises, so a caller cannot overlook
+A step returns the packet to send, and the last step returns ``Authenticated``. Every refusal raises, so a caller cannot overlook
 it. A login of an unknown user takes the same steps with a decoy that looks like one of the accounts, costs the same work,
 and gets the same answers.
 
@@ -83,9 +83,14 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """The proof of a login. Only a finished ``ServerAuth`` makes one."""
+    """The proof of a login. Only a finished ``ServerAuth`` makes one.
+
+    info: the text of the OK packet that will say so. ahead: a payload to send before it.
+    """
 
     user: str
+    info: bytes = field(default=b"", compare=False)
+    ahead: bytes = field(default=b"", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +107,9 @@ class Deferred:
     is_costly: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """The login is proven. *info* is the text of the OK packet that will say so; *ahead* is a payload to send before it."""
-
-    proof: Authenticated
-    info: bytes = b""
-    ahead: bytes = b""
-
-
-Step = Send | Deferred | Accepted
+Step = Send | Deferred | Authenticated
 # It is sent what the client answers to a Send. Behind a Deferred that is costly it yields None after each piece of the work.
-_Steps = Generator[Send | Deferred | None, Any, Accepted]
+_Steps = Generator[Send | Deferred | None, Any, Authenticated]
 
 
 class Authenticator:
@@ -186,7 +182,7 @@ class ServerAuth:
     """One login attempt.
 
     ``begin`` once with the client's request, ``receive`` every further packet, and ``judge`` what is ``Deferred``, until an
-    ``Accepted`` comes back. After AccessDenied the connection must close.
+    ``Authenticated`` comes back. After AccessDenied the connection must close.
     """
 
     _authenticator: Authenticator
@@ -224,9 +220,9 @@ class ServerAuth:
         try:
             return self._steps.send(payload)
         except StopIteration as end:
-            accepted: Accepted | None = end.value
-            assert accepted is not None, "a login that has ended is not asked again"
-            return accepted
+            proof: Authenticated | None = end.value
+            assert proof is not None, "a login that has ended is not asked again"
+            return proof
 
     def _attempt(self, *, is_change: bool) -> _Steps:
         plugin, proof = self._login.plugin, self._login.response
@@ -250,7 +246,7 @@ class ServerAuth:
             return self._native(proof)
         return (yield from self._sha2(proof))
 
-    def _native(self, proof: bytes) -> Accepted:
+    def _native(self, proof: bytes) -> Authenticated:
         stored = self._verifier.native
         # A client without plugins may name an account that has no native hash.
         matches = is_native_proof(proof, self.nonce, stored or bytes(20)) and stored is not None
@@ -293,12 +289,12 @@ class ServerAuth:
             verifier.learnt = stored_sha2(password)
         return self._decide(matches=matches)
 
-    def _decide(self, *, matches: bool, info: bytes = b"", ahead: bytes = b"") -> Accepted:
+    def _decide(self, *, matches: bool, info: bytes = b"", ahead: bytes = b"") -> Authenticated:
         # Both are looked at only here, behind all the work, so that an unknown name costs the
         # same.
         if not (matches and self._is_known):
             raise AccessDenied(self._login.user, self.host, has_password=self._has_password)
-        return Accepted(Authenticated(self._login.user), info, ahead)
+        return Authenticated(self._login.user, info, ahead)
 
     def _signature(self) -> bytes:
         """Return the certificate's signature, where this client looks for one."""

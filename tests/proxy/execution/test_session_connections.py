@@ -34,7 +34,7 @@ async def test_a_session_that_departs_while_one_is_opened_leaves_it_to_others(se
     wish = Wish(session)
     session.executor.forget()
     await asyncio.gather(*session.spawned)
-    (backend,) = shard.pool.idle
+    (backend,) = shard.pool._idle
     assert wish.got == []
     assert backend.owner is None
 

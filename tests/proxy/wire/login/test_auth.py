@@ -16,7 +16,6 @@ from streamfrom.proxy.passwords.verifier import ROUNDS_AT_ONCE
 from streamfrom.proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD, PROXY_OFFER
 from streamfrom.proxy.wire.login.auth import (
     PASSWORD_BYTES_MAX,
-    Accepted,
     Authenticated,
     Authenticator,
     Deferred,
@@ -56,7 +55,7 @@ def attempt(auth, login, **options):
 
 
 def converse(auth, user, password, *, is_secure, plugin=CACHING_SHA2, greeted=CACHING_SHA2):
-    """Play a whole login with our own client; return the Accepted and every packet sent."""
+    """Play a whole login with our own client; return the Authenticated and every packet sent."""
     client = ClientAuth(password.encode(), is_secure=is_secure, dice=DICE)
     named, proof = client.begin(plugin, NONCE)
     login = LoginRequest(user, proof, None, PROXY_OFFER, 45, plugin=named)
@@ -64,7 +63,7 @@ def converse(auth, user, password, *, is_secure, plugin=CACHING_SHA2, greeted=CA
     sent: list[bytes] = []
     step = server.begin()
     for _ in range(10):
-        if isinstance(step, Accepted):
+        if isinstance(step, Authenticated):
             return step, [*sent, step.ahead] if step.ahead else sent
         sent.append(step.payload)
         answer = client.receive(step.payload)
@@ -79,7 +78,7 @@ def converse(auth, user, password, *, is_secure, plugin=CACHING_SHA2, greeted=CA
 def test_every_kind_of_account_lets_the_right_password_in(kind, plugin, is_secure):
     auth = authenticator(kind, rsa_key=KEY)
     accepted, _ = converse(auth, kind, PASSWORD, is_secure=is_secure, plugin=plugin)
-    assert accepted.proof == Authenticated(kind)
+    assert accepted == Authenticated(kind)
 
 
 @in_turn
@@ -105,7 +104,7 @@ def test_a_native_account_switches_the_client_over_with_a_fresh_nonce():
     assert isinstance(switch, Send)
     assert switch.payload == encode_auth_switch(NATIVE_PASSWORD, server.nonce)
     step = server.receive(native_proof(PASSWORD.encode(), server.nonce))
-    assert step == Accepted(Authenticated("native"))
+    assert step == Authenticated("native")
     # libmysql with another default plugin than the greeting's sends no proof at first.
     switch = attempt(authenticator("clear"), request("clear", NATIVE_PASSWORD, b"")).begin()
     assert switch.payload.startswith(b"\xfe" + NATIVE_PASSWORD.encode())
@@ -143,7 +142,7 @@ def test_sqlx_of_rust_gets_no_word_before_the_ok():
     mask = sha256(NONCE + sha256(once).digest()).digest()
     proof = bytes(a ^ b for a, b in zip(once, mask, strict=True))
     server = attempt(authenticator("clear"), request("clear", response=proof))
-    assert server.begin() == Accepted(Authenticated("clear"))
+    assert server.begin() == Authenticated("clear")
 
 
 @pytest.mark.parametrize(
@@ -239,7 +238,7 @@ def test_a_crypt_hash_is_costly_and_made_in_pieces(user, password):
     assert server.receive(password.encode() + b"\0") == Deferred(is_costly=True)
     if (user, password) == ("crypt", PASSWORD):
         step, pieces = in_pieces(server.judge())
-        assert step == Accepted(Authenticated("crypt"))
+        assert step == Authenticated("crypt")
         assert pieces == 1000 // ROUNDS_AT_ONCE
     else:
         with pytest.raises(AccessDenied):
