@@ -23,10 +23,11 @@ from streamfrom.proxy.addresses import AddressCounts, group
 from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.listening import FIRST_BYTES_S
 from streamfrom.proxy.net import is_loopback
-from streamfrom.proxy.wire.login.auth import PASSWORD_BYTES_MAX, Credentials
+from streamfrom.proxy.wire.login.auth import PASSWORD_BYTES_MAX
 
 
 if TYPE_CHECKING:
+    from streamfrom.proxy.passwords.verifier import Verifier
     from streamfrom.proxy.sessions.services import Services
 
 
@@ -43,7 +44,7 @@ class WebSession:
 
     user: str
     # What its password was judged by; another one has taken its place once that was changed.
-    account: Credentials
+    account: Verifier
     csrf: str  # what each POST must repeat, which only a page of this origin can read
     opened_s: float
     used_s: float
@@ -61,7 +62,7 @@ class WebSessions:
         """Return how many are kept."""
         return len(self._sessions)
 
-    def open(self, user: str, account: Credentials, now_s: float) -> str:
+    def open(self, user: str, account: Verifier, now_s: float) -> str:
         """Begin a session and return its token; beyond SESSIONS_MAX the longest unused one ends."""
         token = self._draw()
         self._sessions[token] = WebSession(user, account, self._draw(), now_s, now_s)

@@ -21,7 +21,7 @@ from streamfrom.engine.messaging.shell.registry import Registry
 from streamfrom.engine.messaging.shell.watch import Watch
 from streamfrom.proxy import listening, process
 from streamfrom.proxy.addresses import AddressCounts
-from streamfrom.proxy.app.config_reload import ConfigReload, credentials_of, has_admin
+from streamfrom.proxy.app.config_reload import ConfigReload, has_admin, verifier_of
 from streamfrom.proxy.app.disconnection import Disconnection
 from streamfrom.proxy.app.membership import MemberNumber, Membership, take_number
 from streamfrom.proxy.backends.charsets import Charsets
@@ -180,7 +180,7 @@ class Application:
             has_admin=has_admin(users),
             loopback_only=not config.users,
             authenticator=Authenticator(
-                {name: credentials_of(user) for name, user in users.items()},
+                {name: verifier_of(user) for name, user in users.items()},
                 _nonce,
                 decoy_seed=os.urandom(NONCE_BYTES),
                 rsa_key=rsa_key,

@@ -18,7 +18,6 @@ from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.errors import AccountChanged, KeyspaceRemoved
 from streamfrom.proxy.passwords.verifier import Verifier
 from streamfrom.proxy.tls import ServerKey, ServerTls
-from streamfrom.proxy.wire.login.auth import Credentials
 
 
 if TYPE_CHECKING:
@@ -170,7 +169,7 @@ class ConfigReload:
         # A user that is as it was keeps its account, so that its login under way goes on.
         kept = {name: authenticator.account(name) for name in users.keys() - touched}
         authenticator.replace(
-            {name: kept.get(name) or credentials_of(user) for name, user in users.items()}
+            {name: kept.get(name) or verifier_of(user) for name, user in users.items()}
         )
         authenticator.certificate_sha256 = None if tls is None else tls.certificate_sha256
         has_moved = config.keyspaces != self._config.keyspaces
@@ -211,9 +210,9 @@ def has_admin(users: Mapping[str, User]) -> bool:
     return any(user.role is Role.ADMIN for user in users.values())
 
 
-def credentials_of(user: User) -> Credentials:
-    """Return what logins as *user* are judged by."""
+def verifier_of(user: User) -> Verifier:
+    """Return what judges logins as *user*."""
     if user.password_hash is not None:
-        return Credentials(user.name, Verifier.from_hash(user.password_hash.reveal()))
+        return Verifier.from_hash(user.password_hash.reveal())
     assert user.password is not None
-    return Credentials.from_password(user.name, user.password.reveal())
+    return Verifier.from_password(user.password.reveal())

@@ -43,7 +43,7 @@ from streamfrom.proxy.wire.constants import (
     UTF8MB4_CHARSET,
     Capability,
 )
-from streamfrom.proxy.wire.login.auth import Authenticated, Credentials, Deferred
+from streamfrom.proxy.wire.login.auth import Authenticated, Deferred
 from streamfrom.proxy.wire.login.handshake import Greeting, offer_as, plugin_to_greet
 from streamfrom.proxy.wire.server_connection import (
     Closed,
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import User
     from streamfrom.proxy.net import Link
+    from streamfrom.proxy.passwords.verifier import Verifier
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.wire.compression import Compression
     from streamfrom.proxy.wire.login.handshake import LoginRequest
@@ -85,7 +86,7 @@ class Session:
         # As it is offered to this client, whatever is read again meanwhile.
         self._tls = services.tls
         # Who the login that is under way began to log in as.
-        self._account: Credentials | None = None
+        self._account: Verifier | None = None
         self._link = link
         self._loop = asyncio.get_running_loop()
         self._log = log.bind(connection=connection_id)

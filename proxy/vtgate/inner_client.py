@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.net import Link, Owner, is_loopback
+from streamfrom.proxy.passwords.verifier import Verifier
 from streamfrom.proxy.wire.client_connection import ClientConnection, LoginPhase
 from streamfrom.proxy.wire.commands import query
-from streamfrom.proxy.wire.login.auth import Authenticator, Credentials
+from streamfrom.proxy.wire.login.auth import Authenticator
 from streamfrom.proxy.wire.row_collector import RowCollector
 
 
@@ -148,10 +149,10 @@ async def run_as(
     if user not in services.users:
         raise BackendError(1045, "28000", f"Access denied for user '{user}': it was removed")
     password = secrets.token_urlsafe()
-    account = Credentials.from_password(user, password)
+    verifier = Verifier.from_password(password)
     trusting = replace(
         services,
-        authenticator=Authenticator({user: account}, services.authenticator.nonces, b""),
+        authenticator=Authenticator({user: verifier}, services.authenticator.nonces, b""),
     )
     client = await InnerClient.open(
         lambda link: accept(trusting, link), host, user, password, database

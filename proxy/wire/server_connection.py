@@ -31,7 +31,7 @@ from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.wire.compression import Compression, packer_for
 from streamfrom.proxy.wire.constants import HEADER_BYTES, Capability, Command, Status
 from streamfrom.proxy.wire.framing import Framer, frame
-from streamfrom.proxy.wire.login.auth import Authenticated, Deferred, Send, ServerAuth
+from streamfrom.proxy.wire.login.auth import Authenticated, Deferred, ServerAuth
 from streamfrom.proxy.wire.login.handshake import (
     decode_change_user,
     decode_login,
@@ -394,8 +394,8 @@ class ServerConnection:
         self._act(self._auth.begin(is_change=is_change), events)
 
     def _act(self, step: Step, events: list[Event]) -> None:
-        if isinstance(step, Send):
-            self._send(step.payload)
+        if isinstance(step, bytes):
+            self._send(step)
         elif isinstance(step, Deferred):
             self._move(ConnectionPhase.JUDGING)
             events.append(step)

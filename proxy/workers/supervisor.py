@@ -206,7 +206,7 @@ class Workers:
     def _seat(self, number: int, parent_fd: int) -> WorkerSeat:
         unix_fd = None if self._unix is None else self._unix.socket.fileno()
         level = logging.getLogger().level
-        return WorkerSeat(number, self._count, parent_fd, self.port, unix_fd, level)
+        return WorkerSeat(number, parent_fd, self.port, unix_fd, level)
 
 
 class _WorkerProcess:

@@ -29,7 +29,6 @@ class WorkerSeat:
     """The place of one worker."""
 
     number: int  # which one of its parent's it is, from 1; each log line of it says so
-    workers: int  # how many its parent has
     parent_fd: int  # the worker's end of the socket between both
     port: int  # the TCP port that all workers share
     unix_fd: int | None  # the Unix socket that all share; None without one

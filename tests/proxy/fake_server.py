@@ -12,7 +12,8 @@ from itertools import count
 
 from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.config.toml_values import Secret
-from streamfrom.proxy.wire.login.auth import Authenticator, Credentials
+from streamfrom.proxy.passwords.verifier import Verifier
+from streamfrom.proxy.wire.login.auth import Authenticator
 from tests.proxy.fake_answers import Answer, Error
 from tests.proxy.fake_connection import NONCE, Connection
 
@@ -52,8 +53,8 @@ class FakeServer:
         self.port = 0
         self.authenticator = Authenticator(
             {
-                "root": Credentials.from_password("root", ""),
-                "app": Credentials.from_password("app", PASSWORD),
+                "root": Verifier.from_password(""),
+                "app": Verifier.from_password(PASSWORD),
             },
             lambda: NONCE,
             b"decoy",

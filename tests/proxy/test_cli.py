@@ -316,7 +316,7 @@ def test_workers_are_started_as_many_as_told_and_their_parent_tells_the_service_
 def test_a_worker_has_its_seat_and_waits_for_nobody_only_when_its_parent_says_so(
     config, monkeypatch, unconfigured
 ):
-    seat = WorkerSeat(2, 4, 3, 4711, None, 30)
+    seat = WorkerSeat(2, 3, 4711, None, 30)
     told = []
 
     async def run(configuration, stop, hangup, hurry, read_again, got, manager):

@@ -69,19 +69,6 @@ class RsaKey(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
-    """An account that may log in."""
-
-    name: str
-    verifier: Verifier
-
-    @classmethod
-    def from_password(cls, name: str, password: str) -> Credentials:
-        """Make an account with a clear-text password; an empty one means no password."""
-        return cls(name, Verifier.from_password(password))
-
-
-@dataclass(frozen=True, slots=True)
 class Authenticated:
     """The proof of a login. Only a finished ``ServerAuth`` makes one.
 
@@ -94,28 +81,22 @@ class Authenticated:
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
-    """Send this payload and wait for the client's next packet."""
-
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Deferred:
     """A proof has come, and ``judge`` judges it. *is_costly*: that takes milliseconds or more."""
 
     is_costly: bool
 
 
-Step = Send | Deferred | Authenticated
-# It is sent what the client answers to a Send. Behind a Deferred that is costly it yields None after each piece of the work.
-_Steps = Generator[Send | Deferred | None, Any, Authenticated]
+# Bytes are a payload to send, which the client answers.
+Step = bytes | Deferred | Authenticated
+# It is sent what the client answers. Behind a Deferred that is costly it yields None after each piece of the work.
+_Steps = Generator[bytes | Deferred | None, Any, Authenticated]
 
 
 class Authenticator:
     """The accounts and keys that all logins of one listener share.
 
-    accounts: by user name; names are compared byte for byte, as servers do.
+    accounts: what judges a user's proofs, by name; names are compared byte for byte, as servers do.
     nonces: draws a fresh nonce, see ``nonce_from``.
     decoy_seed: any secret bytes; makes the decoys' hashes.
     rsa_key: for full authentication without TLS, which is refused where the key is None.
@@ -125,7 +106,7 @@ class Authenticator:
 
     def __init__(
         self,
-        accounts: Mapping[str, Credentials],
+        accounts: Mapping[str, Verifier],
         nonces: Callable[[], bytes],
         decoy_seed: bytes,
         *,
@@ -138,18 +119,17 @@ class Authenticator:
         self._decoy_seed = decoy_seed
         self.replace(accounts)
 
-    def replace(self, accounts: Mapping[str, Credentials]) -> None:
+    def replace(self, accounts: Mapping[str, Verifier]) -> None:
         """Replace the accounts for logins from now on; a login that has begun goes on with the former ones."""
         self._accounts = accounts
-        verifiers = [account.verifier for account in accounts.values()]
         # Decoys are of the same kinds as the accounts: else the plugin that a refused login is
         # asked for would reveal which names there are.
         self._decoys = [
             verifier.decoy(self._decoy_seed)
-            for verifier in verifiers or [Verifier.from_password("")]
+            for verifier in accounts.values() or [Verifier.from_password("")]
         ]
 
-    def account(self, user: str) -> Credentials | None:
+    def account(self, user: str) -> Verifier | None:
         """Return the account of *user*, None for an unknown name; another object once it has been changed."""
         return self._accounts.get(user)
 
@@ -160,7 +140,7 @@ class Authenticator:
         """
         account = self._accounts.get(user)
         if account is not None:
-            return account.verifier, True
+            return account, True
         return self._decoys[zlib.crc32(user.encode()) % len(self._decoys)], False
 
 
@@ -239,7 +219,7 @@ class ServerAuth:
                 if not (is_change and plugin == NATIVE_PASSWORD):
                     # A fresh one: the greeting's has been answered, and an answer must prove one nonce only.
                     self.nonce = self._authenticator.nonces()
-                proof = yield Send(encode_auth_switch(plugin, self.nonce))
+                proof = yield encode_auth_switch(plugin, self.nonce)
         yield Deferred(is_costly=False)
         self._has_password = not _is_nothing(proof)
         if plugin == NATIVE_PASSWORD:
@@ -272,11 +252,11 @@ class ServerAuth:
             return self._decide(matches=False)
         # Also after a wrong proof for a cached account: a decoy never gets into the cache,
         # and this must not distinguish the two.
-        payload = yield Send(_FULL_NEEDED)
+        payload = yield _FULL_NEEDED
         # The client cannot send its password in the clear here, so it asks for a key to encrypt
         # it with.
         if key is not None and payload == _WANTS_PUBLIC_KEY:
-            payload = yield Send(encode_auth_more_data(key.public_pem()))
+            payload = yield encode_auth_more_data(key.public_pem())
         yield Deferred(is_costly=True)
         password = payload if key is None else _decrypted(key, payload, self.nonce)
         if not password.endswith(b"\0") or len(password) > PASSWORD_BYTES_MAX + 1:

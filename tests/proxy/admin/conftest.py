@@ -21,12 +21,13 @@ from streamfrom.proxy.admin.admin_server import AdminServer
 from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.fairness import QUEUES_IN_A_TURN
 from streamfrom.proxy.local_statements.show_processlist import Process
+from streamfrom.proxy.passwords.verifier import Verifier
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_work import LoginWork
 from streamfrom.proxy.status.fleet_figures import MembersFigures
 from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
 from streamfrom.proxy.status.status_source import Sight, StatusSource
-from streamfrom.proxy.wire.login.auth import Authenticator, Credentials
+from streamfrom.proxy.wire.login.auth import Authenticator
 from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.rigs import SERVER
 from tests.sim.memory_store import loaded, raw_table
@@ -227,9 +228,7 @@ USERS = {
 
 
 def services(status, readers, users) -> Any:
-    accounts = {
-        name: Credentials.from_password(name, PASSWORDS.get(name, "")) for name in users
-    }
+    accounts = {name: Verifier.from_password(PASSWORDS.get(name, "")) for name in users}
     return SimpleNamespace(
         status=status,
         readers=readers,

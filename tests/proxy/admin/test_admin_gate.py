@@ -15,7 +15,8 @@ from streamfrom.proxy.admin.admin_gate import (
     AdminGate,
     WebSessions,
 )
-from streamfrom.proxy.wire.login.auth import PASSWORD_BYTES_MAX, Credentials
+from streamfrom.proxy.passwords.verifier import Verifier
+from streamfrom.proxy.wire.login.auth import PASSWORD_BYTES_MAX
 from tests.proxy.admin.conftest import PASSWORDS, USERS
 
 
@@ -96,7 +97,7 @@ async def test_a_session_ends_with_its_user_or_password(guarded):
     assert await guarded.browser.log_in("boss") == 204
     accounts = {name: guarded.services.authenticator.account(name) for name in USERS}
     guarded.services.authenticator.replace(
-        accounts | {"boss": Credentials.from_password("boss", "another")}
+        accounts | {"boss": Verifier.from_password("another")}
     )
     assert (await guarded.ask("/api/session"))[0] == 401
     assert await guarded.browser.log_in("app") == 204
@@ -161,7 +162,7 @@ async def test_a_password_from_another_machine_takes_tls_by_the_rules_of_the_wir
 
 
 # Who is logged in to the status page, and until when.
-ACCOUNT = Credentials.from_password("app", "")
+ACCOUNT = Verifier.from_password("")
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from streamfrom.proxy.passwords.verifier import Verifier, sha256_crypt
 from streamfrom.proxy.tls import ServerKey
 from streamfrom.proxy.wire.login.auth import (
     Authenticator,
-    Credentials,
     Deferred,
     ServerAuth,
     nonce_from,
@@ -78,5 +77,5 @@ def nonce_source():
 
 def authenticator(*kinds: str, **options) -> Authenticator:
     """Accounts named like their kind."""
-    accounts = {kind: Credentials(kind, verifier(kind)) for kind in kinds}
+    accounts = {kind: verifier(kind) for kind in kinds}
     return Authenticator(accounts, nonce_source(), b"a secret", **options)

@@ -16,7 +16,7 @@ from tests.proxy.rigs import config_of
 
 
 def seat(parent_fd=3, unix_fd=None):
-    return WorkerSeat(2, 3, parent_fd, 4711, unix_fd, 20)
+    return WorkerSeat(2, parent_fd, 4711, unix_fd, 20)
 
 
 def test_a_seat_is_a_word_of_a_command_line_and_has_the_port_of_all():

@@ -19,7 +19,6 @@ from streamfrom.proxy.wire.login.auth import (
     Authenticated,
     Authenticator,
     Deferred,
-    Send,
     ServerAuth,
     nonce_from,
 )
@@ -65,8 +64,8 @@ def converse(auth, user, password, *, is_secure, plugin=CACHING_SHA2, greeted=CA
     for _ in range(10):
         if isinstance(step, Authenticated):
             return step, [*sent, step.ahead] if step.ahead else sent
-        sent.append(step.payload)
-        answer = client.receive(step.payload)
+        sent.append(step)
+        answer = client.receive(step)
         assert answer is not None, "both sides wait"
         step = server.receive(answer)
     raise AssertionError("the login does not end")
@@ -101,13 +100,13 @@ def test_a_native_account_switches_the_client_over_with_a_fresh_nonce():
     server = attempt(authenticator("native"), request("native"))
     switch = server.begin()
     assert server.nonce != NONCE
-    assert isinstance(switch, Send)
-    assert switch.payload == encode_auth_switch(NATIVE_PASSWORD, server.nonce)
+    assert isinstance(switch, bytes)
+    assert switch == encode_auth_switch(NATIVE_PASSWORD, server.nonce)
     step = server.receive(native_proof(PASSWORD.encode(), server.nonce))
     assert step == Authenticated("native")
     # libmysql with another default plugin than the greeting's sends no proof at first.
     switch = attempt(authenticator("clear"), request("clear", NATIVE_PASSWORD, b"")).begin()
-    assert switch.payload.startswith(b"\xfe" + NATIVE_PASSWORD.encode())
+    assert switch.startswith(b"\xfe" + NATIVE_PASSWORD.encode())
 
 
 @pytest.mark.parametrize("user", ["clear", "nobody"])
@@ -120,8 +119,8 @@ def test_who_lacks_the_plugin_it_was_told_to_use_is_asked_for_the_greetings(
     auth = authenticator("clear")
     login = request(user, plugin=asked, response=b"")
     sent = attempt(auth, login, greeted_plugin=greeted).begin()
-    assert isinstance(sent, Send)
-    assert sent.payload.startswith(b"\xfe" + greeted.encode() + b"\0")
+    assert isinstance(sent, bytes)
+    assert sent.startswith(b"\xfe" + greeted.encode() + b"\0")
 
 
 def test_a_crypt_hash_needs_the_password_once_over_tls_or_under_the_servers_key():
@@ -171,7 +170,7 @@ def trace(auth, user, plugin, response, answers, **options):
         step = server.begin()
         for answer in answers:
             # Plugin and kind of packet count; nonces differ anyway.
-            seen.append(re.split(b"\0", step.payload)[0])
+            seen.append(re.split(b"\0", step)[0])
             step = server.receive(answer)
     except AccessDenied as error:
         seen.append(str(error).replace(user, "USER"))
@@ -234,7 +233,7 @@ def test_a_crypt_hash_is_costly_and_made_in_pieces(user, password):
     login = request(user, password=password)
     server = ServerAuth(auth, login, host="h", nonce=NONCE, is_secure=True)
     assert server.begin() == Deferred(is_costly=False)
-    assert in_pieces(server.judge()) == (Send(FULL_NEEDED), 0)
+    assert in_pieces(server.judge()) == (FULL_NEEDED, 0)
     assert server.receive(password.encode() + b"\0") == Deferred(is_costly=True)
     if (user, password) == ("crypt", PASSWORD):
         step, pieces = in_pieces(server.judge())
