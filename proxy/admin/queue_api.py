@@ -257,7 +257,7 @@ class QueueApi:
         if not (isinstance(keyspace, str) and isinstance(name, str)):
             raise web.HTTPBadRequest(text="keyspace, queue: expected a text each\n")
         is_known = any(of == keyspace for of, _ in self._services.status.shards)
-        is_seen = is_known and (await self._viewer(visitor)).sees(keyspace, name)
+        is_seen = is_known and (await self._viewer(visitor)).sight.sees(keyspace, name)
         table = self._services.registry.tables(keyspace).get(name) if is_seen else None
         if not isinstance(table, MessageTable):
             raise web.HTTPNotFound(text=_NO_QUEUE)

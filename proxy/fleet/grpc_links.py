@@ -58,10 +58,6 @@ _NESTED: Final[dict[str, FieldCodec]] = {
 _NESTED["TableEvent"] = OneOfCodec(pb.TableEvent, get_args(TableEvent), _NESTED)
 
 
-class PeerMessageUnreadable(ValueError):
-    """Bytes of another member that are no message: the link is of no use."""
-
-
 class LinkCodec(Generic[PeerMessage]):
     """What goes one way on a link.
 
@@ -80,11 +76,8 @@ class LinkCodec(Generic[PeerMessage]):
         return data
 
     def decode(self, data: bytes) -> list[PeerMessage | None]:
-        """Return the messages in *data*, with None for each that is not known here. Raises PeerMessageUnreadable if there is none."""
-        try:
-            whole = self._whole.FromString(data)
-        except DecodeError as error:
-            raise PeerMessageUnreadable from error
+        """Return the messages in *data*, with None for each that is not known here. Raises DecodeError if there is none."""
+        whole = self._whole.FromString(data)
         return [self._codec.decode(each) for each in (whole, *whole.more)]
 
 
@@ -182,7 +175,7 @@ async def _hear(
                         member=member.id,
                         version=member.version,
                     )
-    except PeerMessageUnreadable:
+    except DecodeError:  # the link is of no use
         return "a message cannot be read"
     return "the other side has closed it"
 

@@ -54,10 +54,6 @@ class Viewer:
     processes: Sequence[Process]  # the connections of this process that it may see
     sight: Sight = Sight()
 
-    def sees(self, keyspace: str, table: str | None = None) -> bool:
-        """Return whether the user may see what a keyspace has, or one of its tables."""
-        return self.sight.sees(keyspace, table)
-
 
 class OtherFigures(Protocol):
     """The figures of the other members: `fleet.member_calls.FleetCalls`."""
@@ -111,12 +107,12 @@ class StatusSource:
             return sorted(streams, key=attrgetter("connection_id", "keyspace", "queue"))
         if name == "set_aside":
             aside = [*self.watch.set_aside(), *(s for a in others.answers for s in a.set_aside)]
-            seen = [one for one in aside if viewer.sees(one.keyspace, one.queue)]
+            seen = [one for one in aside if viewer.sight.sees(one.keyspace, one.queue)]
             return sorted(seen, key=attrgetter("keyspace", "queue", "shard", "id"))
         if name == "shards":
             shards = [*self.shard_status(), *(s for a in others.answers for s in a.shards)]
             return sorted(
-                (shard for shard in shards if viewer.sees(shard.keyspace)),
+                (shard for shard in shards if viewer.sight.sees(shard.keyspace)),
                 key=lambda shard: (shard.keyspace, shard.shard, shard.member or ""),
             )
         if name == "members":
@@ -148,7 +144,7 @@ class StatusSource:
                     own, parts.get((own.table.keyspace, own.table.name), []), others.unanswered
                 )
                 for own in some
-                if viewer is None or viewer.sees(own.table.keyspace, own.table.name)
+                if viewer is None or viewer.sight.sees(own.table.keyspace, own.table.name)
             ]
         return merged
 
@@ -157,7 +153,7 @@ class StatusSource:
             (keyspace, table)
             for keyspace in dict.fromkeys(keyspace for keyspace, _ in self.shards)
             for table in self.registry.tables(keyspace).values()
-            if isinstance(table, TableLoadError) and viewer.sees(keyspace, table.table)
+            if isinstance(table, TableLoadError) and viewer.sight.sees(keyspace, table.table)
         ]
 
     def shard_status(self) -> list[status_rows.ShardStatus]:
@@ -187,5 +183,5 @@ class StatusSource:
 
 def _as_seen(member: status_rows.MemberStatus, viewer: Viewer) -> status_rows.MemberStatus:
     """Return what *viewer* may know of a member: no names of other keyspaces."""
-    dispatches = (one for one in member.dispatches if viewer.sees(one.rpartition("/")[0]))
+    dispatches = (one for one in member.dispatches if viewer.sight.sees(one.rpartition("/")[0]))
     return replace(member, dispatches=tuple(dispatches))

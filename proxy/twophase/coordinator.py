@@ -112,9 +112,9 @@ class Coordinator:
                 reason = f"shard '{first.shard}' was in a READ ONLY transaction"
                 raise TransactionBroken(reason, ended=True) from None
             return
-        except _Failed as failed:
+        except (CommitRefused, TransactionBroken):
             await roll_back((first, *others))
-            raise failed.said() from failed.error
+            raise
         try:
             await first.backend.query(first.backend.ending(b"COMMIT"))
         except (BackendError, BackendLost) as error:
@@ -122,7 +122,11 @@ class Coordinator:
         await self._finish(whole, first, others)
 
     async def _settle(
-        self, whole: GlobalId, first: Branch, others: Sequence[Branch], error: ProxyError
+        self,
+        whole: GlobalId,
+        first: Branch,
+        others: Sequence[Branch],
+        error: BackendError | BackendLost,
     ) -> None:
         """Find out what the first shard did with a COMMIT that failed; return if it committed."""
         # The connection may still hold the transaction, and with it the lock of the decision row:
@@ -139,7 +143,7 @@ class Coordinator:
             case TransactionOutcome.ROLLED_BACK:
                 # The row is not there, and its lock is free: no COMMIT can follow any more.
                 await roll_back(others)
-                raise _Failed(first, error).said() from error
+                raise _refusal(first, error) from error
             case TransactionOutcome.UNKNOWN:
                 for branch in others:
                     # MariaDB lets no other connection finish a branch while its connection is there.
@@ -176,19 +180,12 @@ class _ReadOnly(Exception):
     """The client began a READ ONLY transaction."""
 
 
-class _Failed(Exception):
-    """A branch could not do its step before the decision."""
-
-    def __init__(self, branch: Branch, error: ProxyError) -> None:
-        self.branch = branch
-        self.error = error
-
-    def said(self) -> ProxyError:
-        """Return the error for the client, once everything is rolled back."""
-        shard = str(self.branch.shard)
-        if isinstance(self.error, BackendError):
-            return CommitRefused(shard, self.error)
-        return TransactionBroken(f"shard '{shard}' lost its connection", ended=True)
+def _refusal(branch: Branch, error: BackendError | BackendLost) -> ProxyError:
+    """Return the client's error for a branch that could not do its step before the decision, so that all are rolled back."""
+    shard = str(branch.shard)
+    if isinstance(error, BackendError):
+        return CommitRefused(shard, error)
+    return TransactionBroken(f"shard '{shard}' lost its connection", ended=True)
 
 
 async def _write(first: Branch, sql: bytes) -> None:
@@ -204,15 +201,15 @@ async def _write(first: Branch, sql: bytes) -> None:
                 " START TRANSACTION READ ONLY"
             )
             error = BackendError(error.code, error.state, text)
-        raise _Failed(first, error) from None
+        raise _refusal(first, error) from None
     except BackendLost as error:
-        raise _Failed(first, error) from None
+        raise _refusal(first, error) from error
     ok = answer.ok
     assert ok is not None
     if ok.affected_rows != 1 or not ok.status & Status.IN_TRANS:
         # Another client has replaced the table, or ended the transaction behind our back.
         reason = f"its table {TABLE} is not the one that it was"
-        raise _Failed(first, BackendError(1105, "HY000", reason))
+        raise _refusal(first, BackendError(1105, "HY000", reason))
 
 
 async def _is_read_only(branch: Branch, sql: bytes) -> bool:
@@ -232,7 +229,7 @@ async def _prepare(branch: Branch) -> None:
             [query(branch.xid.sql("END")), query(branch.xid.sql("PREPARE"))]
         )
     except (BackendError, BackendLost) as error:
-        raise _Failed(branch, error) from None
+        raise _refusal(branch, error) from error
 
 
 async def _all(
