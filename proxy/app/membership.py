@@ -127,9 +127,9 @@ async def take_number(config: Config, stop: asyncio.Event) -> MemberNumber:
     directories = [each for each in found if each is not None]
     try:
         while True:
-            with suppress(_NoneFree):
-                async with asyncio.timeout(TIMEOUT_S):
-                    return await _take(config, directories)
+            async with asyncio.timeout(TIMEOUT_S):
+                if number := await _take(config, directories):
+                    return number
             await _free_those_of_the_gone(directories, stop)
             if stop.is_set():
                 return MemberNumber.drawn()
@@ -183,12 +183,15 @@ def _gone(directories: list[_NumberPlace]) -> set[str]:
     }
 
 
-async def _take(config: Config, directories: list[_NumberPlace]) -> MemberNumber:
+async def _take(config: Config, directories: list[_NumberPlace]) -> MemberNumber | None:
+    """Return the least number that is free, once it is taken, or a drawn one; None if none is free."""
     own = member_of_config(config, MemberNumber.drawn())
     taken = {number for directory in directories for number in directory.numbers.taken}
     locked = {number for directory in directories for number in directory.numbers.locked}
     while directories:
-        own = replace(own, id_prefix=_free(taken, locked)[0])
+        if not (free := _free(taken, locked)):
+            return None
+        own = replace(own, id_prefix=free[0])
         with suppress(NumberTaken):
             for directory in list(directories):
                 if not await directory.publish(own):
@@ -203,15 +206,9 @@ async def _take(config: Config, directories: list[_NumberPlace]) -> MemberNumber
 
 
 def _free(taken: Collection[int], locked: Collection[int]) -> list[int]:
-    """Return the numbers that no member has, in order. Those *locked* count only where no other is left. Raises _NoneFree."""
+    """Return the numbers that no member has, in order. Those *locked* count only where no other is left."""
     free = [number for number in range(1, MEMBERS_MAX + 1) if number not in taken]
-    if not free:
-        raise _NoneFree
     return [number for number in free if number not in locked] or free
-
-
-class _NoneFree(Exception):
-    """Every number is in a row."""
 
 
 @dataclass(eq=False, slots=True)

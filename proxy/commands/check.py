@@ -76,9 +76,8 @@ _COMMENTS: Final = (
     "SELECT table_name, table_comment, engine FROM information_schema.tables"
     " WHERE table_schema = {schema} AND table_type = 'BASE TABLE'"
 )
-_XA_REFUSED: Final = (
-    1401  # ER_XAER_RMERR: from MySQL 8.0 on XA RECOVER takes a privilege of its own
-)
+# ER_XAER_RMERR: from MySQL 8.0 on XA RECOVER takes a privilege of its own
+_XA_REFUSED: Final = 1401
 _NATIVE_FOREIGN_KEYS: Final = "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'"
 _CASCADES: Final = (
     "SELECT DISTINCT table_name FROM information_schema.referential_constraints"

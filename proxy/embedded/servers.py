@@ -87,16 +87,12 @@ def no_defaults(program: Path) -> list[str]:
     return [] if head.startswith(b"#!") and b"--no-defaults" in head else ["--no-defaults"]
 
 
-__all__ = ["EmbeddedServer", "EmbeddedServerError", "Family", "family_of", "find_server"]
-
-
 HOST: Final = "127.0.0.1"
 START_S: Final = 90.0  # crash recovery on a busy machine included
 STOP_S: Final = 20
 POLL_S: Final = 0.02
-PORT_ATTEMPTS: Final = (
-    5  # a free port may be taken by another process before the server binds it
-)
+# A free port may be taken by another process before the server binds it
+PORT_ATTEMPTS: Final = 5
 LOG_TAIL_LINES: Final = 40  # the advice of mariadb-install-db alone is 25 lines
 
 

@@ -58,9 +58,8 @@ class Attempt:
     # Called with the attempt once its answer is complete or broken off, or with what prevented that it was sent at all; None where the
     # client is answered already.
     on_over: Callable[[Attempt | Exception | None], None] = lambda _: None
-    latency: LatencyClass | None = (
-        None  # of the shape; None for a statement that shares no connection
-    )
+    # Of the shape; None for a statement that shares no connection
+    latency: LatencyClass | None = None
     # The shards that answer alike, `shard` among them; empty where only that can answer.
     any_of: tuple[ShardRuntime, ...] = ()
     step: SucceedingStep | None = None  # the consequences once the statement has succeeded
@@ -69,9 +68,8 @@ class Attempt:
     scanner: PassThrough | Resequencer = field(init=False)
     # Called with a packet number when the server asks for the client's file.
     on_file: Callable[[int], None] | None = None
-    held: bytes = (
-        b""  # the last piece of the answer; the session writes it, or drops it to try again
-    )
+    # The last piece of the answer; the session writes it, or drops it to try again
+    held: bytes = b""
     has_written: bool = False
     refusal: StreamfromError | None = None  # the error that the client gets instead of an OK
     failure: BackendLost | None = None  # set when the backend went away before the answer's end

@@ -84,9 +84,8 @@ class CursorExecution:
     _sql: bytes
     _body: bytes
     _long_data: Mapping[int, bytearray] | None = None
-    backend: Backend | None = (
-        None  # the connection that executed it last, which alone has the rows
-    )
+    # The connection that executed it last, which alone has the rows
+    backend: Backend | None = None
     _statement_id: int = 0
 
     def packet_for(self, backend: Backend) -> bytes | None:
