@@ -106,7 +106,7 @@ class AnswerCollector:
         self._lost(error)
 
 
-class Outcome(Generic[T]):
+class Awaited(Generic[T]):
     """What a sender waits for."""
 
     __slots__ = ("future",)
@@ -128,7 +128,7 @@ class Outcome(Generic[T]):
             self.future.exception()
 
 
-class PrepareAnswerReader(Outcome[PrepareReader]):
+class PrepareAnswerReader(Awaited[PrepareReader]):
     """Reads the answer to COM_STMT_PREPARE."""
 
     __slots__ = ("_answer", "_link")
@@ -151,4 +151,4 @@ class PrepareAnswerReader(Outcome[PrepareReader]):
         """Give the answer, be it a refusal."""
         self.succeed(self._answer)
 
-    connection_lost = Outcome.fail
+    connection_lost = Awaited.fail

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from streamfrom.proxy.backends.answer_readers import (
     AnswerCollector,
+    Awaited,
     DiscardedAnswer,
-    Outcome,
     PrepareAnswerReader,
 )
 from streamfrom.proxy.backends.session_variables import Settings
@@ -266,7 +266,7 @@ class Backend:
             return []
         found: list[BufferedAnswer] = []
         # One for all: answers come in order.
-        outcome: Outcome[list[BufferedAnswer]] = Outcome()
+        outcome: Awaited[list[BufferedAnswer]] = Awaited()
 
         def heard(answer: BufferedAnswer) -> None:
             found.append(answer)
@@ -312,7 +312,7 @@ class Backend:
 
     def caught_up(self) -> asyncio.Future[object]:
         """Return a future that is done when the server has carried out all commands, or is gone."""
-        outcome: Outcome[object] = Outcome()
+        outcome: Awaited[object] = Awaited()
         self.send(PING, AnswerCollector(outcome.succeed, outcome.succeed))
         return outcome.future
 
@@ -332,7 +332,7 @@ class Backend:
         self.link.write(b"".join((*closes, stmt_prepare(sql))))
         return await self._result_of(reader)
 
-    async def _result_of(self, outcome: Outcome[T]) -> T:
+    async def _result_of(self, outcome: Awaited[T]) -> T:
         try:
             return await outcome.future
         except asyncio.CancelledError:

@@ -9,7 +9,7 @@ from typing import Final
 
 from streamfrom.proxy import net
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
-from streamfrom.proxy.backends.answer_readers import Outcome
+from streamfrom.proxy.backends.answer_readers import Awaited
 from streamfrom.proxy.backends.backend import ASK_ROLE, Backend, checked
 from streamfrom.proxy.backends.control_connection import tls_context
 from streamfrom.proxy.backends.session_variables import tracking
@@ -110,7 +110,7 @@ async def open_backend(
     return backend
 
 
-class _LoginReader(Outcome[None]):
+class _LoginReader(Awaited[None]):
     """Reads a login, whose packets are no answers to commands."""
 
     link: net.Link
@@ -147,4 +147,4 @@ class _LoginReader(Outcome[None]):
     def answer_completed(self) -> None:
         """Do nothing more: `succeed` has woken the sender."""
 
-    connection_lost = Outcome.fail
+    connection_lost = Awaited.fail

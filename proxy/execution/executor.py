@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from streamfrom.proxy.backends.answer_readers import Outcome
+from streamfrom.proxy.backends.answer_readers import Awaited
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.attempt import Attempt, SucceedingStep
@@ -245,7 +245,7 @@ class Executor:
                 shards, attempt.database, packet, shape, retries
             )
             attempt.shard = shard
-            outcome: Outcome[object] = Outcome()
+            outcome: Awaited[object] = Awaited()
             attempt.on_over = outcome.succeed  # unless the client has left meanwhile
             attempt.backend, attempt.failure = backend, None
             scanner = attempt.scanner = attempt.reply.scanner(

@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.proxy.backends.answer_readers import Outcome
+from streamfrom.proxy.backends.answer_readers import Awaited
 from streamfrom.proxy.backends.pooling.connection_handover import (
     hand_over,
     take_diagnostics,
@@ -174,7 +174,7 @@ class Pool:
         self, owner: ConnectionOwner, database: str | None, deadline_s: float = 0.0
     ) -> Backend | None:
         """Return what a waiter is served; *deadline_s* is that of `timeout_s` unless given. Raises PoolTimeout."""
-        outcome: Outcome[Backend | None] = Outcome()
+        outcome: Awaited[Backend | None] = Awaited()
         future = outcome.future
 
         def served(backend: Backend | None) -> None:

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from streamfrom.proxy.backends.answer_readers import (
-    Outcome,
+    Awaited,
     PrepareAnswerReader,
 )
 from streamfrom.proxy.errors import BackendLost
@@ -39,7 +39,7 @@ async def test_an_answer_that_nobody_reads_any_more_is_not_logged_as_lost():
     logged: list[str] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: logged.append(context["message"]))
-    Outcome().fail(BackendLost("plain", "-"))
+    Awaited().fail(BackendLost("plain", "-"))
     gc.collect()
     assert logged == []
 

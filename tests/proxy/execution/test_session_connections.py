@@ -34,9 +34,11 @@ async def test_a_session_that_departs_while_one_is_opened_leaves_it_to_others(se
     wish = Wish(session)
     session.executor.forget()
     await asyncio.gather(*session.spawned)
-    (backend,) = shard.pool._idle
     assert wish.got == []
-    assert backend.owner is None
+    other = SessionRig(shard)
+    await other.run("SELECT 1")
+    assert (shard.pool.connections, shard.pool.size > 1) == (1, True)
+    await other.leave()
 
 
 @pytest.mark.parametrize(
