@@ -16,7 +16,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.proxy.backends.answer_readers import (
     AnswerCollector,
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.wire.prepare_response import PrepareReader
     from streamfrom.proxy.wire.resultset import Tracker
-
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False)
@@ -273,9 +270,15 @@ class Backend:
             if len(found) == len(packets):
                 outcome.succeed(found)
 
-        self._readers.extend(AnswerCollector(heard, outcome.fail, bytes_max) for _ in packets)
+        for _ in packets:
+            self._readers.append(AnswerCollector(heard, outcome.fail, bytes_max))
         self.link.write(b"".join(packets))
-        return await self._result_of(outcome)
+        try:
+            return await outcome.future
+        except asyncio.CancelledError:
+            # The rest will not be read: the connection cannot be used again.
+            self.abort()
+            raise
 
     async def prepare(self, key: StatementKey) -> PrepareReader:
         """Prepare a statement under this connection's variables; keep its id in `statements`.
@@ -330,11 +333,8 @@ class Backend:
         # COM_STMT_CLOSE has no answer, so it travels for nothing with the next command.
         closes = map(stmt_close, self.statements.take_stale())
         self.link.write(b"".join((*closes, stmt_prepare(sql))))
-        return await self._result_of(reader)
-
-    async def _result_of(self, outcome: Awaited[T]) -> T:
         try:
-            return await outcome.future
+            return await reader.future
         except asyncio.CancelledError:
             # The rest will not be read: the connection cannot be used again.
             self.abort()
