@@ -61,20 +61,24 @@ _DATABASE_FIX: Final = (
     "the login is good: check the database's name in the address, which is the keyspace's if the address names none; create the"
     " database, and grant the account its rights there"
 )
-# What refuses the right password of an account as well: a fresh mariadb-install-db makes accounts without a name.
-_HOSTS_FIX: Final = (
-    "SELECT user, host FROM mysql.user; an account without a name that fits the host better comes first, as"
-    " mariadb-install-db makes it: DROP USER ''@'localhost'"
-)
+# By words of what the server, or OpenSSL, says; the first that fits.
+_FIXES: Final = {
+    "to database '": _DATABASE_FIX,
+    "Unknown database '": _DATABASE_FIX,
+    "certificate verify failed": "ssl_ca of the address names the authority that signed the server's certificate; renew a"
+    " certificate that has expired; with ssl_mode=verify_identity it names the host of the address",
+    "require_secure_transport": "add ?ssl_mode=required to the address",
+    # A fresh mariadb-install-db makes accounts without a name, which refuse the right password as well.
+    "Access denied": "check {what}, and the host of the account: SELECT user, host FROM mysql.user; an account without a name"
+    " that fits the host better comes first, as mariadb-install-db makes it: DROP USER ''@'localhost'; an account with"
+    " REQUIRE SSL, or a server with require_secure_transport, needs ?ssl_mode=required in the address",
+}
 
 
 def login_fix(trouble: str, what: str) -> str | None:
     """Return what ends a refusal by a server; *what*: to look at first where an account is refused."""
-    if "to database '" in trouble or "Unknown database '" in trouble:
-        return _DATABASE_FIX
-    if "Access denied" not in trouble:
-        return None
-    return f"check {what}, and the host of the account: {_HOSTS_FIX}"
+    fix = next((fix for words, fix in _FIXES.items() if words in trouble), None)
+    return None if fix is None else fix.format(what=what)
 
 
 async def user_logins(config: Config, away: Container[str] = ()) -> AsyncIterator[Finding]:

@@ -104,7 +104,8 @@ async def open_backend(
             raise connect_refused(keyspace, shard, dsn.server, error) from None
         if not isinstance(error, BackendLost | WireError | OSError):
             raise
-        reason = {TimeoutError: "login timed out", BackendLost: "gone in the login"}
+        lost = f"TLS failed: {link.fault}" if link.fault else "gone in the login"
+        reason = {TimeoutError: "login timed out", BackendLost: lost}
         text = f"{dsn}: {reason.get(type(error), error)}"
         raise BackendUnavailable(keyspace, shard, text) from None
     return backend

@@ -300,10 +300,13 @@ def _is_cancelled() -> bool:
 
 
 def tls_context(dsn: Dsn) -> ssl.SSLContext | None:
-    """Return how to speak TLS to the server, None for plain text."""
+    """Return how to speak TLS to the server, None for plain text. Raises OSError if the file of the authorities cannot be used."""
     if dsn.ssl_mode is SslMode.DISABLED:
         return None
-    context = ssl.create_default_context(cafile=dsn.ssl_ca)
+    try:
+        context = ssl.create_default_context(cafile=dsn.ssl_ca)
+    except OSError as error:
+        raise OSError(f"ssl_ca {dsn.ssl_ca}: {error}") from error
     context.check_hostname = dsn.ssl_mode is SslMode.VERIFY_IDENTITY
     if dsn.ssl_mode in {SslMode.PREFERRED, SslMode.REQUIRED}:
         context.verify_mode = ssl.CERT_NONE

@@ -43,6 +43,7 @@ def roomy(server, other_server):
         (Error(1045, "Access denied for user 'x'@'h' (using password: YES)"), "check user and password"),
         (Error(1044, "Access denied for user 'x'@'h' to database 'plain'"), "the login is good"),
         (Error(1049, "Unknown database 'plain'"), "the login is good"),
+        (Error(3159, "Connections using insecure transport are prohibited while --require_secure_transport=ON."), "add ?ssl_mode=required"),
     ],
 )  # fmt: skip
 async def test_a_login_that_is_refused_has_the_address_and_the_likely_cause(
