@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom import __version__
 from streamfrom.engine.clock import SystemClock
@@ -58,6 +58,12 @@ if TYPE_CHECKING:
 _WRITABLE_FIX: Final = (
     "SET GLOBAL read_only = 0 there, or let the address lead to the new primary"
 )
+# What a server's time zone makes of a date in winter and in summer, its name, and the server's clock.
+TIMES: Final = (
+    "SELECT UNIX_TIMESTAMP('2026-01-01'), UNIX_TIMESTAMP('2026-07-01'),"
+    " REPLACE(@@time_zone, 'SYSTEM', @@system_time_zone), UNIX_TIMESTAMP(NOW(6))"
+)
+CLOCKS_DIFFER_S: Final = 5
 # Statements that touch no row but need every privilege that delivery needs.
 PROBES: Final = (
     "SELECT * FROM {table} WHERE 1 = 0 FOR UPDATE SKIP LOCKED",
@@ -199,6 +205,7 @@ async def _check_keyspace(
                     str(replica), f"replica: {replica.with_address(replica.trouble)}"
                 )
     _check_families([each.shard for each in listed], report)
+    _check_zones(listed, report)
     _compare(listed, report)
     return away
 
@@ -212,6 +219,18 @@ def _check_families(shards: list[ShardRuntime], report: CheckReport) -> None:
             f"its shards are of different servers ({versions}), whose collations, functions and types"
             " differ: what several shards answer may be no order or group of either",
             "have MariaDB on all of them, or MySQL",
+        )
+
+
+def _check_zones(listed: Sequence[_ShardCheck], report: CheckReport) -> None:
+    """Say whether a date and a time mean different moments on shards of a keyspace."""
+    if len({each.zone[:2] for each in listed}) > 1:
+        zones = ", ".join(f"{each.shard.name} {each.zone[2]}" for each in listed)
+        report.warning(
+            listed[0].shard.keyspace,
+            f"its shards have different time zones ({zones}): UNIX_TIMESTAMP of a date in time_next, and TIMESTAMP columns,"
+            " differ by hours between them, unless a session sets its time_zone",
+            "SET GLOBAL time_zone = '+00:00' on each, and default_time_zone in its configuration",
         )
 
 
@@ -233,6 +252,7 @@ class _ShardCheck:
     is_listed: its tables could be listed.
     tables: its message tables, and others that the vschema places, by name.
     comments: those of all its tables, by name.
+    zone: the first three values of TIMES.
     """
 
     def __init__(self, keyspace: Keyspace, shard: ShardRuntime, report: CheckReport) -> None:
@@ -240,6 +260,7 @@ class _ShardCheck:
         self.is_listed = False
         self.tables: dict[str, RawTable] = {}
         self.comments: dict[str, str] = {}
+        self.zone: tuple[Any, ...] = ()
         self._keyspace = keyspace
         self._report = report
         self._schema = literal(shard.database.encode()).decode()
@@ -274,6 +295,7 @@ class _ShardCheck:
             rows = await shard.control.rows(_COMMENTS.format(schema=self._schema))
             self.comments = {str(name): str(comment) for name, comment, _ in rows}
             self.is_listed = True
+            await self._check_times()
             await self._check_tables(found, {str(name): str(each) for name, _, each in rows})
 
     @contextmanager
@@ -283,6 +305,20 @@ class _ShardCheck:
             yield
         except _FAILURES as error:
             self._report.error(subject, f"{what}{error}", fix_of(error))
+
+    async def _check_times(self) -> None:
+        """Learn the server's time zone, and say whether its clock is off."""
+        ((*zone, time_s),) = await self.shard.control.rows(TIMES)
+        self.zone = tuple(zone)
+        ahead_s = float(time_s) - SystemClock().time_ns() / 10**9
+        if abs(ahead_s) > CLOCKS_DIFFER_S:
+            side = "ahead of" if ahead_s > 0 else "behind"
+            self._report.warning(
+                str(self.shard),
+                f"its clock is {abs(ahead_s):.0f} s {side} this machine's, by which messages are due: what triggers and"
+                " DEFAULTs make of NOW() differs by that",
+                "let NTP set both clocks",
+            )
 
     async def _check_tables(
         self, found: Sequence[RawTable], engines: Mapping[str, str]

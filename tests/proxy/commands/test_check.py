@@ -1,3 +1,4 @@
+import time
 from dataclasses import replace
 
 import pytest
@@ -6,7 +7,7 @@ import structlog
 from streamfrom.engine.messaging.table.message_ids import EPOCH_NS, first_id
 from streamfrom.engine.messaging.upkeep.partitions import SPANS
 from streamfrom.proxy.commands import check as module
-from streamfrom.proxy.commands.check import check
+from streamfrom.proxy.commands.check import TIMES, check
 from streamfrom.proxy.config.file import KeyspaceConfig, TlsSettings, TransactionMode
 from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.certificates import write_certificate
@@ -30,11 +31,20 @@ def report(capsys):
     return report
 
 
+def times(winter: int = 1767225600, summer: int = 1782864000, ahead_s: float = 0) -> Rows:
+    """Return what a server in UTC says of TIMES."""
+    row = (winter, summer, "zone", time.time() + ahead_s)
+    return Rows(
+        ("winter", "summer", "zone", "now"), (tuple(str(each).encode() for each in row),)
+    )
+
+
 @pytest.fixture(autouse=True)
 def roomy(server, other_server):
     """Both servers allow more connections than any test here asks for."""
     for each in (server, other_server):
         each.on("@@max_connections", Rows((str(each.port), "1", "d", "1000")))
+        each.on(TIMES, times())
 
 
 @pytest.mark.parametrize(
@@ -281,6 +291,25 @@ async def test_shards_of_different_servers_are_a_warning(server, other_server, r
     assert line.startswith(
         f"warning  commerce: its shards are of different servers (-80 8.4.3, 80- {MARIADB})"
     )
+
+
+@pytest.mark.parametrize(
+    ("other", "text"),
+    [
+        ({"winter": 1767243600, "summer": 1782878400}, "commerce: its shards have different time zones"),
+        ({"summer": 1782860400}, "commerce: its shards have different time zones"),  # they differ in summer alone
+        ({"ahead_s": 3600}, "commerce/80-: its clock is 3600 s ahead of this machine's"),
+        ({"ahead_s": -60}, "commerce/80-: its clock is 60 s behind this machine's"),
+    ],
+)  # fmt: skip
+async def test_a_time_zone_or_a_clock_that_differs_is_a_warning(
+    server, other_server, report, other, text
+):
+    other_server.on(TIMES, times(**other))
+    code, lines = await report(config_of(server, other_server))
+    assert code == 0
+    (line,) = (line for line in lines if line.startswith("warning"))
+    assert line.startswith(f"warning  {text}")
 
 
 def with_tls(config, cert, key):
